@@ -1,0 +1,74 @@
+PYTHON ?= python3
+VENV ?= .venv
+VENV_DEMO ?= .venv-demo
+BIN := $(VENV)/bin
+DEMO := $(VENV_DEMO)/bin
+SAMPLE := sample_configs/full-8b-out-of-memory.yaml
+TORCH := torch==2.13.0
+# torch without CUDA, a tenth of the download; where this index cannot be reached, pip takes torch from its usual one.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+AXOLOTL := axolotl==0.19.0
+
+.PHONY: help demo setup test oracles examples snapshots lint format bench clean
+.DEFAULT_GOAL := help
+
+help: ## List the verbs
+	@grep -E '^[a-z]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+demo: $(VENV_DEMO)/.installed ## See a run that does not fit made to fit (installs the core alone)
+	@PATH="$(abspath $(DEMO)):$$PATH"; set -e; out=$$(mktemp -d $(VENV_DEMO)/patched.XXXXXX); trap 'rm -rf "$$out"' EXIT; \
+	say() { printf '\n$$ %s\n' "$$*"; }; \
+	say advisor check $(SAMPLE); \
+	code=0; advisor check $(SAMPLE) || code=$$?; test $$code -eq 1; \
+	say advisor check --fix --unsafe-fixes --output-dir patched $(SAMPLE); \
+	code=0; advisor check --fix --unsafe-fixes --output-dir "$$out" $(SAMPLE) > "$$out/log" || code=$$?; \
+	sed "s|$$out|patched|g" "$$out/log"; test $$code -eq 0; \
+	say diff $(SAMPLE) patched; \
+	diff -u --label $(SAMPLE) --label patched/$(notdir $(SAMPLE)) $(SAMPLE) "$$out/$(notdir $(SAMPLE))" > "$$out/diff" || test $$? -eq 1; \
+	sed "s|$$out|patched|g" "$$out/diff"; \
+	say advisor check patched; \
+	advisor check --output-format concise "$$out/$(notdir $(SAMPLE))" | sed "s|$$out|patched|g"
+
+setup: $(VENV)/.installed ## Make .venv with everything that tests and checks need
+
+test: $(VENV)/.installed ## Run the fast tests
+	$(BIN)/python -m pytest -m "not oracle"
+
+oracles: $(VENV)/.installed ## Ask the real transformers, DeepSpeed and axolotl
+	$(BIN)/python -m pytest -m oracle
+
+examples: $(VENV)/.installed ## Run the examples inside the rules
+	$(BIN)/advisor test
+
+snapshots: $(VENV)/.installed ## Write tests/snapshots anew; read the diff before you commit it
+	UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -m "not oracle" tests/test_samples.py
+
+lint: $(VENV)/.installed ## ruff and pyright
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright
+
+format: $(VENV)/.installed ## Let ruff mend and format
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(VENV)/.installed ## Time a cold check, and all configs of the corpus
+	$(BIN)/python -m tests.benchmarks.cold
+	$(BIN)/python -m tests.benchmarks.many
+
+clean: ## Remove the environments and all caches
+	rm -rf $(VENV) $(VENV_DEMO) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# torch first and alone: DeepSpeed's build asks for it. axolotl without what it pins: the tests call its schema only.
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --no-deps --timeout 20 --retries 1 --extra-index-url $(TORCH_INDEX) $(TORCH)
+	$(BIN)/python -m pip install --quiet -e '.[test,lint]'
+	$(BIN)/python -m pip install --quiet --no-deps $(AXOLOTL)
+	@touch $@
+
+$(VENV_DEMO)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV_DEMO)
+	$(DEMO)/python -m pip install --quiet -e .
+	@touch $@
