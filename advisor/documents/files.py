@@ -1,0 +1,165 @@
+"""Documents from the disk, and back onto it: all files or none, each whole at any moment."""
+
+import os
+import signal
+import stat
+import threading
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import FrameType
+
+from advisor.documents.document import Document, parse
+from advisor.documents.source import MAX_BYTES
+from advisor.errors import InputError
+
+
+def read(path: str | os.PathLike[str]) -> Document:
+    """The document in a file: JSON if its name ends so, else YAML. ``InputError`` for all problems."""
+    name = os.fspath(path)
+    try:
+        with open(name, "rb") as file:  # noqa: PTH123  pathlib costs as much as the parsing of a small file
+            raw = file.read(MAX_BYTES + 1)
+    except FileNotFoundError as error:
+        where = f"looked in {os.path.dirname(os.path.abspath(name))}"  # noqa: PTH100, PTH120
+        raise InputError("no such file", name, remedy=f"check the path; {where}") from error
+    except IsADirectoryError as error:
+        raise InputError("is a folder", name, remedy="name a file in it") from error
+    except PermissionError as error:
+        raise InputError("may not be read", name, remedy="check the permissions of the file and its folder") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be read: {reason}", name, remedy="check the path") from error
+    return parse(raw, name, "json" if name.lower().endswith(".json") else "yaml")
+
+
+@dataclass
+class _Staged:
+    """A file about to be replaced. ``old`` is None for a new one."""
+
+    name: str
+    target: str
+    temporary: str
+    old: bytes | None = None
+    replaced: bool = False
+
+
+def write_all(files: Mapping[str, bytes]) -> None:
+    """Write each file by replacing it with a finished temporary: all of them, or, where one fails, none.
+
+    Mode is kept, and the owner where the system lets us; behind a link its target is written. ``InputError``
+    names the file that could not be written.
+    """
+    staged: list[_Staged] = []
+    with _terminated_as_exception():
+        try:
+            for number, (name, content) in enumerate(files.items()):
+                _stage(staged, name, content, number)
+            for file in staged:
+                _replace(file)
+        except BaseException:
+            for file in reversed(staged):
+                _undo(file)
+            raise
+
+
+def _stage(staged: list[_Staged], name: str, content: bytes, number: int) -> None:
+    target = os.path.realpath(name)
+    if any(file.target == target for file in staged):
+        raise InputError("is named twice, through a link", name, remedy="name each file once")
+    folder, base = os.path.split(target)
+    file = _Staged(name, target, os.path.join(folder, f".{base[:100]}.{os.getpid()}-{number}.tmp"))  # noqa: PTH118
+    try:
+        if os.path.islink(target):  # noqa: PTH114
+            raise OSError("the links go round in a circle")
+        status = os.stat(target) if os.path.lexists(target) else None  # noqa: PTH116
+        if status is not None:
+            _check_writable(target, status)
+            with open(target, "rb") as before:  # noqa: PTH123
+                file.old = before.read()
+        _write_temporary(staged, file, content, status)
+    except OSError as error:
+        raise _unwritable(name, error) from error
+
+
+def _check_writable(target: str, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError("it is not a regular file")
+    # A rename needs no permission on the file itself; one marked read-only is to stay all the same.
+    if not os.access(target, os.W_OK):
+        raise OSError("it is read-only")
+
+
+def _write_temporary(staged: list[_Staged], file: _Staged, content: bytes, status: os.stat_result | None) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    with suppress(FileNotFoundError):
+        os.unlink(file.temporary)  # noqa: PTH108
+    # Known before it exists, so that an interrupt in between leaves nothing behind.
+    staged.append(file)
+    with os.fdopen(os.open(file.temporary, flags, 0o600 if status else 0o666), "wb") as temporary:
+        temporary.write(content)
+        temporary.flush()
+        os.fsync(temporary.fileno())
+    if status is None:
+        return
+    if hasattr(os, "chown"):
+        with suppress(OSError):
+            os.chown(file.temporary, status.st_uid, status.st_gid)
+    os.chmod(file.temporary, stat.S_IMODE(status.st_mode))  # noqa: PTH101
+
+
+def _replace(file: _Staged) -> None:
+    try:
+        # Said before it is done: undoing a replacement that did not happen is harmless.
+        file.replaced = True
+        os.replace(file.temporary, file.target)  # noqa: PTH105
+    except OSError as error:
+        raise _unwritable(file.name, error) from error
+
+
+def _undo(file: _Staged) -> None:
+    """No temporary stays, and a file that was replaced gets its old content back."""
+    done = file.replaced and not os.path.lexists(file.temporary)
+    with suppress(OSError):
+        os.unlink(file.temporary)  # noqa: PTH108
+    if not done:
+        return
+    with suppress(OSError):
+        if file.old is None:
+            os.unlink(file.target)  # noqa: PTH108
+        else:
+            _restore(file, file.old)
+
+
+def _restore(file: _Staged, old: bytes) -> None:
+    status = os.stat(file.target)  # noqa: PTH116
+    again: list[_Staged] = []
+    try:
+        _write_temporary(again, file, old, status)
+        os.replace(file.temporary, file.target)  # noqa: PTH105
+    finally:
+        with suppress(OSError):
+            os.unlink(file.temporary)  # noqa: PTH108
+
+
+def _unwritable(name: str, error: OSError) -> InputError:
+    return InputError(
+        f"cannot be written: {error.strerror or error}; nothing was changed", name, remedy="check its folder"
+    )
+
+
+@contextmanager
+def _terminated_as_exception() -> Generator[None]:
+    """SIGTERM as an exception, so that temporaries are removed; left alone where someone else handles it."""
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + signal.SIGTERM)
+
+    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if ours:
+        signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,0 +1,118 @@
+"""Bytes of a file -> its text, values and tree; every problem is an ``InputError`` with its place."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, cast
+
+import yaml
+
+from advisor.documents.changes import Path
+from advisor.documents.json_tree import json_tree, json_values
+from advisor.documents.node import Node, Text
+from advisor.documents.yaml_tree import TreeError, described, is_merge, yaml_tree
+from advisor.errors import InputError
+
+Syntax = Literal["yaml", "json"]
+MAX_BYTES = 10 * 2**20
+_BOM = b"\xef\xbb\xbf"
+_FORBIDDEN = {
+    "yaml": re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"),
+    "json": re.compile("\0"),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Source:
+    """A text with its values. The tree of a JSON is built when it is first asked for."""
+
+    text: Text
+    syntax: Syntax
+    values: dict[str, Any]
+    yaml_root: Node | None = None
+
+    @cached_property
+    def root(self) -> Node | None:
+        """The tree; None where the text holds nothing."""
+        return json_tree(self.text.text) if self.syntax == "json" and self.text.text else self.yaml_root
+
+
+def parsed(raw: bytes, file: str, syntax: Syntax) -> Source:
+    """What the bytes hold. ``InputError`` for all that is not one mapping in that syntax."""
+    text = _decoded(raw, file, syntax)
+    root = None
+    value: object = None
+    try:
+        if syntax == "json":
+            value = json_values(text.text)
+        else:
+            root = _without_blank(yaml_tree(text.text))
+            value = root.value if root else {}
+    except (TreeError, yaml.YAMLError) as error:
+        raise described(error, text, file) from error
+    if not isinstance(value, dict) or (root is not None and root.kind != "mapping"):
+        kind = "a list" if isinstance(value, list) else "a single value"
+        wanted = "{...}" if syntax == "json" else "`key: value`"
+        raise InputError(f"holds {kind} where keys should be", file, 1, remedy=f"write {wanted}")
+    return Source(text, syntax, cast("dict[str, Any]", value), root)
+
+
+def _without_blank(root: Node | None) -> Node | None:
+    """A YAML of comments alone holds nothing, though the parser gives null."""
+    return None if root is not None and root.kind == "scalar" and root.start == root.end else root
+
+
+def _decoded(raw: bytes, file: str, syntax: Syntax) -> Text:
+    if len(raw) > MAX_BYTES:
+        raise InputError(f"larger than {MAX_BYTES >> 20} MiB", file, remedy="this is no config")
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError("is UTF-16", file, 1, remedy="save it as UTF-8")
+    bom = len(_BOM) if raw.startswith(_BOM) else 0
+    try:
+        text = Text(raw[bom:].decode(), bom)
+    except UnicodeDecodeError as error:
+        before = raw[bom : bom + error.start].decode(errors="replace")
+        line, column = Text(before).place(len(before))
+        raise InputError(
+            f"byte 0x{raw[bom + error.start]:02x} is not UTF-8", file, line, column, "save it as UTF-8"
+        ) from error
+    found = _FORBIDDEN[syntax].search(text.text)
+    if found:
+        line, column = text.place(found.start())
+        name = "a NUL byte" if found.group() == "\0" else f"the control character U+{ord(found.group()):04X}"
+        raise InputError(f"holds {name}", file, line, column, "remove it")
+    return text
+
+
+def locate(root: Node | None, path: Path) -> tuple[Node | None, Node] | None:
+    """The key, if it has one, and the value at ``path``."""
+    if root is None:
+        return None
+    found: tuple[Node | None, Node] | None = (None, root)
+    for part in path:
+        found = _entry(found[1].resolved, part)
+        if found is None:
+            return None
+    return found
+
+
+def _entry(node: Node, part: str | int) -> tuple[Node | None, Node] | None:
+    if node.kind == "sequence":
+        if isinstance(part, int) and 0 <= part < len(node.children):
+            return None, node.children[part]
+        return None
+    if node.kind != "mapping":
+        return None
+    entries = node.entries
+    for name in (part, str(part)):
+        for key, value in entries:
+            if key.value == name:
+                return key, value
+    for key, value in reversed(entries):
+        if is_merge(key):
+            sources = value.resolved.children if value.resolved.kind == "sequence" else [value]
+            for source in sources:
+                found = _entry(source.resolved, part)
+                if found:
+                    return found
+    return None
