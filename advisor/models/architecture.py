@@ -1,0 +1,170 @@
+"""What a model is made of, as far as memory is concerned: its tensors and its decoder blocks."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Literal
+
+Kind = Literal[
+    "embedding",
+    "head",
+    "attention",
+    "mlp",
+    "experts",
+    "router",
+    "mixer",
+    "norm",
+    "vision",
+    "audio",
+    "projector",
+    "other",
+]
+
+
+@dataclass(frozen=True, repr=False)
+class Tensor:
+    """One kind of weight, ``count`` times.
+
+    ``name`` is transformers' parameter name with ``*`` for the layer:
+    ``model.layers.*.self_attn.q_proj.weight``. ``shape`` is torch's: (out, in) for a linear layer, (experts,
+    out, in) for stacked experts. ``linear`` says that it is the weight of an ``nn.Linear``: what LoRA targets
+    and bitsandbytes quantizes.
+    """
+
+    name: str
+    kind: Kind
+    shape: tuple[int, ...]
+    count: int = 1
+    linear: bool = False
+
+    @cached_property
+    def numel(self) -> int:
+        """Elements of one such tensor."""
+        return prod(self.shape)
+
+    @cached_property
+    def elements(self) -> int:
+        """Elements of all ``count`` of them."""
+        return self.numel * self.count
+
+    @property
+    def module(self) -> str:
+        """The module that owns the weight: the name without ``.weight`` or ``.bias``."""
+        return self.name.rsplit(".", 1)[0]
+
+
+@dataclass(frozen=True, repr=False)
+class Attention:
+    """The token mixer of a block.
+
+    ``kind``: ``softmax`` (multi-head, grouped or multi-query), ``latent`` (MLA), ``linear`` (gated delta net
+    and other linear attention), ``ssm`` (Mamba) or ``conv``. Widths are per token, in elements:
+    ``query_width`` = heads x head_dim, ``key_width`` and ``value_width`` = kv_heads x head_dim; for ``ssm``
+    and ``linear`` the widths of the projections that play the same role. ``window`` is the sliding window in
+    tokens, None for full attention.
+    """
+
+    kind: Literal["softmax", "latent", "linear", "ssm", "conv"]
+    heads: int
+    kv_heads: int
+    head_dim: int
+    query_width: int
+    key_width: int
+    value_width: int
+    window: int | None = None
+    query_key_norm: bool = False
+    logit_softcap: bool = False
+
+
+@dataclass(frozen=True, repr=False)
+class Mlp:
+    """The feed-forward part of a block: dense if ``experts`` is 0, else routed experts of ``width`` each.
+
+    ``shared_width`` is the summed width of the experts (or dense MLP) that every token passes beside the
+    routed ones.
+    """
+
+    width: int
+    gated: bool = True
+    experts: int = 0
+    experts_per_token: int = 0
+    shared_width: int = 0
+
+
+@dataclass(frozen=True, repr=False)
+class Linear:
+    """A linear layer of a block: its last name (``q_proj``), widths in elements, and part."""
+
+    name: str
+    n_in: int
+    n_out: int
+    kind: Kind
+
+
+@dataclass(frozen=True, repr=False)
+class Block:
+    """``count`` decoder layers of one shape, with everything that a layer's activations depend on.
+
+    ``norms`` counts the normalisations over ``hidden`` elements; ``norm`` is ``rms``, ``layer`` or ``none``.
+    ``parameters`` are the elements of one layer. ``attention`` or ``mlp`` is None where the layer has none.
+    """
+
+    count: int
+    hidden: int
+    attention: Attention | None
+    mlp: Mlp | None
+    linears: tuple[Linear, ...]
+    parameters: int
+    norms: int = 2
+    norm: Literal["rms", "layer", "none"] = "rms"
+
+
+@dataclass(frozen=True, repr=False)
+class Architecture:
+    """A model's inventory. Tied weights stand in ``tensors`` once, as the embedding."""
+
+    name: str
+    model_type: str
+    hidden_size: int
+    vocab_size: int
+    tied: bool
+    tensors: tuple[Tensor, ...]
+    blocks: tuple[Block, ...]
+    max_position_embeddings: int | None = None
+    class_name: str = ""
+    dtype: str = "bfloat16"
+    quantized: str | None = None
+    """How the checkpoint itself is quantized (mxfp4, fp8, gptq, bitsandbytes ...); None where it is not."""
+    source: str = ""
+    """Where the config came from: a path, the Hugging Face cache, or the built-in catalogue."""
+    supports_flash_attention: bool = True
+    extra: tuple[str, ...] = field(default=())
+    """Facts that a reader of the ledger should know, one sentence each."""
+
+    @cached_property
+    def parameters(self) -> int:
+        """Elements of all tensors, tied ones once."""
+        return sum(tensor.elements for tensor in self.tensors)
+
+    @cached_property
+    def by_kind(self) -> dict[Kind, int]:
+        """Elements by kind of tensor."""
+        counts: dict[Kind, int] = {}
+        for tensor in self.tensors:
+            counts[tensor.kind] = counts.get(tensor.kind, 0) + tensor.elements
+        return counts
+
+    @cached_property
+    def layers(self) -> int:
+        """Decoder layers."""
+        return sum(block.count for block in self.blocks)
+
+    @cached_property
+    def largest_tensor(self) -> int:
+        """Elements of the largest single tensor."""
+        return max(tensor.numel for tensor in self.tensors)
+
+    @property
+    def mixture_of_experts(self) -> bool:
+        """Whether any block routes tokens to experts."""
+        return any(block.mlp is not None and block.mlp.experts > 0 for block in self.blocks)

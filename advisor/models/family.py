@@ -1,0 +1,169 @@
+"""A family of decoder models as a table row, and how a row and a config become an inventory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, cast
+
+from advisor.models.architecture import Block, Linear, Tensor
+from advisor.models.attention import softmax
+from advisor.models.config import Config
+from advisor.models.mlp import gated
+from advisor.models.parts import Builder, Layer, Part, Tensors, linear, loose, merged, norm, within
+
+Plan = Callable[[Config], Sequence[Layer]]
+FULL, SLIDING = "full_attention", "sliding_attention"
+SANDWICH = (
+    "input_layernorm",
+    "post_attention_layernorm",
+    "pre_feedforward_layernorm",
+    "post_feedforward_layernorm",
+)
+"""Norms before and after attention and MLP, as Gemma has them since its second version."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """The decoder of a model: tensors outside of its blocks, and its blocks."""
+
+    tensors: Tensors
+    blocks: tuple[Block, ...]
+
+
+def no_tensors(_: Config) -> Tensors:
+    """For families that have nothing beside embedding, layers, final norm and head."""
+    return ()
+
+
+def plain_plan(c: Config, every: int | None = None) -> list[Layer]:
+    """One layer kind after another, from ``layer_types`` where the config has it.
+
+    A sliding window applies to the layers that ``layer_types`` names; without the list to every layer
+    (``every`` None), or to all but each ``every``-th one.
+    """
+    window = c.maybe("sliding_window") if c.flag("use_sliding_window", True) else None
+    types = c.strings("layer_types")
+    if types is None:
+        step = every and (c.maybe("sliding_window_pattern") or every)
+        types = [SLIDING if step is None or (i + 1) % step else FULL for i in range(c.layers)]
+    return [Layer(FULL, window=window if kind == SLIDING else None) for kind in fitted(types, c.layers)]
+
+
+def fitted(kinds: Sequence[str], layers: int) -> Sequence[str]:
+    """A list of layer kinds cut or repeated to ``layers``, for configs that were shortened by an override."""
+    return kinds[:layers] if len(kinds) >= layers else [kinds[i % len(kinds)] for i in range(layers)] if kinds else ()
+
+
+def full_plan(c: Config) -> list[Layer]:
+    """Full attention in every layer, whatever the config says of windows."""
+    return [Layer()] * c.layers
+
+
+def every_layer_sparse(c: Config) -> list[Layer]:
+    """Experts in every layer, with the window that the config names for all of them."""
+    return [Layer(layer.mixer, "sparse", layer.window) for layer in plain_plan(c)]
+
+
+@dataclass(frozen=True)
+class Family:
+    """A row of the table of families: which parts its layers have, and what transformers calls them.
+
+    ``mixers`` and ``mlps`` are keyed by ``Layer.mixer`` and ``Layer.mlp``; one builder stands for all keys.
+    ``norms`` are the normalisations over the residual stream in each layer; ``weightless`` ones (OLMo) have
+    no tensor.
+    """
+
+    mixers: Builder | Mapping[str, Builder] = field(default_factory=softmax)
+    mlps: Builder | Mapping[str, Builder] = field(default_factory=gated)
+    plan: Plan = full_plan
+    norms: tuple[str, ...] = ("input_layernorm", "post_attention_layernorm")
+    norm: Literal["rms", "layer"] = "rms"
+    norm_bias: bool = False
+    weightless: bool = False
+    root: str = "model"
+    embedding: str = "embed_tokens"
+    stack: str = "layers"
+    final_norm: str = "norm"
+    head: str = "lm_head"
+    head_bias: bool | str = False
+    outside: Callable[[Config], Tensors] = no_tensors
+    layer_norms: Callable[[Config], tuple[str, ...]] | None = None
+    loose: Callable[[Config, Layer], Tensors] | None = None
+    embedding_width: str = "hidden_size"
+    embedding_rows: int = 0
+    """Rows of the embedding beyond the vocabulary (Llama 3.2 Vision's image tokens)."""
+    flash_attention: bool = True
+    extra: tuple[str, ...] = ()
+
+
+def assemble(family: Family, c: Config, tied: bool, prefix: str = "", head_prefix: str = "") -> Text:
+    """Count a decoder: its tensors with full names, and its blocks.
+
+    ``prefix`` replaces the family's root where the decoder is part of a larger model
+    (``model.language_model``).
+    """
+    root = prefix or family.root
+    kinds: dict[Layer, int] = {}
+    for layer in family.plan(c):
+        kinds[layer] = kinds.get(layer, 0) + 1
+    built = [(layer_parts(family, c, layer), count) for layer, count in kinds.items()]
+    layers = [t for parts, count in built for t in within(f"{root}.{family.stack}.*", tensors_of(parts), count)]
+    blocks = tuple(block(family, c, parts, count) for parts, count in built)
+    before, after = ends(family, c, tied, head_prefix)
+    return Text(merged((*within(root, before), *layers, *within(root, family.outside(c)), *after)), blocks)
+
+
+def ends(family: Family, c: Config, tied: bool, head_prefix: str) -> tuple[Tensors, Tensors]:
+    """What stands before and after the layers: embedding and final norm (without root), and the head."""
+    width = c.size(family.embedding_width, c.hidden)
+    vocabulary = c.size("vocab_size")
+    before = loose(f"{family.embedding}.weight", (vocabulary + family.embedding_rows, width), "embedding")
+    if family.final_norm and not family.weightless:
+        before += norm(family.final_norm, c.hidden, family.norm_bias)
+    after = linear(f"{head_prefix}{family.head}", width, vocabulary, "head", c.flag(family.head_bias))
+    return before, after[1:] if tied else after
+
+
+def layer_parts(family: Family, c: Config, layer: Layer) -> list[Part]:
+    """The parts of one layer: mixer, MLP, norms and what else the family has."""
+    parts = [
+        chosen(table, key)(c, layer) for table, key in ((family.mixers, layer.mixer), (family.mlps, layer.mlp)) if key
+    ]
+    names = family.layer_norms(c) if family.layer_norms else family.norms
+    if not family.weightless:
+        parts.append(Part(tuple(t for name in names for t in norm(name, c.hidden, family.norm_bias))))
+    if family.loose:
+        parts.append(Part(family.loose(c, layer)))
+    return parts
+
+
+def chosen(table: Builder | Mapping[str, Builder], key: str) -> Builder:
+    """The builder for a key of ``Layer``."""
+    return cast("Mapping[str, Builder]", table)[key] if isinstance(table, Mapping) else table
+
+
+def tensors_of(parts: Sequence[Part]) -> list[Tensor]:
+    """All tensors of a layer's parts."""
+    return [tensor for part in parts for tensor in part.tensors]
+
+
+def block(family: Family, c: Config, parts: Sequence[Part], count: int) -> Block:
+    """What activations need to know of one kind of layer."""
+    tensors = tensors_of(parts)
+    names = family.layer_norms(c) if family.layer_norms else family.norms
+    return Block(
+        count=count,
+        hidden=c.hidden,
+        attention=next((part.attention for part in parts if part.attention), None),
+        mlp=next((part.mlp for part in parts if part.mlp), None),
+        linears=tuple(as_linear(tensor) for tensor in tensors if tensor.linear),
+        parameters=sum(tensor.elements for tensor in tensors),
+        norms=len(names),
+        norm=family.norm,
+    )
+
+
+def as_linear(tensor: Tensor) -> Linear:
+    """The weight of a linear layer as a linear layer of its block."""
+    return Linear(tensor.module.rsplit(".", 1)[-1], tensor.shape[1], tensor.shape[0], tensor.kind)

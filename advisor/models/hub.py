@@ -1,0 +1,43 @@
+"""Where Hugging Face keeps configs: its cache folder, read directly, and the hub, through transformers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+
+def cached_configs(name: str) -> Iterator[Path]:
+    """Config files of a model in the Hugging Face cache: the revision that ``main`` points to, else any."""
+    folder = "models--" + name.replace("/", "--")
+    for cache in cache_folders():
+        model = cache / folder
+        revision = _text(model / "refs" / "main")
+        found = [model / "snapshots" / revision / "config.json"] if revision else []
+        found += sorted(model.glob("snapshots/*/config.json"))
+        yield from (path for path in dict.fromkeys(found) if path.is_file())
+
+
+def cache_folders() -> list[Path]:
+    """Folders that huggingface_hub would look in, the most specific setting first."""
+    given = [os.environ.get(key) for key in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")]
+    folders = [Path(value).expanduser() for value in given if value]
+    if home := os.environ.get("HF_HOME"):
+        folders.append(Path(home).expanduser() / "hub")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    return [*folders, cache / "huggingface" / "hub"]
+
+
+def from_hub(name: str) -> dict[str, Any]:
+    """The config as transformers downloads it. Raises whatever stands in the way."""
+    transformers: Any = import_module("transformers")
+    return dict(transformers.AutoConfig.from_pretrained(name).to_dict())
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,274 @@
+"""Models that join a decoder with towers for images or sound: one table row a model type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from advisor.errors import InputError
+from advisor.models import audio, vision, visual
+from advisor.models.config import Config
+from advisor.models.parts import Tensors, linear, loose, norm, of_kind, within
+
+Tower = Callable[[Config], Tensors]
+Projector = Callable[[Config, Config, Config], Tensors]
+"""From the outer config, the tower's and the decoder's."""
+
+
+@dataclass(frozen=True)
+class Multimodal:
+    """How a multimodal model is put together, and what its parts are called.
+
+    ``text`` is the decoder's model type where the config does not name it. ``towers`` are (config section,
+    prefix, builders by the section's model type, "" for any other), ``projectors`` (config section, prefix,
+    builder).
+    """
+
+    text: str
+    towers: tuple[tuple[str, str, dict[str, Tower]], ...]
+    projectors: tuple[tuple[str, str, Projector], ...] = ()
+    prefix: str = "model.language_model"
+    head_prefix: str = ""
+    text_class: str = ""
+    """The class that AutoModelForCausalLM loads, where that is the decoder alone."""
+    ties: bool = True
+    """Whether the head can be tied at all: some classes name no tied weights, whatever the config says."""
+
+
+def llava_projector(c: Config, tower: Config, text: Config) -> Tensors:
+    """Two linears from the tower's width to the decoder's."""
+    bias = c.flag("multimodal_projector_bias", True)
+    return (
+        *linear("linear_1", tower.hidden, text.hidden, "projector", bias),
+        *linear("linear_2", text.hidden, text.hidden, "projector", bias),
+    )
+
+
+def mistral_projector(c: Config, tower: Config, text: Config) -> Tensors:
+    """Neighbouring patches merged, then two linears."""
+    width, bias = tower.hidden, c.flag("multimodal_projector_bias")
+    merged = width * c.size("spatial_merge_size", 2) ** 2
+    return (
+        *norm("norm", width),
+        *linear("patch_merger.merging_layer", merged, width, "projector"),
+        *linear("linear_1", width, text.hidden, "projector", bias),
+        *linear("linear_2", text.hidden, text.hidden, "projector", bias),
+    )
+
+
+def internvl_projector(c: Config, tower: Config, text: Config) -> Tensors:
+    """Pixel shuffle, a norm and two linears."""
+    ratio = c.get("downsample_ratio")
+    scale = round(1 / ratio) if isinstance(ratio, float) else 2
+    merged = tower.hidden * scale**2
+    return (
+        *norm("layer_norm", merged, True),
+        *linear("linear_1", merged, text.hidden, "projector", True),
+        *linear("linear_2", text.hidden, text.hidden, "projector", True),
+    )
+
+
+def lfm2_projector(c: Config, tower: Config, text: Config) -> Tensors:
+    """Pixel unshuffle, a norm, and two linears over a width of their own."""
+    merged, inner = tower.hidden * c.size("downsample_factor", 2) ** 2, c.size("projector_hidden_size")
+    bias = c.flag("projector_bias", True)
+    return (
+        *(norm("layer_norm", merged, True) if c.flag("projector_use_layernorm", True) else ()),
+        *linear("linear_1", merged, inner, "projector", bias),
+        *linear("linear_2", inner, text.hidden, "projector", bias),
+    )
+
+
+def paligemma_projector(c: Config, tower: Config, text: Config) -> Tensors:
+    """One linear."""
+    return linear("linear", tower.hidden, c.size("projection_dim", text.hidden), "projector", True)
+
+
+def newline_projector(c: Config, tower: Config, text: Config) -> Tensors:
+    """LLaVA-NeXT: LLaVA's two linears, and a vector that ends each row of patches."""
+    return (
+        *loose("image_newline", (text.hidden,), "projector"),
+        *within("multi_modal_projector", llava_projector(c, tower, text)),
+    )
+
+
+def gemma3_projector(_: Config, tower: Config, text: Config) -> Tensors:
+    """One matrix after a norm."""
+    matrix = loose("mm_input_projection_weight", (tower.hidden, text.hidden), "projector")
+    return (*matrix, *norm("mm_soft_emb_norm", tower.hidden))
+
+
+def gemma3n_embedder(_: Config, tower: Config, text: Config) -> Tensors:
+    """Gemma 3n: an embedding for the modality's hard tokens beside the projection of soft ones."""
+    width = tower.hidden
+    return (
+        *loose("embedding.weight", (tower.size("vocab_size", 128), width), "projector"),
+        *norm("hard_embedding_norm", width),
+        *norm("soft_embedding_norm", width),
+        *linear("embedding_projection", width, text.hidden, "projector"),
+    )
+
+
+def gemma4_embedder(_: Config, tower: Config, text: Config) -> Tensors:
+    """Gemma 4: one projection."""
+    return linear("embedding_projection", tower.maybe("output_proj_dims") or tower.hidden, text.hidden, "projector")
+
+
+def unified_vision_embedder(_: Config, tower: Config, text: Config) -> Tensors:
+    """Gemma 4 without a tower: patches through one dense layer and factorised positions."""
+    patch = 3 * (tower.size("patch_size", 16) * tower.size("pooling_kernel_size", 3)) ** 2
+    width = tower.size("mm_embed_dim")
+    return (
+        *norm("patch_ln1", patch, True),
+        *linear("patch_dense", patch, width, "projector", True),
+        *norm("patch_ln2", width, True),
+        *loose("pos_embedding", (tower.size("mm_posemb_size"), 2, width), "projector"),
+        *norm("pos_norm", width, True),
+        *linear(
+            "multimodal_embedder.embedding_projection",
+            tower.size("output_proj_dims"),
+            text.hidden,
+            "projector",
+        ),
+    )
+
+
+def unified_audio_embedder(_: Config, tower: Config, text: Config) -> Tensors:
+    """Gemma 4 without a tower: sound frames through one projection."""
+    return linear("embedding_projection", tower.size("output_proj_dims"), text.hidden, "projector")
+
+
+def llama4_projector(_: Config, tower: Config, text: Config) -> Tensors:
+    """One linear from the adapter's output."""
+    return linear("linear_1", tower.size("vision_output_dim"), text.hidden, "projector")
+
+
+def mllama_projector(_: Config, tower: Config, text: Config) -> Tensors:
+    """One linear from the tower's last and intermediate states."""
+    return linear("multi_modal_projector", tower.size("vision_output_dim"), text.hidden, "projector", True)
+
+
+def voxtral_projector(_: Config, tower: Config, text: Config) -> Tensors:
+    """Four frames joined, then two linears."""
+    return (
+        *linear("linear_1", tower.size("intermediate_size"), text.hidden, "projector"),
+        *linear("linear_2", text.hidden, text.hidden, "projector"),
+    )
+
+
+def parts(row: Multimodal, c: Config, text: Config) -> Tensors:
+    """Towers and projectors of a model, with full names. Sections that the config leaves out are absent."""
+    tensors: list[Tensors] = []
+    for key, prefix, towers in row.towers:
+        section = c.section(key)
+        if section is None:
+            continue
+        build = towers.get(section.model_type) or towers.get("")
+        if build is None:
+            raise unknown_tower(c, key, section)
+        tensors.append(within(prefix, of_kind("audio" if key == "audio_config" else "vision", build(section))))
+    for key, prefix, project in row.projectors:
+        section = c.section(key)
+        if section is not None:
+            built = of_kind("projector", project(c, section, text))
+            tensors.append(within(prefix, built) if prefix else built)
+    return tuple(t for group in tensors for t in group)
+
+
+def unknown_tower(c: Config, key: str, section: Config) -> InputError:
+    """A tower that is not in the table."""
+    return InputError(f"{c.name}: {key} has model type {section.model_type!r}, which is not known")
+
+
+_PATCHED = "model.vision_tower"
+_JOINED = "model.multi_modal_projector"
+_VITS: dict[str, Tower] = {
+    "clip_vision_model": vision.clip,
+    "pixtral": vision.pixtral,
+    "siglip_vision_model": vision.siglip,
+    "siglip2_vision_model": vision.siglip,
+    "internvl_vision": vision.internvl,
+}
+
+
+def _visual(text: str, tower: Tower, text_class: str = "") -> Multimodal:
+    return Multimodal(text, (("vision_config", "model.visual", {"": tower}),), text_class=text_class)
+
+
+def _projected(text: str, projector: Projector) -> Multimodal:
+    return Multimodal(text, (("vision_config", _PATCHED, _VITS),), (("vision_config", _JOINED, projector),))
+
+
+def _newlined(text: str) -> Multimodal:
+    return Multimodal(text, (("vision_config", _PATCHED, _VITS),), (("vision_config", "model", newline_projector),))
+
+
+MULTIMODAL: dict[str, Multimodal] = {
+    "qwen2_vl": _visual("qwen2_vl_text", visual.qwen2),
+    "qwen2_5_vl": _visual("qwen2_5_vl_text", visual.qwen2_5),
+    "qwen3_vl": _visual("qwen3_vl_text", visual.qwen3),
+    "qwen3_vl_moe": _visual("qwen3_vl_moe_text", visual.qwen3),
+    "qwen3_5": _visual("qwen3_5_text", visual.qwen3, "Qwen3_5ForCausalLM"),
+    "qwen3_5_moe": _visual("qwen3_5_moe_text", visual.qwen3, "Qwen3_5MoeForCausalLM"),
+    "glm4v": _visual("glm4v_text", visual.glm4v),
+    "glm4v_moe": _visual("glm4v_moe_text", visual.glm4v),
+    "llava": _projected("llama", llava_projector),
+    "llava_next": _newlined("llama"),
+    "llava_onevision": _newlined("qwen2"),
+    "paligemma": _projected("gemma", paligemma_projector),
+    "mistral3": _projected("mistral", mistral_projector),
+    "internvl": _projected("qwen2", internvl_projector),
+    "lfm2_vl": _projected("lfm2", lfm2_projector),
+    "gemma3": _projected("gemma3_text", gemma3_projector),
+    "gemma3n": Multimodal(
+        "gemma3n_text",
+        (
+            ("vision_config", _PATCHED, {"": vision.gemma3n}),
+            ("audio_config", "model.audio_tower", {"": audio.gemma3n}),
+        ),
+        (
+            ("vision_config", "model.embed_vision", gemma3n_embedder),
+            ("audio_config", "model.embed_audio", gemma3n_embedder),
+        ),
+    ),
+    "gemma4": Multimodal(
+        "gemma4_text",
+        (
+            ("vision_config", _PATCHED, {"": vision.gemma4}),
+            ("audio_config", "model.audio_tower", {"": audio.gemma4}),
+        ),
+        (
+            ("vision_config", "model.embed_vision", gemma4_embedder),
+            ("audio_config", "model.embed_audio", gemma4_embedder),
+        ),
+    ),
+    "gemma4_unified": Multimodal(
+        "gemma4_unified_text",
+        (),
+        (
+            ("vision_config", "model.embed_vision", unified_vision_embedder),
+            ("audio_config", "model.embed_audio", unified_audio_embedder),
+        ),
+    ),
+    "llama4": Multimodal(
+        "llama4_text",
+        (("vision_config", "vision_model", {"": vision.llama4}),),
+        (("vision_config", "multi_modal_projector", llama4_projector),),
+        prefix="language_model.model",
+        text_class="Llama4ForCausalLM",
+        head_prefix="language_model.",
+    ),
+    "mllama": Multimodal(
+        "mllama_text_model",
+        (("vision_config", "model.vision_model", {"": vision.mllama}),),
+        (("vision_config", "model", mllama_projector),),
+        text_class="MllamaForCausalLM",
+        ties=False,
+    ),
+    "voxtral": Multimodal(
+        "llama",
+        (("audio_config", "model.audio_tower", {"": audio.voxtral}),),
+        (("audio_config", _JOINED, voxtral_projector),),
+        ties=False,
+    ),
+}

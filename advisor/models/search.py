@@ -1,0 +1,182 @@
+"""Which architecture a ``base_model`` is: named file, local folder, Hugging Face cache, catalogue, hub."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+from advisor.errors import InputError
+from advisor.models import catalogue, hub
+from advisor.models.architecture import Architecture
+
+_STORED: tuple[tuple[re.Pattern[str], str | None], ...] = (
+    (re.compile(r"[-_](unsloth-)?(bnb|4bit|nf4)\b", re.IGNORECASE), "bitsandbytes"),
+    (re.compile(r"[-_]gptq\b", re.IGNORECASE), "gptq"),
+    (re.compile(r"[-_]awq\b", re.IGNORECASE), "awq"),
+    (re.compile(r"[-_]nvfp4\b", re.IGNORECASE), "nvfp4"),
+    (re.compile(r"[-_]mxfp4\b", re.IGNORECASE), "mxfp4"),
+    (re.compile(r"[-_]fp8\b", re.IGNORECASE), "fp8"),
+    (re.compile(r"[-_]bf16$", re.IGNORECASE), None),
+)
+"""What the end of an id says of how a copy of the model is stored."""
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A model whose architecture could not be found: why, and what the user can do about it."""
+
+    name: str
+    reason: str
+    remedies: tuple[str, ...]
+
+
+@dataclass
+class _Search:
+    """What one search has met so far."""
+
+    name: str
+    overrides: Mapping[str, object]
+    text_only: bool
+    trouble: list[str] = field(default_factory=list[str])
+
+    def take(self, config: object, source: str) -> Architecture | None:
+        """The architecture of a config; notes the reason where it has none."""
+        if not isinstance(config, Mapping):
+            self.trouble.append(f"{source} is not a JSON object")
+            return None
+        merged = overridden(cast("Mapping[str, object]", config), self.overrides)
+        try:
+            return _described(json.dumps(merged, default=str), self.name, source, self.text_only)
+        except InputError as error:
+            self.trouble.append(f"{source}: {error.message}")
+            return None
+
+    def read(self, path: Path, source: str) -> Architecture | None:
+        """The architecture of a config.json; notes the reason where it cannot be used."""
+        try:
+            config: object = json.loads(path.read_bytes())
+        except (OSError, ValueError) as error:
+            self.trouble.append(f"{source} cannot be read ({error})")
+            return None
+        return self.take(config, source)
+
+
+def resolve(
+    name: str,
+    *,
+    folder: str = ".",
+    model_config: str | None = None,
+    overrides: Mapping[str, object] | None = None,
+    offline: bool = True,
+    text_only: bool = False,
+) -> Architecture | Unknown:
+    """Find the architecture of ``name`` (``base_model``) and count it.
+
+    First of: ``model_config`` (a config.json or a folder with one; nothing else is tried then), a local
+    folder ``name`` below the working directory or ``folder``, the Hugging Face cache, the built-in catalogue,
+    and the hub unless ``offline``. ``overrides`` are axolotl's ``overrides_of_model_config``. ``text_only``
+    is for runs without a processor (see ``describe``). A source that cannot be used is passed over; where
+    none is left, ``Unknown`` says why and what to do.
+    """
+    search = _Search(name, overrides or {}, text_only)
+    if model_config is not None:
+        path = Path(model_config).expanduser()
+        found = search.read(path / "config.json" if path.is_dir() else path, model_config)
+        return found or Unknown(
+            name, "; ".join(search.trouble), ("give --model-config a config.json that can be read",)
+        )
+    for found in _sources(search, folder, offline):
+        if found is not None:
+            return found
+    reason = "; ".join(search.trouble) or "not a local folder, not in the Hugging Face cache, not in the catalogue"
+    return Unknown(name, reason, remedies(name, offline))
+
+
+def _sources(search: _Search, folder: str, offline: bool) -> Iterator[Architecture | None]:
+    name = search.name
+    for path in dict.fromkeys((Path(name).expanduser(), Path(folder) / name)):
+        if (path / "config.json").is_file():
+            yield search.read(path / "config.json", str(path / "config.json"))
+    for path in hub.cached_configs(name):
+        yield search.read(path, "Hugging Face cache")
+    yield from _catalogued(search)
+    if not offline:
+        yield _downloaded(search)
+
+
+def _catalogued(search: _Search) -> Iterator[Architecture | None]:
+    name = search.name
+    entry = catalogue.lookup(name)
+    if entry is not None:
+        found = search.take(entry["config"], "built-in catalogue")
+        yield found and replace(found, quantized=found.quantized or stored_as(name, entry))
+        return
+    bare, method = original(name)
+    entry = catalogue.lookup(bare) if bare != name else None
+    if entry and (found := search.take(entry["config"], "built-in catalogue")):
+        fact = f"Taken for {bare}, stored in {method or 'bf16'}, by its name."
+        yield replace(found, quantized=method, extra=(*found.extra, fact))
+
+
+def _downloaded(search: _Search) -> Architecture | None:
+    try:
+        config = hub.from_hub(search.name)
+    except Exception as error:  # whatever transformers or the network throws is only a reason
+        search.trouble.append(f"the hub: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+        return None
+    return search.take(config, "Hugging Face hub")
+
+
+def stored_as(name: str, entry: Mapping[str, Any]) -> str | None:
+    """The method in which the checkpoint of this id is stored quantized, by the entry, else by the name."""
+    stored: Mapping[str, list[str]] = entry.get("stored", {})
+    listed = next((method for method, ids in stored.items() if name.lower() in map(str.lower, ids)), None)
+    return listed or next((method for pattern, method in _STORED if pattern.search(name)), None)
+
+
+def original(name: str) -> tuple[str, str | None]:
+    """The id without the ending that tells how a copy is stored, and the method that the ending names."""
+    for pattern, method in _STORED:
+        if match := pattern.search(name):
+            return name[: match.start()], method
+    return name, None
+
+
+def overridden(config: Mapping[str, object], overrides: Mapping[str, object]) -> dict[str, object]:
+    """The config with overrides on top; nested sections are merged, not replaced."""
+    merged = dict(config)
+    for key, value in overrides.items():
+        old = merged.get(key)
+        if isinstance(value, Mapping) and isinstance(old, Mapping):
+            old, value = cast("Mapping[str, object]", old), cast("Mapping[str, object]", value)
+            merged[key] = overridden(old, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def remedies(name: str, offline: bool) -> tuple[str, ...]:
+    """What a user can do about a model that was not found, the likeliest first."""
+    from difflib import get_close_matches
+
+    known = {each.lower(): each for each in catalogue.catalogue_ids()}
+    close = [known[match] for match in get_close_matches(name.lower(), known, n=2, cutoff=0.8)]
+    advice = [f"did you mean {' or '.join(close)}?"] if close else []
+    advice.append("give its config.json with --model-config PATH")
+    if not Path(name).is_absolute() and name.count("/") <= 1:
+        advice.append(f"put it in the Hugging Face cache: hf download {name} config.json")
+    if offline:
+        advice.append("allow the network (no --offline) with transformers installed: pip install axolotl-advisor[hub]")
+    return tuple(advice)
+
+
+@lru_cache(maxsize=64)
+def _described(config: str, name: str, source: str, text_only: bool) -> Architecture:
+    from advisor.models.count import describe
+
+    return describe(json.loads(config), name, source, text_only=text_only)
