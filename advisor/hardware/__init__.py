@@ -1,0 +1,14 @@
+"""GPUs: the built-in catalogue, the text that names hardware, and detection."""
+
+from advisor.hardware.catalogue import gpu_names, larger_gpus
+from advisor.hardware.gpu import Gpu, Hardware
+from advisor.hardware.parse import parse_hardware
+
+__all__ = ["Gpu", "Hardware", "detect", "gpu_names", "larger_gpus", "parse_hardware"]
+
+
+def detect() -> Hardware | None:
+    """This machine's GPUs through NVML or nvidia-smi, never by initialising CUDA; None if there are none to be read."""
+    from advisor.hardware import detection
+
+    return detection.detect()

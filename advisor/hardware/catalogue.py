@@ -1,0 +1,153 @@
+"""The built-in catalogue of GPUs (``gpus.json``), and how people, nvidia-smi and torch name them."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from advisor.hardware.gpu import GIB, Gpu
+
+# Words that tell no two cards of the catalogue apart. "laptop", "d" and "super" do, so they stay.
+DECORATION = re.compile(
+    "nvidia|amd|geforce|instinct|tesla|quadro|rtx|generation|blackwell|workstation|server|edition|max|q|hbm[23]e?|gpus?"
+)
+FORMS = {
+    "sxm": "sxm",
+    "sxm2": "sxm",
+    "sxm4": "sxm",
+    "sxm5": "sxm",
+    "sxm6": "sxm",
+    "pcie": "pcie",
+    "nvl": "nvl",
+}
+
+
+@dataclass(frozen=True)
+class Name:
+    """A GPU's name taken apart: ``A100 80GB PCIe`` is model ``a100``, 80 GB, form ``pcie``."""
+
+    model: str
+    nominal_gb: int | None
+    form: str | None
+
+
+def read_name(text: str) -> Name:
+    """Takes a name apart; case, spaces, dashes and makers' words do not matter."""
+    model, size, form = "", None, None
+    together = re.sub(r"(?<=\d)\s+(?=gi?b\b)", "", text.lower())
+    for word in re.findall(r"[a-z0-9]+", together):
+        if sized := re.fullmatch(r"(\d+)g(?:i?b)?", word):
+            size = int(sized[1])
+        elif word in FORMS:
+            form = FORMS[word]
+        elif not DECORATION.fullmatch(word):
+            model += word
+    return Name(re.sub(r"^rtx(?=.)", "", model), size, form)
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """GPUs by id, by every alias, title and device name, and by model, the most common variant first."""
+
+    gpus: Mapping[str, Gpu]
+    names: Mapping[Name, Gpu]
+    models: Mapping[str, tuple[Gpu, ...]]
+
+
+@lru_cache(maxsize=1)
+def catalogue() -> Catalogue:
+    """Reads ``gpus.json``, once."""
+    data = json.loads(Path(__file__).with_name("gpus.json").read_text(encoding="utf-8"))
+    gpus: dict[str, Gpu] = {}
+    names: dict[Name, Gpu] = {}
+    models: dict[str, tuple[Gpu, ...]] = {}
+    for entry in data["gpus"]:
+        gpu = read_gpu(entry, data["outside_torch_gib"])
+        gpus[gpu.id] = gpu
+        for name in map(read_name, (gpu.id, gpu.title, *entry["aliases"], *entry["device_names"])):
+            names.setdefault(name, gpu)
+            if gpu not in models.setdefault(name.model, ()):
+                models[name.model] += (gpu,)
+    return Catalogue(gpus, names, models)
+
+
+def read_gpu(entry: Mapping[str, Any], outside_torch_gib: Mapping[str, Any]) -> Gpu:
+    """One entry of ``gpus.json``."""
+    total = int(entry["torch_total_gib"] * GIB)
+    capability = tuple(entry["compute_capability"]) if entry["compute_capability"] else None
+    shown, link = entry["nvidia_smi_mib"], entry["link_gb_s"]
+    return Gpu(
+        id=entry["id"],
+        title=entry["title"],
+        vendor=entry["vendor"],
+        compute_capability=capability,
+        total_bytes=total,
+        bf16=entry["bf16"],
+        fp8=entry["fp8"],
+        bandwidth_bytes_per_s=entry["bandwidth_gb_s"] * 1e9,
+        bf16_tflops=entry["bf16_tflops"],
+        fp16_tflops=entry["fp16_tflops"],
+        link_bytes_per_s=link * 1e9 if link else None,
+        pcie_bytes_per_s=entry["pcie_gb_s"] * 1e9,
+        gpus_per_node=entry["gpus_per_node"],
+        flash_attention=capability is None or capability >= (8, 0),
+        data_centre=entry["data_centre"],
+        nominal_gb=entry["nominal_gb"],
+        context_bytes=int(outside_torch_gib[entry["family"]] * GIB),
+        driver_bytes=max(0, (shown << 20) - total) if shown else None,
+    )
+
+
+def find_gpu(text: str) -> Gpu | None:
+    """The GPU of that name, or None.
+
+    A name that leaves size or form open means the most common variant: ``a100`` and ``h100`` are the 80 GB
+    SXM boards.
+    """
+    known, name = catalogue(), read_name(text)
+    if name in known.names:
+        return known.names[name]
+    for gpu in known.models.get(name.model, ()):
+        form = read_name(gpu.title).form
+        if name.nominal_gb in {None, gpu.nominal_gb} and name.form in {None, form}:
+            return gpu
+    return None
+
+
+def gpu_names() -> tuple[str, ...]:
+    """The ids of all known GPUs, in the catalogue's order."""
+    return tuple(catalogue().gpus)
+
+
+def near_names(text: str) -> list[str]:
+    """Up to three ids that look like ``text``, best first."""
+    import difflib
+
+    known, name = catalogue(), read_name(text)
+    spelled: dict[str, str] = {}
+    for other, gpu in known.names.items():
+        spelled.setdefault(_spelling(other), gpu.id)
+    near = difflib.get_close_matches(_spelling(name), spelled, n=8)
+    variants = [gpu.id for gpu in known.models.get(name.model, ())]
+    return list(dict.fromkeys(variants + [spelled[key] for key in near]))[:3]
+
+
+def _spelling(name: Name) -> str:
+    return name.model + str(name.nominal_gb or "")
+
+
+def larger_gpus(gpu: Gpu) -> tuple[Gpu, ...]:
+    """Cards of the same vendor with more memory, ascending, one for each size on the label.
+
+    Of one size a data-centre card comes before others, and the most common variant before its siblings. Cards
+    without bf16 are never proposed.
+    """
+    by_size: dict[int, Gpu] = {}
+    for other in sorted(catalogue().gpus.values(), key=lambda card: not card.data_centre):
+        larger = other.total_bytes > gpu.total_bytes and other.nominal_gb > gpu.nominal_gb
+        if larger and other.vendor == gpu.vendor and other.bf16:
+            by_size.setdefault(other.nominal_gb, other)
+    return tuple(sorted(by_size.values(), key=lambda card: card.total_bytes))

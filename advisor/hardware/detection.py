@@ -1,0 +1,166 @@
+"""The GPUs of this machine, through NVML or nvidia-smi; CUDA is never initialised."""
+
+import importlib
+import os
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from advisor.hardware.catalogue import catalogue, find_gpu
+from advisor.hardware.gpu import GIB, Gpu, Hardware
+
+QUERY = ("index", "uuid", "name", "memory.total", "memory.free", "compute_cap", "mig.mode.current")
+TIMEOUT_SECONDS = 5
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Card:
+    """One GPU as the driver shows it; sizes in bytes. ``sliced``: MIG is on, so no process gets all of it."""
+
+    index: int
+    uuid: str
+    name: str
+    total: int
+    free: int
+    compute_capability: tuple[int, int]
+    sliced: bool
+
+
+def detect() -> Hardware | None:
+    """This machine's visible GPUs, all taken for the smallest, and its host memory; None if it cannot tell.
+
+    ``CUDA_VISIBLE_DEVICES`` is honoured: indices are nvidia-smi's, MIG slices and an empty list give None. A
+    card outside the catalogue gets the rates of the nearest one in it, and an id that ``parse_hardware`` does
+    not know.
+    """
+    try:
+        cards = visible(_cards(), os.environ.get("CUDA_VISIBLE_DEVICES"))
+        if not cards or any(card.sliced for card in cards):
+            return None
+        smallest = min(cards, key=lambda card: card.total)
+        free = min(card.free for card in cards)
+        return Hardware(gpu_of(smallest), len(cards), 1, host_memory(), free, "detected")
+    except Exception:  # a machine without a driver, or with a broken one, is a machine without a GPU
+        return None
+
+
+def visible(cards: list[Card], devices: str | None) -> list[Card]:
+    """The cards that CUDA would show: like CUDA, stops at the first entry that names none."""
+    if devices is None:
+        return cards
+    shown: list[Card] = []
+    for entry in devices.split(","):
+        card = next((card for card in cards if _names(entry.strip(), card)), None)
+        if card is None:
+            break
+        shown.append(card)
+    return shown
+
+
+def _names(entry: str, card: Card) -> bool:
+    # CUDA takes the first characters of a UUID for the whole, as long as they are unique.
+    return entry == str(card.index) if entry.isdigit() else len(entry) > 4 and card.uuid.startswith(entry)
+
+
+def gpu_of(card: Card) -> Gpu:
+    """The catalogue's entry with the card's own total, or one made from what was read."""
+    gpu = find_gpu(card.name)
+    # Within a tenth: ECC takes a sixteenth; the 8 and 16 GB variants of one name are further apart.
+    if gpu is not None and abs(card.total / gpu.total_bytes - 1) < 0.1:
+        driver = usual_driver_bytes(card.total) if gpu.driver_bytes is None else gpu.driver_bytes
+        return replace(gpu, total_bytes=card.total - driver)
+    capability = card.compute_capability
+    return replace(
+        _nearest(card),
+        id=re.sub(r"[^a-z0-9]+", "-", card.name.lower()).strip("-"),
+        title=card.name,
+        compute_capability=capability,
+        total_bytes=card.total - usual_driver_bytes(card.total),
+        bf16=capability >= (8, 0),
+        fp8=capability >= (8, 9),
+        flash_attention=capability >= (8, 0),
+        nominal_gb=0,
+        driver_bytes=None,
+    )
+
+
+def _nearest(card: Card) -> Gpu:
+    def distance(gpu: Gpu) -> tuple[int, int]:
+        major, minor = gpu.compute_capability or (0, 0)
+        of_card = card.compute_capability
+        return abs(10 * (major - of_card[0]) + minor - of_card[1]), abs(gpu.total_bytes - card.total)
+
+    return min((gpu for gpu in catalogue().gpus.values() if gpu.vendor == "NVIDIA"), key=distance)
+
+
+def usual_driver_bytes(shown: int) -> int:
+    """What the driver keeps of a card of ``shown`` bytes: 0.4 GiB and 0.8 %, at most 1.2 GiB.
+
+    An upper bound over the catalogue's cards that nvidia-smi was read for.
+    """
+    return min(int(1.2 * GIB), int(0.4 * GIB + 0.008 * shown))
+
+
+def _cards() -> list[Card]:
+    try:
+        return _from_nvml(importlib.import_module("pynvml"))
+    except Exception:  # not installed, or no library behind it
+        return _from_nvidia_smi()
+
+
+def _from_nvml(nvml: Any) -> list[Card]:
+    nvml.nvmlInit()
+    try:
+        return [_nvml_card(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _nvml_card(nvml: Any, index: int) -> Card:
+    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+    capability = nvml.nvmlDeviceGetCudaComputeCapability(handle)
+    try:
+        sliced = nvml.nvmlDeviceGetMigMode(handle)[0] == 1
+    except Exception:  # a card without MIG answers "not supported"
+        sliced = False
+    uuid, name = _text(nvml.nvmlDeviceGetUUID(handle)), _text(nvml.nvmlDeviceGetName(handle))
+    return Card(index, uuid, name, memory.total, memory.free, (capability[0], capability[1]), sliced)
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _from_nvidia_smi() -> list[Card]:
+    import subprocess
+
+    command = ["nvidia-smi", f"--query-gpu={','.join(QUERY)}", "--format=csv,noheader,nounits"]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=True)
+    return [_smi_card(line) for line in answer.stdout.splitlines() if line.strip()]
+
+
+def _smi_card(line: str) -> Card:
+    index, uuid, name, total, free, capability, mig = (value.strip() for value in line.split(","))
+    major, minor = (int(part) for part in capability.split("."))
+    return Card(int(index), uuid, name, int(total) * MIB, int(free) * MIB, (major, minor), mig == "Enabled")
+
+
+def host_memory() -> int | None:
+    """This machine's memory in bytes, or its container's limit if that is less; whole GiB, rounded down."""
+    try:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+    limit = _container_limit()
+    return min(memory, limit or memory) // GIB * GIB or None
+
+
+def _container_limit() -> int | None:
+    try:
+        text = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None

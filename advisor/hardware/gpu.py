@@ -1,0 +1,96 @@
+"""A GPU and a set of them: what the estimate needs to know of hardware."""
+
+from dataclasses import dataclass
+
+GIB = 1 << 30
+UNITS = {"TiB": 1 << 40, "GiB": GIB, "TB": 10**12, "GB": 10**9, "MiB": 1 << 20, "MB": 10**6, "B": 1}
+
+# 0.96 to 1.07 GiB with NCCL's communicators, read three times on A100 40GB and H100 NVL (gpus.json).
+OUTSIDE_TORCH_ON_SEVERAL_GPUS = int(1.1 * GIB)
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One accelerator as torch sees it.
+
+    ``id`` is the catalogue's name, ``title`` the one for people. ``total_bytes`` is what torch reports as
+    ``total_memory`` on Linux, the lowest credible value. Bytes a second are in one direction;
+    ``link_bytes_per_s`` is NVLink or Infinity Fabric among all GPUs of a node, None without. TFLOPS are dense
+    tensor rates with fp32 accumulation, None without such units. ``compute_capability`` is None for AMD.
+    ``flash_attention``: FlashAttention-2 runs on it, which takes compute capability 8.0, or CDNA2 and later.
+    """
+
+    id: str
+    title: str
+    vendor: str
+    compute_capability: tuple[int, int] | None
+    total_bytes: int
+    bf16: bool
+    fp8: bool
+    bandwidth_bytes_per_s: float
+    bf16_tflops: float | None
+    fp16_tflops: float | None
+    link_bytes_per_s: float | None
+    pcie_bytes_per_s: float
+    gpus_per_node: int
+    flash_attention: bool
+    data_centre: bool = True
+    nominal_gb: int = 0
+    """The size on the label; detection cannot read it and leaves 0."""
+    context_bytes: int = int(0.65 * GIB)
+    """What one process holds outside torch's allocator: CUDA context and kernels, without NCCL."""
+    driver_bytes: int | None = None
+    """nvidia-smi's total less ``total_bytes``: what the driver keeps. None where nvidia-smi was not read."""
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """``nodes`` machines of ``gpus_per_node`` equal GPUs. Sizes in bytes; ``host_bytes`` is per node.
+
+    ``free_bytes`` is the smallest free memory of detected GPUs. ``source`` says where they were named.
+    """
+
+    gpu: Gpu
+    gpus_per_node: int
+    nodes: int = 1
+    host_bytes: int | None = None
+    free_bytes: int | None = None
+    source: str = ""
+
+    @property
+    def world_size(self) -> int:
+        """Processes, one a GPU."""
+        return self.nodes * self.gpus_per_node
+
+    @property
+    def outside_torch(self) -> int:
+        """Bytes of one GPU outside torch's allocator: CUDA context, kernels, and NCCL with several GPUs."""
+        return OUTSIDE_TORCH_ON_SEVERAL_GPUS if self.world_size > 1 else self.gpu.context_bytes
+
+    @property
+    def usable(self) -> int:
+        """Bytes that torch can have of one GPU: its total, or what is free of it, less ``outside_torch``."""
+        total = self.gpu.total_bytes
+        free = total if self.free_bytes is None else min(total, self.free_bytes)
+        return max(0, free - self.outside_torch)
+
+    @property
+    def spec(self) -> str:
+        """The text that ``parse_hardware`` reads back: ``2n8x h100-80gb-sxm host=1TiB``."""
+        nodes = f"{self.nodes}n" if self.nodes > 1 else ""
+        host = f" host={size_text(self.host_bytes)}" if self.host_bytes is not None else ""
+        return f"{nodes}{self.gpus_per_node}x {self.gpu.id}{host}"
+
+    @property
+    def title(self) -> str:
+        """For people: ``8x A100-80GB SXM``, ``2 nodes of 8x H100-80GB SXM``."""
+        nodes = f"{self.nodes} nodes of " if self.nodes > 1 else ""
+        return f"{nodes}{self.gpus_per_node}x {self.gpu.title}"
+
+
+def size_text(size: int) -> str:
+    """Bytes in the largest unit that loses none: ``1TiB``, ``2TB``, ``1000B``."""
+    for unit, factor in UNITS.items():
+        if size and size % factor == 0:
+            return f"{size // factor}{unit}"
+    raise ValueError(f"no size: {size}")

@@ -1,0 +1,145 @@
+"""The catalogue: every name leads to its card, and the numbers hang together."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.hardware import detection, gpu_names, larger_gpus, parse_hardware
+from advisor.hardware.catalogue import catalogue, find_gpu, near_names
+from advisor.hardware.detection import usual_driver_bytes
+from advisor.hardware.gpu import GIB
+
+ENTRIES = json.loads(Path(detection.__file__).with_name("gpus.json").read_text())["gpus"]
+NAMES = [
+    (name, entry["id"])
+    for entry in ENTRIES
+    for name in (entry["id"], entry["title"], *entry["aliases"], *entry["device_names"])
+]
+
+
+@pytest.mark.parametrize(("name", "gpu"), NAMES)
+def test_every_id_title_alias_and_device_name_finds_its_card(name: str, gpu: str):
+    for spelling in (name, name.upper(), name.replace("-", " "), f"NVIDIA {name}"):
+        found = find_gpu(spelling)
+        assert found is not None
+        assert found.id == gpu
+
+
+def test_no_name_belongs_to_two_cards():
+    assert len(gpu_names()) == len(set(gpu_names())) == len(ENTRIES)
+    owners: dict[str, set[str]] = {}
+    for name, gpu in NAMES:
+        owners.setdefault(name.lower(), set()).add(gpu)
+    assert {name: gpus for name, gpus in owners.items() if len(gpus) > 1} == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu"),
+    [
+        ("a100", "a100-80gb-sxm"),
+        ("h100", "h100-80gb-sxm"),
+        ("a100 pcie", "a100-80gb-pcie"),
+        ("A100 SXM4 40 GB", "a100-40gb-sxm"),
+        ("A100 80GiB", "a100-80gb-sxm"),
+        ("h100 sxm5 80gb", "h100-80gb-sxm"),
+        ("v100", "v100-16gb-sxm2"),
+        ("v100 pcie", "v100-16gb-pcie"),
+        ("RTX 3060", "rtx-3060-12gb"),
+        ("4070 Ti", "rtx-4070-ti"),
+        ("4070 Ti SUPER", "rtx-4070-ti-super"),
+        ("l40s 48gb", "l40s"),
+        ("RTX 6000 Ada", "rtx-6000-ada"),
+    ],
+)
+def test_a_name_that_leaves_something_open_is_the_most_common_variant(name: str, gpu: str):
+    found = find_gpu(name)
+    assert found is not None
+    assert found.id == gpu
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a100-60gb", "rtx 3080 12gb", "rtx 6000", "4090 laptop gpu", "RTX 4090 D", "h200 pcie", "a", "", "80gb"],
+)
+def test_a_card_that_is_not_in_the_catalogue_is_not_taken_for_one_that_is(name: str):
+    assert find_gpu(name) is None
+
+
+def test_near_names_are_variants_of_the_model_first():
+    assert near_names("a100-60gb")[0] == "a100-80gb-sxm"
+    assert "rtx-5060-ti-16gb" in near_names("5070 ti")
+    assert near_names("abacus") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "total_gib", "bf16", "fp8", "flash"),
+    [
+        ("t4", 14.56, False, False, False),
+        ("v100", 15.75, False, False, False),
+        ("rtx-3090", 23.55, True, False, True),
+        ("rtx-4090", 23.52, True, True, True),
+        ("a100-80gb-sxm", 79.14, True, False, True),
+        ("h100", 79.11, True, True, True),
+        ("b200", 178.35, True, True, True),
+        ("mi300x", 191.69, True, True, True),
+        ("mi210", 63.98, True, False, True),
+    ],
+)
+def test_what_a_card_has_and_can_do(name: str, total_gib: float, bf16: bool, fp8: bool, flash: bool):
+    gpu = find_gpu(name)
+    assert gpu is not None
+    assert gpu.total_bytes == int(total_gib * GIB)
+    assert (gpu.bf16, gpu.fp8, gpu.flash_attention) == (bf16, fp8, flash)
+
+
+def test_rates_are_bytes_a_second_in_one_direction():
+    gpu = find_gpu("h100")
+    assert gpu is not None
+    assert gpu.bandwidth_bytes_per_s == 3.35e12
+    assert gpu.link_bytes_per_s == 450e9
+    assert gpu.pcie_bytes_per_s == 64e9
+    assert gpu.bf16_tflops == 989.4
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["id"])
+def test_torch_sees_less_than_the_label_and_less_than_nvidia_smi(entry: dict[str, Any]):
+    gpu = catalogue().gpus[entry["id"]]
+    assert 0.85 < gpu.total_bytes / (gpu.nominal_gb * GIB) < 1.0
+    assert entry["torch_total_source"]
+    if gpu.driver_bytes is not None:
+        assert 0 <= gpu.driver_bytes <= usual_driver_bytes(entry["nvidia_smi_mib"] << 20)
+    if gpu.compute_capability is not None:
+        assert gpu.bf16 == (gpu.compute_capability >= (8, 0))
+        assert gpu.fp8 == (gpu.compute_capability >= (8, 9))
+
+
+def test_larger_cards_ascend_one_for_each_size():
+    larger = larger_gpus(parse_hardware("rtx-4090").gpu)
+    sizes = [gpu.nominal_gb for gpu in larger]
+    assert [gpu.id for gpu in larger][:4] == ["rtx-5090", "a100-40gb-sxm", "a40", "a100-80gb-sxm"]
+    assert sizes == sorted(set(sizes))
+    assert all(gpu.bf16 and gpu.vendor == "NVIDIA" for gpu in larger)
+
+
+def test_larger_cards_stay_with_the_vendor_and_end_at_the_largest():
+    assert [gpu.id for gpu in larger_gpus(parse_hardware("mi210").gpu)] == ["mi300x", "mi325x"]
+    assert larger_gpus(parse_hardware("b300").gpu) == ()
+
+
+@pytest.mark.skipif("ADVISOR_CORPUS" not in os.environ, reason="ADVISOR_CORPUS names the folder of facts")
+def test_the_catalogue_agrees_with_the_facts_that_it_was_made_from():
+    facts = json.loads((Path(os.environ["ADVISOR_CORPUS"]) / "facts" / "gpus.json").read_text())["gpus"]
+    for entry in ENTRIES:
+        fact = facts[entry["id"]]
+        read = fact["memory"]["torch_total_gib"]
+        assert entry["torch_total_gib"] == (read or entry["torch_total_gib"])
+        assert entry["bandwidth_gb_s"] == fact["bandwidth_gb_s"]
+        assert (entry["bf16_tflops"], entry["fp16_tflops"]) == (
+            fact["tflops_dense"]["bf16"],
+            fact["tflops_dense"]["fp16"],
+        )
+        assert (entry["bf16"], entry["fp8"]) == (fact["bf16"], fact["fp8"])
+        assert entry["gpus_per_node"] == fact["gpus_per_node"]

@@ -1,0 +1,134 @@
+"""Hardware as people write it, and back."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.errors import InputError
+from advisor.hardware import Hardware, gpu_names, parse_hardware
+from advisor.hardware.catalogue import catalogue
+from advisor.hardware.gpu import GIB
+from advisor.hardware.parse import parse_size
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("8x a100-80gb", "8x a100-80gb-sxm"),
+        ("8xA100-80GB", "8x a100-80gb-sxm"),
+        ("8 x a100 80gb", "8x a100-80gb-sxm"),
+        ("  8×A100  ", "8x a100-80gb-sxm"),
+        ("4x NVIDIA GeForce RTX 4090", "4x rtx-4090"),
+        ("NVIDIA A100-SXM4-80GB", "1x a100-80gb-sxm"),
+        ("4090", "1x rtx-4090"),
+        ("4x4090", "4x rtx-4090"),
+        ("2n8x h100-80gb-sxm host=1TiB", "2n8x h100-80gb-sxm host=1TiB"),
+        ("2n 8x h100", "2n8x h100-80gb-sxm"),
+        ("1n8x h100", "8x h100-80gb-sxm"),
+        ("8x h100, host = 512 gib", "8x h100-80gb-sxm host=512GiB"),
+        ("8x h100 HOST=2TB", "8x h100-80gb-sxm host=2TB"),
+    ],
+)
+def test_text_is_read_as_it_is_meant(text: str, spec: str):
+    assert parse_hardware(text).spec == spec
+
+
+@given(
+    gpu=st.sampled_from(gpu_names()),
+    gpus=st.integers(1, 128),
+    nodes=st.integers(1, 4096),
+    host=st.none() | st.integers(1, 1 << 50),
+)
+def test_spec_reads_back_to_the_same_hardware(gpu: str, gpus: int, nodes: int, host: int | None):
+    hardware = Hardware(catalogue().gpus[gpu], gpus, nodes, host, source="--gpus")
+    assert parse_hardware(hardware.spec) == hardware
+
+
+@pytest.mark.parametrize("gpu", gpu_names())
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_title_reads_back_too(gpu: str, nodes: int):
+    hardware = Hardware(catalogue().gpus[gpu], 8, nodes, source="--gpus")
+    assert parse_hardware(hardware.title) == hardware
+
+
+def test_titles_are_for_people():
+    assert parse_hardware("8x a100").title == "8x A100-80GB SXM"
+    assert parse_hardware("2n8x h100").title == "2 nodes of 8x H100-80GB SXM"
+    assert parse_hardware("4090").title == "1x RTX 4090"
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("512GiB", 512 << 30),
+        ("1TiB", 1 << 40),
+        ("2TB", 2 * 10**12),
+        ("64G", 64 << 30),
+        ("64 gb", 64 * 10**9),
+        ("1.5TiB", 3 << 39),
+        ("1000B", 1000),
+    ],
+)
+def test_sizes(text: str, size: int):
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "remedy"),
+    [
+        ("", "names no GPU", "write for example"),
+        ("8x", "names no GPU", "write for example"),
+        ("8x a100-60gb", "unknown GPU `a100-60gb`", "did you mean `a100-80gb-sxm`"),
+        ("5070 ti", "unknown GPU `5070 ti`", "did you mean `rtx-5060-ti-16gb`"),
+        ("8x abacus", "unknown GPU `abacus`", "name it as nvidia-smi does"),
+        ("0x a100", "has 0 GPUs a node", "1 to 128 GPUs a node"),
+        ("1000x a100", "has 1000 GPUs a node", "<nodes>n<gpus>x"),
+        ("0n8x a100", "on 0 nodes", "1 to 4096 nodes"),
+        ("9999n8x a100", "on 9999 nodes", "1 to 4096 nodes"),
+        ("a100 host=", "`host=` is not a size", "host=512GiB"),
+        ("a100 host=512", "`host=512` is not a size", "host=512GiB"),
+        ("a100 host=0GiB", "`host=0GiB` is not a size", "host=512GiB"),
+        ("a100 host=5parsecs", "is not a size", "host=512GiB"),
+    ],
+)
+def test_what_cannot_be_read_says_where_and_what_to_do(text: str, message: str, remedy: str):
+    with pytest.raises(InputError) as caught:
+        parse_hardware(text, file="run.yml", line=3)
+    assert message in caught.value.message
+    assert remedy in caught.value.remedy
+    assert (caught.value.file, caught.value.line) == ("run.yml", 3)
+
+
+def test_source_says_where_the_text_stands():
+    assert parse_hardware("a100").source == "--gpus"
+    assert parse_hardware("a100", file="run.yml", line=3).source == "run.yml:3"
+    assert parse_hardware("a100", file="advisor.toml").source == "advisor.toml"
+
+
+@pytest.mark.parametrize(
+    ("text", "outside_gib", "usable_gib"),
+    [
+        ("t4", 0.25, 14.56 - 0.25),
+        ("rtx-4090", 0.45, 23.52 - 0.45),
+        ("a100", 0.5, 79.14 - 0.5),
+        ("rtx-5090", 0.6, 31.36 - 0.6),
+        ("h100", 0.65, 79.11 - 0.65),
+        ("8x h100", 1.1, 79.11 - 1.1),
+        ("2n1x a100", 1.1, 79.14 - 1.1),
+    ],
+)
+def test_usable_is_what_torch_reports_less_context_and_nccl(text: str, outside_gib: float, usable_gib: float):
+    hardware = parse_hardware(text)
+    assert hardware.outside_torch == int(outside_gib * GIB)
+    assert abs(hardware.usable - usable_gib * GIB) <= 2
+
+
+def test_free_memory_limits_what_is_usable():
+    gpu = parse_hardware("a100").gpu
+    assert Hardware(gpu, 1, free_bytes=10 * GIB).usable == 10 * GIB - int(0.5 * GIB)
+    assert Hardware(gpu, 1, free_bytes=200 * GIB).usable == Hardware(gpu, 1).usable
+    assert Hardware(gpu, 1, free_bytes=0).usable == 0
+
+
+def test_world_size_counts_all_nodes():
+    assert parse_hardware("2n8x h100").world_size == 16
