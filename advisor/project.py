@@ -1,0 +1,158 @@
+"""Files -> Runs: finds the DeepSpeed config, the model and the hardware that a YAML means."""
+
+import os
+import re
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from advisor.build import build_run
+from advisor.deepspeed import Section, has_shipped_name, shipped
+from advisor.documents import Document, new_document, read
+from advisor.hardware import Hardware, detect, parse_hardware
+from advisor.models import Architecture, Unknown, resolve
+from advisor.run import Run
+from advisor.stack import Stack
+from advisor.values import is_mapping
+
+NAMED = re.compile(rb"^deepspeed:[ \t]*[\"']?([^\s\"'#]+)", re.MULTILINE)
+MOST_FILES = 5000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Context:
+    """What the call says about every run: where it was made, on which hardware, with which stack."""
+
+    working_directory: str = "."
+    gpus: str | None = None
+    default_gpus: str | None = None
+    """From the settings: used where neither the call nor the YAML says."""
+    detects: bool = False
+    stack: Stack = field(default_factory=Stack)
+    model_config: str | None = None
+    offline: bool = True
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Opened:
+    """A run, and what could not be found for it."""
+
+    run: Run
+    unknown_model: Unknown | None = None
+
+
+def is_config(document: Document) -> bool:
+    """Whether a YAML is an axolotl config: it has a ``base_model``."""
+    return document.syntax == "yaml" and document.get("base_model") is not None
+
+
+def open_run(config: Document, context: Context) -> Opened:
+    """The run that a YAML describes. What is wrong with its values is an ``InputError`` at their place."""
+    hardware = hardware_for(config, context)
+    model = model_for(config, context)
+    section, editable = deepspeed_for(config, context)
+    run = build_run(
+        config,
+        section,
+        model=model if isinstance(model, Architecture) else None,
+        hardware=hardware,
+        stack=context.stack,
+        working_directory=context.working_directory,
+        deepspeed_editable=editable,
+    )
+    if isinstance(model, Architecture):
+        return Opened(run)
+    return Opened(replace(run, model_reason=f" ({model.reason})" if model.reason else ""), model)
+
+
+def hardware_for(config: Document, context: Context) -> Hardware | None:
+    """The first of: the call, the YAML's own comment, the settings, detection."""
+    if context.gpus:
+        return replace(parse_hardware(context.gpus), source="--gpus")
+    for directive in config.directives:
+        if directive.name == "gpus":
+            return parse_hardware(directive.argument, file=config.file, line=directive.line)
+    if context.default_gpus:
+        return parse_hardware(context.default_gpus)
+    return detected() if context.detects else None
+
+
+@lru_cache(maxsize=1)
+def detected() -> Hardware | None:
+    """This machine's GPUs, asked once."""
+    return detect()
+
+
+def model_for(config: Document, context: Context) -> Architecture | Unknown:
+    """The architecture of ``base_model_config`` or ``base_model``, with the YAML's overrides."""
+    name = config.get("base_model_config") or config.get("base_model")
+    overrides = config.get("overrides_of_model_config") or config.get("model_config")
+    return resolve(
+        str(name),
+        folder=os.path.dirname(config.file) or ".",  # noqa: PTH120
+        model_config=context.model_config,
+        overrides=overrides if is_mapping(overrides) else None,
+        offline=context.offline,
+    )
+
+
+def deepspeed_for(config: Document, context: Context) -> tuple[Section | None, bool]:
+    """The DeepSpeed config that the YAML means, and whether an edit may land in its file."""
+    named = config.get("deepspeed")
+    if isinstance(named, dict):
+        return Section(config, ("deepspeed",)), True
+    if not isinstance(named, str) or not named:
+        return None, False
+    path = deepspeed_path(config, named, context.working_directory)
+    if path is not None:
+        return Section(read(path)), is_own(config, path)
+    values = shipped(named)
+    return (Section(replace(new_document(named, "json", values))), False) if values else (None, False)
+
+
+def deepspeed_path(config: Document, named: str, working_directory: str) -> str | None:
+    """Where the JSON lies: from the working directory, as axolotl looks, else beside the YAML."""
+    candidates = (os.path.join(working_directory, named), os.path.join(os.path.dirname(config.file), named))  # noqa: PTH118, PTH120
+    for candidate in candidates:
+        if os.path.isfile(candidate):  # noqa: PTH113
+            return os.path.normpath(candidate)
+    return None
+
+
+def is_own(config: Document, path: str) -> bool:
+    """Whether the JSON belongs to this YAML alone: under its repository, not one of axolotl's, named by no other."""
+    root = repository_of(os.path.dirname(os.path.abspath(config.file)))  # noqa: PTH100, PTH120
+    inside = os.path.abspath(path).startswith(root + os.sep)  # noqa: PTH100
+    return inside and not has_shipped_name(path) and namers(root)[os.path.basename(path)] <= 1  # noqa: PTH119
+
+
+def repository_of(folder: str) -> str:
+    """The nearest folder above with a ``.git``, else the folder itself."""
+    current = folder
+    while True:
+        if os.path.exists(os.path.join(current, ".git")):  # noqa: PTH110, PTH118
+            return current
+        parent = os.path.dirname(current)  # noqa: PTH120
+        if parent == current:
+            return folder
+        current = parent
+
+
+@lru_cache(maxsize=8)
+def namers(root: str) -> Counter[str]:
+    """How many YAMLs of a repository name each DeepSpeed file."""
+    found: Counter[str] = Counter()
+    seen = 0
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if not name.startswith(".") and name != "node_modules"]
+        for name in files:
+            if not name.endswith((".yaml", ".yml")) or seen > MOST_FILES:
+                continue
+            seen += 1
+            try:
+                with open(os.path.join(folder, name), "rb") as stream:  # noqa: PTH118, PTH123
+                    content = stream.read(1 << 20)
+            except OSError:
+                continue
+            found.update(os.path.basename(match.decode(errors="replace")) for match in NAMED.findall(content))  # noqa: PTH119
+    return found

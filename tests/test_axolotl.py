@@ -1,0 +1,149 @@
+"""axolotl's defaults and rewrites, as a run has them."""
+
+import pytest
+
+from advisor.errors import InputError
+
+LLAMA = "base_model: meta-llama/Llama-3.1-8B\n"
+
+
+def test_what_is_not_said_is_axolotls_default(make_run):
+    run = make_run(LLAMA)
+    assert (run.precision, run.sequence_len, run.micro_batch_size, run.optimizer) == (
+        "bf16",
+        512,
+        1,
+        "adamw_torch_fused",
+    )
+    assert (run.attention, run.activation_checkpointing, run.evaluates, run.adapter) == ("sdpa", False, False, None)
+    assert run.origins["sequence_len"] == "axolotl's default: 512"
+
+
+def test_every_fact_knows_its_key(make_run):
+    assert make_run(LLAMA + "sequence_len: 1024\n").origins["sequence_len"] == "sequence_len"
+
+
+@pytest.mark.parametrize(
+    ("said", "gpus", "precision"),
+    [
+        ("", "1x a100-80gb", "bf16"),
+        ("", "1x v100-32gb", "fp16"),
+        ("bf16: auto", "1x t4", "fp16"),
+        ("bf16: false", "1x a100-80gb", "fp32"),
+        ("bf16: true\nfp16: true", "1x a100-80gb", "bf16"),
+        ("fp16: true", "1x a100-80gb", "fp16"),
+        ("bf16: false\nadapter: lora\nload_in_8bit: true", "1x a100-80gb", "fp16"),
+        ("bf16:", "1x a100-80gb", "bf16"),
+    ],
+)
+def test_precision_is_resolved_on_the_card_at_hand(make_run, said, gpus, precision):
+    assert make_run(LLAMA + said + "\n", gpus).precision == precision
+
+
+@pytest.mark.parametrize(
+    ("said", "reentrant"),
+    [
+        ("", True),
+        ("rl: dpo", False),
+        ("unfrozen_parameters: [lm_head]", False),
+        ("gradient_checkpointing_kwargs: {use_reentrant: false}", False),
+        ("rl: dpo\ngradient_checkpointing_kwargs: {use_reentrant: true}", True),
+    ],
+)
+def test_reentrancy_depends_on_the_kind_of_training(make_run, said, reentrant):
+    assert make_run(LLAMA + "gradient_checkpointing: true\n" + said + "\n").reentrant is reentrant
+
+
+@pytest.mark.parametrize(
+    ("said", "loss"),
+    [
+        ("liger_fused_linear_cross_entropy: true", "plain"),
+        ("plugins: [axolotl.integrations.liger.LigerPlugin]\nliger_fused_linear_cross_entropy: true", "liger-fused"),
+        ("plugins: [axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin]", "cut"),
+        ("plugins: [axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin]\ncut_cross_entropy: false", "plain"),
+        ("chunked_cross_entropy: true", "chunked"),
+    ],
+)
+def test_a_fused_loss_counts_only_with_its_plugin(make_run, said, loss):
+    assert make_run(LLAMA + said + "\n").loss == loss
+
+
+@pytest.mark.parametrize(
+    ("said", "kept_in_fp32"),
+    [
+        ("", True),
+        ("attn_implementation: sdpa", True),
+        ("attn_implementation: flash_attention_2", False),
+        ("flash_attention: true", False),
+        ("adapter: lora\nlora_r: 8\nlora_target_linear: true", False),
+        ("plugins: [axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin]", False),
+        ("fsdp_version: 2\nfsdp_config: {reshard_after_forward: true}", False),
+        ("deepspeed: deepspeed_configs/zero1.json", False),
+    ],
+)
+def test_plain_attention_keeps_embeddings_in_fp32_in_a_full_finetune(make_run, said, kept_in_fp32):
+    assert make_run(LLAMA + said + "\n").embeddings_fp32 is kept_in_fp32
+
+
+@pytest.mark.parametrize(
+    ("said", "quantization", "upcast"),
+    [
+        ("adapter: qlora\nload_in_4bit: true", "nf4", True),
+        ("adapter: lora\nload_in_8bit: true", "int8", True),
+        ("adapter: lora\nload_in_4bit: true", None, True),
+        ("adapter: qlora\nload_in_4bit: true\nfsdp_version: 2\nfsdp_config: {offload_params: false}", "nf4", False),
+        ("load_in_4bit: true", None, False),
+    ],
+)
+def test_only_qlora_means_four_bits(make_run, said, quantization, upcast):
+    run = make_run(LLAMA + said + "\n")
+    assert (run.quantization, run.upcasts_unquantized) == (quantization, upcast)
+
+
+def test_fsdp_keys_count_with_and_without_their_prefix(make_run):
+    plain = make_run(
+        LLAMA + "fsdp_version: 2\nfsdp_config: {offload_params: true, auto_wrap_policy: TRANSFORMER_BASED_WRAP}\n"
+    )
+    prefixed = make_run(
+        LLAMA
+        + "fsdp_config: {fsdp_version: 2, fsdp_offload_params: true, fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP}\n"
+    )
+    for run in (plain, prefixed):
+        assert run.fsdp is not None
+        assert (run.fsdp.version, run.fsdp.offload_params, run.fsdp.wraps_layers) == (2, True, True)
+
+
+def test_an_fsdp_without_version_is_version_one(make_run):
+    run = make_run(LLAMA + "fsdp: [full_shard, auto_wrap]\nfsdp_config: {offload_params: false}\n")
+    assert run.fsdp is not None and run.fsdp.version == 1
+
+
+def test_batch_size_gives_the_accumulation_steps(make_run):
+    assert make_run(LLAMA + "micro_batch_size: 2\nbatch_size: 16\n").gradient_accumulation_steps == 8
+
+
+def test_the_global_batch_counts_ranks_that_see_different_data(make_run):
+    run = make_run(
+        LLAMA + "micro_batch_size: 2\ngradient_accumulation_steps: 4\ncontext_parallel_size: 2\n", "8x a100-80gb"
+    )
+    assert run.global_batch_size == 2 * 4 * 4
+
+
+def test_preference_training_doubles_the_rows_and_needs_a_reference(make_run):
+    full = make_run(LLAMA + "rl: dpo\nsequence_len: 1000\n")
+    adapter = make_run(LLAMA + "rl: dpo\nadapter: lora\nlora_r: 8\nlora_target_linear: true\n")
+    orpo = make_run(LLAMA + "rl: orpo\n")
+    assert full.tokens == 2000
+    assert (full.reference_model, adapter.reference_model, orpo.reference_model) == (True, False, False)
+
+
+@pytest.mark.parametrize("value", ["two", "[1]", "0", "-1", "1.5"])
+def test_a_wrong_type_is_an_error_at_its_place(make_run, value):
+    with pytest.raises(InputError) as caught:
+        make_run(LLAMA + f"micro_batch_size: {value}\n")
+    assert (caught.value.line, caught.value.column) == (2, 19)
+
+
+def test_what_pydantic_would_take_is_taken(make_run):
+    run = make_run(LLAMA + "micro_batch_size: '2'\nsample_packing: 'yes'\nsequence_len: 2048.0\n")
+    assert (run.micro_batch_size, run.sample_packing, run.sequence_len) == (2, True, 2048)
