@@ -1,0 +1,20 @@
+"""What autograd keeps of a decoder layer, what checkpointing keeps instead, and what is live beside it for a
+moment.
+
+Formulas follow the structure of a layer, operation by operation; a traced transformers 5.16.1 agrees to the
+byte.
+"""
+
+from advisor.memory.activations.evaluation import forward_working_bytes
+from advisor.memory.activations.layer import saved_bytes, saved_formula
+from advisor.memory.activations.outside import checkpoint_bytes, head_saved_bytes
+from advisor.memory.activations.working import working_bytes
+
+__all__ = [
+    "checkpoint_bytes",
+    "forward_working_bytes",
+    "head_saved_bytes",
+    "saved_bytes",
+    "saved_formula",
+    "working_bytes",
+]

@@ -1,0 +1,63 @@
+"""Bytes per token as a sum of symbols: ``16 h + 8 f`` with the widths that the symbols stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from advisor.models.architecture import Block
+    from advisor.run import Run
+
+Amount = tuple[int, str]
+"""Bytes per unit of a symbol, and the symbol; the empty symbol is one token."""
+Amounts = Iterable[Amount]
+
+ONE = ""
+
+
+def widths(run: Run, block: Block) -> dict[str, int]:
+    """What each symbol stands for, in units per token.
+
+    ``h`` hidden, ``q`` ``k`` ``v`` widths of queries, keys and values, ``f`` width of the MLP or of one
+    expert, ``S`` the length of a row (with context parallelism still the whole row: keys of all ranks pass
+    by), ``r`` the LoRA rank.
+    """
+    known = {ONE: 1, "h": block.hidden, "S": run.sequence_len, "r": run.lora.rank if run.lora else 0}
+    if (attention := block.attention) is not None:
+        known |= {"q": attention.query_width, "k": attention.key_width, "v": attention.value_width}
+        known |= {
+            "heads": attention.heads,
+            "kv heads": attention.kv_heads,
+            "heads S": attention.heads * run.sequence_len,
+        }
+        known["head_dim"] = attention.head_dim
+        known["out"] = attention.heads * (attention.value_width // max(1, attention.kv_heads))
+    if (mlp := block.mlp) is not None:
+        known |= {"f": mlp.width, "f shared": mlp.shared_width, "experts": mlp.experts}
+    return known
+
+
+def total(amounts: Amounts, known: Mapping[str, int]) -> int:
+    """Bytes per token."""
+    return sum(coefficient * known[symbol] for coefficient, symbol in amounts)
+
+
+def written(amounts: Amounts, known: Mapping[str, int]) -> str:
+    """The sum as text: ``16 h + 4 q + 4 kv + 8 f + 4 heads + 8 = 200,840 B/token``."""
+    collected: dict[str, int] = {}
+    for coefficient, symbol in amounts:
+        name = merged(symbol, known)
+        collected[name] = collected.get(name, 0) + coefficient
+    constant = collected.pop(ONE, 0)
+    parts = [f"{coefficient:,} {symbol}" for symbol, coefficient in collected.items() if coefficient]
+    parts += [f"{constant:,}"] if constant or not parts else []
+    return f"{' + '.join(parts)} = {total(amounts, known):,} B/token"
+
+
+def merged(symbol: str, known: Mapping[str, int]) -> str:
+    """Keys and values are written together where they are equally wide; attention's output is as wide as
+    queries."""
+    if symbol in {"k", "v"} and known["k"] == known["v"]:
+        return "kv"
+    return "q" if symbol == "out" and known["out"] == known["q"] else symbol

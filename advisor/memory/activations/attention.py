@@ -1,0 +1,131 @@
+"""What attention keeps: queries, keys, values, output, and the kernel's statistics or probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from advisor.memory.activations.amounts import ONE, Amount
+from advisor.memory.activations.families import Family, Norm
+from advisor.memory.activations.norms import rms_amounts
+from advisor.memory.activations.numbers import Numbers
+
+if TYPE_CHECKING:
+    from advisor.models.architecture import Attention, Block
+    from advisor.run import Run
+
+
+def attention_amounts(run: Run, n: Numbers, family: Family, norm: Norm, block: Block) -> Iterator[Amount]:
+    """Softmax attention of one layer, without the inputs of its linears."""
+    attention = block.attention
+    if attention is None:
+        return
+    if attention.query_key_norm:
+        yield from norm_of_queries_and_keys(n, family, norm)
+    if family.rotary:
+        yield family.rotary, "head_dim"
+    if run.attention == "eager":
+        yield from eager_amounts(n, family, attention)
+    elif without_kernel(run, family, attention):
+        yield from math_amounts()
+    else:
+        yield from kernel_amounts(run, n, family, block)
+
+
+def norm_of_queries_and_keys(n: Numbers, family: Family, norm: Norm) -> Iterator[Amount]:
+    """RMS norms of queries and keys, by head or over the whole width (models/qwen3, models/olmo2@5.16.1)."""
+    inner = replace(n, stream=n.compute)
+    for symbol, heads in (("q", "heads"), ("k", "kv heads")):
+        yield from rms_amounts(inner, norm, symbol, ONE if family.wide_query_key_norm else heads)
+
+
+def kernel_amounts(run: Run, n: Numbers, family: Family, block: Block) -> Iterator[Amount]:
+    """A fused kernel: queries, keys, values, output, and one fp32 log-sum-exp a head (arXiv 2205.14135,
+    section 3.1).
+
+    With a mask sdpa repeats keys and values to all heads, and keeps the mask in the compute type, a layer at
+    a time (integrations/sdpa_attention.py, use_gqa_in_sdpa@5.16.1).
+    """
+    attention = block.attention
+    assert attention is not None
+    if masked(run, family, attention):
+        yield n.compute, "q"
+        yield from repeated(n, attention)
+        yield n.compute, "S"
+    else:
+        yield from projected(n, family, block)
+    yield n.compute, "out"
+    yield 4, "heads"
+
+
+def projected(n: Numbers, family: Family, block: Block) -> Iterator[Amount]:
+    """Queries, keys and values as the kernel gets them; what is cut from a fused projection keeps all of
+    it."""
+    attention = block.attention
+    assert attention is not None
+    fused = attention.query_width + attention.key_width + attention.value_width
+    whole = any(x.kind == "attention" and x.n_out == fused for x in block.linears)
+    times = 2 if whole and family.rotates else 1
+    yield from ((times * n.compute, "q"), (times * n.compute, "k"), (n.compute, "v"))
+
+
+def repeated(n: Numbers, attention: Attention) -> Iterator[Amount]:
+    """Keys and values copied for each query head that shares them."""
+    if attention.heads == attention.kv_heads:
+        yield from ((n.compute, "k"), (n.compute, "v"))
+    else:
+        yield from ((n.compute, "q"), (n.compute, "out"))
+
+
+def math_amounts() -> Iterator[Amount]:
+    """sdpa without a kernel (Falcon-7B's single key head under a mask): everything in fp32.
+
+    aten/src/ATen/native/transformers/attention.cpp, _scaled_dot_product_attention_math@2.13.0.
+    """
+    yield from ((4, "q"), (4, "k"), (4, "v"), (4, "heads S"))
+
+
+def eager_amounts(n: Numbers, family: Family, attention: Attention) -> Iterator[Amount]:
+    """Attention in plain operations: probabilities in fp32 and in the compute type, and a capped score's
+    tanh.
+
+    models/llama/modeling_llama.py, eager_attention_forward@5.16.1.
+    """
+    yield n.compute, "q"
+    yield from repeated(n, attention)
+    if family.sinks:
+        yield from ((n.compute, "heads S"), (n.compute, "heads"), (8, "heads"))
+        return
+    if attention.logit_softcap:
+        yield n.compute, "heads S"
+    yield 4, "heads S"
+    if n.compute != 4:
+        yield n.compute, "heads S"
+
+
+def masked(run: Run, family: Family, attention: Attention) -> bool:
+    """Whether sdpa gets a mask: rows that may be padded or packed, or a window shorter than the row.
+
+    masking_utils.py, _ignore_causal_mask_sdpa@5.16.1: a mask of ones is dropped.
+    """
+    if run.attention != "sdpa":
+        return False
+    padded = run.micro_batch_size > 1 or run.paired or run.pads_to_sequence_len or run.sample_packing
+    windowed = attention.window is not None and attention.window < run.sequence_len
+    return family.always_masked or windowed or (padded and run.stack.padding != "packed")
+
+
+def without_kernel(run: Run, family: Family, attention: Attention) -> bool:
+    """Whether sdpa falls back to plain operations: one key head, broadcast, under a mask."""
+    return run.attention == "sdpa" and family.always_masked and attention.kv_heads == 1 < attention.heads
+
+
+def copied_output(run: Run, family: Family, block: Block) -> bool:
+    """Whether the output projection reads a copy of the kernel's output, not the tensor that the kernel
+    keeps."""
+    attention = block.attention
+    if attention is None or attention.kind not in {"softmax", "latent"}:
+        return True
+    plain = run.attention == "eager" or without_kernel(run, family, attention)
+    return plain or family.fresh_query or attention.kind == "latent"

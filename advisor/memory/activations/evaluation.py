@@ -1,0 +1,96 @@
+"""What a layer's forward holds at once without gradients: evaluation, and the reference model's pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from advisor.memory.activations.amounts import ONE, Amount, total, widths
+from advisor.memory.activations.approximate import projected_width
+from advisor.memory.activations.attention import repeated
+from advisor.memory.activations.families import Family, family_and_norm
+from advisor.memory.activations.numbers import Numbers, adapters, numbers
+from advisor.memory.activations.sites import is_output, is_target
+
+if TYPE_CHECKING:
+    from advisor.models.architecture import Block, Mlp
+    from advisor.run import Run
+
+
+def forward_working_bytes(run: Run, block: Block) -> int:
+    """The most that one layer's forward holds without gradients, its input not counted."""
+    family, norm = family_and_norm(run, block)
+    n = numbers(run, norm)
+    known = widths(run, block)
+    moments = [*feedforward(run, n, family, block), list(attention(run, n, block))]
+    return run.tokens * max(total(moment, known) for moment in moments)
+
+
+def feedforward(run: Run, n: Numbers, family: Family, block: Block) -> Iterator[list[Amount]]:
+    """The residual and the normed input, with the MLP at its widest."""
+    held = [(n.stream, "h"), (0 if family.post_norm else n.normed, "h")]
+    mlp = block.mlp
+    if mlp is None:
+        yield [*held, (n.compute * projected_width(block), ONE)]
+        return
+    if mlp.experts:
+        yield [*held, *expert_product(n, family, mlp)]
+        yield [*held, (4 * mlp.experts_per_token * n.compute, "h")]
+        return
+    inner = [x for x in block.linears if x.kind == "mlp" and not is_output(x, block)]
+    yield [*held, (product_width(n, family, mlp, fused=len(inner) == 1), "f")]
+    if run.lora is not None and any(is_target(run.lora, x) for x in inner):
+        yield [*held, *adapted_projection(run, n, mlp, fused=len(inner) == 1)]
+    if run.lora is not None and any(is_target(run.lora, x) for x in block.linears if is_output(x, block)):
+        yield [*held, *adapted_output(run, n)]
+
+
+def product_width(n: Numbers, family: Family, mlp: Mlp, fused: bool) -> int:
+    """Bytes per element of the MLP's width at the product, or at the activation where there is none."""
+    if family.activation_forward:
+        return family.activation_forward[n.autocast]
+    if not mlp.gated:
+        return 2 * n.compute
+    return (4 if fused else 3) * n.compute
+
+
+def expert_product(n: Numbers, family: Family, mlp: Mlp) -> Iterator[Amount]:
+    """Sorted inputs, gate and up in one tensor, the activation and the product, for each chosen expert."""
+    steps = 10 if family.clamped_experts else 4 if mlp.gated else 2
+    yield n.compute * mlp.experts_per_token, "h"
+    yield n.compute * mlp.experts_per_token * steps, "f"
+
+
+def adapted_projection(run: Run, n: Numbers, mlp: Mlp, fused: bool) -> Iterator[Amount]:
+    """The last inner projection with its adapter: result, the adapter's product and that product scaled.
+
+    peft/tuners/lora/layer.py, Linear.forward@0.20.0.
+    """
+    kept = adapters(run, n.normed)
+    if kept.weight > n.normed:
+        yield kept.weight, "h"
+    elif kept.width != n.normed:
+        yield from ((kept.width, "h"), (kept.width, "r"))
+    given = n.compute + 2 * kept.width
+    before = n.compute if mlp.gated and not fused else 0
+    yield given * (2 if mlp.gated and fused else 1) + before, "f"
+
+
+def adapted_output(run: Run, n: Numbers) -> Iterator[Amount]:
+    """The down projection with its adapter: the base's result, the product, and the adapter's casts of it."""
+    kept = adapters(run, n.compute)
+    casts = kept.weight + (kept.width if kept.width != kept.weight else 0) if kept.weight != n.compute else 0
+    yield from ((n.compute, "h"), (n.compute + casts, "f"), (kept.width, "r"))
+
+
+def attention(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
+    """Eager attention at its softmax: scores, their fp32 form and the probabilities."""
+    yield n.normed, "h"
+    heads = block.attention
+    if heads is None or heads.kind != "softmax" or run.attention != "eager":
+        return
+    yield from ((n.compute, "q"), (n.compute, "k"))
+    if heads.heads != heads.kv_heads:
+        yield n.compute, "v"
+    yield from repeated(n, heads)
+    yield (n.compute + 8 if n.compute != 4 else 8), "heads S"

@@ -1,0 +1,60 @@
+"""What autograd saves of one decoder layer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from advisor.memory.activations.amounts import Amount, total, widths, written
+from advisor.memory.activations.approximate import mixer_amounts
+from advisor.memory.activations.attention import attention_amounts, copied_output
+from advisor.memory.activations.families import family_and_norm
+from advisor.memory.activations.feedforward import merged_experts, mlp_amounts
+from advisor.memory.activations.norms import norm_amounts
+from advisor.memory.activations.numbers import numbers
+from advisor.memory.activations.sites import site_amounts, sites
+
+if TYPE_CHECKING:
+    from advisor.models.architecture import Block
+    from advisor.run import Run
+
+
+def saved_bytes(run: Run, block: Block) -> int:
+    """Bytes that the forward of one layer keeps for backward, for one micro-step on this GPU.
+
+    Without half-precision copies of weights, which autocast keeps once for all layers and steps of a forward.
+    """
+    return run.tokens * total(amounts(run, block), widths(run, block)) + fixed_bytes(run, block)
+
+
+def saved_formula(run: Run, block: Block) -> str:
+    """The arithmetic per token, with its result: ``16 h + 4 q + 4 kv + 8 f + 4 heads + 8 = 200,840
+    B/token``."""
+    return written(amounts(run, block), widths(run, block))
+
+
+def amounts(run: Run, block: Block) -> list[Amount]:
+    """Every kept tensor of a layer, in bytes per token."""
+    family, norm = family_and_norm(run, block)
+    n = numbers(run, norm)
+    attention = block.attention
+    if attention is not None and attention.kind != "softmax":
+        mixer = list(mixer_amounts(run, n, block))
+    else:
+        mixer = list(attention_amounts(run, n, family, norm, block))
+    inputs = [a for site in sites(n, block, copied_output(run, family, block)) for a in site_amounts(run, n, site)]
+    norms = list(norm_amounts(n, norm, family, block))
+    masks = [(family.residual_masks, "h")] if family.residual_masks else []
+    return [*norms, *inputs, *masks, *mixer, *mlp_amounts(run, n, family, block)]
+
+
+def fixed_bytes(run: Run, block: Block) -> int:
+    """What does not grow with tokens: ``1 + weight`` of Gemma's and Nemotron's norms, and where each expert's
+    tokens end."""
+    _, norm = family_and_norm(run, block)
+    count = 4 * block.mlp.experts if block.mlp is not None else 0
+    count += sum(merged_experts(run, numbers(run, norm), block))
+    if norm == "offset rms":
+        count += 4 * block.hidden * block.norms
+        if block.attention is not None and block.attention.query_key_norm:
+            count += 8 * block.attention.head_dim
+    return count + (2 * block.hidden * block.norms if norm == "half layer" else 0)

@@ -1,0 +1,62 @@
+"""What norms keep, without their outputs, which are the inputs of linears."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from advisor.memory.activations.amounts import ONE, Amount
+from advisor.memory.activations.families import Family, Norm
+from advisor.memory.activations.numbers import Numbers
+
+if TYPE_CHECKING:
+    from advisor.models.architecture import Block
+
+
+def norm_amounts(n: Numbers, norm: Norm, family: Family, block: Block) -> Iterator[Amount]:
+    """The norms over the residual stream of one layer."""
+    for index in range(block.norms if block.norm != "none" else 0):
+        match norm:
+            case "liger" if block.norm == "layer":
+                yield from ((n.stream, "h"), (8, ONE))
+            case "rms" | "fp32 rms" | "offset rms" | "liger":
+                yield from rms_amounts(n, norm, "h", ONE)
+            case "centred":
+                yield from centred_amounts(n)
+            case _:
+                yield from layer_norm_amounts(n, norm, shared=family.parallel and index > 0)
+
+
+def rms_amounts(n: Numbers, norm: Norm, symbol: str, groups: str) -> Iterator[Amount]:
+    """One RMS norm over ``symbol`` in as many groups a token as ``groups`` says.
+
+    The input in fp32, one inverse root a group, and for the weight's gradient the normed input
+    (models/llama/modeling_llama.py, LlamaRMSNorm.forward@5.16.1).
+    """
+    if norm == "liger":
+        # The input as it comes: liger_kernel/ops/rms_norm.py, LigerRMSNormFunction.forward@0.8.1.
+        yield from ((n.stream, symbol), (4, groups))
+        return
+    yield from ((4, symbol), (4, groups))
+    if n.trained:
+        yield (n.stream if norm == "rms" else 4), symbol
+
+
+def layer_norm_amounts(n: Numbers, norm: Norm, shared: bool) -> Iterator[Amount]:
+    """One layer norm: its input, and fp32 mean and inverse deviation
+    (aten/src/ATen/native/cuda/layer_norm_kernel.cu).
+
+    Without autocast a second norm over the same stream finds its input kept already.
+    """
+    width = {"layer": n.normed, "fp32 layer": 4}.get(norm, n.stream)
+    if not (shared and width == n.stream):
+        yield width, "h"
+    yield 8, ONE
+
+
+def centred_amounts(n: Numbers) -> Iterator[Amount]:
+    """Cohere's layer norm, the centred input twice: models/cohere/modeling_cohere.py,
+    CohereLayerNorm.forward@5.16.1."""
+    yield from ((8, "h"), (4, ONE))
+    if n.trained:
+        yield 4, "h"

@@ -1,0 +1,90 @@
+"""What an adapter adds: LoRA's matrices, and the trained copies of whole modules."""
+
+import re
+from collections.abc import Iterable
+
+from advisor.memory.groups import Group, base_width, group_of
+from advisor.models import Architecture, Tensor
+from advisor.run import Lora, Run
+
+PEFT = "peft/tuners/tuners_utils.py, cast_adapter_dtype@0.20.0"
+
+
+def adapter_groups(run: Run, model: Architecture) -> list[Group]:
+    """LoRA's matrices, and the trained copies of ``lora_modules_to_save``."""
+    lora = run.lora
+    if lora is None:
+        return []
+    width = adapter_width(run, lora)
+    shapes: list[tuple[tuple[int, ...], int]] = []
+    for tensor in model.tensors:
+        if tensor.linear and targets(lora, tensor):
+            shapes += low_rank(rank_of(lora, tensor), tensor.shape, tensor.count)
+            shapes += [((tensor.shape[0],), tensor.count)] if lora.dora else []
+        elif tensor.kind == "experts" and names_parameter(lora, tensor):
+            experts = tensor.shape[0]
+            shapes += low_rank(rank_of(lora, tensor) * experts, tensor.shape[-2:], tensor.count)
+    groups = [group_of("adapter", width, True, PEFT, shapes)] if shapes else []
+    saved = [tensor for tensor in model.tensors if saves_module(lora, tensor)]
+    saved += [t for t in model.tensors if model.tied and t.kind == "embedding" and "lm_head" in lora.modules_to_save]
+    if saved:
+        named = "peft/utils/other.py, ModulesToSaveWrapper@0.20.0: a trained copy in the module's own width"
+        width = base_width(run)
+        kept = [(tensor.shape, tensor.count) for tensor in saved]
+        groups.append(group_of("embedding and module copies", width, True, named, kept))
+    return groups
+
+
+def adapter_width(run: Run, lora: Lora) -> float:
+    """PEFT keeps adapters of half-precision models in fp32; DeepSpeed's engine casts them to half."""
+    if run.zero is not None and run.precision != "fp32":
+        return 2.0
+    return 4.0 if lora.fp32 or run.precision == "fp32" else 2.0
+
+
+def low_rank(rank: int, shape: tuple[int, ...], count: int) -> list[tuple[tuple[int, ...], int]]:
+    """A (rank x in) and B (out x rank)."""
+    return [((rank, shape[-1]), count), ((shape[-2], rank), count)]
+
+
+def targets(lora: Lora, tensor: Tensor) -> bool:
+    """Whether LoRA wraps this linear layer: peft/tuners/tuners_utils.py, check_target_module_exists@0.20.0."""
+    if not tensor.name.endswith("weight") or tensor.kind == "head":
+        return tensor.kind == "head" and tensor.name.endswith("weight") and named(lora.targets, tensor.module)
+    if lora.target_linear or "all-linear" in lora.targets:
+        return True
+    if lora.targets_pattern:
+        return matches_pattern(lora.targets[0], tensor.module)
+    return named(lora.targets, tensor.module)
+
+
+def named(names: Iterable[str], module: str) -> bool:
+    """Whether a module is one of ``names``, in full or by its last parts."""
+    return any(module == name or module.endswith("." + name) for name in names)
+
+
+def matches_pattern(pattern: str, module: str) -> bool:
+    """Whether a regular expression matches the whole module name; ``*`` stands for layer 0."""
+    try:
+        return re.fullmatch(pattern, module.replace("*", "0")) is not None
+    except re.error:
+        return False
+
+
+def names_parameter(lora: Lora, tensor: Tensor) -> bool:
+    """Whether ``lora_target_parameters`` names this stacked expert weight."""
+    bare = tensor.name.removesuffix(".weight")
+    return any(bare == name or bare.endswith("." + name) for name in lora.target_parameters)
+
+
+def rank_of(lora: Lora, tensor: Tensor) -> int:
+    """The rank for this layer: ``lora_rank_pattern`` before ``lora_r``."""
+    for name, rank in lora.rank_pattern.items():
+        if tensor.module.endswith(name):
+            return rank
+    return lora.rank
+
+
+def saves_module(lora: Lora, tensor: Tensor) -> bool:
+    """Whether ``lora_modules_to_save`` keeps a trained copy of the module that owns this weight."""
+    return named(lora.modules_to_save, tensor.module)

@@ -1,0 +1,75 @@
+"""Run -> Estimate: the phases of one training step, each the sum of its terms. The peak is the largest phase."""
+
+from advisor.memory.backward import backward_phases
+from advisor.memory.forward import evaluation_terms, forward_terms
+from advisor.memory.gradients import between_micro_steps, bucket_copies, gradient_terms
+from advisor.memory.groups import Weights
+from advisor.memory.host import host_terms
+from advisor.memory.ledger import Estimate, Phase, Term
+from advisor.memory.ranges import needed, range_notes, reserved_peak
+from advisor.memory.resident import load_terms, reference_terms, weight_terms, workspace_terms
+from advisor.memory.sharding import bucket_terms, retained_terms
+from advisor.memory.states import optimizer_terms, step_terms
+from advisor.memory.weights import weights_of
+from advisor.models import Architecture
+from advisor.run import Run
+
+
+def estimate(run: Run) -> Estimate | None:
+    """The memory of a run, or None if its model or hardware is unknown."""
+    if run.model is None or run.hardware is None:
+        return None
+    weights = weights_of(run, run.model)
+    phases = tuple(phases_of(run, run.model, weights))
+    allocated = max(phase.bytes for phase in phases)
+    return Estimate(
+        phases=phases,
+        host=host_terms(run, run.model, weights),
+        needed=needed(run, allocated),
+        reserved_peak=reserved_peak(run, allocated),
+        usable=run.hardware.usable,
+        outside_torch=run.hardware.outside_torch,
+        notes=(*notes_of(run, run.model), *range_notes(run)),
+    )
+
+
+def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:
+    """Every phase of a step, at its worst moment."""
+    resident = (*weight_terms(run, model, weights), *reference_terms(run, model), *workspace_terms(run, model))
+    states = (*resident, *optimizer_terms(run, weights), *bucket_copies(run, weights))
+    training = (
+        *states,
+        *between_micro_steps(run, weights),
+        *bucket_terms(run, weights),
+        *retained_terms(run, model),
+    )
+    phases = [
+        Phase("load", load_terms(run, model, weights)),
+        Phase("forward and loss", (*training, *forward_terms(run, model))),
+        worst(backward_phases(run, model, weights, states)),
+        Phase("optimizer step", (*states, *gradient_terms(run, weights), *step_buffers(run, weights))),
+    ]
+    if run.evaluates:
+        phases.append(Phase("evaluation", (*states, *evaluation_terms(run, model))))
+    return [Phase(phase.name, tuple(term for term in phase.terms if term.bytes)) for phase in phases]
+
+
+def worst(phases: list[Phase]) -> Phase:
+    """The moment that needs most."""
+    return max(phases, key=lambda phase: phase.bytes)
+
+
+def step_buffers(run: Run, weights: Weights) -> tuple[Term, ...]:
+    """The step's own needs; ZeRO-3's bucket is never freed."""
+    persistent = bucket_terms(run, weights) if run.zero is not None and run.zero.stage == 3 else ()
+    return (*step_terms(run, weights), *persistent)
+
+
+def notes_of(run: Run, model: Architecture) -> list[str]:
+    """What a reader of the numbers should know."""
+    notes = [*model.extra]
+    if not run.sample_packing and not run.pads_to_sequence_len:
+        notes.append(f"rows are counted at their worst case, sequence_len {run.sequence_len}; shorter rows need less")
+    if run.model is not None and "vision" in model.by_kind:
+        notes.append("activations of the vision tower are not counted: they depend on the images")
+    return notes

@@ -1,0 +1,115 @@
+"""Weights that are stored and trained alike, counted once; what every other term is computed from."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from advisor.run import Run
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Group:
+    """Weights that are stored and trained alike. ``width`` is bytes per element, scales of quantization included."""
+
+    name: str
+    elements: int
+    width: float
+    trainable: bool
+    source: str
+    largest: int = 0
+    """Elements of the largest tensor."""
+    embedding: bool = False
+    matrix_elements: int = 0
+    """Elements in tensors of two or more dimensions."""
+    factored_elements: int = 0
+    """Rows plus columns of its matrices: the size of factored second moments."""
+    small_elements: int = 0
+    """Elements in tensors below 4096, whose bitsandbytes states stay in 32 bits."""
+    quantized: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the whole group on an unsharded rank."""
+        return round(self.elements * self.width)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Weights:
+    """All weights of a run, on an unsharded rank."""
+
+    groups: tuple[Group, ...]
+
+    @cached_property
+    def trained(self) -> tuple[Group, ...]:
+        """The groups that get gradients."""
+        return tuple(group for group in self.groups if group.trainable)
+
+    @cached_property
+    def frozen(self) -> tuple[Group, ...]:
+        """The groups that do not."""
+        return tuple(group for group in self.groups if not group.trainable)
+
+    @cached_property
+    def trained_elements(self) -> int:
+        """Elements that get gradients."""
+        return sum(group.elements for group in self.trained)
+
+    @cached_property
+    def elements(self) -> int:
+        """All elements, adapters included."""
+        return sum(group.elements for group in self.groups)
+
+    @cached_property
+    def bytes(self) -> int:
+        """All bytes, as stored."""
+        return sum(group.bytes for group in self.groups)
+
+    @cached_property
+    def trained_bytes(self) -> int:
+        """Bytes of the weights that get gradients."""
+        return sum(group.bytes for group in self.trained)
+
+    @cached_property
+    def frozen_bytes(self) -> int:
+        """Bytes of the weights that do not."""
+        return sum(group.bytes for group in self.frozen)
+
+    @cached_property
+    def largest_trained(self) -> int:
+        """Elements of the largest tensor that gets a gradient; 0 if none."""
+        return max((group.largest for group in self.trained), default=0)
+
+
+def group_of(
+    name: str, width: float, trainable: bool, source: str, shapes: Iterable[tuple[tuple[int, ...], int]]
+) -> Group:
+    """A group of tensors given as (shape, how many)."""
+    elements = largest = matrices = factored = small = 0
+    for shape, count in shapes:
+        numel = 1
+        for size in shape:
+            numel *= size
+        elements += numel * count
+        largest = max(largest, numel)
+        small += numel * count if numel < 4096 else 0
+        matrices += numel * count if len(shape) > 1 else 0
+        factored += (numel // shape[-1] + numel // shape[-2] if len(shape) > 1 else numel) * count
+    return Group(
+        name,
+        elements,
+        width,
+        trainable,
+        source,
+        largest,
+        name.startswith("embedding"),
+        matrices,
+        factored,
+        small,
+        width not in (2, 4),
+    )
+
+
+def base_width(run: Run) -> int:
+    """Bytes per element in which weights are loaded: axolotl/utils/config/__init__.py:191-196@0.19.0."""
+    named = {"float32": 4, "bfloat16": 2, "float16": 2}.get(run.stack.base_dtype or "")
+    return named or (4 if run.precision == "fp32" else 2)

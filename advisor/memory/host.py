@@ -1,0 +1,110 @@
+"""Host memory of one node: what offloading keeps there, pinned or pageable."""
+
+from advisor.memory.activations import checkpoint_bytes
+from advisor.memory.groups import Weights
+from advisor.memory.ledger import HostTerm
+from advisor.memory.states import effective_optimizer, flat_state_width, state_bytes
+from advisor.models import Architecture
+from advisor.run import Run
+
+ZERO_OFFLOAD = (
+    "deepspeed/runtime/zero/stage_1_and_2.py, stage3.py@0.18.9: master 4, fp32 gradient 4, half staging 2, states"
+)
+PARAM_OFFLOAD = "deepspeed/runtime/zero/stage3.py:905-911@0.18.9: trainable shards always pinned"
+POWER_OF_TWO = "torch pin_memory rounds each block up to a power of two (pytorch issues 95823, 150517)"
+ACTIVATIONS = "trl OffloadActivations, axolotl hidden_states offload: pinned copies of what is offloaded"
+FSDP_OFFLOAD = "torch CPUOffloadPolicy(pin_memory=True): shards, gradients and states"
+PAGED = "bitsandbytes paged optimizers: CUDA managed memory, evicted to the host under pressure"
+
+
+def host_terms(run: Run, model: Architecture, weights: Weights) -> tuple[HostTerm, ...]:
+    """Bytes on each node, over all its ranks."""
+    local = run.hardware.gpus_per_node if run.hardware else 1
+    return (
+        *zero_offload(run, weights, local),
+        *fsdp_offload(run, weights, local),
+        *paged_states(run, weights, local),
+        *offloaded_activations(run, model, local),
+    )
+
+
+def zero_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]:
+    """ZeRO-Offload of optimizer and parameters."""
+    zero = run.zero
+    if zero is None:
+        return ()
+    shard = -(-weights.trained_elements // run.shard_size)
+    terms: list[HostTerm] = []
+    if zero.offload_optimizer == "cpu":
+        accumulated = 2 if run.gradient_accumulation_steps > 1 and zero.stage < 3 else 0
+        staging = 10 + accumulated
+        states = flat_state_width(effective_optimizer(run))
+        text = f"{staging} B x {shard:,} x {local} ranks"
+        buffers = local * sum(rounded_up(width * shard, pinned=zero.pin_optimizer) for width in (4, 4, 2 + accumulated))
+        terms.append(HostTerm("master weights and gradients", buffers, zero.pin_optimizer, text, ZERO_OFFLOAD))
+        text = f"{states:g} B x {shard:,} x {local} ranks"
+        terms.append(HostTerm("optimizer states", round(states * shard) * local, False, text, ZERO_OFFLOAD))
+    if zero.offload_params == "cpu":
+        trained = local * rounded_up(2 * shard, pinned=True)
+        terms.append(HostTerm("trained shards", trained, True, f"2 B x {shard:,} x {local} ranks", PARAM_OFFLOAD))
+        frozen = weights.frozen_bytes // run.shard_size * local
+        text = f"{weights.frozen_bytes:,} B / {run.shard_size} x {local} ranks"
+        terms.append(HostTerm("frozen shards", frozen, zero.pin_params, text, PARAM_OFFLOAD))
+    return tuple(term for term in terms if term.bytes)
+
+
+def fsdp_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]:
+    """FSDP's ``offload_params``: everything that is sharded lives on the host."""
+    if run.fsdp is None or not run.fsdp.offload_params:
+        return ()
+    states = sum(state_bytes(effective_optimizer(run), group) for group in weights.trained)
+    whole = weights.bytes + weights.trained_bytes + states
+    text = f"({weights.bytes:,} + {weights.trained_bytes:,} + {states:,}) B / {run.shard_size} x {local} ranks"
+    return (
+        HostTerm(
+            "shards, gradients, states",
+            whole // run.shard_size * local,
+            run.fsdp.pin_memory,
+            text,
+            FSDP_OFFLOAD,
+        ),
+    )
+
+
+def paged_states(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]:
+    """Paged optimizers' states, outside torch's allocator."""
+    optimizer = effective_optimizer(run)
+    if not optimizer.paged:
+        return ()
+    n = run.shard_size if run.zero is not None or run.fsdp is not None else 1
+    states = sum(state_bytes(optimizer, group) for group in weights.trained) // n * local
+    return (
+        HostTerm(
+            "paged optimizer states",
+            states,
+            False,
+            f"{states:,} B over {local} ranks, as pages are evicted",
+            PAGED,
+        ),
+    )
+
+
+def offloaded_activations(run: Run, model: Architecture, local: int) -> tuple[HostTerm, ...]:
+    """Checkpointed layer inputs that are moved to the host."""
+    if run.activation_offloading is None:
+        return ()
+    bytes_ = sum(block.count * checkpoint_bytes(run, block) for block in model.blocks) * local
+    return (
+        HostTerm(
+            "offloaded activations",
+            bytes_,
+            True,
+            f"layer inputs x {model.layers} layers x {local} ranks",
+            ACTIVATIONS,
+        ),
+    )
+
+
+def rounded_up(bytes_: int, *, pinned: bool) -> int:
+    """A pinned block takes the next power of two; a pageable one its size."""
+    return 1 << (bytes_ - 1).bit_length() if pinned and bytes_ > 1 else bytes_

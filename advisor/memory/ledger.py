@@ -1,0 +1,115 @@
+"""The shape of an estimate: phases of terms, and the ranges that the verdict rests on."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+Part = Literal["weights", "gradients", "optimizer", "activations", "loss", "overhead"]
+PARTS: tuple[Part, ...] = ("weights", "gradients", "optimizer", "activations", "loss", "overhead")
+Verdict = Literal["fits", "tight", "does-not-fit", "unknown"]
+PhaseName = Literal["load", "forward and loss", "backward", "optimizer step", "evaluation"]
+
+
+@dataclass(frozen=True)
+class Term:
+    """One addend of a phase: its bytes, the arithmetic as text, and where the formula comes from."""
+
+    name: str
+    part: Part
+    bytes: int
+    formula: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What is allocated at the worst moment of one phase of training, on the GPU that needs most."""
+
+    name: PhaseName
+    terms: tuple[Term, ...]
+
+    @cached_property
+    def bytes(self) -> int:
+        """The sum of the terms."""
+        return sum(term.bytes for term in self.terms)
+
+    def parts(self) -> dict[Part, int]:
+        """Bytes by part; they sum to ``bytes`` exactly."""
+        totals: dict[Part, int] = dict.fromkeys(PARTS, 0)
+        for term in self.terms:
+            totals[term.part] += term.bytes
+        return totals
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bytes, from ``low`` to ``high``."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class HostTerm:
+    """One addend of a node's host memory; pinned bytes cannot be paged out."""
+
+    name: str
+    bytes: int
+    pinned: bool
+    formula: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Bytes on the GPU that needs most, and on each node's host. Pure arithmetic on a ``Run``.
+
+    ``allocated_peak`` is torch's allocated bytes at the worst phase. ``needed`` is the memory with which the run goes
+    through, and what the verdict rests on; ``reserved_peak`` is what torch will have reserved on a roomy card.
+    ``usable`` is what torch reports for the card less ``outside_torch`` (CUDA context, NCCL).
+    """
+
+    phases: tuple[Phase, ...]
+    host: tuple[HostTerm, ...]
+    needed: Range
+    reserved_peak: Range
+    usable: int
+    outside_torch: int
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def peak(self) -> Phase:
+        """The phase that needs most."""
+        return max(self.phases, key=lambda phase: phase.bytes)
+
+    @property
+    def peak_phase(self) -> PhaseName:
+        """The name of the phase that needs most."""
+        return self.peak.name
+
+    @property
+    def allocated_peak(self) -> int:
+        """Bytes allocated at the peak."""
+        return self.peak.bytes
+
+    @property
+    def parts(self) -> dict[Part, int]:
+        """The peak by part; sums to ``allocated_peak``."""
+        return self.peak.parts()
+
+    @cached_property
+    def host_peak(self) -> int:
+        """Host bytes of one node: pinned and pageable."""
+        return sum(term.bytes for term in self.host)
+
+    @property
+    def host_pinned(self) -> int:
+        """The pinned part of ``host_peak``."""
+        return sum(term.bytes for term in self.host if term.pinned)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether ``needed`` goes into ``usable``."""
+        if self.needed.high <= self.usable:
+            return "fits"
+        return "tight" if self.needed.low <= self.usable else "does-not-fit"

@@ -1,0 +1,208 @@
+"""The loss: logits, their log-softmax and gradients, in bytes per logit (tokens x vocabulary); and fused
+losses.
+
+Peaks hold everything of the loss that is allocated at that moment, what is saved included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from advisor.models.architecture import Architecture
+    from advisor.run import Run
+
+SOURCE = "transformers/loss/loss_utils.py, ForCausalLMLoss@5.16.1, traced"
+
+
+@dataclass(frozen=True)
+class Logits:
+    """Bytes per logit: kept for backward, and at the peaks of forward and backward."""
+
+    saved: int
+    forward: int
+    backward: int
+
+
+# bf16 logits 2, fp32 copy 4, log-softmax 4; backward: log-softmax 4, its gradient 4, the logits' fp32
+# gradient 4.
+PADDED_LABELS = Logits(4, 10, 12)
+# Labels were shifted by copying the logits, in the loss function while the model still held them in bf16.
+COPIED_LOGITS = Logits(4, 14, 12)
+# The model itself turned its logits to fp32, and let go of the bf16 ones.
+FP32_LOGITS = Logits(4, 12, 12)
+PLAIN: tuple[tuple[str, Logits], ...] = (
+    ("4.49.0", PADDED_LABELS),
+    ("4.46.0", COPIED_LOGITS),
+    ("0", FP32_LOGITS),
+)
+"""From which version of transformers on: loss/loss_utils.py@4.46.0 and @4.49.0,
+models/llama/modeling_llama.py@4.45.2."""
+
+ENTROPY_ROWS = 128
+"""Rows of logits that TRL's entropy metric takes at once, three tensors of them
+(trl/trainer/utils.py@1.9.0)."""
+
+SOFT_CAPPED = {"gemma2", "gemma3n", "gemma3n_text", "vaultgemma", "recurrent_gemma"}
+"""Families that cap their logits: tanh keeps its output (models/gemma2/modeling_gemma2.py@5.16.1)."""
+
+
+def loss_saved_bytes(run: Run, model: Architecture) -> int:
+    """Bytes that the loss keeps from its forward to its backward."""
+    match kind(run):
+        case "liger-fused":
+            return liger_gradients(run, model)
+        case "cut":
+            return 8 * run.tokens
+        case _:
+            return logits_bytes(run, model, logits_of(run, model).saved)
+
+
+def loss_forward_peak_bytes(run: Run, model: Architecture) -> int:
+    """Bytes at the end of the forward, when the loss is at its largest."""
+    match kind(run):
+        case "liger-fused":
+            return liger_gradients(run, model) + liger_chunk(run, model) + liger_accumulation(run, model)
+        case "cut":
+            return 8 * run.tokens
+        case "preference":
+            width = 4 if run.autocast or run.precision == "fp32" else 2
+            metric = 3 * width * ENTROPY_ROWS * model.vocab_size
+            return logits_bytes(run, model, logits_of(run, model).forward) + metric
+        case _:
+            return logits_bytes(run, model, logits_of(run, model).forward)
+
+
+def loss_backward_peak_bytes(run: Run, model: Architecture) -> int:
+    """Bytes at the start of the backward, until the logits' gradient has reached the head."""
+    match kind(run):
+        case "liger-fused":
+            return liger_gradients(run, model)
+        case "cut":
+            return run.tokens * (8 + 2 * model.hidden_size)
+        case _:
+            return logits_bytes(run, model, logits_of(run, model).backward)
+
+
+def evaluation_loss_bytes(run: Run, model: Architecture) -> int:
+    """Bytes of logits and loss in evaluation, where only the loss is returned.
+
+    Liger's fused loss steps aside outside of training (liger_kernel/transformers/model/llama.py,
+    skip_logits@0.8.1); cut cross entropy does not.
+    """
+    match kind(run):
+        case "liger-fused":
+            return logits_bytes(run, model, plain(run).forward)
+        case _:
+            return loss_forward_peak_bytes(run, model)
+
+
+def kind(run: Run) -> str:
+    """The loss that the trainer computes; preference training takes the model's logits to TRL's own."""
+    return "preference" if run.paired and run.loss != "liger-fused" else run.loss
+
+
+def logits_bytes(run: Run, model: Architecture, width: int) -> int:
+    """Bytes of tensors of the logits' shape that sum to ``width`` bytes per logit."""
+    return run.tokens * model.vocab_size * width
+
+
+def logits_of(run: Run, model: Architecture) -> Logits:
+    """The widths of the losses that make logits."""
+    cap = (4 if run.precision == "fp32" else 2) if model.model_type in SOFT_CAPPED else 0
+    match kind(run):
+        case "preference":
+            base = preference(run)
+        case "chunked":
+            base = chunked(run)
+        case "liger":
+            base = liger_cross_entropy(run)
+        case _:
+            base = plain(run)
+    return Logits(base.saved + cap, base.forward + cap, base.backward + cap)
+
+
+def plain(run: Run) -> Logits:
+    """The model's own cross-entropy. fp32 logits need no copy; backward is the same."""
+    found = next(logits for version, logits in PLAIN if run.stack.at_least("transformers", version))
+    if run.precision != "fp32":
+        return found
+    return Logits(4, found.forward - 2 if found is PADDED_LABELS else 12, found.backward)
+
+
+def chunked(run: Run) -> Logits:
+    """axolotl's chunked cross-entropy: axolotl/monkeypatch/loss/chunked.py@0.19.0, compiled, so nothing else
+    is stored.
+
+    Rows are cut along the sequence: with more than one, reshaping copies each chunk. Backward joins the
+    gradients of chunks. Autocast's wrapper turns the returned logits to fp32. Read, not traced.
+    """
+    width = 4 if run.precision == "fp32" else 2
+    copies = width if run.micro_batch_size > 1 else 0
+    return Logits(width, width + copies + returned(run), 2 * width)
+
+
+def liger_cross_entropy(run: Run) -> Logits:
+    """Liger's cross-entropy writes its gradient over the fp32 logits
+    (liger_kernel/ops/cross_entropy.py@0.8.1). Read."""
+    width = 4 if run.precision == "fp32" else 2
+    copy = 0 if run.precision == "fp32" else 4
+    return Logits(4, width + copy + returned(run), 4 + (0 if run.precision == "fp32" else 2))
+
+
+def returned(run: Run) -> int:
+    """fp32 copies of the returned logits: accelerate/utils/operations.py, ConvertOutputsToFp32@1.13.0."""
+    return 4 if run.autocast and run.precision != "fp32" else 0
+
+
+def preference(run: Run) -> Logits:
+    """TRL's preference losses: trl/trainer/dpo_trainer.py, _compute_loss, and utils.py,
+    selective_log_softmax@1.9.0.
+
+    Under autocast the logits come back in fp32 and are kept; the reference's stay until the step's metrics,
+    which copy the shifted logits. Backward: logits, the gradients of rows stacked, a zero tensor and the
+    scattered one. Without autocast bf16 log-probabilities are kept beside the logits, and the metrics copy
+    half of the logits more.
+    """
+    reference = 1 if run.reference_model or run.scores_reference else 0
+    if run.autocast or run.precision == "fp32":
+        return Logits(4, 4 + 4 * reference + 4, 16)
+    return Logits(2, 2 + 2 + 2 * reference + 2, 4)
+
+
+def head_is_trained(run: Run) -> bool:
+    """Whether the head gets a gradient."""
+    return run.adapter is None or (run.lora is not None and "lm_head" in run.lora.modules_to_save)
+
+
+def liger_gradients(run: Run, model: Architecture) -> int:
+    """Liger's fused loss computes gradients in its forward and keeps them: of its input, and of a trained
+    head.
+
+    liger_kernel/ops/fused_linear_cross_entropy.py@0.8.1.
+    """
+    width = 4 if run.embeddings_fp32 or run.precision == "fp32" else 2
+    head = width * model.vocab_size * model.hidden_size if head_is_trained(run) else 0
+    return run.tokens * model.hidden_size * (4 if run.precision == "fp32" else 2) + head
+
+
+def liger_chunk(run: Run, model: Architecture) -> int:
+    """Logits of one chunk: the power of two above tokens / (vocabulary / hidden) rows.
+
+    Preference losses take one pair of rows at a time, with fp32 logits and log-probabilities beside
+    (liger_kernel/chunked_loss/fused_linear_preference.py@0.8.1; read, not traced).
+    """
+    width = 4 if run.precision == "fp32" else 2
+    if run.paired:
+        return 2 * run.sequence_len * model.vocab_size * (width + 8)
+    parts = -(-model.vocab_size // model.hidden_size)
+    rows = min(run.tokens, 1 << (-(-run.tokens // parts) - 1).bit_length())
+    return rows * model.vocab_size * width
+
+
+def liger_accumulation(run: Run, model: Architecture) -> int:
+    """A chunk's product for the head's gradient and its fp32 copy, before it is added."""
+    product = 4 if run.precision == "fp32" else 2
+    copy = 0 if run.precision == "fp32" else 4
+    return (product + copy) * model.vocab_size * model.hidden_size if head_is_trained(run) else 0

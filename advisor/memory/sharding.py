@@ -1,0 +1,152 @@
+"""What sharding holds beside the shards: reduce buckets, gathered parameters, persistent ones."""
+
+from advisor.memory.groups import Weights
+from advisor.memory.ledger import Term
+from advisor.models import Architecture, Block, Tensor
+from advisor.run import Run
+
+BUCKETS = "deepspeed/runtime/zero/stage_1_and_2.py:2302-2323@0.18.9; sizes confirmed in DeepSpeed issue 1302"
+FLAT_COPY = "deepspeed/runtime/zero/stage_1_and_2.py, allreduce_bucket@0.18.9: the bucket is flattened once more"
+STAGE_3_BUCKET = "deepspeed/runtime/zero/stage3.py:779-784@0.18.9"
+LIVE = "deepspeed/runtime/zero/partitioned_param_coordinator.py@0.18.9; the factor 2 is measured, not derived"
+PERSISTENT = "deepspeed/runtime/zero/parameter_offload.py:317-335@0.18.9"
+OVERFLOW = "deepspeed/runtime/zero/stage_1_and_2.py, _has_inf_or_nan@0.18.9: 4 + 1 + 1 + 1 + 4 B an element"
+FSDP_UNITS = "torch/distributed/fsdp: the root unit stays gathered, and the layer at work"
+NO_ZERO_INIT = "torch F.linear saves a view of the gathered weight; DeepSpeed patches it inside zero.Init alone"
+
+
+def bucket_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
+    """DeepSpeed's reduce buckets, in half precision: of a size that no model or adapter changes."""
+    zero = run.zero
+    if zero is None or zero.stage == 0 or run.world_size == 0:
+        return ()
+    half = 4 if run.precision == "fp32" else 2
+    size = zero.reduce_bucket_size
+    if zero.stage == 3:
+        return (Term("reduce bucket", "overhead", half * size, f"{half} B x {size:,} elements", STAGE_3_BUCKET),)
+    buffers = (2 if zero.overlap_comm else 1) if zero.contiguous_gradients else 0
+    terms = (Term("reduce buckets", "overhead", half * size * buffers, f"{half} B x {size:,} x {buffers}", BUCKETS),)
+    if zero.offload_optimizer != "gpu" or run.world_size == 1:
+        return terms
+    copied = min(size, weights.trained_elements)
+    return (*terms, Term("flattened bucket", "overhead", half * copied, f"{half} B x {copied:,}", FLAT_COPY))
+
+
+def overflow_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
+    """The scan for inf and nan as gradients leave for the host.
+
+    11 B an element of the largest, until DeepSpeed 0.19.
+    """
+    zero = run.zero
+    leaves = zero is not None and zero.stage in {1, 2} and zero.offload_optimizer != "gpu"
+    if not leaves or run.stack.at_least("deepspeed", "0.19.0"):
+        return ()
+    largest = weights.largest_trained
+    gradient = Term("largest gradient", "gradients", 2 * largest, f"2 B x {largest:,}", OVERFLOW)
+    return (gradient, Term("overflow check", "overhead", 11 * largest, f"11 B x {largest:,}", OVERFLOW))
+
+
+def gathered_terms(run: Run, model: Architecture, *, head_only: bool = False) -> tuple[Term, ...]:
+    """Parameters that are gathered from all ranks while a layer (or, with ``head_only``, the loss) is at work."""
+    if run.fsdp is not None and run.world_size > 1:
+        return fsdp_gathered(run, model, head_only=head_only)
+    if run.zero is None or run.zero.stage != 3 or run.shard_size == 1:
+        return ()
+    return (*persistent_terms(run, model), *live_terms(run, model, head_only=head_only))
+
+
+def live_terms(run: Run, model: Architecture, *, head_only: bool) -> tuple[Term, ...]:
+    """ZeRO-3's live parameters: the module at work, and what is prefetched or kept for reuse."""
+    zero = run.zero
+    assert zero is not None
+    half = 4 if run.precision == "fp32" else 2
+    kept = min(max(zero.max_live_parameters, zero.max_reuse_distance), model.parameters)
+    module = embedding_elements(model) if head_only else largest_module(model)
+    at_work = Term("gathered module", "overhead", half * module, f"{half} B x {module:,}", LIVE)
+    live = Term("live parameters", "overhead", 2 * half * kept, f"2 x {half} B x {kept:,}", LIVE)
+    if head_only and not run.activation_checkpointing:
+        return (at_work,)
+    return (at_work, live) if kept else (at_work,)
+
+
+def retained_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """Without ``zero.Init`` autograd keeps every gathered weight until its backward, unless layers are checkpointed."""
+    zero = run.zero
+    if zero is None or zero.stage != 3 or run.shard_size == 1 or run.activation_checkpointing:
+        return ()
+    if run.stack.zero_init or run.adapter is not None:
+        return ()
+    elements = model.parameters - model.by_kind.get("embedding", 0)
+    return (Term("gathered weights kept", "overhead", 2 * elements, f"2 B x {elements:,}", NO_ZERO_INIT),)
+
+
+def persistent_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """Parameters too small to be worth sharding, whole on every rank."""
+    zero = run.zero
+    assert zero is not None
+    small = sum(tensor.elements for tensor in model.tensors if tensor.numel <= zero.param_persistence_threshold)
+    bytes_ = 2 * small * (run.shard_size - 1) // run.shard_size
+    return (Term("persistent parameters", "overhead", bytes_, f"2 B x {small:,} below the threshold", PERSISTENT),)
+
+
+def fsdp_gathered(run: Run, model: Architecture, *, head_only: bool) -> tuple[Term, ...]:
+    """The root unit (embedding, final norm, head) and the decoder layer at work, in the compute dtype."""
+    fsdp = run.fsdp
+    assert fsdp is not None
+    width = unit_width(run)
+    layer = max((block.parameters for block in model.blocks), default=0)
+    root = model.parameters - sum(block.parameters * block.count for block in model.blocks) - tower_elements(model)
+    half = 4 if run.precision == "fp32" else 2
+    root_term = Term("gathered root unit", "overhead", half * root, f"{half} B x {root:,}", FSDP_UNITS)
+    if not fsdp.wraps_layers:
+        whole = model.parameters
+        return (
+            Term(
+                "gathered model",
+                "overhead",
+                round(width * whole),
+                f"{width:.3g} B x {whole:,}: one unit",
+                FSDP_UNITS,
+            ),
+        )
+    if not fsdp.reshard_after_forward:
+        kept = model.parameters - root - tower_elements(model)
+        text = f"{width:.3g} B x {kept:,}: not resharded after forward"
+        return (root_term, Term("gathered layers", "overhead", round(width * kept), text, FSDP_UNITS))
+    if head_only:
+        return (root_term,)
+    units = 2 if fsdp.version == 2 else 1  # FSDP2 gathers the next layer while this one computes
+    text = f"{units} x {width:.3g} B x {layer:,}"
+    return (root_term, Term("gathered layers", "overhead", round(units * width * layer), text, FSDP_UNITS))
+
+
+def unit_width(run: Run) -> float:
+    """Bytes per element of a gathered layer: quantized weights travel as they are stored."""
+    half = 4.0 if run.precision == "fp32" else 2.0
+    return {"nf4": 0.52, "int8": 1.0, "mxfp4": 0.54, "fp8": 1.0}.get(run.quantization or "", half)
+
+
+def embedding_elements(model: Architecture) -> int:
+    """Elements of the head, or of the embedding that it is tied to."""
+    return model.vocab_size * model.hidden_size
+
+
+def tower_elements(model: Architecture) -> int:
+    """Elements of vision and audio towers and their projectors."""
+    return sum(model.by_kind.get(kind, 0) for kind in ("vision", "audio", "projector"))
+
+
+def largest_module(model: Architecture) -> int:
+    """Elements of what ZeRO-3 gathers at once: one linear layer, or the experts of a layer, which are one leaf."""
+    inner: list[Tensor] = [tensor for tensor in model.tensors if tensor.kind not in {"embedding", "head"}]
+    largest = max((tensor.numel for tensor in inner), default=0)
+    experts = max((expert_elements(block, model) for block in model.blocks), default=0)
+    return max(largest, experts)
+
+
+def expert_elements(block: Block, model: Architecture) -> int:
+    """Elements of one layer's routed experts."""
+    if block.mlp is None or not block.mlp.experts:
+        return 0
+    layers = sum(other.count for other in model.blocks if other.mlp is not None and other.mlp.experts)
+    return model.by_kind.get("experts", 0) // max(1, layers)

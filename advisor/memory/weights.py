@@ -1,0 +1,107 @@
+"""The model's own weights as they lie in memory: in which width, quantized or not, trained or frozen."""
+
+import re
+from collections.abc import Callable
+
+from advisor.memory.adapters import adapter_groups
+from advisor.memory.groups import Weights, base_width, group_of
+from advisor.models import Architecture, Tensor
+from advisor.run import Run
+
+# bitsandbytes 4-bit: half a byte, one 8-bit scale per 64 elements, one fp32 per 256 of those (arXiv 2305.14314,
+# section 3).
+NF4_DOUBLE = 0.5 + 1 / 64 + 4 / (64 * 256)
+NF4_SINGLE = 0.5 + 4 / 64
+MXFP4 = 0.5 + 1 / 32  # OCP MX: one shared 8-bit exponent per 32 elements
+GPTQ = 0.5 + 2.5 / 128  # 4 bits; a 16-bit scale and a 4-bit zero point per 128 elements
+FP8 = 1 + 4 / (128 * 128)  # one fp32 scale per 128 x 128 block
+
+LOADER = "axolotl/loaders/model.py:426-489,719-830@0.19.0"
+
+
+def weights_of(run: Run, model: Architecture) -> Weights:
+    """The model's own tensors, grouped by storage, and the adapter's."""
+    by_storage: dict[tuple[str, float, bool], list[Tensor]] = {}
+    for tensor in model.tensors:
+        name, width = storage(run, tensor)
+        by_storage.setdefault((name, width, is_trained(run, tensor)), []).append(tensor)
+    base = (group_of(*key, LOADER, [(t.shape, t.count) for t in tensors]) for key, tensors in by_storage.items())
+    return Weights((*base, *adapter_groups(run, model)))
+
+
+def storage(run: Run, tensor: Tensor) -> tuple[str, float]:
+    """What kind of weight it is, and its bytes per element."""
+    quantized = quantized_width(run, tensor)
+    if quantized is not None:
+        return ("quantized experts" if tensor.kind == "experts" else "quantized linear layers"), quantized
+    width = float(base_width(run))
+    if (
+        (run.embeddings_fp32 and tensor.kind in {"embedding", "head", "norm", "router"})
+        or (run.upcasts_unquantized and not recast(run, tensor))
+        or (run.fsdp is not None and run.fsdp_upcasts and is_trained(run, tensor))
+    ):
+        width = 4.0
+    if run.zero is not None and run.precision != "fp32":
+        width = 2.0
+    names = {
+        "embedding": "embeddings",
+        "head": "head",
+        "experts": "experts",
+        "vision": "vision tower",
+        "audio": "audio tower",
+    }
+    return names.get(tensor.kind, "layers"), width
+
+
+def recast(run: Run, tensor: Tensor) -> bool:
+    """Whether axolotl casts it back to half precision after PEFT's upcast; only norms, embeddings and head are."""
+    return run.stack.trainer == "axolotl" and tensor.kind in {"norm", "embedding", "head"}
+
+
+def quantized_width(run: Run, tensor: Tensor) -> float | None:
+    """Bytes per element if this tensor is quantized, else None.
+
+    bitsandbytes replaces every ``nn.Linear`` but the head (transformers/quantizers/base.py, get_keys_to_not_convert);
+    experts that transformers 5 stacks are no linear layers, and only axolotl's ``quantize_moe_experts`` reaches them.
+    """
+    if run.quantization is None or (not tensor.name.endswith("weight") and tensor.kind != "experts"):
+        return None
+    if run.quantization in {"mxfp4", "fp8"}:
+        inside = tensor.kind == "experts" if run.quantization == "mxfp4" else tensor.linear or tensor.kind == "experts"
+        return {"mxfp4": MXFP4, "fp8": FP8}[run.quantization] if inside else None
+    stacked = tensor.kind == "experts" and run.stack.at_least("transformers", "5.0.0")
+    linear = (tensor.linear or tensor.kind == "experts") and tensor.kind != "head" and not stacked
+    expert = stacked and run.quantize_moe_experts
+    if not (linear or expert):
+        return None
+    match run.quantization:
+        case "int8":
+            return 1 + 4 / tensor.shape[-1]  # one fp32 scale a row
+        case "nf4":
+            return NF4_DOUBLE if run.double_quantization else NF4_SINGLE
+        case _:
+            return GPTQ
+
+
+def is_trained(run: Run, tensor: Tensor) -> bool:
+    """Whether this weight of the base model gets gradients."""
+    if run.adapter is not None:
+        return False
+    if run.freeze_multimodal and tensor.kind in {"vision", "audio", "projector"}:
+        return False
+    if not run.unfrozen_parameters:
+        return True
+    return any(unfrozen_matcher(pattern)(tensor.name) for pattern in run.unfrozen_parameters)
+
+
+def unfrozen_matcher(pattern: str) -> Callable[[str], bool]:
+    """A matcher for one of axolotl's ``unfrozen_parameters``.
+
+    Dots are literal, ranges are dropped (utils/freeze.py@0.19.0).
+    """
+    bare = re.sub(r"\[\d*:?\d*\]$", "", pattern).replace("\\.", ".").replace(".", r"\.")
+    try:
+        compiled = re.compile(bare)
+    except re.error:
+        return lambda _name: True
+    return lambda name: bool(compiled.match(name) or compiled.match(name.replace("*", "0")))

@@ -1,0 +1,78 @@
+"""The loss by formula: bytes per logit by version and kind."""
+
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from advisor.memory import loss
+from advisor.models.architecture import Architecture
+from advisor.run import Lora, Run
+from advisor.stack import Stack
+
+VOCABULARY, HIDDEN, TOKENS = 128_256, 4096, 4096
+MODEL = Architecture("m", "llama", HIDDEN, VOCABULARY, False, (), ())
+
+
+def run_of(**facts: Any) -> Run:
+    settled = cast("Any", {"sequence_len": TOKENS, "stack": Stack()} | facts)
+    return Run(config=cast("Any", None), deepspeed=None, model=MODEL, hardware=None, **settled)
+
+
+def per_logit(bytes_: int, tokens: int = TOKENS) -> float:
+    return bytes_ / (tokens * VOCABULARY)
+
+
+@pytest.mark.parametrize(("version", "forward"), [("4.40.0", 12), ("4.48.1", 14), ("4.49.0", 10), ("5.16.1", 10)])
+def test_the_forward_peak_follows_the_version_of_transformers(version: str, forward: int):
+    run = run_of(stack=Stack(transformers=version))
+    assert per_logit(loss.loss_forward_peak_bytes(run, MODEL)) == forward
+    assert per_logit(loss.loss_backward_peak_bytes(run, MODEL)) == 12
+    assert per_logit(loss.loss_saved_bytes(run, MODEL)) == 4
+
+
+def test_fp32_logits_are_not_copied():
+    assert per_logit(loss.loss_forward_peak_bytes(run_of(precision="fp32", autocast=False), MODEL)) == 8
+
+
+def test_cut_cross_entropy_makes_no_logits():
+    run = run_of(loss="cut")
+    assert loss.loss_forward_peak_bytes(run, MODEL) < TOKENS * HIDDEN
+    assert loss.evaluation_loss_bytes(run, MODEL) < TOKENS * HIDDEN
+
+
+def test_liger_keeps_the_heads_gradient_only_where_the_head_is_trained():
+    full = run_of(loss="liger-fused")
+    frozen = replace(full, adapter="lora", lora=Lora(16, 32, 0.0, target_linear=True))
+    saved = loss.loss_saved_bytes(full, MODEL) - loss.loss_saved_bytes(frozen, MODEL)
+    assert saved == 2 * VOCABULARY * HIDDEN
+    assert loss.loss_saved_bytes(frozen, MODEL) == 2 * TOKENS * HIDDEN
+
+
+def test_liger_works_on_a_power_of_two_rows_at_once():
+    frozen = run_of(loss="liger-fused", adapter="lora", lora=Lora(16, 32, 0.0, target_linear=True))
+    chunk = loss.loss_forward_peak_bytes(frozen, MODEL) - loss.loss_saved_bytes(frozen, MODEL)
+    assert chunk == 128 * VOCABULARY * 2
+
+
+def test_liger_evaluates_with_plain_logits():
+    assert per_logit(loss.evaluation_loss_bytes(run_of(loss="liger-fused"), MODEL)) == 10
+
+
+def test_chunked_loss_keeps_half_precision_logits():
+    run = run_of(loss="chunked", autocast=False)
+    assert per_logit(loss.loss_saved_bytes(run, MODEL)) == 2
+    assert per_logit(loss.loss_backward_peak_bytes(run, MODEL)) == 4
+
+
+def test_pairs_take_trls_loss_and_a_reference_adds_its_logits():
+    alone = run_of(rl="orpo")
+    with_reference = run_of(rl="dpo", scores_reference=True)
+    more = loss.loss_forward_peak_bytes(with_reference, MODEL) - loss.loss_forward_peak_bytes(alone, MODEL)
+    assert per_logit(more, 2 * TOKENS) == 4
+
+
+def test_capped_logits_cost_one_more_tensor():
+    capped = replace(MODEL, model_type="gemma2")
+    run = run_of()
+    assert per_logit(loss.loss_saved_bytes(run, capped)) == 6
