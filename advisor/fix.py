@@ -1,0 +1,116 @@
+"""What ``--fix`` writes: the safe lint fixes, then the plan if it ends well; all files of a call at once."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from advisor.build import rebuilt, with_config
+from advisor.deepspeed import Section, has_shipped_name
+from advisor.documents import Change, Document, as_path
+from advisor.finding import Finding, Report
+from advisor.judge import Checked, Options, check_run, finding_of, lint_hits, planned
+from advisor.memory import estimate
+from advisor.plan import Plan
+from advisor.project import Opened
+from advisor.run import Run
+from advisor.steps import step_findings, unified
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fixed:
+    """A run after its fixes: documents with changes pending, what was done, and what the plan falls short of."""
+
+    before: Run
+    run: Run
+    done: tuple[Finding, ...]
+    plan: Plan | None
+    unwritten: Plan | None = None
+    """The plan that was not written because it does not end well."""
+
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        """The documents to write."""
+        found = [self.run.config]
+        section = self.run.deepspeed
+        if section is not None and not section.prefix:
+            found.append(section.document)
+        return tuple(document for document in found if is_changed(document))
+
+    def files(self) -> dict[str, bytes]:
+        """The new content of each file. A change that cannot be written is a ``PatchError``."""
+        return {document.file: document.patched() for document in self.documents}
+
+    def diff(self) -> str:
+        """All changes as one unified diff."""
+        texts = [("" if d.is_new else d.text, d.patched().decode(), d.file) for d in self.documents]
+        return "".join(unified(*text) for text in texts)
+
+
+def is_changed(document: Document) -> bool:
+    """Whether there is anything to write: changes, or a file of our own making."""
+    return not has_shipped_name(document.file) if document.is_new else bool(document.pending)
+
+
+def fixed(opened: Opened, options: Options, *, unsafe: bool) -> Fixed:
+    """The run with its lint fixes and its plan made, as far as they are allowed."""
+    before = opened.run
+    run, done = lint_fixed(before, options, unsafe=unsafe)
+    options = replace(options, safe_only=not unsafe)
+    plan = planned(run, estimate(run), options)
+    if plan is None or not plan.steps:
+        return Fixed(before, run, tuple(done), plan if plan and plan.steps else None, plan)
+    if plan.verdict not in {"fits", "tight"}:
+        return Fixed(before, run, tuple(done), None, plan)
+    return Fixed(before, plan.end.run, (*done, *step_findings(plan, safe_only=options.safe_only)), plan)
+
+
+def lint_fixed(run: Run, options: Options, *, unsafe: bool) -> tuple[Run, list[Finding]]:
+    """The run with the edits of its lint findings; two that touch the same key are made one call after the other."""
+    touched: set[tuple[str, object]] = set()
+    done: list[Finding] = []
+    for rule, hit in list(lint_hits(run, options)):
+        allowed = hit.edits and (unsafe or rule.is_safe(run))
+        paths = {(hit.document, as_path(change.path)) for change in hit.edits}
+        if not allowed or paths & touched:
+            continue
+        done.append(finding_of(run, rule, hit))
+        run = with_changes(run, hit.document, list(hit.edits))
+        touched |= paths
+    return run, done
+
+
+def with_changes(run: Run, document: str, changes: list[Change]) -> Run:
+    """The run with changes made to one of its documents."""
+    section = run.deepspeed
+    if document == "config" or section is None:
+        return with_config(run, changes)
+    if section.prefix:
+        from advisor.build import prefixed
+
+        return with_config(run, [prefixed(change, section.prefix) for change in changes])
+    return rebuilt(run, run.config, Section(section.document.changed(*changes)))
+
+
+def report_after(result: Fixed, options: Options) -> Report:
+    """What is left to say once the files are written."""
+    run = rebuilt(result.run, result.run.config.rebased(), rebased(result.run))
+    checked: Checked = check_run(Opened(run), options)
+    return replace(checked.report, fixed=len(result.done), applied=result.done)
+
+
+def rebased(run: Run) -> Section | None:
+    """The DeepSpeed config as it will be on disk."""
+    section = run.deepspeed
+    if section is None:
+        return None
+    if section.prefix:
+        return Section(run.config.rebased(), section.prefix)
+    return Section(section.document.rebased()) if section.document.pending else section
+
+
+def merged(results: Iterable[Fixed]) -> dict[str, bytes]:
+    """All files of one call. A file that two runs change differently is left to the first."""
+    files: dict[str, bytes] = {}
+    for result in results:
+        for file, content in result.files().items():
+            files.setdefault(file, content)
+    return files

@@ -1,0 +1,164 @@
+"""Run -> Report: what the rules find, what the flowchart plans, what could be given back."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from advisor.advice import Planner, with_help
+from advisor.documents import Edit
+from advisor.finding import LEVELS, Finding, Fix, Report
+from advisor.loading import built_in_rules, ladder
+from advisor.memory import Estimate, estimate
+from advisor.places import document_of, place_of
+from advisor.plan import Plan, plan_fit, plan_speed
+from advisor.project import Opened
+from advisor.rule import Hit, Rule, Stage
+from advisor.run import Run
+from advisor.steps import step_finding, step_findings
+from advisor.suppression import suppressed
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Options:
+    """What the call asks of every check."""
+
+    flowchart: str = "default"
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    safe_only: bool = False
+    """Plan with safe steps alone: what ``--fix`` without ``--unsafe-fixes`` may write."""
+    speed: bool = True
+    extra_rules: Mapping[str, Rule] | None = None
+
+    def wants(self, rule: str) -> bool:
+        """Whether a rule is selected and not ignored."""
+        return (not self.select or rule in self.select) and rule not in self.ignore
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Checked:
+    """A report, with the plan and the lint fixes that it was made from."""
+
+    report: Report
+    run: Run
+    plan: Plan | None
+    lint: tuple[tuple[Rule, Hit], ...]
+
+
+def check_run(opened: Opened, options: Options) -> Checked:
+    """All that is said of one run."""
+    run = opened.run
+    found = estimate(run)
+    hits = list(lint_hits(run, options))
+    findings = [finding_of(run, rule, hit) for rule, hit in hits]
+    plan = planned(run, found, options)
+    if plan is not None:
+        findings = [with_help(run, finding, plan, planner(options)) for finding in findings]
+        findings += step_findings(plan, safe_only=options.safe_only)
+    if found is not None and found.verdict == "fits" and options.speed:
+        findings += speed_findings(run, options)
+    kept = suppressed(run, findings, tell_unused=options.wants("unused-ignore"))
+    report = Report(
+        file=run.config.file,
+        hardware=run.hardware.title if run.hardware else None,
+        verdict=found.verdict if found else "unknown",
+        estimate=found,
+        findings=tuple(sorted(kept, key=lambda finding: (LEVELS.index(finding.level), finding.step or 0))),
+        skipped=plan.skipped if plan else (),
+        summary=summary(run),
+        texts=texts(run),
+        planned=plan.end.estimate if plan else None,
+    )
+    return Checked(report, run, plan, tuple(hits))
+
+
+def rules_of(stage: Stage, options: Options) -> Mapping[str, Rule]:
+    """The rules of one stage, the organisation's own included."""
+    extra = {name: rule for name, rule in (options.extra_rules or {}).items() if rule.stage == stage}
+    return {**built_in_rules(stage), **extra}
+
+
+def lint_hits(run: Run, options: Options) -> Iterable[tuple[Rule, Hit]]:
+    """What the lint rules find."""
+    rules = rules_of("lint", options)
+    for rule in rules.values():
+        if options.wants(rule.id):
+            for hit in rule.finds(run):
+                yield rule, hit
+
+
+def planned(run: Run, found: Estimate | None, options: Options) -> Plan | None:
+    """The flowchart's plan, for a run that does not fit."""
+    if found is None or found.verdict != "does-not-fit":
+        return None
+    return plan_fit(run, steps_of(options), safe_only=options.safe_only)
+
+
+def planner(options: Options) -> Planner:
+    """Plans along the flowchart that is asked for."""
+    return lambda run, safe_only: plan_fit(run, steps_of(options), safe_only=safe_only or options.safe_only)
+
+
+def steps_of(options: Options) -> list[Rule]:
+    """The ladder's rules, in order, less those that are ignored."""
+    rules = rules_of("fit", options)
+    return [rules[name] for name in ladder(options.flowchart) if name in rules and name not in options.ignore]
+
+
+def finding_of(run: Run, rule: Rule, hit: Hit) -> Finding:
+    """A lint rule's hit, at its place."""
+    edits = hit_edits(run, hit)
+    return Finding(
+        rule=rule.id,
+        level=hit.level or rule.level,
+        message=hit.message,
+        place=place_of(run, hit),
+        title=rule.title,
+        cost=rule.cost,
+        why=rule.why,
+        source=rule.source,
+        fix=Fix(safe=rule.is_safe(run), edits=edits) if edits else None,
+    )
+
+
+def hit_edits(run: Run, hit: Hit) -> tuple[Edit, ...]:
+    """A hit's changes as byte edits of the document that it points into."""
+    if not hit.edits:
+        return ()
+    document = document_of(run, hit)
+    return document.changed(*hit.edits).edits() if document is not None and not document.is_new else ()
+
+
+def speed_findings(run: Run, options: Options) -> list[Finding]:
+    """What could be given back, each on its own."""
+    rules = rules_of("speed", options)
+    wanted = [rule for rule in rules.values() if options.wants(rule.id)]
+    return [step_finding(step) for step in plan_speed(run, wanted)]
+
+
+def summary(run: Run) -> str:
+    """The run in one line."""
+    method = {"lora": "LoRA", "qlora": "QLoRA"}.get(run.adapter or "", "full fine-tune")
+    if run.rl:
+        method = f"{run.rl.upper()}, {method}"
+    if run.zero is not None:
+        sharding = f"ZeRO-{run.zero.stage}"
+    elif run.fsdp is not None:
+        sharding = f"FSDP{run.fsdp.version}"
+    else:
+        sharding = "DDP" if run.world_size > 1 else ""
+    parts = [
+        method,
+        run.precision,
+        sharding,
+        f"seq {run.sequence_len}",
+        f"micro batch {run.micro_batch_size}",
+    ]
+    return ", ".join(part for part in (*parts, f"global batch {run.global_batch_size}") if part)
+
+
+def texts(run: Run) -> dict[str, str]:
+    """The files that findings point into."""
+    found = {run.config.file: run.config.text}
+    if run.deepspeed is not None and not run.deepspeed.document.is_new:
+        found[run.deepspeed.file] = run.deepspeed.document.text
+    return found

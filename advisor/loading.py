@@ -1,0 +1,94 @@
+"""Finds rules by folder: one file, one ``rule``; and the order of the flowchart, which is data."""
+
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+
+from advisor.errors import InputError
+from advisor.rule import Rule, Stage
+
+STAGES: tuple[Stage, ...] = ("lint", "fit", "speed")
+
+
+@lru_cache(maxsize=1)
+def built_in_folder() -> Path:
+    """Where the advisor's own rules lie, in a wheel or a checkout."""
+    return Path(next(iter(importlib.import_module("advisor.rules").__path__)))
+
+
+@lru_cache(maxsize=8)
+def built_in_rules(stage: Stage) -> Mapping[str, Rule]:
+    """The advisor's own rules of one stage, by id."""
+    return rules_in(built_in_folder() / stage, stage)
+
+
+def rules_in(folder: Path, stage: Stage | None = None) -> Mapping[str, Rule]:
+    """The rules of a folder, by id, in the order of their names. ``InputError`` names the file that breaks the form."""
+    files = sorted(path for path in folder.glob("*.py") if not path.name.startswith("_"))
+    return {rule.id: rule for rule in (load_rule(path, stage) for path in files)}
+
+
+def organisation_rules(folders: Iterable[str]) -> Mapping[str, Rule]:
+    """The rules of the folders that the settings name, flat or in folders by stage."""
+    found: dict[str, Rule] = {}
+    for name in folders:
+        folder = Path(name)
+        if not folder.is_dir():
+            raise InputError("no such folder of rules", name, remedy="correct `rules` in the settings")
+        found |= rules_in(folder)
+        for stage in STAGES:
+            found |= rules_in(folder / stage, stage)
+    return found
+
+
+def load_rule(path: Path, stage: Stage | None = None) -> Rule:
+    """The ``rule`` of one file, whose id is the file's name with dashes."""
+    rule = getattr(executed(path), "rule", None)
+    if not isinstance(rule, Rule):
+        raise InputError("a rule file holds one value `rule = Rule(...)`", str(path), remedy="see CONTRIBUTING.md")
+    if rule.id != path.stem.replace("_", "-"):
+        raise InputError(f"the rule's id `{rule.id}` is not the file's name", str(path), remedy="rename one of them")
+    if stage is not None and rule.stage != stage:
+        raise InputError(f"a `{rule.stage}` rule lies in the folder `{stage}`", str(path), remedy="move the file")
+    return rule
+
+
+def executed(path: Path) -> ModuleType:
+    """The module of a rule file; what goes wrong inside it is told with its file."""
+    name = "advisor_rule_" + re.sub(r"\W", "_", str(path.with_suffix("")))
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise InputError("cannot be loaded as Python", str(path))
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        line = error.lineno or 0 if isinstance(error, SyntaxError) else 0
+        raise InputError(f"{type(error).__name__}: {error}", str(path), line, remedy="mend the rule file") from error
+    sys.modules[name] = module
+    return module
+
+
+@lru_cache(maxsize=1)
+def flowcharts() -> Mapping[str, tuple[str, ...]]:
+    """The ladders by name, from ``flowchart.toml``: ids of fit rules, in order."""
+    text = (built_in_folder() / "flowchart.toml").read_text(encoding="utf-8")
+    ladders: dict[str, tuple[str, ...]] = {}
+    # The file holds arrays of strings alone, so that Python 3.10 needs no TOML library.
+    for name, body in re.findall(r"^([\w-]+)\s*=\s*\[(.*?)\]", text, re.MULTILINE | re.DOTALL):
+        ladders[name] = tuple(re.findall(r'"([^"]+)"', re.sub(r"#.*", "", body)))
+    return ladders
+
+
+def ladder(name: str) -> tuple[str, ...]:
+    """The ids of one flowchart. An unknown name is an ``InputError`` that lists the others."""
+    if name not in flowcharts():
+        raise InputError(f"unknown flowchart `{name}`", remedy=f"choose one of {', '.join(flowcharts())}")
+    return flowcharts()[name]

@@ -1,0 +1,1 @@
+"""The advisor's own rules: one file, one rule. ``flowchart.toml`` has the order."""

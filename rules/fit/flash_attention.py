@@ -1,0 +1,64 @@
+"""Attention without the matrix of scores."""
+
+from advisor import Example, Rule, Run
+
+
+def applies(run: Run) -> bool:
+    """Whether the kernel is available for this card and model, and not in use yet."""
+    gpu_can = run.hardware is None or run.hardware.gpu.flash_attention
+    model_can = run.model is not None and run.model.supports_flash_attention
+    return gpu_can and model_can and run.attention in {"eager", "sdpa"} and run.precision != "fp32"
+
+
+rule = Rule(
+    id="flash-attention",
+    stage="fit",
+    title="Use FlashAttention 2",
+    when=applies,
+    edits=lambda run: {"attention": "flash"},
+    why="""
+        Eager attention keeps scores of sequence x sequence for every head. FlashAttention keeps none. In a full
+        fine-tune axolotl also leaves embeddings, head and norms in fp32 as long as attention is eager or sdpa.
+    """,
+    cost="Needs the flash-attn package and a GPU of compute capability 8.0 or later.",
+    safe=True,
+    source="https://arxiv.org/abs/2307.08691; axolotl/loaders/model.py:471-489@0.19.0",
+    examples=(
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 4096
+                micro_batch_size: 2
+                attn_implementation: eager
+                gradient_checkpointing: true
+                optimizer: adamw_torch_fused
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_fused_linear_cross_entropy: true
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 4096
+                micro_batch_size: 2
+                attn_implementation: flash_attention_2
+                gradient_checkpointing: true
+                optimizer: adamw_torch_fused
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_fused_linear_cross_entropy: true
+            """,
+            memory="81.7 -> 62.0 GiB",
+        ),
+        Example(
+            gpus="1x v100-32gb",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                attn_implementation: eager
+                adapter: lora
+                lora_r: 16
+                lora_target_linear: true
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,67 @@
+"""Shard everything with PyTorch."""
+
+from advisor import Example, Rule, Run, RunEdits
+
+
+def applies(run: Run) -> bool:
+    """Whether the run is not sharded yet, on several GPUs; preference training on a quantized base is refused."""
+    refused = run.rl is not None and run.quantization is not None
+    return run.fsdp is None and run.zero is None and run.world_size > 1 and not refused
+
+
+def edits(run: Run) -> RunEdits:
+    """FSDP2, non-reentrant checkpoints, and torchao's 8-bit optimizer, since bitsandbytes has no kernels for it."""
+    optimizer = {"optimizer": "adamw_torch_8bit"} if eight_bit(run) else {}
+    checkpoints = {"reentrant": False} if run.activation_checkpointing and run.reentrant else {}
+    return {"fsdp2": True} | optimizer | checkpoints
+
+
+def eight_bit(run: Run) -> bool:
+    """Whether the optimizer is one of bitsandbytes' 8-bit ones."""
+    return "8bit" in run.optimizer and run.optimizer != "adamw_torch_8bit"
+
+
+rule = Rule(
+    id="fsdp-2",
+    stage="fit",
+    title="Shard weights, gradients and optimizer states across the GPUs (FSDP2)",
+    when=applies,
+    edits=edits,
+    why="""
+        FSDP2 keeps 1/N of everything. Unlike DeepSpeed it adds no fp32 master weights under axolotl: 8/N bytes a
+        parameter with AdamW in bf16.
+    """,
+    cost="An all-gather of each layer in forward and backward; slow over PCIe or between nodes.",
+    safe=lambda run: not eight_bit(run),
+    source="https://arxiv.org/abs/2304.11277; axolotl/monkeypatch/accelerate/fsdp2.py:539-802@0.19.0",
+    examples=(
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                sequence_len: 2048
+                micro_batch_size: 1
+                attn_implementation: flash_attention_2
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-14B
+                sequence_len: 2048
+                micro_batch_size: 1
+                attn_implementation: flash_attention_2
+                fsdp_version: 2
+                fsdp_config:
+                  offload_params: false
+                  reshard_after_forward: true
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  state_dict_type: FULL_STATE_DICT
+            """,
+            memory="138.1 -> 36.7 GiB",
+        ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,89 @@
+"""Shard a quantized base with FSDP, which can load it in pieces."""
+
+from advisor import Example, Rule, Run, RunEdits
+
+# axolotl refuses these beside FSDP1: utils/schemas/validation.py:931-1074@0.19.0.
+WITHOUT_FSDP1 = frozenset(
+    {"muon", "polora", "q_galore_adamw8bit", "flash_adamw", "flash_adam", "flash_sgd", "flash_sgdw", "flash_lion"}
+)
+
+
+def edits(run: Run) -> RunEdits:
+    """FSDP1 in place of DeepSpeed or plain data parallelism; it wants non-reentrant checkpoints."""
+    return {"fsdp_qlora": True} | ({"reentrant": False} if run.activation_checkpointing else {})
+
+
+def applies(run: Run) -> bool:
+    """Whether a 4-bit base lies whole on each of several GPUs, and nothing in the config excludes FSDP1."""
+    whole = run.quantization == "nf4" and run.fsdp is None and run.world_size > 1 and not run.quantize_moe_experts
+    kernels = any(run.config.get(key) for key in ("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel"))
+    free = run.rl is None and run.tensor_parallel_size == 1 and not run.config.get("trust_remote_code")
+    return whole and free and not kernels and run.optimizer not in WITHOUT_FSDP1
+
+
+rule = Rule(
+    id="fsdp-qlora",
+    stage="fit",
+    title="Shard the quantized base with FSDP",
+    when=applies,
+    edits=edits,
+    why="""
+        DeepSpeed and plain data parallelism load the whole quantized model on every GPU. With
+        qlora_sharded_model_loading one rank quantizes it layer by layer on its host, and FSDP keeps 1/N on each GPU.
+        axolotl accepts this with FSDP version 1 alone.
+    """,
+    cost="An all-gather of each layer's 4-bit weights in forward and backward.",
+    safe=True,
+    source="axolotl docs/fsdp_qlora.qmd; axolotl/loaders/model.py:1008-1036, utils/schemas/validation.py:1266@0.19.0; https://github.com/axolotl-ai-cloud/axolotl/issues/1717",
+    examples=(
+        Example(
+            gpus="2x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_target_linear: true
+                sequence_len: 1024
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                optimizer: adamw_torch_fused
+                attn_implementation: flash_attention_2
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-70B
+                adapter: qlora
+                load_in_4bit: true
+                qlora_sharded_model_loading: true
+                lora_r: 16
+                lora_target_linear: true
+                sequence_len: 1024
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                optimizer: adamw_torch_fused
+                attn_implementation: flash_attention_2
+                fsdp_version: 1
+                fsdp_config:
+                  cpu_ram_efficient_loading: true
+                  sync_module_states: true
+                  use_orig_params: false
+                  offload_params: false
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  state_dict_type: FULL_STATE_DICT
+                gradient_checkpointing_kwargs:
+                  use_reentrant: false
+            """,
+            memory="43.5 -> 26.7 GiB",
+        ),
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_target_linear: true
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,163 @@
+"""The loss without the logits."""
+
+from advisor import Example, Rule, Run, RunEdits
+
+# liger_kernel/transformers/monkey_patch.py, MODEL_TYPE_TO_APPLY_LIGER_FN@0.8.1, and axolotl's own additions
+# (integrations/liger/plugin.py@0.19.0).
+LIGER = frozenset(
+    [
+        "deepseek_v4",
+        "gemma",
+        "gemma2",
+        "gemma3_text",
+        "gemma3",
+        "gemma4_text",
+        "gemma4",
+        "glm4",
+        "glm4v",
+        "glm4v_moe",
+        "gpt_oss",
+        "internvl",
+        "llama",
+        "llama4_text",
+        "llama4",
+        "llava",
+        "granite",
+        "mllama",
+        "ministral",
+        "mistral",
+        "mixtral",
+        "nemotron",
+        "olmo2",
+        "olmo3",
+        "pixtral",
+        "qwen2",
+        "qwen3",
+        "qwen3_moe",
+        "qwen2_vl",
+        "qwen2_5_vl",
+        "qwen3_next",
+        "qwen3_5",
+        "qwen3_5_moe",
+        "qwen3_vl",
+        "qwen3_vl_moe",
+        "smollm3",
+        "phi3",
+        "paligemma",
+        "falcon_h1",
+        "smolvlm",
+        "hunyuan_v1_dense",
+        "hunyuan_v1_moe",
+        "exaone4",
+        "mistral3",
+        "ministral3",
+        "jamba",
+        "deepseek_v2",
+        "granitemoe",
+        "gemma4_unified",
+    ]
+)
+# axolotl/integrations/cut_cross_entropy/README.md@0.19.0, those that Liger does not know.
+CUT = frozenset(
+    [
+        "afmoe",
+        "apertus",
+        "arcee",
+        "cohere",
+        "cohere2",
+        "deepseek_v3",
+        "gemma3n",
+        "glm",
+        "glm4_moe",
+        "glm4_moe_lite",
+        "glm_moe_dsa",
+        "granitemoehybrid",
+        "kimi_linear",
+        "lfm2",
+        "lfm2_moe",
+        "lfm2_vl",
+        "minimax_m2",
+        "mistral4",
+        "nemotron_h",
+        "olmo",
+        "olmoe",
+        "phi",
+        "qwen2_moe",
+        "seed_oss",
+        "voxtral",
+    ]
+)
+
+
+def edits(run: Run) -> RunEdits:
+    """Liger, which axolotl installs, before cut cross-entropy, which needs a package of its own."""
+    assert run.model is not None
+    return {"loss": "liger-fused" if run.rl or run.model.model_type in LIGER else "cut"}
+
+
+def applies(run: Run) -> bool:
+    """Whether logits are materialised in training and a fused loss knows the model."""
+    if run.model is None or run.loss not in {"plain", "liger"} or run.tensor_parallel_size > 1:
+        return False
+    known = run.model.model_type in LIGER | CUT and run.rl is None
+    return (known or run.rl == "dpo") and run.precision != "fp32"
+
+
+rule = Rule(
+    id="fused-loss",
+    stage="fit",
+    title="Compute the loss without materialising the logits",
+    when=applies,
+    edits=edits,
+    why="""
+        The plain loss holds 10 to 14 bytes for every token and every word of the vocabulary, in fp32: with 128k words
+        and 8192 tokens that is 12 GiB or more. A fused loss computes them in chunks and keeps none.
+    """,
+    cost="None in quality; cut cross-entropy must be installed from axolotl's fork.",
+    safe=True,
+    source="https://arxiv.org/abs/2410.10989 (Liger); https://arxiv.org/abs/2411.09009 (cut cross-entropy)",
+    examples=(
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_target_linear: true
+                sequence_len: 8192
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_target_linear: true
+                sequence_len: 8192
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_fused_linear_cross_entropy: true
+            """,
+            memory="19.9 -> 10.7 GiB",
+        ),
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_target_linear: true
+                sequence_len: 8192
+                plugins:
+                  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin
+            """,
+        ),
+    ),
+)

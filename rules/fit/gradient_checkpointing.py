@@ -1,0 +1,67 @@
+"""Keep the inputs of layers, and compute the rest again."""
+
+from advisor import Example, Rule, Run, RunEdits
+
+
+def edits(run: Run) -> RunEdits:
+    """On, with the reentrancy that the combination needs."""
+    if run.fsdp is not None:
+        return {"activation_checkpointing": True, "reentrant": False}
+    frozen_under_zero_3 = run.zero_stage == 3 and run.adapter is not None and run.rl is not None
+    return {"activation_checkpointing": True} | ({"reentrant": True} if frozen_under_zero_3 else {})
+
+
+def applies(run: Run) -> bool:
+    """Whether nothing is checkpointed yet and the model bears it."""
+    sharded = run.fsdp is not None and run.fsdp.activation_checkpointing
+    refuses = run.model is not None and run.model.model_type in {"mpt"}
+    return not run.activation_checkpointing and not sharded and not refuses
+
+
+rule = Rule(
+    id="gradient-checkpointing",
+    stage="fit",
+    title="Recompute activations in backward (gradient checkpointing)",
+    when=applies,
+    edits=edits,
+    why="""
+        Only each layer's input is kept, 2 bytes x hidden size a token; one layer at a time is computed again in
+        backward. Frozen weights under ZeRO-3 need reentrant checkpoints (DeepSpeed before 0.19.3), FSDP needs
+        non-reentrant ones.
+    """,
+    cost="One more forward: steps are about 30 % slower.",
+    safe=True,
+    source="https://arxiv.org/abs/1604.06174; axolotl docs/choosing_method.qmd; https://github.com/huggingface/transformers/issues/47254",
+    examples=(
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 8192
+                micro_batch_size: 1
+                adapter: lora
+                lora_r: 16
+                lora_target_linear: true
+                attn_implementation: flash_attention_2
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 8192
+                micro_batch_size: 1
+                adapter: lora
+                lora_r: 16
+                lora_target_linear: true
+                attn_implementation: flash_attention_2
+                gradient_checkpointing: true
+            """,
+            memory="80.5 -> 29.4 GiB",
+        ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                gradient_checkpointing: true
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,88 @@
+"""A sharded half-precision base on the host instead of a 4-bit one on every GPU."""
+
+from advisor import Example, Rule, Run, RunEdits
+
+
+def edits(run: Run) -> RunEdits:
+    """LoRA on a base that each layer fetches from the host, under whichever sharding there is."""
+    plain = {"adapter": "lora", "load_in_4bit": False} | (
+        {"quantize_moe_experts": False} if run.quantize_moe_experts else {}
+    )
+    if run.fsdp is not None:
+        eight_bit = {"optimizer": "adamw_torch"} if "8bit" in run.optimizer else {}
+        return plain | {"fsdp_offload_params": True, "cpu_ram_efficient_loading": True} | eight_bit
+    return (
+        plain
+        | {"zero_stage": 3, "offload_params": "cpu"}
+        | ({"reentrant": True} if run.activation_checkpointing else {})
+    )
+
+
+def applies(run: Run) -> bool:
+    """Whether a base quantized while loading is what does not fit, on a stack that can shard and offload instead."""
+    by_bitsandbytes = run.quantization == "nf4" and run.model is not None and run.model.quantized is None
+    free = run.rl is None and not run.unfrozen_parameters
+    return by_bitsandbytes and free and (run.fsdp is not None or run.takes_deepspeed)
+
+
+rule = Rule(
+    id="half-precision-offload",
+    stage="fit",
+    title="Keep the base in half precision on the host, sharded, instead of in 4 bits on every GPU",
+    when=applies,
+    edits=edits,
+    why="""
+        A quantized base is loaded whole on every GPU, and stacked experts stay in half precision unless they are
+        quantized too. In half precision ZeRO-3 or FSDP can shard the base and keep it on the host: the GPU holds the
+        layers at work alone.
+    """,
+    cost="Every layer crosses PCIe twice a step: slow. 2 bytes a parameter of host memory.",
+    safe=False,
+    source="https://arxiv.org/abs/2104.07857; https://github.com/axolotl-ai-cloud/axolotl/issues/1717",
+    examples=(
+        Example(
+            gpus="1x rtx-3090 host=256GiB",
+            before="""
+                base_model: mistralai/Mixtral-8x7B-v0.1
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_target_modules:
+                  - q_proj
+                  - v_proj
+                sequence_len: 1024
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+            """,
+            after="""
+                base_model: mistralai/Mixtral-8x7B-v0.1
+                adapter: lora
+                load_in_4bit: false
+                lora_r: 16
+                lora_target_modules:
+                  - q_proj
+                  - v_proj
+                sequence_len: 1024
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                gradient_checkpointing_kwargs:
+                  use_reentrant: true
+                deepspeed: config.half-precision-offload.json
+            """,
+            memory="170.0 -> 2.7 GiB",
+        ),
+        Example(
+            gpus="1x rtx-3090",
+            before="""
+                base_model: mistralai/Mixtral-8x7B-v0.1
+                adapter: lora
+                lora_r: 16
+                lora_target_modules:
+                  - q_proj
+                  - v_proj
+            """,
+        ),
+    ),
+)

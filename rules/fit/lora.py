@@ -1,0 +1,68 @@
+"""Train small adapters instead of the weights."""
+
+from advisor import Example, Rule, Run, RunEdits
+
+
+def edits(_run: Run) -> RunEdits:
+    """Rank 16, alpha 32, every linear layer; the learning rate stays."""
+    return {"adapter": "lora", "lora_r": 16, "lora_alpha": 32, "lora_targets": "linear"}
+
+
+def applies(run: Run) -> bool:
+    """Whether all weights are trained, and nothing stands in the way of an adapter."""
+    return (
+        run.adapter is None
+        and not run.unfrozen_parameters
+        and not run.excludes_adapters
+        and run.optimizer != "q_galore_adamw8bit"
+    )
+
+
+rule = Rule(
+    id="lora",
+    stage="fit",
+    title="Train LoRA adapters instead of all weights",
+    when=applies,
+    edits=edits,
+    why="""
+        The weights are frozen: no gradients and no optimizer states for them, 2 bytes a parameter instead of 8 to 16.
+        The adapters of rank 16 are about half a percent of the model. The learning rate is left as it is: LoRA usually
+        wants ten times more than a full fine-tune (1e-4 to 3e-4).
+    """,
+    cost="Something else is trained: a low-rank update. Large changes of behaviour or new knowledge may suffer.",
+    safe=False,
+    source="https://arxiv.org/abs/2106.09685; axolotl docs/agents/sft.md",
+    examples=(
+        Example(
+            gpus="1x a100-40gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 2048
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 2048
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+            memory="60.4 -> 19.0 GiB",
+        ),
+        Example(
+            gpus="1x a100-40gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 8
+                lora_target_linear: true
+            """,
+        ),
+    ),
+)

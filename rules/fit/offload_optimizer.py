@@ -1,0 +1,64 @@
+"""Optimizer states on the host."""
+
+from advisor import Example, Rule, Run, RunEdits
+
+# accelerate turns anything else into DeepSpeedCPUAdam with L2 decay: accelerate/utils/deepspeed.py:29-97@1.13.0.
+KEPT = frozenset({"adamw_torch", "adamw_torch_fused"})
+
+
+def edits(run: Run) -> RunEdits:
+    """To the host, under the stage that is there, or ZeRO-2."""
+    return ({"zero_stage": 2} if run.zero_stage == 0 else {}) | {"offload_optimizer": "cpu"}
+
+
+def applies(run: Run) -> bool:
+    """Whether the states are on the GPU and DeepSpeed may move them."""
+    on_gpu = run.zero is None or run.zero.offload_optimizer == "gpu"
+    return run.takes_deepspeed and on_gpu
+
+
+rule = Rule(
+    id="offload-optimizer",
+    stage="fit",
+    title="Keep optimizer states and master weights on the host (ZeRO-Offload)",
+    when=applies,
+    edits=edits,
+    why="""
+        The host keeps 18 bytes a trained parameter and does the step; gradients leave bucket by bucket. It is the same
+        training from torch's AdamW alone: accelerate replaces any other optimizer by DeepSpeed's CPU Adam with L2
+        decay.
+    """,
+    cost="The step runs on the CPU: full fine-tunes are slower by a factor of 1.5 to 3. Pinned host memory.",
+    safe=lambda run: run.optimizer in KEPT,
+    source="https://arxiv.org/abs/2101.06840; accelerate/utils/deepspeed.py:29-97@1.13.0",
+    examples=(
+        Example(
+            gpus="1x a100-80gb host=512GiB",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 2048
+                micro_batch_size: 1
+                optimizer: adamw_torch_fused
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 2048
+                micro_batch_size: 1
+                optimizer: adamw_torch_fused
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                deepspeed: config.offload-optimizer.json
+            """,
+            memory="60.4 -> 23.0 GiB",
+        ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: deepspeed_configs/zero2.json
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,62 @@
+"""Weights on the host."""
+
+from advisor import Example, Rule, Run, RunEdits
+
+
+def edits(run: Run) -> RunEdits:
+    """FSDP's own offload, where 8-bit optimizers have no CPU kernels, or ZeRO-3's."""
+    if run.fsdp is not None:
+        return {"fsdp_offload_params": True} | ({"optimizer": "adamw_torch"} if "8bit" in run.optimizer else {})
+    return ({"zero_stage": 3} if run.zero_stage < 3 else {}) | {"offload_params": "cpu"}
+
+
+def applies(run: Run) -> bool:
+    """Whether the weights are on the GPU and may leave it."""
+    if run.fsdp is not None:
+        return not run.fsdp.offload_params
+    on_gpu = run.zero is None or run.zero.offload_params == "gpu"
+    return run.takes_deepspeed and on_gpu and run.quantization is None
+
+
+rule = Rule(
+    id="offload-params",
+    stage="fit",
+    title="Keep the weights on the host, and gather each layer from there",
+    when=applies,
+    edits=edits,
+    why="""
+        The GPU holds only the layers at work. Under FSDP the same key also moves gradients and optimizer states to the
+        host.
+    """,
+    cost="Every layer crosses PCIe twice a step: slow unless the batch is large.",
+    safe=lambda run: run.fsdp is None or run.optimizer in {"adamw_torch", "adamw_torch_fused"},
+    source="https://arxiv.org/abs/2104.07857; deepspeed/runtime/zero/stage3.py:905-911@0.18.9",
+    examples=(
+        Example(
+            gpus="2x rtx-4090 host=256GiB",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                sequence_len: 2048
+                micro_batch_size: 1
+                optimizer: adamw_torch_fused
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                deepspeed: ds.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "pin_memory": true}}, "bf16": {"enabled": true}}
+            """,  # noqa: E501
+            after_deepspeed="""
+                {"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "pin_memory": true}, "offload_param": {"device": "cpu", "pin_memory": true}}, "bf16": {"enabled": true}}
+            """,  # noqa: E501
+            memory="16.7 -> 9.6 GiB",
+        ),
+        Example(
+            gpus="2x rtx-4090",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_params.json
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,80 @@
+"""Quantize the frozen base to 4 bits."""
+
+from advisor import Example, Rule, Run, RunEdits
+
+
+def edits(run: Run) -> RunEdits:
+    """4 bits for the base; the adapter's own keys where there were none."""
+    wanted: dict[str, object] = {"adapter": "qlora", "load_in_4bit": True}
+    if run.adapter is None:
+        wanted |= {"lora_r": 16, "lora_alpha": 32, "lora_targets": "linear"}
+    return wanted | ({"reentrant": False} if run.rl and run.activation_checkpointing and run.reentrant else {})
+
+
+def refused(run: Run) -> bool:
+    """FSDP2 takes no 4-bit base loaded on one rank, nor one in preference training (validation.py:1178,1266@0.19.0)."""
+    preference = run.rl in {"dpo", "kto", "orpo", "ipo"}
+    return run.fsdp is not None and run.fsdp.version == 2 and (preference or run.fsdp.cpu_ram_efficient_loading)
+
+
+def applies(run: Run) -> bool:
+    """Whether the base is in half precision or 8 bits, and 4 bits are accepted beside the rest."""
+    checkpoint = run.model is not None and run.model.quantized not in (None, "bitsandbytes")
+    free = not run.unfrozen_parameters and not run.excludes_adapters and run.optimizer != "q_galore_adamw8bit"
+    possible = free and not refused(run) and run.tensor_parallel_size == 1
+    return run.quantization in (None, "int8") and not checkpoint and possible
+
+
+rule = Rule(
+    id="qlora",
+    stage="fit",
+    title="Quantize the frozen base to 4 bits (QLoRA)",
+    when=applies,
+    edits=edits,
+    why="""
+        NF4 with double quantization stores the linear layers in 0.516 bytes a parameter instead of 2. Each weight is
+        dequantized for the moment of its use. Embeddings, head and norms stay in half precision.
+    """,
+    cost="A small loss of quality, and 20 to 40 % slower steps for dequantizing.",
+    safe=False,
+    source="https://arxiv.org/abs/2305.14314; axolotl/loaders/model.py:779-810@0.19.0",
+    examples=(
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 32
+                lora_alpha: 16
+                lora_target_linear: true
+                sequence_len: 4096
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 32
+                lora_alpha: 16
+                lora_target_linear: true
+                sequence_len: 4096
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+            """,
+            memory="23.0 -> 13.5 GiB",
+        ),
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 32
+                lora_target_linear: true
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,78 @@
+"""Quantize stacked experts as well."""
+
+from advisor import Example, Rule, Run, RunEdits
+
+ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
+
+
+def edits(run: Run) -> RunEdits:
+    """On; `lora_target_linear` is rejected beside it, so the attention's projections are named instead."""
+    lora = run.lora
+    by_name = {"lora_targets": ATTENTION} if lora is not None and lora.target_linear else {}
+    return {"quantize_moe_experts": True} | by_name
+
+
+def applies(run: Run) -> bool:
+    """Whether experts stay in half precision beside a quantized base."""
+    stacked = run.model is not None and any(t.kind == "experts" and not t.linear for t in run.model.tensors)
+    return stacked and run.quantization in {"nf4", "int8"} and not run.quantize_moe_experts
+
+
+rule = Rule(
+    id="quantize-moe-experts",
+    stage="fit",
+    title="Quantize the experts too",
+    when=applies,
+    edits=edits,
+    why="""
+        transformers 5 keeps a layer's experts in one stacked tensor, which bitsandbytes does not reach: most of a
+        mixture-of-experts model stays in half precision, and PEFT's preparation turns it to fp32. axolotl can quantize
+        it while loading.
+    """,
+    cost="As for QLoRA; with `lora_target_linear` before, the MLP's adapters go.",
+    safe=False,
+    source="axolotl docs/expert_quantization.qmd; utils/schemas/config.py:1876@0.18.0; https://github.com/axolotl-ai-cloud/axolotl/issues/3374",
+    examples=(
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen3-30B-A3B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_target_linear: true
+                sequence_len: 2048
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+            """,
+            after="""
+                base_model: Qwen/Qwen3-30B-A3B
+                adapter: qlora
+                load_in_4bit: true
+                quantize_moe_experts: true
+                lora_r: 16
+                sequence_len: 2048
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                lora_target_modules:
+                  - q_proj
+                  - k_proj
+                  - v_proj
+                  - o_proj
+            """,
+            memory="113.7 -> 20.8 GiB",
+        ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_target_linear: true
+            """,
+        ),
+    ),
+)

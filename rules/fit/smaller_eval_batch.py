@@ -1,0 +1,70 @@
+"""Evaluate in smaller batches."""
+
+from advisor import Example, Rule, Run, RunEdits
+
+
+def edits(run: Run) -> list[RunEdits]:
+    """Every divisor below the present size, largest first."""
+    size = run.eval_batch_size
+    return [{"eval_batch_size": n} for n in range(size - 1, 0, -1) if size % n == 0]
+
+
+rule = Rule(
+    id="smaller-eval-batch",
+    stage="fit",
+    title="Evaluate in smaller batches",
+    when=lambda run: run.evaluates and run.eval_batch_size > 1 and run.config.has("eval_batch_size"),
+    edits=edits,
+    why="""
+        Evaluation materialises the logits of a whole batch, and axolotl evaluates before the first step.
+        The metric does not depend on how rows are batched.
+    """,
+    cost="Evaluation takes a little longer.",
+    safe=True,
+    source="axolotl/core/builders/base.py:523-533@0.19.0",
+    examples=(
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_target_linear: true
+                sequence_len: 4096
+                micro_batch_size: 1
+                eval_batch_size: 8
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                val_set_size: 0.05
+                evals_per_epoch: 1
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_target_linear: true
+                sequence_len: 4096
+                micro_batch_size: 1
+                eval_batch_size: 2
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                val_set_size: 0.05
+                evals_per_epoch: 1
+            """,
+            memory="49.7 -> 16.9 GiB",
+        ),
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_target_linear: true
+                eval_batch_size: 8
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,67 @@
+"""Fewer rows at once, as many per optimizer step."""
+
+from advisor import Example, Rule, Run, RunEdits
+
+
+def edits(run: Run) -> list[RunEdits]:
+    """Every divisor below the present size, largest first, with accumulation raised to match."""
+    size, steps = run.micro_batch_size, run.gradient_accumulation_steps
+    smaller = [n for n in range(size - 1, 0, -1) if size % n == 0]
+    return [{"micro_batch_size": n, "gradient_accumulation_steps": steps * size // n} for n in smaller]
+
+
+rule = Rule(
+    id="smaller-micro-batch",
+    stage="fit",
+    title="Take a smaller micro batch at the same global batch",
+    when=lambda run: run.micro_batch_size > 1,
+    edits=edits,
+    why="""
+        Activations and logits grow with the rows that are in flight. Accumulating over more, smaller micro batches
+        gives the optimizer the same gradient.
+    """,
+    cost=(
+        "More, smaller kernels: a few percent slower where a single row already fills the GPU, more where it does not."
+    ),
+    safe=True,
+    source="https://huggingface.co/docs/transformers/perf_train_gpu_one",
+    examples=(
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 4096
+                micro_batch_size: 8
+                gradient_accumulation_steps: 2
+                optimizer: adamw_torch_fused
+                adapter: lora
+                lora_r: 16
+                lora_target_linear: true
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                # a comment that stays
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 4096
+                micro_batch_size: 4
+                gradient_accumulation_steps: 4
+                optimizer: adamw_torch_fused
+                adapter: lora
+                lora_r: 16
+                lora_target_linear: true
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                # a comment that stays
+            """,
+            memory="71.2 -> 43.4 GiB",
+        ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                micro_batch_size: 1
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,52 @@
+"""Shard the weights as well."""
+
+from advisor import Example, Rule, Run
+
+
+def applies(run: Run) -> bool:
+    """Whether DeepSpeed may be asked for stage 3."""
+    return run.takes_deepspeed and run.zero_stage < 3 and run.quantization != "int8"
+
+
+rule = Rule(
+    id="zero-3",
+    stage="fit",
+    title="Shard weights, gradients and optimizer states across the GPUs (ZeRO-3)",
+    when=applies,
+    edits=lambda run: {"zero_stage": 3},
+    why="""
+        ZeRO-3 keeps 1/N of everything and gathers each layer's weights when they are needed. `bf16` is written out as
+        true, since "auto" would build the shards in fp32 while loading. 8-bit weights cannot be sharded by it.
+    """,
+    cost="About half as much traffic again as ZeRO-2; slow over PCIe or between nodes.",
+    safe=True,
+    source="https://arxiv.org/abs/1910.02054; deepspeed/runtime/zero/stage3.py, partition_parameters.py@0.18.9",
+    examples=(
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-32B
+                sequence_len: 2048
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-32B
+                sequence_len: 2048
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                deepspeed: config.zero-3.json
+            """,
+            memory="306.1 -> 67.8 GiB",
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-32B
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,58 @@
+"""The run needs more memory than the GPU has."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.memory import estimate
+from advisor.units import gib
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """The verdict, where even the low end of what is needed is too much."""
+    found = estimate(run)
+    if found is not None and run.hardware is not None and found.verdict == "does-not-fit":
+        need, card = gib(found.needed.low), gib(found.usable)
+        yield Hit(
+            "",
+            f"{need} needed, {card} usable on each of {run.hardware.title}; the peak is the {found.peak_phase}",
+        )
+
+
+rule = Rule(
+    id="does-not-fit",
+    stage="lint",
+    title="The run needs more memory than the GPU has",
+    finds=finds,
+    level="error",
+    proof="read",
+    fatal=True,
+    why="""
+        Even the low end of the estimate is above what torch can use on this card: the run would stop with an
+        out-of-memory error. The plan below the finding is the shortest way out that the flowchart knows.
+    """,
+    cost="",
+    safe=False,
+    source="advisor/memory: phases of terms, each with its own source; `advisor estimate --ledger` prints them",
+    examples=(
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 2048
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_target_linear: true
+                gradient_checkpointing: true
+                sequence_len: 2048
+            """,
+        ),
+    ),
+)

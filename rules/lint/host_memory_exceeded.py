@@ -1,0 +1,59 @@
+"""Offloading needs more host memory than the node has."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.memory import estimate
+from advisor.units import gib
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Where a stated host memory is smaller than what is offloaded."""
+    found = estimate(run)
+    host = run.hardware.host_bytes if run.hardware else None
+    if found is not None and host is not None and found.host_peak > host:
+        pinned = gib(found.host_pinned)
+        yield Hit(
+            "",
+            f"{gib(found.host_peak)} of host memory needed on each node ({pinned} pinned), {gib(host)} stated;"
+            f" offload less, or add nodes",
+        )
+
+
+rule = Rule(
+    id="host-memory-exceeded",
+    stage="lint",
+    title="Offloading needs more host memory than the node has",
+    finds=finds,
+    level="error",
+    proof="read",
+    why="""
+        ZeRO-Offload keeps 18 bytes a trained parameter on the host. A host that runs out kills the process: exit code
+        -9, without a traceback.
+    """,
+    safe=False,
+    source="deepspeed/runtime/zero/stage_1_and_2.py, stage3.py@0.18.9; https://github.com/axolotl-ai-cloud/axolotl/issues/1439",
+    examples=(
+        Example(
+            gpus="8x a100-80gb host=64GiB",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 2048
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                deepspeed: deepspeed_configs/zero2.json
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="8x a100-80gb host=1TiB",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 2048
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                deepspeed: deepspeed_configs/zero2.json
+            """,
+        ),
+    ),
+)

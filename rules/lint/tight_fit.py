@@ -1,0 +1,64 @@
+"""The run may or may not fit."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.memory import estimate
+from advisor.units import gib
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """The verdict, where the range of what is needed holds what is usable."""
+    found = estimate(run)
+    if found is not None and run.hardware is not None and found.verdict == "tight":
+        span = f"{gib(found.needed.low)} to {gib(found.needed.high)}"
+        yield Hit(
+            "",
+            f"{span} needed, {gib(found.usable)} usable on each of {run.hardware.title}: it may fail on a long"
+            f" batch; leave more room",
+        )
+
+
+rule = Rule(
+    id="tight-fit",
+    stage="lint",
+    title="The run may or may not fit",
+    finds=finds,
+    level="warning",
+    proof="read",
+    why="""
+        What is usable lies inside the range of what is needed. Fragmentation decides, and it differs from batch to
+        batch.
+    """,
+    safe=False,
+    source="advisor/memory/ranges.py",
+    examples=(
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_target_linear: true
+                sequence_len: 9728
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_target_linear: true
+                gradient_checkpointing: true
+                sequence_len: 2048
+            """,
+        ),
+    ),
+)

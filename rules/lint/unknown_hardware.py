@@ -1,0 +1,44 @@
+"""No hardware is stated, so there is no verdict."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Where no GPUs are stated."""
+    if run.hardware is None:
+        ways = (
+            '`--gpus "8x a100-80gb"`, a comment `# advisor: gpus=8x a100-80gb` in the YAML, or `gpus` in advisor.toml'
+        )
+        yield Hit("base_model", f"no GPUs are stated, so there is no verdict; say them with {ways}")
+
+
+rule = Rule(
+    id="unknown-hardware",
+    stage="lint",
+    title="No hardware is stated, so there is no verdict",
+    finds=finds,
+    level="note",
+    proof="read",
+    why="""
+        A config does not say where it will run. Linting needs no hardware; the estimate's verdict does.
+    """,
+    safe=False,
+    source="advisor/hardware",
+    examples=(
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+        ),
+    ),
+)

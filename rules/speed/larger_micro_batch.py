@@ -1,0 +1,66 @@
+"""More rows at once, as many per optimizer step."""
+
+from advisor import Example, Rule, Run, RunEdits
+
+
+def edits(run: Run) -> list[RunEdits]:
+    """Every divisor of the accumulation steps, smallest first, moved into the micro batch."""
+    size, steps = run.micro_batch_size, run.gradient_accumulation_steps
+    divisors = [n for n in range(2, steps + 1) if steps % n == 0]
+    return [{"micro_batch_size": size * n, "gradient_accumulation_steps": steps // n} for n in divisors]
+
+
+rule = Rule(
+    id="larger-micro-batch",
+    stage="speed",
+    title="Take a larger micro batch at the same global batch",
+    when=lambda run: run.gradient_accumulation_steps > 1 and run.context_parallel_size == 1,
+    edits=edits,
+    why="""
+        Small micro batches leave the GPU waiting on kernel launches and on memory. The global batch stays as it is.
+    """,
+    cost="Activations and logits grow in proportion; offered only while the run still fits.",
+    safe=True,
+    source="https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/",
+    examples=(
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_target_linear: true
+                sequence_len: 1024
+                micro_batch_size: 1
+                gradient_accumulation_steps: 8
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_target_linear: true
+                sequence_len: 1024
+                micro_batch_size: 8
+                gradient_accumulation_steps: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+            """,
+            memory="7.9 -> 19.9 GiB",
+        ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_target_linear: true
+                gradient_accumulation_steps: 1
+            """,
+        ),
+    ),
+)

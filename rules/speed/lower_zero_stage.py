@@ -1,0 +1,69 @@
+"""Less sharding, less traffic."""
+
+from advisor import Example, Rule
+
+rule = Rule(
+    id="lower-zero-stage",
+    stage="speed",
+    title="Step down from ZeRO-3 to ZeRO-2",
+    when=lambda run: run.zero_stage == 3 and run.zero is not None and run.zero.offload_params == "gpu",
+    edits=lambda run: {"zero_stage": 2},
+    why="""
+        ZeRO-3 gathers every layer's weights in forward and again in backward. ZeRO-2 keeps them whole, and there is
+        room.
+    """,
+    cost="2 bytes a parameter more on every GPU.",
+    safe=True,
+    source="https://arxiv.org/abs/1910.02054, section 7",
+    examples=(
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-3B
+                sequence_len: 2048
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-3B
+                sequence_len: 2048
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                deepspeed: config.lower-zero-stage.json
+            """,
+            after_deepspeed="""
+                {
+                  "zero_optimization": {
+                    "stage": 2,
+                    "overlap_comm": true,
+                    "contiguous_gradients": true,
+                    "sub_group_size": 0,
+                    "reduce_bucket_size": "auto",
+                    "max_live_parameters": 0,
+                    "max_reuse_distance": 0,
+                    "gather_16bit_weights_on_model_save": true
+                  },
+                  "bf16": {
+                    "enabled": true
+                  },
+                  "gradient_accumulation_steps": "auto",
+                  "gradient_clipping": "auto",
+                  "train_batch_size": "auto",
+                  "train_micro_batch_size_per_gpu": "auto",
+                  "wall_clock_breakdown": false
+                }
+            """,
+            memory="10.2 -> 13.9 GiB",
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-3B
+                deepspeed: deepspeed_configs/zero1.json
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,72 @@
+"""Fill rows instead of padding them."""
+
+from advisor import Example, Rule, Run
+
+
+def applies(run: Run) -> bool:
+    """Whether rows are padded although the attention kernel could keep packed samples apart."""
+    packs = run.attention in {"flash", "flex", "xformers", "sage"}
+    data = bool(run.config.get("datasets")) and not run.config.get("pretraining_dataset")
+    return packs and data and run.rl is None and not run.sample_packing and not run.config.has("sample_packing")
+
+
+rule = Rule(
+    id="packing",
+    stage="speed",
+    title="Pack several samples into a row",
+    when=applies,
+    edits=lambda run: {"sample_packing": True},
+    why="""
+        Short samples leave most of a padded row empty. Packed rows are full, and the kernel keeps samples apart.
+    """,
+    cost="More samples in a step: the number of steps, and with it the schedule, changes.",
+    safe=False,
+    source="axolotl/utils/schemas/enums.py:131-143@0.19.0; https://arxiv.org/abs/2107.02027",
+    examples=(
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_target_linear: true
+                sequence_len: 2048
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                datasets:
+                  - path: tatsu-lab/alpaca
+                    type: alpaca
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_target_linear: true
+                sequence_len: 2048
+                sample_packing: true
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                datasets:
+                  - path: tatsu-lab/alpaca
+                    type: alpaca
+            """,
+            memory="9.5 -> 9.5 GiB",
+        ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_target_linear: true
+                sample_packing: false
+                attn_implementation: flash_attention_2
+            """,
+        ),
+    ),
+)
