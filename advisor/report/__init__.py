@@ -1,0 +1,120 @@
+"""Says what was found: one module a format, each loaded only when it is asked for."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from advisor.report.rung import Rung, ladder_of
+from advisor.report.style import Style
+
+if TYPE_CHECKING:
+    from advisor.errors import InputError
+    from advisor.finding import Report
+    from advisor.rule import Rule
+
+__all__ = [
+    "FORMATS",
+    "Rung",
+    "ladder_of",
+    "render_check",
+    "render_error",
+    "render_estimate",
+    "render_rule",
+    "render_rules",
+    "rule_page_json",
+]
+
+FORMATS: tuple[str, ...] = ("full", "concise", "json", "github", "gitlab", "sarif", "markdown")
+
+
+def render_check(
+    reports: "Sequence[Report]",
+    format: str,  # noqa: A002 (as on the command line)
+    *,
+    color: bool = False,
+    width: int = 80,
+    unicode: bool = True,
+) -> str:
+    """The findings of all files in one of ``FORMATS``, without a newline at the end.
+
+    Prose of ``full`` keeps to ``width`` columns; colour touches ``full`` and ``concise`` alone. An unknown
+    format is a ``ValueError``.
+    """
+    return _check_renderer(format)(reports, Style(color, width, unicode))
+
+
+def render_estimate(
+    report: "Report",
+    format: str = "full",  # noqa: A002
+    *,
+    ladder: Sequence[Rung] = (),
+    color: bool = False,
+    width: int = 80,
+    unicode: bool = True,
+    ledger: bool = False,
+) -> str:
+    """The memory of one run: ``json``, or the screen, which any other format gets.
+
+    ``ladder`` are the rows of the options table (see ``ladder_of``); ``ledger`` adds every term of every
+    phase with its bytes, arithmetic and source.
+    """
+    if format == "json":
+        from advisor.report.as_json import render_estimate as render_json
+
+        return render_json(report)
+    from advisor.report.estimate import render
+
+    return render(report, ladder, Style(color, width, unicode), ledger=ledger)
+
+
+def render_rule(rule: "Rule", *, color: bool = False, width: int = 80) -> str:
+    """The page of one rule: what it is, why, cost, whether its edit is safe, examples as diffs, source."""
+    from advisor.report.rule_page import page
+
+    return page(rule, Style(color, width))
+
+
+def render_rules(rules: "Iterable[Rule]", *, color: bool = False, width: int = 80) -> str:
+    """The list of rules with their titles, grouped by stage."""
+    from advisor.report.rule_page import listing
+
+    return listing(rules, Style(color, width))
+
+
+def rule_page_json(rule: "Rule") -> dict[str, Any]:
+    """The page of one rule as a JSON value."""
+    from advisor.report.rule_page import as_json
+
+    return as_json(rule)
+
+
+def render_error(error: "InputError", *, color: bool = False, width: int = 80) -> str:
+    """What could not be used, where, and what to do about it; for standard error."""
+    style = Style(color, width)
+    lines = style.prose(error.message, "error: ", "error", indent=2)
+    if error.file:
+        place = f"{error.file}:{error.line}" if error.line else error.file
+        lines.append(f"{style.paint('  -->', 'frame')} {place}" + (f":{error.column}" if error.column else ""))
+    if error.remedy:
+        lines += style.prose(error.remedy, "   = help: ", "help")
+    return "\n".join(lines)
+
+
+def _check_renderer(name: str) -> "Callable[[Sequence[Report], Style], str]":
+    match name:
+        case "full":
+            from advisor.report.full import render
+        case "concise":
+            from advisor.report.concise import render
+        case "json":
+            from advisor.report.as_json import render
+        case "github":
+            from advisor.report.github import render
+        case "gitlab":
+            from advisor.report.gitlab import render
+        case "sarif":
+            from advisor.report.sarif import render
+        case "markdown":
+            from advisor.report.markdown import render
+        case _:
+            raise ValueError(f"unknown format {name!r}; choose one of {', '.join(FORMATS)}")
+    return render

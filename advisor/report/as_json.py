@@ -1,0 +1,125 @@
+"""JSON for programs, version 1, as ``schema.json`` describes it. Fields may be added within a version."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from advisor.finding import Finding, Fix, Place, Report
+from advisor.memory.ledger import Estimate, Phase, Range
+from advisor.report.style import Style
+from advisor.report.wording import APPLICABILITY
+
+VERSION = 1
+
+
+def render(reports: Sequence[Report], _style: Style) -> str:
+    """What ``check`` found."""
+    return dumped({"version": VERSION, "runs": [run(report) for report in reports]})
+
+
+def render_estimate(report: Report) -> str:
+    """The estimate of one run; ``memory`` is null where the model or the hardware is unknown."""
+    return dumped({"version": VERSION, **header(report)})
+
+
+def dumped(value: object) -> str:
+    """Indented, in UTF-8."""
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def header(report: Report) -> dict[str, Any]:
+    """What both outputs say first of a run."""
+    return {
+        "file": report.file,
+        "hardware": report.hardware,
+        "verdict": report.verdict,
+        "memory": memory(report.estimate) if report.estimate else None,
+    }
+
+
+def run(report: Report) -> dict[str, Any]:
+    """One file with its findings, in the order of the report."""
+    return {
+        **header(report),
+        "findings": [finding(each) for each in report.findings],
+        "skipped": [{"rule": each.rule, "reason": each.reason} for each in report.skipped],
+    }
+
+
+def memory(estimate: Estimate) -> dict[str, Any]:
+    """The estimate in bytes."""
+    return {
+        "unit": "bytes",
+        "usable": estimate.usable,
+        "outside_torch": estimate.outside_torch,
+        "allocated_peak": estimate.allocated_peak,
+        "needed": range_(estimate.needed),
+        "reserved_peak": range_(estimate.reserved_peak),
+        "host_peak": estimate.host_peak,
+        "peak_phase": estimate.peak_phase,
+        "parts": estimate.parts,
+        "phases": [phase(each) for each in estimate.phases],
+    }
+
+
+def range_(value: Range) -> dict[str, int]:
+    """``{"low", "high"}``."""
+    return {"low": value.low, "high": value.high}
+
+
+def phase(value: Phase) -> dict[str, Any]:
+    """One phase with its terms."""
+    terms = [
+        {"name": term.name, "bytes": term.bytes, "formula": term.formula, "source": term.source} for term in value.terms
+    ]
+    return {"name": value.name, "bytes": value.bytes, "terms": terms}
+
+
+def finding(value: Finding) -> dict[str, Any]:
+    """One finding; ``url`` is the address in its source, null if it has none."""
+    return {
+        "rule": value.rule,
+        "level": value.level,
+        "message": value.message,
+        "url": url(value.source),
+        "location": location(value.place),
+        "fix": fix(value.fix) if value.fix else None,
+    }
+
+
+def url(source: str) -> str | None:
+    """The first web address in a source."""
+    found = re.search(r"https?://[^\s,;)>]+", source)
+    return found.group() if found else None
+
+
+def location(place: Place) -> dict[str, Any]:
+    """1-based, the end exclusive; a finding about the whole file stands at its start."""
+    line, column = max(1, place.line), max(1, place.column)
+    return {
+        "file": place.file,
+        "line": line,
+        "column": column,
+        "endLine": max(line, place.end_line),
+        "endColumn": place.end_column if place.line and place.end_column else column,
+    }
+
+
+def fix(value: Fix) -> dict[str, Any]:
+    """Edits as byte ranges of the files as the previous step left them."""
+    known = value.before is not None and value.after is not None
+    return {
+        "applicability": APPLICABILITY[value.safe],
+        "memory": {"before": value.before, "after": value.after} if known else None,
+        "edits": [
+            {
+                "file": edit.file,
+                "start": edit.start,
+                "end": edit.end,
+                "text": edit.text,
+                "create": edit.create,
+            }
+            for edit in value.edits
+        ],
+    }

@@ -1,0 +1,35 @@
+"""One line a finding, as editors and grep read it."""
+
+from collections.abc import Sequence
+
+from advisor.finding import Finding, Report
+from advisor.report.style import Style, printable
+from advisor.report.wording import change, findings_of, is_offer, position, status, totals
+
+
+def render(reports: Sequence[Report], style: Style) -> str:
+    """``file:line:column: level[rule] message [*]``, most severe first, then the counts."""
+    lines = [line(finding, style) for finding in findings_of(reports)]
+    if not lines and len(reports) == 1 and not reports[0].fixed:
+        return status(reports[0])
+    return "\n".join([*lines, totals(reports)])
+
+
+def line(finding: Finding, style: Style) -> str:
+    """One finding. ``[*]``: ``--fix`` mends it; ``[!]``: ``--unsafe-fixes`` does."""
+    level = style.paint(finding.level, finding.level)
+    text = f"{position(finding.place)}: {level}[{finding.rule}] {words(finding)}"
+    match finding.fix:
+        case None:
+            return text
+        case _ if is_offer(finding):
+            return text
+        case fix:
+            return text + (" [*]" if fix.safe else " [!]")
+
+
+def words(finding: Finding) -> str:
+    """The message on one line; of a step its title and what it saves."""
+    saved = change(finding.fix) if finding.fix and finding.title else ""
+    text = f"{finding.title}: {saved}" if saved else finding.message
+    return " ".join(printable(text).split())

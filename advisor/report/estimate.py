@@ -1,0 +1,169 @@
+"""The memory screen: the parts of the peak as bars against the card, range, phases, host, options."""
+
+from collections.abc import Mapping, Sequence
+
+from advisor.finding import Report
+from advisor.memory.ledger import PARTS, Estimate, HostTerm, Part, Phase, Verdict
+from advisor.report.rung import Rung
+from advisor.report.style import Style
+from advisor.report.wording import VERDICTS, number, span
+from advisor.units import gib
+
+BAR_COLUMNS = 20
+EIGHTHS = " ▏▎▍▌▋▊▉"
+ANSWERS: Mapping[Verdict, str] = {"fits": "yes", "tight": "tight", "does-not-fit": "no", "unknown": "?"}
+
+
+def render(report: Report, ladder: Sequence[Rung], style: Style, *, ledger: bool) -> str:
+    """The screen of one run, in blocks with blank lines between."""
+    blocks = [header(report, style)]
+    if report.estimate is None:
+        blocks.append(unknown(report, style))
+    else:
+        blocks += estimate_blocks(report.estimate, style)
+        if ladder:
+            blocks.append(ladder_block(ladder, style))
+        if ledger:
+            from advisor.report.ledger import ledger_blocks
+
+            blocks += ledger_blocks(report.estimate, style)
+        if report.estimate.notes:
+            blocks.append([line for note in report.estimate.notes for line in style.prose(note, "  note: ", "note")])
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def header(report: Report, style: Style) -> list[str]:
+    """The file, the run in one line, the hardware."""
+    lines = style.prose(report.summary, f"{report.file}   ", "strong", indent=2)
+    return [*lines, *style.prose(report.hardware)] if report.hardware else lines
+
+
+def unknown(report: Report, style: Style) -> list[str]:
+    """Why there are no numbers, as the findings say it."""
+    lines = ["  memory unknown"]
+    for finding in report.findings:
+        lines += style.prose(finding.message, "  note: ", "note")
+        for advice in finding.help:
+            lines += style.prose(advice, "  help: ", "help")
+    return lines
+
+
+def estimate_blocks(estimate: Estimate, style: Style) -> list[list[str]]:
+    """Parts with the peak below them, the range, the phases, the host."""
+    bars = [part_line(part, estimate, style) for part in PARTS]
+    rule = " " * 15 + ("─" if style.unicode else "-") * 10
+    return [
+        [*bars, rule, *peak_lines(estimate, style)],
+        range_lines(estimate, style),
+        phase_lines(estimate, style),
+        host_lines(estimate, style),
+    ]
+
+
+def part_line(part: Part, estimate: Estimate, style: Style) -> str:
+    """One part of the peak: its GiB, its bar, and the arithmetic of its largest terms."""
+    bytes_ = estimate.parts[part]
+    line = f"  {part:<12}{gib(bytes_):>11}  {bar(bytes_, estimate.usable, style):<{BAR_COLUMNS}}  "
+    return (line + arithmetic(part, estimate.peak, style, style.width - len(line))).rstrip()
+
+
+def bar(bytes_: int, usable: int, style: Style) -> str:
+    """``bytes_`` of the card's usable memory, in eighths of a column; more than all of it ends in ``>``."""
+    eighths = round(8 * BAR_COLUMNS * bytes_ / usable) if usable > 0 else 8 * BAR_COLUMNS + 1
+    block = "█" if style.unicode else "#"
+    if eighths > 8 * BAR_COLUMNS:
+        return block * (BAR_COLUMNS - 1) + ">"
+    if not style.unicode:
+        return block * round(eighths / 8)
+    return block * (eighths // 8) + EIGHTHS[eighths % 8].strip()
+
+
+def arithmetic(part: Part, phase: Phase, style: Style, room: int) -> str:
+    """The formulas of a part's terms, largest first, as many as have room; the first is cut to fit."""
+    terms = sorted((term for term in phase.terms if term.part == part and term.bytes), key=lambda term: -term.bytes)
+    if not terms:
+        return ""
+    first, *rest = terms
+    said = first.formula
+    for term in rest:
+        longer = f"{said} + {term.formula}"
+        if len(longer) > room:
+            break
+        said = longer
+    return style.clip(said, room)
+
+
+def peak_lines(estimate: Estimate, style: Style) -> list[str]:
+    """``peak  90.7 GiB of 78.2 usable on each GPU: does not fit (+12.5 GiB)``."""
+    verdict = estimate.verdict
+    lead = f"  {'peak':<12}{gib(estimate.allocated_peak):>11}  "
+    return style.prose(
+        f"of {number(estimate.usable)} usable on each GPU: {VERDICTS[verdict]} ({margin(estimate)})",
+        lead,
+        verdict,
+    )
+
+
+def margin(estimate: Estimate) -> str:
+    """How much is missing at the least, or left at the least."""
+    if estimate.verdict == "does-not-fit":
+        return f"+{gib(max(estimate.allocated_peak, estimate.needed.low) - estimate.usable)}"
+    left = estimate.usable - estimate.needed.high
+    return f"{gib(left)} to spare" if left >= 0 else f"may lack {gib(-left)}"
+
+
+def range_lines(estimate: Estimate, style: Style) -> list[str]:
+    """The ranges, which mean different things: what is needed, and what people will see reserved."""
+    words = [
+        f"needed {span(estimate.needed)} GiB",
+        f"torch will have reserved up to {gib(estimate.reserved_peak.high)}",
+        f"CUDA and NCCL hold {gib(estimate.outside_torch)} beside",
+    ]
+    return style.prose("; ".join(words), "  ")
+
+
+def phase_lines(estimate: Estimate, style: Style) -> list[str]:
+    """Each phase with what it needs; an arrow at the largest."""
+    lines = [f"  {'phase':<18}{'GiB':>7}"]
+    for phase in estimate.phases:
+        mark = style.paint("  <- peak", estimate.verdict) if phase is estimate.peak else ""
+        lines.append(f"  {phase.name:<18}{number(phase.bytes):>7}{mark}")
+    return lines
+
+
+def host_lines(estimate: Estimate, style: Style) -> list[str]:
+    """What one node's host holds, pinned and pageable."""
+    if not estimate.host:
+        return []
+    pageable = estimate.host_peak - estimate.host_pinned
+    words = f"{gib(estimate.host_peak)} ({number(estimate.host_pinned)} pinned, {number(pageable)} pageable)"
+    return [
+        *style.prose(words, "  host memory of each node: "),
+        *(host_line(term, style) for term in estimate.host),
+    ]
+
+
+def host_line(term: HostTerm, style: Style) -> str:
+    """One term of the host's memory with its arithmetic."""
+    kind = "pinned" if term.pinned else "pageable"
+    line = f"    {term.name:<20} {gib(term.bytes):>10}  {kind:<8}  {term.formula}"
+    return style.clip(line).rstrip()
+
+
+def ladder_block(ladder: Sequence[Rung], style: Style) -> list[str]:
+    """The options table, each row on top of those above it; a line where the training begins to change."""
+    names = max(len("as written"), *(len(rung.step) + 2 for rung in ladder))
+    lines = [f"  {'step':<{names}}  {'per GPU':>9}  {'fits':<5}  cost"]
+    line_drawn = False
+    for place, rung in enumerate(ladder):
+        if not rung.safe and not line_drawn:
+            line_drawn = True
+            words = " below: changes what is trained"
+            lines.append("  " + "-" * max(3, min(names + 18, style.width - 2 - len(words))) + words)
+        step = f"+ {rung.step}" if place else rung.step
+        lead = f"  {step:<{names}}  {gib(rung.bytes):>9}  "
+        word = ANSWERS[rung.verdict]
+        answer = style.paint(word, rung.verdict) + " " * (5 - len(word))
+        first, *rest = style.prose(rung.cost, " " * (len(lead) + 7))
+        lines += [(lead + answer + "  " + first.strip()).rstrip(), *rest]
+    return lines

@@ -1,0 +1,129 @@
+"""The report that people read: each finding with its line of code, the plan, and one line that counts."""
+
+from collections.abc import Sequence
+
+from advisor.finding import Finding, Fix, Report
+from advisor.report.snippet import diff_lines, snippet
+from advisor.report.style import Style
+from advisor.report.wording import SAFETY, VERDICT_RULES, change, counted, fill, offers, remarks, status, steps, totals
+
+
+def render(reports: Sequence[Report], style: Style) -> str:
+    """All files in their order, blank lines between blocks, none between files of one line each."""
+    blocks = [block for report in reports for block in report_blocks(report, style)]
+    if len(reports) > 1 or any(report.findings or report.fixed for report in reports):
+        blocks.append(style.prose(totals(reports)))
+    text = ""
+    for before, block in zip([[], *blocks], blocks, strict=False):
+        close = len(before) == 1 and len(block) == 1
+        text += ("\n" if close else "\n\n" if text else "") + "\n".join(block)
+    return text
+
+
+def report_blocks(report: Report, style: Style) -> list[list[str]]:
+    """Findings, plan, passed-over rungs, suggestions; the status line if no finding has said the verdict."""
+    blocks = [applied_block(report, style)] if report.applied else []
+    blocks += [finding_block(finding, report, style) for finding in remarks(report)]
+    if plan := steps(report):
+        blocks.append([heading(report, len(plan), style)])
+        blocks += [step_block(step, style) for step in plan]
+    if report.skipped:
+        blocks.append(skipped_block(report, style))
+    if offered := offers(report):
+        blocks.append(offers_block(offered, style))
+    told = any(finding.rule in VERDICT_RULES for finding in report.findings)
+    if not told and (report.verdict != "unknown" or not report.findings):
+        blocks.append([status_line(report, style)])
+    return blocks
+
+
+def applied_block(report: Report, style: Style) -> list[str]:
+    """What ``--fix`` did, a line each."""
+    lines: list[str] = []
+    for finding in report.applied:
+        words = change(finding.fix) if finding.fix else ""
+        lines += style.prose(
+            "; ".join(part for part in (finding.title, words) if part), f"fixed {finding.rule}: ", "help", indent=2
+        )
+    return lines
+
+
+def status_line(report: Report, style: Style) -> str:
+    """The status line with its verdict in colour."""
+    file, colon, rest = status(report).partition(": ")
+    return file + colon + style.paint(rest, report.verdict if report.verdict != "unknown" else "strong")
+
+
+def finding_block(finding: Finding, report: Report, style: Style) -> list[str]:
+    """``error[rule]: message``, the line of code, advice, reason, source, and the edit that mends it."""
+    lines = style.prose(finding.message, f"{finding.level}[{finding.rule}]: ", finding.level, indent=2)
+    shown = snippet(finding.place, report.texts, style, finding.level)
+    lines += shown
+    edge = " " * (len(str(finding.place.line)) + 1 if finding.place.line else 3)
+    said: list[str] = []
+    for advice in finding.help:
+        said += style.prose(advice, f"{edge}= help: ", "help")
+    if finding.why and finding.rule not in VERDICT_RULES:
+        said += style.prose(finding.why, f"{edge}= note: ", "note")
+    if finding.fix:
+        said += fix_lines(finding.fix, edge, style)
+    if said and len(shown) > 1:
+        lines.append(style.paint(f"{edge}|", "frame"))
+    return lines + said
+
+
+def fix_lines(fix: Fix, edge: str, style: Style) -> list[str]:
+    """How a finding is mended: which option writes the edit, then the edit."""
+    option = "--fix" if fix.safe else "--unsafe-fixes"
+    words = "; ".join(part for part in (change(fix), SAFETY[fix.safe]) if part)
+    lines = style.prose(f"{option} writes this edit ({words})", f"{edge}= help: ", "help")
+    return [*lines, *diff_lines(fix.diff, style, f"{edge}  ")]
+
+
+def heading(report: Report, count: int, style: Style) -> str:
+    """``plan for a.yaml: 3 steps, then it fits (61.0 to 66.2 of 78.2 GiB)``."""
+    planned = report.planned
+    if planned is None:
+        return style.paint(f"plan for {report.file}: {counted(count, 'step')}", "strong")
+    end = {"fits": "then it fits", "tight": "then it is tight", "does-not-fit": "and it still does not fit"}
+    words = f"plan for {report.file}: {counted(count, 'step')}, {end[planned.verdict]} ({fill(planned)})"
+    return "\n".join(style.paint(line, "strong") for line in style.prose(words, indent=2))
+
+
+def step_block(finding: Finding, style: Style) -> list[str]:
+    """A numbered step: its title, what it saves, whether the training stays the same, its cost, its diff."""
+    number = f"{finding.step}. "
+    margin = " " * len(number)
+    lines = style.prose(finding.title or finding.message, f"{number}{finding.rule}: ", "strong", indent=len(number))
+    fix = finding.fix
+    if fix is None:
+        return lines
+    words = "; ".join(part for part in (change(fix), SAFETY[fix.safe]) if part)
+    if not finding.offered:
+        words += " (left out: needs --unsafe-fixes)"
+    lines += style.prose(words, margin)
+    if finding.why:
+        lines += style.prose(finding.why, f"{margin}why: ")
+    if finding.cost:
+        lines += style.prose(finding.cost, f"{margin}cost: ")
+    for advice in finding.help:
+        lines += style.prose(advice, f"{margin}help: ", "help")
+    return [*lines, *diff_lines(fix.diff, style, margin)]
+
+
+def skipped_block(report: Report, style: Style) -> list[str]:
+    """The rungs that were passed over, each with its numbers."""
+    lines = [style.paint("passed over:", "strong")]
+    for skipped in report.skipped:
+        lines += style.prose(skipped.reason, f"  {skipped.rule}: ", indent=4)
+    return lines
+
+
+def offers_block(offered: Sequence[Finding], style: Style) -> list[str]:
+    """What the room that is left could buy; advice that ``--fix`` leaves alone."""
+    lines = [style.paint("with the room that is left (advice; --fix leaves it alone):", "strong")]
+    for finding in offered:
+        lines += style.prose(finding.title or finding.message, f"  {finding.rule}: ", indent=4)
+        assert finding.fix is not None, "an offer is a finding with a fix"
+        lines += style.prose(f"{change(finding.fix)}; {SAFETY[finding.fix.safe]}", "    ")
+    return lines

@@ -1,0 +1,64 @@
+"""GitHub workflow commands: annotations at the lines of a pull request."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from advisor.finding import Finding, Place, Report
+from advisor.report.concise import line
+from advisor.report.paths import repository_path
+from advisor.report.style import Style
+from advisor.report.wording import SAFETY, change, findings_of
+from advisor.rule import Level
+
+COMMANDS: Mapping[Level, str] = {"error": "error", "warning": "warning", "note": "notice"}
+SHOWN_OF_A_LEVEL = 10
+"""GitHub makes annotations of the first ten commands of a level in one step, and drops the rest."""
+LONGEST_MESSAGE = 1024
+
+
+def render(reports: Sequence[Report], _style: Style) -> str:
+    """Commands, most severe first; beyond what GitHub shows of a level, plain lines for the log."""
+    lines: list[str] = []
+    seen: Counter[Level] = Counter()
+    for finding in findings_of(reports):
+        seen[finding.level] += 1
+        shown = seen[finding.level] <= SHOWN_OF_A_LEVEL
+        lines.append(command(finding) if shown else line(finding, Style()))
+    return "\n".join(lines)
+
+
+def command(finding: Finding) -> str:
+    """``::error title=...,file=...,line=...::message``."""
+    properties = {"title": f"advisor ({finding.rule})", **location(finding.place)}
+    named = ",".join(f"{name}={escaped_property(str(value))}" for name, value in properties.items())
+    return f"::{COMMANDS[finding.level]} {named}::{escaped(Style().clip(message(finding), LONGEST_MESSAGE))}"
+
+
+def location(place: Place) -> dict[str, str | int]:
+    """Columns only if the span is on one line: over several lines GitHub refuses them."""
+    file = repository_path(place.file, "GITHUB_WORKSPACE")
+    if not place.line:
+        return {"file": file, "line": 1}
+    if place.end_line not in (0, place.line):
+        return {"file": file, "line": place.line, "endLine": place.end_line}
+    end = {"endLine": place.line, "endColumn": place.end_column} if place.end_column else {}
+    return {"file": file, "line": place.line, "col": max(1, place.column), **end}
+
+
+def message(finding: Finding) -> str:
+    """The message, then a line for each advice, and what the edit does."""
+    lines = [finding.message, *(f"  help: {advice}" for advice in finding.help)]
+    if finding.fix:
+        words = "; ".join(part for part in (change(finding.fix), SAFETY[finding.fix.safe]) if part)
+        lines.append(f"  edit: {words}")
+    return "\n".join(lines)
+
+
+def escaped(text: str) -> str:
+    """A message as the runner wants it (actions/toolkit, packages/core/src/command.ts)."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def escaped_property(text: str) -> str:
+    """A property: as a message, and without the two separators."""
+    return escaped(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,132 @@
+"""A comment for a pull request: the verdicts as a table, findings, plans with their diffs, details folded."""
+
+import re
+from collections.abc import Sequence
+
+from advisor.finding import Finding, Fix, Report
+from advisor.memory.ledger import PARTS, Estimate
+from advisor.report.snippet import lines_of
+from advisor.report.style import Style, printable
+from advisor.report.wording import (
+    SAFETY,
+    VERDICTS,
+    change,
+    counted,
+    fill,
+    number,
+    offers,
+    position,
+    remarks,
+    span,
+    steps,
+    totals,
+)
+
+
+def render(reports: Sequence[Report], _style: Style) -> str:
+    """The whole comment, in GitHub's Markdown, which GitLab reads too."""
+    blocks = ["### advisor", table(reports)]
+    for report in reports:
+        blocks += report_blocks(report)
+    return "\n\n".join([*blocks, re.sub(r"(--[a-z-]+)", r"`\1`", totals(reports))])
+
+
+def table(reports: Sequence[Report]) -> str:
+    """One row a file."""
+    rows = [
+        "| config | GPUs | verdict | needed per GPU, GiB | usable, GiB |",
+        "| --- | --- | --- | ---: | ---: |",
+    ]
+    for report in reports:
+        found = report.estimate
+        needed, usable = (span(found.needed), number(found.usable)) if found else ("", "")
+        verdict = f"**{VERDICTS[report.verdict]}**"
+        cells = (code(report.file), report.hardware or "", verdict, needed, usable)
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(rows)
+
+
+def report_blocks(report: Report) -> list[str]:
+    """What there is to say of one file beyond its row."""
+    blocks = [finding_block(finding) for finding in remarks(report)]
+    if plan := steps(report):
+        blocks += [heading(report, len(plan)), *(step_block(step) for step in plan)]
+    if report.skipped:
+        passed = "\n".join(f"- `{each.rule}`: {escaped(each.reason)}" for each in report.skipped)
+        blocks.append(folded("passed over", passed))
+    if suggestions := offers(report):
+        said = "\n".join(
+            f"- `{each.rule}`: {escaped(each.title or each.message)}; {effect(each)}" for each in suggestions
+        )
+        blocks.append(folded("with the room that is left", said))
+    if report.estimate:
+        blocks.append(folded(f"memory of {code(report.file, html=True)} by part", parts_table(report.estimate)))
+    return blocks
+
+
+def finding_block(finding: Finding) -> str:
+    """A finding with its advice, and its edit as a diff."""
+    lines = [f"**{finding.level}** `{finding.rule}` at {code(position(finding.place))}: {escaped(finding.message)}"]
+    lines += [f"- help: {escaped(advice)}" for advice in finding.help]
+    if finding.why:
+        lines.append(f"- note: {escaped(finding.why)}")
+    if finding.source:
+        lines.append(f"- source: {escaped(finding.source)}")
+    text = lines[0] + ("\n\n" + "\n".join(lines[1:]) if len(lines) > 1 else "")
+    return text + diff_block(finding.fix, f"edit ({effect(finding)})")
+
+
+def heading(report: Report, count: int) -> str:
+    """Title of the plan, and where it ends."""
+    end = f", then {VERDICTS[report.planned.verdict]}: {fill(report.planned)}" if report.planned else ""
+    return f"#### Plan for {code(report.file)}: {counted(count, 'step')}{end}"
+
+
+def step_block(finding: Finding) -> str:
+    """One step, numbered by hand so that the diff between the items does not restart the list."""
+    words = [escaped(finding.title or finding.message), effect(finding)]
+    cost = f"<br>Cost: {escaped(finding.cost)}" if finding.cost else ""
+    return f"**{finding.step}. `{finding.rule}`** " + "<br>".join(words) + cost + diff_block(finding.fix)
+
+
+def effect(finding: Finding) -> str:
+    """``90.7 -> 77.6 GiB per GPU: tight; same training``."""
+    fix = finding.fix
+    return "; ".join(part for part in (change(fix), SAFETY[fix.safe]) if part) if fix else ""
+
+
+def diff_block(fix: Fix | None, title: str = "") -> str:
+    """The edit in a fence that is longer than any run of backticks inside."""
+    if fix is None or not fix.diff:
+        return ""
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", fix.diff)), default=0))
+    lead = f"\n\n{title}" if title else ""
+    rows = "\n".join(printable(row) for row in lines_of(fix.diff.rstrip()))
+    return f"{lead}\n\n{fence}diff\n{rows}\n{fence}"
+
+
+def parts_table(estimate: Estimate) -> str:
+    """The parts of the peak."""
+    rows = [f"| {part} | {number(estimate.parts[part])} |" for part in PARTS]
+    peak = f"| **{estimate.peak_phase}** | **{number(estimate.allocated_peak)}** |"
+    return "\n".join(["| part | GiB |", "| --- | ---: |", *rows, peak])
+
+
+def folded(title: str, body: str) -> str:
+    """Shown on a click."""
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+
+
+def code(text: str, *, html: bool = False) -> str:
+    """Text as code; inside a summary Markdown is not read, so there it is HTML."""
+    if html:
+        return f"<code>{text.replace('&', '&amp;').replace('<', '&lt;')}</code>"
+    return f"`{text}`"
+
+
+def escaped(text: str) -> str:
+    """A message as Markdown: what is not code cannot open a tag, mention a person or break the line."""
+    pieces = " ".join(printable(text).split()).split("`")
+    plain = [re.sub(r"(?<!\w)@(?=\w)", "@&#8203;", piece.replace("<", "&lt;")) for piece in pieces[::2]]
+    pieces[::2] = plain
+    return "`".join(pieces)

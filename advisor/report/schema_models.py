@@ -1,0 +1,176 @@
+"""The JSON outputs as pydantic models, from which ``schema.json`` is written.
+
+``python -m advisor.report.schema_models`` writes it. Used by tests and ``make tables`` alone;
+nothing on the way of a command imports it.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import models_json_schema
+
+FILE = Path(__file__).with_name("schema.json")
+Bytes = int
+
+
+class Model(BaseModel):
+    """Readers must bear fields that a later release adds."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class Span(Model):
+    """Bytes, from low to high."""
+
+    low: Bytes
+    high: Bytes
+
+
+class Parts(Model):
+    """Bytes of the peak by part; they sum to ``allocated_peak``."""
+
+    weights: Bytes
+    gradients: Bytes
+    optimizer: Bytes
+    activations: Bytes
+    loss: Bytes
+    overhead: Bytes
+
+
+class Term(Model):
+    """One addend of a phase, with its arithmetic and its source."""
+
+    name: str
+    bytes: Bytes
+    formula: str
+    source: str
+
+
+class Phase(Model):
+    """One phase of training; its bytes are the sum of its terms."""
+
+    name: Literal["load", "forward and loss", "backward", "optimizer step", "evaluation"]
+    bytes: Bytes
+    terms: list[Term]
+
+
+class Memory(Model):
+    """The estimate, in bytes: on the GPU that needs most, and on each node's host."""
+
+    unit: Literal["bytes"]
+    usable: Bytes
+    outside_torch: Bytes
+    allocated_peak: Bytes
+    needed: Span
+    reserved_peak: Span
+    host_peak: Bytes
+    peak_phase: str
+    parts: Parts
+    phases: list[Phase]
+
+
+class Location(Model):
+    """1-based; columns in characters, the end exclusive. A finding about the whole file stands at line 1."""
+
+    file: str
+    line: int = Field(ge=1)
+    column: int = Field(ge=1)
+    endLine: int = Field(ge=1)  # noqa: N815 (the contract's name)
+    endColumn: int = Field(ge=1)  # noqa: N815
+
+
+class Change(Model):
+    """Bytes that one GPU needs (the low end of ``needed``), before and after an edit."""
+
+    before: Bytes
+    after: Bytes
+
+
+class Edit(Model):
+    """Bytes ``start`` to ``end`` of the file give way to ``text``; with ``create`` the file is new."""
+
+    file: str
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+    text: str
+    create: bool
+
+
+class Fix(Model):
+    """Edits that answer a finding; ``memory`` is null where it is unknown."""
+
+    applicability: Literal["safe", "unsafe"]
+    memory: Change | None
+    edits: list[Edit]
+
+
+class Finding(Model):
+    """One thing to say, at a place."""
+
+    rule: str
+    level: Literal["error", "warning", "note"]
+    message: str
+    url: str | None
+    location: Location
+    fix: Fix | None
+
+
+class Skipped(Model):
+    """A step that was passed over, and why."""
+
+    rule: str
+    reason: str
+
+
+class Estimated(Model):
+    """A file with its verdict; ``memory`` is null where model or hardware is unknown."""
+
+    file: str
+    hardware: str | None
+    verdict: Literal["fits", "tight", "does-not-fit", "unknown"]
+    memory: Memory | None
+
+
+class CheckedRun(Estimated):
+    """A file with its findings; the steps of a plan are notes, in order."""
+
+    findings: list[Finding]
+    skipped: list[Skipped]
+
+
+class CheckOutput(Model):
+    """What ``advisor check --output-format json`` prints."""
+
+    version: Literal[1]
+    runs: list[CheckedRun]
+
+
+class EstimateOutput(Estimated):
+    """What ``advisor estimate --output-format json`` prints."""
+
+    version: Literal[1]
+
+
+def schema() -> dict[str, Any]:
+    """Both outputs as one JSON Schema, draft 2020-12; each is also reachable under ``$defs``."""
+    places, definitions = models_json_schema(
+        [(CheckOutput, "validation"), (EstimateOutput, "validation")], title="Output of advisor, version 1"
+    )
+    draft = "https://json-schema.org/draft/2020-12/schema"
+    return {
+        "$schema": draft,
+        "title": definitions["title"],
+        "anyOf": list(places.values()),
+        "$defs": definitions["$defs"],
+    }
+
+
+def text() -> str:
+    """``schema.json`` as it must lie on disk."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(text(), encoding="utf-8")

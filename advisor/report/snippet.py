@@ -1,0 +1,67 @@
+"""Shows code: the line that a finding points at with carets under the span, and unified diffs."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from advisor.finding import Place
+from advisor.report.style import Style, printable
+
+MOST_DIFF_LINES = 48
+
+
+def snippet(place: Place, texts: Mapping[str, str], style: Style, role: str) -> list[str]:
+    """The arrow to the place, then its first line with carets; the arrow alone without a line or a text."""
+    if not place.line:
+        return [f"{style.paint('  -->', 'frame')} {printable(place.file)}"]
+    gutter = len(str(place.line))
+    arrow = style.paint(" " * gutter + "-->", "frame")
+    lines = [f"{arrow} {printable(place.file)}:{place.line}:{max(1, place.column)}"]
+    rows = lines_of(texts.get(place.file, ""))
+    if place.line > len(rows):
+        return lines
+    bar = style.paint(" " * gutter + " |", "frame")
+    code, carets = underlined(rows[place.line - 1], place)
+    number = style.paint(f"{place.line} |", "frame")
+    if style.color and len(carets) + gutter + 3 <= style.width:
+        code = style.clip(code, style.width - gutter - 3)
+    return [*lines, bar, f"{number} {code}".rstrip(), f"{bar} {style.paint(carets, role)}"]
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a file, broken where its places count them: not at form feeds and the like."""
+    return re.split(r"\r\n?|\n", text)
+
+
+def underlined(row: str, place: Place) -> tuple[str, str]:
+    """The line as shown, and the carets under the span; of a span over several lines, under its first."""
+    start = max(1, place.column) - 1
+    ends_here = place.end_line in (0, place.line)
+    end = place.end_column - 1 if ends_here and place.end_column else len(row.rstrip())
+    before, under = printable(row[:start]), printable(row[start:end])
+    return printable(row), " " * len(before) + "^" * max(1, len(under))
+
+
+def diff_lines(diff: str, style: Style, indent: str = "") -> Iterator[str]:
+    """A unified diff, coloured and indented; what is very long is cut, and says so."""
+    rows = [printable(row) for row in lines_of(diff.rstrip("\r\n"))] if diff else []
+    for row in rows[:MOST_DIFF_LINES]:
+        shown = style.clip(row, style.width - len(indent)) if style.color else row
+        role = role_of(row)
+        yield (indent + (style.paint(shown, role) if role else shown)).rstrip()
+    if len(rows) > MOST_DIFF_LINES:
+        yield f"{indent}({len(rows) - MOST_DIFF_LINES} more lines: --diff shows them all)"
+
+
+def role_of(row: str) -> str:
+    """The colour of a line of a diff."""
+    match row[:3]:
+        case "---" | "+++":
+            return "strong"
+        case start if start.startswith("@@"):
+            return "hunk"
+        case start if start.startswith("+"):
+            return "added"
+        case start if start.startswith("-"):
+            return "removed"
+        case _:
+            return ""

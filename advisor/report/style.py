@@ -1,0 +1,69 @@
+"""How text meets a terminal: colour, width, and what it can draw."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from textwrap import wrap
+
+CODES: Mapping[str, str] = {
+    "error": "1;31",
+    "warning": "1;33",
+    "note": "1;36",
+    "fits": "1;32",
+    "tight": "1;33",
+    "does-not-fit": "1;31",
+    "unknown": "1;36",
+    "help": "1;32",
+    "frame": "1;34",
+    "strong": "1",
+    "faint": "2",
+    "added": "32",
+    "removed": "31",
+    "hunk": "36",
+}
+"""Select Graphic Rendition parameters (ECMA-48, 8.3.117) by what the text is."""
+
+NARROWEST = 40
+STEERING = (*range(9), *range(11, 32), *range(127, 160), *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+"""Code points of control characters and of bidirectional overrides, tab and line feed aside."""
+CONTROLS = dict.fromkeys(STEERING, "\ufffd")
+
+
+def printable(text: str) -> str:
+    """Text of a file without what could steer a terminal; tabs become four spaces, line ends stay."""
+    return text.translate(CONTROLS).replace("\t", "    ")
+
+
+@dataclass(frozen=True)
+class Style:
+    """Whether to colour, the columns to keep to, and whether blocks and ellipses can be drawn."""
+
+    color: bool = False
+    width: int = 80
+    unicode: bool = True
+
+    def paint(self, text: str, role: str) -> str:
+        """``text`` in the colour of ``role``, a key of ``CODES``."""
+        return f"\x1b[{CODES[role]}m{text}\x1b[0m" if self.color and text else text
+
+    def prose(self, text: str, lead: str = "", role: str = "", *, indent: int | None = None) -> list[str]:
+        """Lines of at most ``width`` columns, the first opened by ``lead`` in the colour of ``role``."""
+        under = " " * (len(lead) if indent is None else indent)
+        width = max(self.width, NARROWEST)
+        plain = " ".join(printable(text).split())
+        lines = wrap(
+            plain,
+            width,
+            initial_indent=lead,
+            subsequent_indent=under,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        first, *rest = lines or [lead.rstrip()]
+        shown = first[: len(lead)]
+        return [(self.paint(shown, role) if role else shown) + first[len(shown) :], *rest]
+
+    def clip(self, line: str, columns: int | None = None) -> str:
+        """``line`` cut at ``columns`` (default: the width) with an ellipsis."""
+        room = columns or self.width
+        mark = "…" if self.unicode else "..."
+        return line if len(line) <= room else line[: max(0, room - len(mark))] + mark

@@ -1,0 +1,127 @@
+"""The words and numbers that more than one format says."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from advisor.finding import LEVELS, Finding, Fix, Place, Report
+from advisor.memory.ledger import Estimate, Range, Verdict
+from advisor.units import GIB
+
+VERDICTS: Mapping[Verdict, str] = {
+    "fits": "fits",
+    "tight": "tight",
+    "does-not-fit": "does not fit",
+    "unknown": "unknown",
+}
+ON: Mapping[Verdict, str] = {
+    "fits": "fits",
+    "tight": "tight on",
+    "does-not-fit": "does not fit",
+    "unknown": "memory unknown on",
+}
+"""The verdict as a verb whose object is the hardware."""
+VERDICT_RULES = frozenset({"does-not-fit", "tight-fit"})
+SAFETY: Mapping[bool, str] = {True: "same training", False: "changes what is trained"}
+APPLICABILITY: Mapping[bool, str] = {True: "safe", False: "unsafe"}
+
+
+def number(bytes_: int) -> str:
+    """Bytes as a number of GiB with one decimal: ``42.1``."""
+    return f"{bytes_ / GIB:.1f}"
+
+
+def span(range_: Range) -> str:
+    """``31.2 to 34.0``, in GiB."""
+    return f"{number(range_.low)} to {number(range_.high)}"
+
+
+def fill(estimate: Estimate) -> str:
+    """What is needed of what is there: ``31.2 to 34.0 of 78.2 GiB``."""
+    return f"{span(estimate.needed)} of {number(estimate.usable)} GiB"
+
+
+def change(fix: Fix) -> str:
+    """What an edit does to one GPU: ``90.7 -> 77.6 GiB per GPU: tight``; empty if that is unknown."""
+    if fix.before is None or fix.after is None:
+        return ""
+    verdict = f": {VERDICTS[fix.verdict]}" if fix.verdict else ""
+    return f"{number(fix.before)} -> {number(fix.after)} GiB per GPU{verdict}"
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 error``, ``2 errors``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def position(place: Place) -> str:
+    """``file:line:column``; a finding about the whole file stands on its first line."""
+    return f"{place.file}:{max(1, place.line)}:{max(1, place.column)}"
+
+
+def is_offer(finding: Finding) -> bool:
+    """Whether this is a suggestion for speed: memory given back by choice, which ``--fix`` leaves alone."""
+    return finding.level == "note" and finding.step is None and finding.fix is not None and bool(change(finding.fix))
+
+
+def steps(report: Report) -> list[Finding]:
+    """The steps of the plan, in order."""
+    return sorted((f for f in report.findings if f.step is not None), key=lambda finding: finding.step or 0)
+
+
+def offers(report: Report) -> list[Finding]:
+    """The suggestions for speed."""
+    return [finding for finding in report.findings if is_offer(finding)]
+
+
+def remarks(report: Report) -> list[Finding]:
+    """What is neither step nor offer, most severe first; the verdict comes last, for the plan follows it."""
+    plain = [finding for finding in report.findings if finding.step is None and not is_offer(finding)]
+    return sorted(plain, key=lambda f: (f.rule in VERDICT_RULES, *severity(f)))
+
+
+def severity(finding: Finding) -> tuple[int, str, int, int]:
+    """Sorts by level, then by place."""
+    return LEVELS.index(finding.level), finding.place.file, finding.place.line, finding.place.column
+
+
+def findings_of(reports: Iterable[Report]) -> list[Finding]:
+    """All findings, most severe first, steps of a plan in their order."""
+    found = [(order, finding) for order, report in enumerate(reports) for finding in (*remarks(report), *steps(report))]
+    found += [(order, finding) for order, report in enumerate(reports) for finding in offers(report)]
+    return [f for _, f in sorted(found, key=lambda pair: (LEVELS.index(pair[1].level), pair[0]))]
+
+
+def status(report: Report) -> str:
+    """One line for a file: ``a.yaml: fits 8x A100-80GB SXM: 31.2 to 34.0 of 78.2 GiB``."""
+    if report.hardware is None:
+        return f"{report.file}: " + ("no findings" if not report.findings else "memory unknown")
+    line = f"{report.file}: {ON[report.verdict]} {report.hardware}"
+    return f"{line}: {fill(report.estimate)}" if report.estimate else line
+
+
+def totals(reports: Sequence[Report]) -> str:
+    """``1 error, 2 notes. 3 safe edits (--fix), 1 changes what is trained (--unsafe-fixes).``"""
+    findings = [finding for report in reports for finding in report.findings]
+    levels = [counted(n, level) for level in LEVELS if (n := sum(f.level == level for f in findings))]
+    lead = f"{counted(len(reports), 'file')}: " if len(reports) > 1 else ""
+    said = [lead + (", ".join(levels) or "no findings") + "."]
+    fixed = sum(report.fixed for report in reports)
+    if fixed:
+        said.append(f"{fixed} fixed.")
+    if edits := edit_counts(findings):
+        said.append(edits + ".")
+    return " ".join(said)
+
+
+def edit_counts(findings: Iterable[Finding]) -> str:
+    """How many edits ``--fix`` would write, and how many more ``--unsafe-fixes``."""
+    fixes = [f.fix for f in findings if f.fix and not is_offer(f)]
+    safe = sum(fix.safe for fix in fixes)
+    unsafe = len(fixes) - safe
+    said: list[str] = []
+    if safe:
+        said.append(f"{counted(safe, 'safe edit')} (--fix)")
+    if unsafe:
+        verb = "changes" if unsafe == 1 else "change"
+        noun = "" if safe else counted(unsafe, "edit").removeprefix(str(unsafe))
+        said.append(f"{unsafe}{noun} {verb} what is trained (--unsafe-fixes)")
+    return ", ".join(said)
