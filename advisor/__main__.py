@@ -1,0 +1,5 @@
+"""``python -m advisor``: the same as the command ``advisor``."""
+
+from advisor.cli import main
+
+main()

@@ -1,0 +1,42 @@
+"""``advisor check``: 0 clean or all fixed, 1 findings, 2 could not run."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from advisor.commands.asked import Asked, asked_of, opened_runs, options_for, settings_for
+from advisor.commands.output import say
+from advisor.errors import InputError
+from advisor.finding import LEVELS, Report
+from advisor.judge import check_run
+
+
+def check_command(paths: Sequence[str], **given: Any) -> int:
+    """``advisor check``: 0 clean or all fixed, 1 findings, 2 could not run."""
+    settings = settings_for(paths, given)
+    asked = asked_of(given, settings)
+    validate(given)
+    errors, opened = opened_runs(paths, asked)
+    if given["fix"] or given["diff"]:
+        from advisor.commands.fixing import fix_or_diff
+
+        return fix_or_diff(opened, errors, asked, given)
+    reports = [check_run(run, options_for(run, asked)).report for run in opened]
+    say(reports, asked, given)
+    return exit_code(reports, errors, asked, given)
+
+
+def validate(given: dict[str, Any]) -> None:
+    """Options that contradict each other."""
+    if given["unsafe_fixes"] and not (given["fix"] or given["diff"]):
+        raise InputError("--unsafe-fixes does nothing alone", remedy="add --fix or --diff")
+    if given["output_dir"] and not given["fix"]:
+        raise InputError("--output-dir does nothing alone", remedy="add --fix")
+
+
+def exit_code(reports: Sequence[Report], errors: Sequence[InputError], asked: Asked, given: dict[str, Any]) -> int:
+    """2 beats 1 beats 0."""
+    if errors:
+        return 2
+    counted = LEVELS[: LEVELS.index(asked.fail_on) + 1]
+    found = any(finding.level in counted for report in reports for finding in report.findings)
+    return 1 if found and not given["exit_zero"] else 0

@@ -1,0 +1,44 @@
+"""Where a report goes: the terminal, or files."""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from advisor.cli import colored
+from advisor.commands.asked import Asked
+from advisor.documents import write_all
+from advisor.errors import InputError
+from advisor.finding import Report
+
+
+def say(reports: Sequence[Report], asked: Asked, given: dict[str, Any], *, to_stderr: bool = False) -> None:
+    """The reports, in every format that is asked for."""
+    from advisor.report import FORMATS, render_check
+
+    for wanted in asked.formats:
+        name, _, file = wanted.partition("=")
+        if name not in FORMATS:
+            raise InputError(f"unknown format `{name}`", remedy=f"choose one of {', '.join(FORMATS)}")
+        target = file or given.get("output")
+        stream = sys.stderr if to_stderr else sys.stdout
+        text = render_check(reports, name, color=not target and colored(stream), width=width(), unicode=draws(stream))
+        if target:
+            write_all({target: (text + "\n").encode()})
+        elif text:
+            click.echo(text, err=to_stderr, color=True)
+
+
+def width() -> int:
+    """Columns to keep to: the terminal's, between 60 and 100."""
+    if not sys.stdout.isatty():
+        return 80
+    import shutil
+
+    return min(100, max(60, shutil.get_terminal_size((80, 24)).columns))
+
+
+def draws(stream: Any) -> bool:
+    """Whether the stream can show block characters."""
+    return (getattr(stream, "encoding", None) or "").lower().replace("-", "") in {"utf8", "utf16"}

@@ -1,0 +1,46 @@
+"""What many tests need: the corpus, if there is one, and a run from a few lines of YAML."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from advisor.documents import parse
+from advisor.project import Context, Opened, open_run
+from advisor.run import Run
+from advisor.stack import read_stack
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """The folder with real configs, facts and measured runs; the test is skipped without it."""
+    folder = os.environ.get("ADVISOR_CORPUS")
+    if not folder:
+        pytest.skip("ADVISOR_CORPUS is not set")
+    return Path(folder)
+
+
+@pytest.fixture
+def make_run(tmp_path: Path) -> Callable[..., Run]:
+    """Builds a run: ``make_run("base_model: ...", gpus="8x a100-80gb", deepspeed='{"...": 1}')``."""
+
+    def make(
+        text: str, gpus: str | None = "1x a100-80gb", deepspeed: str | None = None, stack: Mapping[str, object] = {}
+    ) -> Run:
+        return opened(tmp_path, text, gpus, deepspeed, stack).run
+
+    return make
+
+
+def opened(
+    folder: Path, text: str, gpus: str | None = None, deepspeed: str | None = None, stack: Mapping[str, object] = {}
+) -> Opened:
+    """The run of a YAML text that lies in ``folder``."""
+    if deepspeed is not None:
+        (folder / "ds.json").write_text(deepspeed)
+        text += "\ndeepspeed: ds.json\n"
+    path = folder / "config.yaml"
+    path.write_text(text)
+    context = Context(working_directory=str(folder), gpus=gpus, stack=read_stack(stack))
+    return open_run(parse(path.read_bytes(), str(path), "yaml"), context)
