@@ -1,0 +1,189 @@
+"""What the advisor writes is what axolotl's own schema accepts."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from advisor.build import edited
+from advisor.documents import read, write_all
+from advisor.examples import text_of
+from advisor.fix import fixed
+from advisor.judge import Options
+from advisor.loading import built_in_rules, flowcharts
+from advisor.plan import alternatives
+from advisor.project import Context, open_run
+from advisor.rule import Rule
+
+from ..corpus.configs import GPUS, Case, accepted_by_axolotl, examples, patched_examples
+
+pytestmark = pytest.mark.oracle
+
+ORACLE = Path(__file__).with_name("axolotl_oracle.py")
+SAMPLES = sorted((Path(__file__).parents[2] / "sample_configs").glob("*.y*ml"))
+# Accepted where torchao is installed; and by axolotl 0.18, before it refused 4 bits with FSDP2 loading on one rank.
+NO_LONGER_ACCEPTED = {"examples/llama-3/3b-fp8-fsdp2.yaml", "examples/llama-4/scout-vision-qlora-fsdp2-flex.yaml"}
+# Imports half of the trainer's stack, at a depth where a stand-in does not do.
+NOT_IMPORTABLE = {"axolotl.integrations.diffusion.DiffusionPlugin"}
+# What every real config has and an example of a rule leaves out.
+REST = {
+    "datasets": [{"path": "tatsu-lab/alpaca", "type": "alpaca"}],
+    "learning_rate": 0.0001,
+    "micro_batch_size": 1,
+    "gradient_accumulation_steps": 1,
+    "num_epochs": 1,
+    "output_dir": "out",
+}
+Configs = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What axolotl says of one config."""
+
+    ok: bool
+    error: str
+    without: tuple[str, ...]
+    stood_in: tuple[str, ...]
+
+
+class Axolotl:
+    """One axolotl process that is asked line by line."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def says(self, config: Mapping[str, Any], folder: Path, n_gpu: int = 4) -> Answer:
+        """Its answer about one config, read in ``folder``."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        question = {"id": 0, "config": config, "n_gpu": n_gpu, "folder": str(folder)}
+        self.process.stdin.write(json.dumps(question, default=str) + "\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.process.stdout.readline())
+        without, stood_in = tuple(answer["without"]), tuple(answer["stood_in"])
+        return Answer(answer["ok"], answer["error"][:700], without, stood_in)
+
+    def rejected(self, configs: Configs, folder: Path, n_gpu: int = 4) -> dict[str, str]:
+        """Its words about each config that it rejects."""
+        answers = {name: self.says(config, folder, n_gpu) for name, config in configs.items()}
+        return {name: answer.error for name, answer in answers.items() if not answer.ok}
+
+    def must_accept(self, configs: Configs, folder: Path, n_gpu: int = 4) -> None:
+        """Fails with its words about each config that it rejects."""
+        rejected = self.rejected(configs, folder, n_gpu)
+        if rejected:
+            pytest.fail("\n".join(f"{name}: {error}" for name, error in rejected.items()), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def axolotl() -> Iterator[Axolotl]:
+    pytest.importorskip("axolotl")
+    command = [sys.executable, str(ORACLE)]
+    pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=quiet, text=True) as process:
+        yield Axolotl(process)
+        process.kill()
+
+
+@pytest.fixture(scope="session")
+def accepted(axolotl: Axolotl, corpus: Path) -> set[str]:
+    """The examples that axolotl accepts here as they are."""
+    configs = {one.name: yaml.safe_load(one.opened.run.config.raw) for one in examples(corpus)}
+    found = configs.keys() - axolotl.rejected(configs, corpus).keys()
+    assert found, "axolotl accepts no example at all"
+    return set(found)
+
+
+def patched_configs(cases: Iterable[Case], names: set[str]) -> Configs:
+    """The values of each patched YAML, read as axolotl reads them."""
+    return {one.name: yaml.safe_load(one.fixed.run.config.patched()) for one in cases if one.name in names}
+
+
+def test_the_oracle_tells_good_from_bad(axolotl: Axolotl, tmp_path: Path):
+    good = REST | {"base_model": "meta-llama/Llama-3.1-8B"}
+    liger = {"plugins": ["axolotl.integrations.liger.LigerPlugin"]}
+    configs = {
+        "good": good,
+        "4 and 8 bits": good | {"adapter": "qlora", "load_in_8bit": True},
+        "deepspeed and fsdp": good | {"deepspeed": "zero1.json", "fsdp": ["full_shard"]},
+        "plugin, good": good | liger | {"liger_fused_linear_cross_entropy": True},
+        "plugin, bad": good | liger | {"liger_fused_linear_cross_entropy": {"not": "a flag"}},
+        "good again": good,
+    }
+    rejected = axolotl.rejected(configs, tmp_path)
+    assert rejected.keys() == {"4 and 8 bits", "deepspeed and fsdp", "plugin, bad"}
+
+
+def test_the_oracle_agrees_with_what_is_known_of_the_examples(accepted: set[str], corpus: Path):
+    assert accepted_by_axolotl(corpus) - accepted <= NO_LONGER_ACCEPTED
+
+
+def test_plugins_are_judged_though_their_packages_are_not_installed(axolotl: Axolotl, corpus: Path):
+    left_out = {
+        plugin
+        for one in examples(corpus)
+        for plugin in axolotl.says(yaml.safe_load(one.opened.run.config.raw), corpus).without
+    }
+    assert left_out <= NOT_IMPORTABLE
+
+
+@pytest.mark.parametrize("flowchart", sorted(flowcharts()))
+def test_patched_examples_are_accepted(axolotl: Axolotl, accepted: set[str], corpus: Path, flowchart: str):
+    patched = patched_examples(corpus, GPUS, flowchart)
+    for one in patched:
+        write_all({document.file: document.patched() for document in one.fixed.documents if document.is_new})
+    axolotl.must_accept(patched_configs(patched, accepted), corpus)
+
+
+@pytest.mark.parametrize("gpus", ["1x rtx-3090", "1x v100-32gb", "8x a100-80gb"])
+def test_examples_patched_for_other_hardware_are_accepted(
+    axolotl: Axolotl, accepted: set[str], corpus: Path, gpus: str
+):
+    configs = patched_configs(patched_examples(corpus, gpus), accepted)
+    axolotl.must_accept(configs, corpus, int(gpus.partition("x")[0]))
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [rule for stage in ("fit", "speed") for rule in built_in_rules(stage).values()],
+    ids=lambda rule: rule.id,
+)
+def test_each_step_alone_is_accepted_wherever_it_applies(
+    axolotl: Axolotl, accepted: set[str], corpus: Path, rule: Rule
+):
+    """The mildest and the strongest alternative on every example, whether or not a plan would take it."""
+    configs: dict[str, Any] = {}
+    for one in examples(corpus):
+        run = one.opened.run
+        if one.name not in accepted or run.model is None or not rule.when(run):
+            continue
+        offered = alternatives(rule, run)
+        for edits in (offered[0], offered[-1]) if offered else ():
+            after = edited(run, edits, rule.id).config
+            configs[f"{one.name}: {dict(edits)}"] = yaml.safe_load(after.patched())
+    axolotl.must_accept(configs, corpus)
+
+
+def test_examples_of_rules_are_accepted(axolotl: Axolotl, shown: list[Any], tmp_path: Path):
+    """Afterwards always; beforehand too, unless the rule is about what axolotl rejects."""
+    configs: dict[str, Any] = {}
+    for one in shown:
+        if one.rule.stage != "lint":
+            configs[f"{one.name} before"] = REST | yaml.safe_load(text_of(one.example.before))
+        if one.example.after is not None:
+            configs[f"{one.name} after"] = REST | yaml.safe_load(text_of(one.example.after))
+    axolotl.must_accept(configs, tmp_path)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
+def test_samples_are_accepted_as_they_are_and_patched(axolotl: Axolotl, sample: Path):
+    opened = open_run(read(sample), Context(working_directory=str(sample.parent), default_gpus=GPUS))
+    after = fixed(opened, Options(), unsafe=True).run.config.patched()
+    configs = {"as it is": yaml.safe_load(sample.read_bytes()), "patched": yaml.safe_load(after)}
+    axolotl.must_accept(configs, sample.parent)

@@ -1,0 +1,145 @@
+# pyright: basic
+"""The loss's bytes per logit against traces: from two vocabularies, so that all else cancels."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+pytest.importorskip("accelerate")
+
+from accelerate.utils.operations import convert_to_fp32  # noqa: E402
+
+from advisor.memory import loss  # noqa: E402
+
+from .families import described, family, run_of  # noqa: E402
+from .trace import Setting, trace  # noqa: E402
+
+pytestmark = pytest.mark.oracle
+
+VOCABULARIES = (16384, 32768)
+HIDDEN, LENGTH = 64, 512
+FP32 = torch.float32
+
+
+def make(vocabulary, name="LlamaConfig", **more):
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "intermediate_size": 128}
+    smallest = family(name, hidden_size=HIDDEN, **heads, **more)
+
+    def config(layers):
+        made = smallest(layers)
+        made.vocab_size = vocabulary
+        return made
+
+    return config
+
+
+def peaks(setting, rows=1, name="LlamaConfig", **more):
+    """Bytes at the forward's peak, saved, and at the backward's peak, each by vocabulary."""
+    found = []
+    for vocabulary in VOCABULARIES:
+        result = trace(make(vocabulary, name, **more)(2), setting, rows=rows, length=LENGTH // rows)
+        marks = result.marks
+        forward = result.peak(marks["forward end 1"], marks["forward done"])
+        if setting.evaluation:
+            found.append((forward, 0, 0))
+            continue
+        found.append((forward, result.saved_bytes, result.peak(marks["backward"], marks["backward 1"])))
+    return found
+
+
+def per_logit(values):
+    """Bytes per token for each further entry of the vocabulary."""
+    return (values[1] - values[0]) / (LENGTH * (VOCABULARIES[1] - VOCABULARIES[0]))
+
+
+def formulas(setting, rows=1, length=LENGTH, **facts):
+    """The same three, by the advisor's formulas."""
+    found = []
+    for vocabulary in VOCABULARIES:
+        model = described(make(vocabulary), 2)
+        run = run_of(model, setting, rows=rows, length=length, **facts)
+        forward, backward = (
+            loss.loss_forward_peak_bytes(run, model),
+            loss.loss_backward_peak_bytes(run, model),
+        )
+        found.append((forward, loss.loss_saved_bytes(run, model), backward))
+    return found
+
+
+def slopes(found):
+    """Bytes per logit: of the forward's peak, saved, and of the backward's peak."""
+    return [per_logit([one[index] for one in found]) for index in range(3)]
+
+
+SETTINGS = {
+    "autocast": Setting(),
+    "as the trainer wraps it": Setting(converts_outputs=True),
+    "engine": Setting(autocast=False),
+    "mean over the batch": Setting(num_items=False),
+    "fp32 weights": Setting(weights=FP32),
+    "fp32": Setting(weights=FP32, autocast=False),
+    "LoRA": Setting(adapter="all-linear"),
+}
+
+
+@pytest.mark.parametrize("case", SETTINGS)
+def test_plain_cross_entropy_takes_the_bytes_per_logit_of_the_table(case):
+    assert slopes(peaks(SETTINGS[case])) == pytest.approx(slopes(formulas(SETTINGS[case])), abs=0.01)
+
+
+def test_evaluation_takes_ten_bytes_a_logit():
+    setting = Setting(evaluation=True, converts_outputs=True)
+    models = [described(make(vocabulary), 2) for vocabulary in VOCABULARIES]
+    formula = [loss.evaluation_loss_bytes(run_of(model, setting, length=LENGTH), model) for model in models]
+    assert per_logit([one[0] for one in peaks(setting)]) == per_logit(formula) == 10
+
+
+def row_by_row(outputs_of, with_reference):
+    """A preference loss in TRL 1.9.0's steps: log-probabilities by row, a reference, metrics of logits."""
+
+    def log_probabilities(logits, labels):
+        if logits.dtype == FP32:
+            chosen = logits.gather(-1, labels[..., None]).squeeze(-1)
+            return chosen - torch.stack([torch.logsumexp(row, dim=-1) for row in logits])
+        rows = [row.log_softmax(-1) for row in logits]
+        chosen = [row.gather(-1, label[:, None]) for row, label in zip(rows, labels, strict=True)]
+        return torch.stack(chosen).squeeze(-1)
+
+    def entropy(logits):
+        for part in logits.reshape(-1, logits.shape[-1]).split(loss.ENTROPY_ROWS):
+            logarithms = part.log_softmax(-1)
+            (logarithms.exp() * logarithms).sum(-1)
+
+    def compute(model, tokens):
+        logits, labels = outputs_of(model(input_ids=tokens)).logits[:, :-1], tokens[:, 1:]
+        difference = log_probabilities(logits, labels).sum()
+        if with_reference:
+            with torch.no_grad():
+                reference = outputs_of(model(input_ids=tokens)).logits[:, :-1]
+                expected = log_probabilities(reference, labels).sum()
+            difference = difference - expected
+        result = -torch.nn.functional.logsigmoid(difference)
+        entropy(logits.detach())
+        logits.detach().chunk(2)[0].clone().mean(-1)
+        return result
+
+    return compute
+
+
+@pytest.mark.parametrize("with_reference", [True, False], ids=["dpo", "no reference"])
+@pytest.mark.parametrize("autocast", [True, False], ids=["autocast", "engine"])
+def test_preference_loss_takes_the_bytes_per_logit_of_the_table(autocast, with_reference):
+    outputs_of = convert_to_fp32 if autocast else lambda outputs: outputs
+    setting = Setting(autocast=autocast, loss=row_by_row(outputs_of, with_reference))
+    traced = peaks(setting, rows=4)
+    # Two pairs are four rows.
+    formula = formulas(setting, rows=2, length=LENGTH // 4, rl="dpo", scores_reference=with_reference)
+    assert slopes(traced) == pytest.approx(slopes(formula), rel=0.12)
+
+
+def test_capped_logits_keep_their_tanh():
+    setting = Setting(attention="eager")
+    traced = peaks(setting, name="Gemma2Config", head_dim=32, full=True)
+    model = [described(make(v, "Gemma2Config", head_dim=32, full=True), 2) for v in VOCABULARIES]
+    formula = [loss.loss_saved_bytes(run_of(m, setting, length=LENGTH), m) for m in model]
+    assert per_logit([one[1] for one in traced]) == pytest.approx(per_logit(formula), abs=0.01)

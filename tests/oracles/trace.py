@@ -1,0 +1,253 @@
+# pyright: basic
+"""One training step of a real model on fake tensors: which storages live when, without weights and without a
+GPU.
+
+The fake tensors sit on device ``cpu`` (a fake ``cuda`` aborts the process in a CPU build of torch 2.13.0),
+and what CUDA does otherwise is put in its place: a dropout mask of one byte, and autocast's list of fp32
+operations.
+"""
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Literal
+from unittest import mock
+
+import torch
+import torch.nn.functional as functional
+import transformers.masking_utils
+from accelerate.utils.operations import convert_to_fp32
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+from transformers import AutoModelForCausalLM, PretrainedConfig
+
+from .cuda_habits import CudaHabits, cuda_dropout
+from .storages import Storage, Trace
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How the model is trained. ``adapter`` is PEFT's ``target_modules``, None for full fine-tuning."""
+
+    adapter: str | tuple[str, ...] | None = None
+    rank: int = 16
+    dropout: float = 0.0
+    adapter_fp32: bool = True
+    autocast: bool = True
+    weights: torch.dtype = torch.bfloat16
+    checkpointing: Literal["reentrant", "non-reentrant"] | None = None
+    attention: str = "sdpa"
+    padding_mask: bool = False
+    packed: bool = False
+    evaluation: bool = False
+    num_items: bool = True
+    prepare: Callable[[torch.nn.Module], object] | None = None
+    """Last changes to the model, such as another norm."""
+    loss: Callable[[torch.nn.Module, torch.Tensor], torch.Tensor] | None = None
+    """The step's loss from the model and the token ids, where it is not the model's own."""
+    converts_outputs: bool = False
+    """accelerate's ``convert_outputs_to_fp32`` around the forward."""
+
+
+class Recorder(TorchDispatchMode):
+    """Writes down each storage that an operation makes, and its death."""
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__()
+        self.trace = trace
+        self.known: dict[int, Storage] = {}
+        self.weights: set[int] = set()
+
+    def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = operation(*args, **(kwargs or {}))
+        cast = "_to_copy" in str(operation) and args[0].untyped_storage()._cdata in self.weights
+        for tensor in tree_iter(result):
+            if isinstance(tensor, torch.Tensor):
+                self.see(tensor, str(operation), cast)
+        return result
+
+    def see(self, tensor: torch.Tensor, operation: str, casts_weight: bool) -> None:
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key in self.known or key in self.weights or not storage.nbytes():
+            return
+        self.trace.clock += 1
+        # CUDA's layer norm keeps fp32 statistics whatever its input; the CPU's follow the input.
+        halved = operation.startswith("aten.native_layer_norm") and tensor.shape[-1] == 1 and tensor.element_size() == 2
+        size, shape = storage.nbytes() * (2 if halved else 1), tuple(tensor.shape)
+        seen = Storage(size, operation, shape, str(tensor.dtype), self.trace.clock, casts_weight=casts_weight)
+        self.known[key] = seen
+        self.trace.storages.append(seen)
+        weakref.finalize(storage, self.bury, key)
+
+    def bury(self, key: int) -> None:
+        self.trace.clock += 1
+        self.known.pop(key).died = self.trace.clock
+
+    def keep(self, tensor: torch.Tensor) -> torch.Tensor:
+        if (found := self.known.get(tensor.untyped_storage()._cdata)) is not None:
+            found.saved = True
+        return tensor
+
+    def mark_gradient(self, weight: torch.Tensor) -> None:
+        if weight.grad is not None and (found := self.known.get(weight.grad.untyped_storage()._cdata)) is not None:
+            found.gradient = True
+
+    def mark_output(self, hidden: torch.Tensor, index: int) -> None:
+        if (found := self.known.get(hidden.untyped_storage()._cdata)) is not None:
+            found.layer_output = index
+
+    def mark(self, name: str) -> None:
+        self.trace.clock += 1
+        self.trace.marks.setdefault(name, self.trace.clock)
+
+
+def build(config: PretrainedConfig, setting: Setting) -> torch.nn.Module:
+    """The model on meta tensors, with its adapter."""
+    config.use_cache = False
+    with torch.device("meta"):
+        model: Any = AutoModelForCausalLM.from_config(
+            config, attn_implementation=setting.attention, dtype=setting.weights
+        )
+        model.train(not setting.evaluation)
+        if setting.checkpointing is not None:
+            reentrant = setting.checkpointing == "reentrant"
+            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": reentrant})
+        if setting.adapter is not None:
+            model = adapted(model, setting)
+        if setting.prepare is not None:
+            setting.prepare(model)
+    return model
+
+
+def adapted(model: Any, setting: Setting) -> Any:
+    """The model under PEFT's LoRA."""
+    from peft import LoraConfig, get_peft_model
+
+    if setting.checkpointing is not None:
+        model.enable_input_require_grads()
+    targets = list(setting.adapter) if isinstance(setting.adapter, tuple) else setting.adapter
+    lora = LoraConfig(r=setting.rank, lora_dropout=setting.dropout, target_modules=targets, task_type="CAUSAL_LM")
+    model = get_peft_model(model, lora, autocast_adapter_dtype=setting.adapter_fp32)
+    for name, weight in model.named_parameters():
+        if "lora_" in name:
+            weight.data = weight.data.to(torch.float32 if setting.adapter_fp32 else setting.weights)
+    return model.train(not setting.evaluation)
+
+
+def materialise(model: torch.nn.Module, recorder: Recorder) -> None:
+    """Turns meta weights and buffers into fake ones on ``cpu``; ties and dtypes stay."""
+    made: dict[int, torch.nn.Parameter] = {}
+    for module in model.modules():
+        for name, weight in module._parameters.items():
+            if weight is None:
+                continue
+            if id(weight) not in made:
+                fake = torch.empty(weight.shape, dtype=weight.dtype)
+                made[id(weight)] = torch.nn.Parameter(fake, requires_grad=weight.requires_grad)
+                recorder.weights.add(fake.untyped_storage()._cdata)
+            module._parameters[name] = made[id(weight)]
+        for name, buffer in module._buffers.items():
+            if buffer is not None:
+                fake = torch.empty(buffer.shape, dtype=buffer.dtype)
+                recorder.weights.add(fake.untyped_storage()._cdata)
+                module._buffers[name] = fake
+    for weight in made.values():
+        if weight.requires_grad:
+            weight.register_post_accumulate_grad_hook(recorder.mark_gradient)
+
+
+def decoder_layers(model: torch.nn.Module) -> list[torch.nn.Module]:
+    """The decoder layers, under whatever name the family gives them."""
+    lists = [m for m in model.modules() if isinstance(m, torch.nn.ModuleList)]
+    return list(max(lists, key=lambda one: sum(w.numel() for w in one.parameters())))
+
+
+def watch(layers: list[torch.nn.Module], recorder: Recorder) -> None:
+    """Marks when each layer's forward and backward begin and end."""
+
+    def before(index: int) -> Callable[..., None]:
+        def hook(_module: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            hidden = args[0] if args else kwargs["hidden_states"]
+            if index == 0:
+                recorder.mark_output(hidden, -1)
+            recorder.mark(f"forward {index}")
+            if hidden.requires_grad and torch.is_grad_enabled():
+                hidden.register_hook(lambda _gradient: recorder.mark(f"backward end {index}"))
+
+        return hook
+
+    def after(index: int) -> Callable[..., None]:
+        def hook(_module: object, _args: object, output: Any) -> None:
+            hidden = output[0] if isinstance(output, tuple) else output
+            recorder.mark_output(hidden, index)
+            recorder.mark(f"forward end {index}")
+            if hidden.requires_grad and torch.is_grad_enabled():
+                hidden.register_hook(lambda _gradient: recorder.mark(f"backward {index}"))
+
+        return hook
+
+    for index, layer in enumerate(layers):
+        layer.register_forward_pre_hook(before(index), with_kwargs=True)
+        layer.register_forward_hook(after(index))
+
+
+@contextmanager
+def as_on_cuda(setting: Setting) -> Iterator[None]:
+    """Fake tensors, CUDA's habits, and no mask where transformers would make none outside tracing."""
+    with ExitStack() as stack:
+        stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
+        stack.enter_context(mock.patch.object(functional, "dropout", cuda_dropout))
+        if not setting.packed:
+            nothing = mock.patch.object(
+                transformers.masking_utils, "find_packed_sequence_indices", lambda *_a, **_k: None
+            )
+            stack.enter_context(nothing)
+        yield
+
+
+def own_loss(setting: Setting, model: Any, tokens: torch.Tensor) -> torch.Tensor:
+    """The model's own loss as the Hugging Face trainer asks for it: over the items of the global batch.
+
+    Under autocast accelerate's wrapper turns the outputs to fp32, as long as they live.
+    """
+    extra: dict[str, Any] = {}
+    if setting.padding_mask:
+        extra["attention_mask"] = torch.ones_like(tokens)
+    if setting.num_items:
+        extra["num_items_in_batch"] = torch.ones((), dtype=torch.long)
+    wrapped = convert_to_fp32 if setting.converts_outputs else lambda outputs: outputs
+    return wrapped(model(input_ids=tokens, labels=tokens, **extra)).loss
+
+
+def trace(config: PretrainedConfig, setting: Setting, rows: int = 1, length: int = 256) -> Trace:
+    """Forward and backward of one micro-step over ``rows`` x ``length`` tokens."""
+    model: Any = build(config, setting)
+    result = Trace()
+    recorder = Recorder(result)
+    with as_on_cuda(setting):
+        materialise(model, recorder)
+        base = model.get_base_model() if setting.adapter is not None else model
+        watch(decoder_layers(base), recorder)
+        tokens = torch.zeros(rows, length, dtype=torch.long)
+        step(model, tokens, setting, recorder)
+    return result
+
+
+def step(model: torch.nn.Module, tokens: torch.Tensor, setting: Setting, recorder: Recorder) -> None:
+    """Forward and backward, recorded."""
+    autocast = torch.autocast("cpu", torch.bfloat16) if setting.autocast else nullcontext()
+    with recorder:
+        hooks = torch.autograd.graph.saved_tensors_hooks(recorder.keep, lambda tensor: tensor)
+        with hooks, CudaHabits(), torch.set_grad_enabled(not setting.evaluation):
+            with autocast:
+                loss = (setting.loss or (lambda m, t: own_loss(setting, m, t)))(model, tokens)
+            recorder.mark("forward done")
+        if not setting.evaluation:
+            recorder.mark("backward")
+            with CudaHabits():
+                loss.backward()
+        recorder.mark("done")
+        del loss
