@@ -113,7 +113,7 @@ rule = Rule(
         The plain loss holds 10 to 14 bytes for every token and every word of the vocabulary, in fp32: with 128k words
         and 8192 tokens that is 12 GiB or more. A fused loss computes them in chunks and keeps none.
     """,
-    cost="None in quality; cut cross-entropy must be installed from axolotl's fork.",
+    cost="None in quality. Liger comes with axolotl; cut cross-entropy must be installed from axolotl's fork.",
     safe=True,
     source="https://arxiv.org/abs/2410.10989 (Liger); https://arxiv.org/abs/2411.09009 (cut cross-entropy)",
     examples=(
