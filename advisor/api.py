@@ -40,7 +40,7 @@ def check(
     stack: Mapping[str, object] | None = None,
 ) -> Report:
     """Findings, verdict and plan of a run, as ``advisor check`` reports them."""
-    return check_run(opened_run(axolotl, deepspeed, gpus, stack), Options()).report
+    return check_run(opened_run(axolotl, deepspeed, gpus, stack), Options())
 
 
 def opened_run(

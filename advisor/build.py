@@ -10,13 +10,12 @@ from advisor import axolotl, deepspeed
 from advisor.axolotl import parallel, read
 from advisor.axolotl.reader import Reader
 from advisor.deepspeed import Section
-from advisor.documents import Change, Document, Path, Remove, Rename, Set, new_document
+from advisor.documents import Change, Document, Path, Set, as_path, new_document
 from advisor.hardware import Hardware
 from advisor.models import Architecture
 from advisor.run import Fsdp, Lora, Run, Zero
 from advisor.stack import Stack
 
-EDITABLE = frozenset(axolotl.EDITS) | frozenset(deepspeed.EDITS)
 RUN_FIELDS = frozenset(item.name for item in fields(Run))
 Facts = dict[str, Any]
 
@@ -109,7 +108,7 @@ def typed(facts: Facts) -> Facts:
 
 
 def edited(run: Run, edits: Mapping[str, object], step: str) -> Run:
-    """The run after ``edits`` in terms of ``EDITABLE``; ``step`` names a DeepSpeed file if one must be written."""
+    """The run after ``edits``, keyed as in ``EDITS``; ``step`` names a DeepSpeed file if one must be written."""
     for_deepspeed = {name: value for name, value in edits.items() if name in deepspeed.EDITS}
     for_config = {name: value for name, value in edits.items() if name not in deepspeed.EDITS}
     run = with_config(run, axolotl.changes(run.config, for_config)) if for_config else run
@@ -152,11 +151,7 @@ def written_path(run: Run, name: str) -> str:
 
 def prefixed(change: Change, prefix: Path) -> Change:
     """The same change below ``prefix``."""
-    from advisor.documents import as_path
-
-    match change:
-        case Set() | Remove() | Rename():
-            return replace(change, path=(*prefix, *as_path(change.path)))
+    return replace(change, path=(*prefix, *as_path(change.path)))
 
 
 def with_config(run: Run, changes: list[Change]) -> Run:

@@ -65,7 +65,8 @@ def outcome(rule: Rule, run: Run) -> tuple[Run | None, str]:
     if run.model is None or run.hardware is None:
         edits = alternatives(rule, run)
         return (edited(run, edits[0], rule.id) if edits else None), ""
-    found = best_step(rule, state_of(run)) if rule.stage == "fit" else next(iter(plan_speed(run, [rule])), None)
+    start = state_of(run)
+    found = best_step(rule, start) if rule.stage == "fit" else next(iter(plan_speed(start, [rule])), None)
     if not isinstance(found, Step):
         return None, ""
     return found.after.run, f"{found.before.needed / GIB:.1f} -> {found.after.needed / GIB:.1f} GiB"

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from advisor.build import rebuilt, with_config
+from advisor.build import prefixed, rebuilt, with_config
 from advisor.deepspeed import Section, has_shipped_name
 from advisor.documents import Change, Document, as_path
 from advisor.finding import Finding, Report
-from advisor.judge import Checked, Options, check_run, finding_of, lint_hits, planned
+from advisor.judge import Options, check_run, finding_of, lint_hits, planned
 from advisor.memory import estimate
 from advisor.plan import Plan
 from advisor.project import Opened
@@ -17,14 +17,12 @@ from advisor.steps import step_findings, unified
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fixed:
-    """A run after its fixes: documents with changes pending, what was done, and what the plan falls short of."""
+    """A run after its fixes: documents with changes pending, what was done, and the plan that was followed, if any."""
 
     before: Run
     run: Run
     done: tuple[Finding, ...]
     plan: Plan | None
-    unwritten: Plan | None = None
-    """The plan that was not written because it does not end well."""
 
     @property
     def documents(self) -> tuple[Document, ...]:
@@ -56,10 +54,8 @@ def fixed(opened: Opened, options: Options, *, unsafe: bool) -> Fixed:
     run, done = lint_fixed(before, options, unsafe=unsafe)
     options = replace(options, safe_only=not unsafe)
     plan = planned(run, estimate(run), options)
-    if plan is None or not plan.steps:
-        return Fixed(before, run, tuple(done), plan if plan and plan.steps else None, plan)
-    if plan.verdict not in {"fits", "tight"}:
-        return Fixed(before, run, tuple(done), None, plan)
+    if plan is None or not plan.steps or plan.verdict not in {"fits", "tight"}:
+        return Fixed(before, run, tuple(done), None)
     return Fixed(before, plan.end.run, (*done, *step_findings(plan, safe_only=options.safe_only)), plan)
 
 
@@ -84,8 +80,6 @@ def with_changes(run: Run, document: str, changes: list[Change]) -> Run:
     if document == "config" or section is None:
         return with_config(run, changes)
     if section.prefix:
-        from advisor.build import prefixed
-
         return with_config(run, [prefixed(change, section.prefix) for change in changes])
     return rebuilt(run, run.config, Section(section.document.changed(*changes)))
 
@@ -93,8 +87,7 @@ def with_changes(run: Run, document: str, changes: list[Change]) -> Run:
 def report_after(result: Fixed, options: Options) -> Report:
     """What is left to say once the files are written."""
     run = rebuilt(result.run, result.run.config.rebased(), rebased(result.run))
-    checked: Checked = check_run(Opened(run), options)
-    return replace(checked.report, fixed=len(result.done), applied=result.done)
+    return replace(check_run(Opened(run), options), fixed=len(result.done), applied=result.done)
 
 
 def rebased(run: Run) -> Section | None:

@@ -9,7 +9,7 @@ from advisor.finding import LEVELS, Finding, Fix, Report
 from advisor.loading import built_in_rules, ladder
 from advisor.memory import Estimate, estimate
 from advisor.places import document_of, place_of
-from advisor.plan import Plan, plan_fit, plan_speed
+from advisor.plan import Plan, State, plan_fit, plan_speed, state_of
 from advisor.project import Opened
 from advisor.rule import Hit, Rule, Stage
 from advisor.run import Run
@@ -34,30 +34,19 @@ class Options:
         return (not self.select or rule in self.select) and rule not in self.ignore
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Checked:
-    """A report, with the plan and the lint fixes that it was made from."""
-
-    report: Report
-    run: Run
-    plan: Plan | None
-    lint: tuple[tuple[Rule, Hit], ...]
-
-
-def check_run(opened: Opened, options: Options) -> Checked:
+def check_run(opened: Opened, options: Options) -> Report:
     """All that is said of one run."""
     run = opened.run
     found = estimate(run)
-    hits = list(lint_hits(run, options))
-    findings = [finding_of(run, rule, hit) for rule, hit in hits]
+    findings = [finding_of(run, rule, hit) for rule, hit in lint_hits(run, options)]
     plan = planned(run, found, options)
     if plan is not None:
         findings = [with_help(run, finding, plan, planner(options)) for finding in findings]
         findings += step_findings(plan, safe_only=options.safe_only)
     if found is not None and found.verdict == "fits" and options.speed:
-        findings += speed_findings(run, options)
+        findings += speed_findings(State(run, found), options)
     kept = suppressed(run, findings, tell_unused=options.wants("unused-ignore"))
-    report = Report(
+    return Report(
         file=run.config.file,
         hardware=run.hardware.title if run.hardware else None,
         verdict=found.verdict if found else "unknown",
@@ -68,7 +57,6 @@ def check_run(opened: Opened, options: Options) -> Checked:
         texts=texts(run),
         planned=plan.end.estimate if plan else None,
     )
-    return Checked(report, run, plan, tuple(hits))
 
 
 def rules_of(stage: Stage, options: Options) -> Mapping[str, Rule]:
@@ -90,12 +78,12 @@ def planned(run: Run, found: Estimate | None, options: Options) -> Plan | None:
     """The flowchart's plan, for a run that does not fit."""
     if found is None or found.verdict != "does-not-fit":
         return None
-    return plan_fit(run, steps_of(options), safe_only=options.safe_only)
+    return plan_fit(State(run, found), steps_of(options), safe_only=options.safe_only)
 
 
 def planner(options: Options) -> Planner:
     """Plans along the flowchart that is asked for."""
-    return lambda run, safe_only: plan_fit(run, steps_of(options), safe_only=safe_only or options.safe_only)
+    return lambda run, safe_only: plan_fit(state_of(run), steps_of(options), safe_only=safe_only or options.safe_only)
 
 
 def steps_of(options: Options) -> list[Rule]:
@@ -128,11 +116,11 @@ def hit_edits(run: Run, hit: Hit) -> tuple[Edit, ...]:
     return document.changed(*hit.edits).edits() if document is not None and not document.is_new else ()
 
 
-def speed_findings(run: Run, options: Options) -> list[Finding]:
+def speed_findings(start: State, options: Options) -> list[Finding]:
     """What could be given back, each on its own."""
     rules = rules_of("speed", options)
     wanted = [rule for rule in rules.values() if options.wants(rule.id)]
-    return [step_finding(step) for step in plan_speed(run, wanted)]
+    return [step_finding(step) for step in plan_speed(start, wanted)]
 
 
 def summary(run: Run) -> str:

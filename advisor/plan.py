@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from advisor.build import edited
+from advisor.build import edited, rebuilt
 from advisor.finding import Skipped
+from advisor.hardware import Hardware, larger_gpus
 from advisor.memory import Estimate, Verdict, estimate
 from advisor.rule import Rule, RunEdits
 from advisor.run import Run
@@ -62,9 +63,9 @@ def state_of(run: Run) -> State:
     return State(run, found)
 
 
-def plan_fit(run: Run, ladder: Iterable[Rule], *, safe_only: bool = False) -> Plan:
+def plan_fit(start: State, ladder: Iterable[Rule], *, safe_only: bool = False) -> Plan:
     """Walk the ladder until the run fits, then drop every step without which the final run still does."""
-    state = state_of(run)
+    state = start
     steps: list[Step] = []
     skipped: list[Skipped] = []
     for rule in ladder:
@@ -81,8 +82,13 @@ def plan_fit(run: Run, ladder: Iterable[Rule], *, safe_only: bool = False) -> Pl
             continue
         steps.append(step)
         state = step.after
-    kept = milder(run, needed(run, steps))
-    return Plan(tuple(kept), tuple(skipped), kept[-1].after if kept else state_of(run))
+    kept = milder(needed(steps))
+    return Plan(tuple(kept), tuple(skipped), end_of(start, kept))
+
+
+def end_of(start: State, steps: Sequence[Step]) -> State:
+    """Where the steps lead from ``start``."""
+    return steps[-1].after if steps else start
 
 
 def best_step(rule: Rule, state: State) -> Step | Skipped:
@@ -116,7 +122,7 @@ def host_suffices(state: State) -> bool:
     return host is None or state.estimate.host_peak <= host
 
 
-def needed(run: Run, steps: Sequence[Step]) -> list[Step]:
+def needed(steps: Sequence[Step]) -> list[Step]:
     """From the last step back, so that the dearest go first, drop each one without which the end is as good."""
     kept = list(steps)
     if not kept:
@@ -124,22 +130,22 @@ def needed(run: Run, steps: Sequence[Step]) -> list[Step]:
     goal = RANK[kept[-1].after.estimate.verdict]
     if goal == RANK["does-not-fit"]:
         return kept
-    for step in reversed(steps):
-        without = replayed(run, [other for other in kept if other.rule is not step.rule])
-        if without is not None and reaches(run, without, goal):
-            kept = without
+    for index in reversed(range(len(steps))):
+        before = kept[index].before
+        rest = replayed(before, kept[index + 1 :])
+        if rest is not None and reaches(before, rest, goal):
+            kept[index:] = rest
     return kept
 
 
-def reaches(run: Run, steps: Sequence[Step], goal: int) -> bool:
+def reaches(start: State, steps: Sequence[Step], goal: int) -> bool:
     """Whether the run after these steps has a verdict at least as good."""
-    end = steps[-1].after if steps else state_of(run)
-    return RANK[end.estimate.verdict] <= goal
+    return RANK[end_of(start, steps).estimate.verdict] <= goal
 
 
-def replayed(run: Run, steps: Sequence[Step]) -> list[Step] | None:
-    """The same rules with the same edits on a run that lacks some; None if one no longer applies."""
-    state = state_of(run)
+def replayed(start: State, steps: Sequence[Step]) -> list[Step] | None:
+    """The same rules with the same edits from another start; None if one no longer applies."""
+    state = start
     made: list[Step] = []
     for step in steps:
         if not step.rule.when(state.run):
@@ -154,7 +160,7 @@ def replayed(run: Run, steps: Sequence[Step]) -> list[Step] | None:
     return made
 
 
-def milder(run: Run, steps: list[Step]) -> list[Step]:
+def milder(steps: list[Step]) -> list[Step]:
     """Where a rule has alternatives, the mildest with which the end is as good."""
     if not steps or steps[-1].after.estimate.verdict == "does-not-fit":
         return steps
@@ -163,32 +169,28 @@ def milder(run: Run, steps: list[Step]) -> list[Step]:
         for edits in alternatives(step.rule, step.before.run):
             if edits == step.edits:
                 break
-            changed = [*steps[:index], replace(step, edits=edits), *steps[index + 1 :]]
-            again = replayed(run, changed)
-            if again is not None and reaches(run, again, goal):
-                return milder(run, again)
+            rest = replayed(step.before, [replace(step, edits=edits), *steps[index + 1 :]])
+            if rest is not None and reaches(step.before, rest, goal):
+                return milder([*steps[:index], *rest])
     return steps
 
 
-def plan_speed(run: Run, rules: Iterable[Rule]) -> list[Step]:
+def plan_speed(start: State, rules: Iterable[Rule]) -> list[Step]:
     """What could be given back, each on its own, kept only if the run still fits."""
-    state = state_of(run)
     offers: list[Step] = []
     for rule in rules:
-        if not rule.when(run):
+        if not rule.when(start.run):
             continue
-        for edits in reversed(alternatives(rule, run)):
-            after = state_of(edited(run, edits, rule.id))
+        for edits in reversed(alternatives(rule, start.run)):
+            after = state_of(edited(start.run, edits, rule.id))
             if after.estimate.verdict == "fits" and host_suffices(after):
-                offers.append(Step(rule, edits, state, after))
+                offers.append(Step(rule, edits, start, after))
                 break
     return offers
 
 
 def hardware_that_would_do(run: Run, planned: Callable[[Run], Plan]) -> list[str]:
     """The smallest number of these GPUs, and the next larger card, with which a plan ends well."""
-    from advisor.hardware import larger_gpus
-
     hardware = run.hardware
     assert hardware is not None
     found: list[str] = []
@@ -196,19 +198,17 @@ def hardware_that_would_do(run: Run, planned: Callable[[Run], Plan]) -> list[str
     for count in counts:
         nodes = max(1, -(-count // hardware.gpu.gpus_per_node))
         more = replace(hardware, gpus_per_node=count // nodes, nodes=nodes)
-        if planned(replace_hardware(run, more)).verdict in {"fits", "tight"}:
+        if planned(on_hardware(run, more)).verdict in {"fits", "tight"}:
             found.append(more.title)
             break
     for gpu in larger_gpus(hardware.gpu):
         larger = replace(hardware, gpu=gpu, free_bytes=None)
-        if planned(replace_hardware(run, larger)).verdict in {"fits", "tight"}:
+        if planned(on_hardware(run, larger)).verdict in {"fits", "tight"}:
             found.append(larger.title)
             break
     return found
 
 
-def replace_hardware(run: Run, hardware: object) -> Run:
+def on_hardware(run: Run, hardware: Hardware) -> Run:
     """The same documents on other hardware, read anew: precision and kernels may depend on it."""
-    from advisor.build import rebuilt
-
-    return rebuilt(replace(run, hardware=hardware), run.config, run.deepspeed)  # pyright: ignore[reportArgumentType]
+    return rebuilt(replace(run, hardware=hardware), run.config, run.deepspeed)

@@ -107,7 +107,7 @@ def deepspeed_for(config: Document, context: Context) -> tuple[Section | None, b
     if path is not None:
         return Section(read(path)), is_own(config, path)
     values = shipped(named)
-    return (Section(replace(new_document(named, "json", values))), False) if values else (None, False)
+    return (Section(new_document(named, "json", values)), False) if values else (None, False)
 
 
 def deepspeed_path(config: Document, named: str, working_directory: str) -> str | None:

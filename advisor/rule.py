@@ -12,7 +12,7 @@ Level = Literal["error", "warning", "note"]
 Stage = Literal["fit", "speed", "lint"]
 Proof = Literal["rejects", "accepts", "read"]
 RunEdits = Mapping[str, object]
-"""Edits in terms of the run: ``{"zero_stage": 2}``. ``advisor.build.EDITABLE`` names the keys."""
+"""Edits in terms of the run: ``{"zero_stage": 2}``. The keys are those of ``axolotl.EDITS`` and ``deepspeed.EDITS``."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

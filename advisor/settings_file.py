@@ -12,7 +12,7 @@ Table = dict[str, object]
 Key = tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Source:
     """A file of settings: its path, as it is shown and as it is; its text; and the table that holds them."""
 

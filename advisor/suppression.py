@@ -34,26 +34,17 @@ def silences(directive: Directive, finding: Finding, run: Run) -> bool:
 
 def unused_finding(run: Run, directive: Directive) -> Finding:
     """An ignore that matches nothing."""
-    message = f"`# advisor: {directive.name}[{directive.argument}]` matches no finding; remove it"
-    return Finding(
-        "unused-ignore",
-        "warning",
-        message,
-        Place(run.config.file, directive.line, 1, directive.line, 2),
-        title="Unused ignore",
-    )
+    written = f"# advisor: {directive.name}[{directive.argument}]"
+    return directive_finding(run, directive, f"`{written}` matches no finding; remove it")
 
 
 def malformed_finding(run: Run, directive: Directive) -> Finding:
     """A comment to the advisor that it does not understand."""
-    message = (
-        f"`# advisor: {directive.argument}` is not understood; write `gpus=...`, `ignore[rule] reason` or `file-"
-        f"ignore[rule] reason`"
-    )
-    return Finding(
-        "unused-ignore",
-        "warning",
-        message,
-        Place(run.config.file, directive.line, 1, directive.line, 2),
-        title="Unused ignore",
-    )
+    forms = "`gpus=...`, `ignore[rule] reason` or `file-ignore[rule] reason`"
+    return directive_finding(run, directive, f"`# advisor: {directive.argument}` is not understood; write {forms}")
+
+
+def directive_finding(run: Run, directive: Directive, message: str) -> Finding:
+    """A warning at a comment."""
+    place = Place(run.config.file, directive.line, 1, directive.line, 2)
+    return Finding("unused-ignore", "warning", message, place, title="Unused ignore")

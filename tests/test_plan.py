@@ -5,7 +5,7 @@ from itertools import pairwise
 from advisor.judge import Options, steps_of
 from advisor.loading import built_in_rules, flowcharts
 from advisor.memory import estimate
-from advisor.plan import plan_fit, plan_speed, state_of
+from advisor.plan import plan_fit, plan_speed, reaches, replayed, state_of
 
 FULL = """
 base_model: meta-llama/Llama-3.1-8B
@@ -24,7 +24,7 @@ QLORA = (
 
 def planned(run, **options):
     safe_only = options.pop("safe_only", False)
-    return plan_fit(run, steps_of(Options(**options)), safe_only=safe_only)
+    return plan_fit(state_of(run), steps_of(Options(**options)), safe_only=safe_only)
 
 
 def test_every_flowchart_holds_rules_that_exist_each_once():
@@ -38,13 +38,11 @@ def test_every_flowchart_holds_rules_that_exist_each_once():
 
 def test_no_step_can_be_left_out(make_run):
     run = make_run(FULL, "4x rtx-4090")
-    plan = planned(run)
+    start, plan = state_of(run), planned(run)
     assert plan.verdict in {"fits", "tight"}
-    from advisor.plan import reaches, replayed
-
     for step in plan.steps:
-        rest = replayed(run, [other for other in plan.steps if other is not step])
-        assert rest is None or not reaches(run, rest, 0 if plan.verdict == "fits" else 1)
+        rest = replayed(start, [other for other in plan.steps if other is not step])
+        assert rest is None or not reaches(start, rest, 0 if plan.verdict == "fits" else 1)
 
 
 def test_each_step_starts_where_the_one_before_ended(make_run):
@@ -113,7 +111,7 @@ def test_one_with_fsdp_stays_with_fsdp(make_run):
 
 def test_what_is_given_back_still_fits_and_keeps_the_global_batch(make_run):
     run = make_run(QLORA + "gradient_checkpointing: true\n", "1x a100-80gb")
-    offers = plan_speed(run, built_in_rules("speed").values())
+    offers = plan_speed(state_of(run), built_in_rules("speed").values())
     assert {"larger-micro-batch", "no-checkpointing"} <= {step.rule.id for step in offers}
     for step in offers:
         assert step.after.estimate.verdict == "fits"

@@ -71,7 +71,7 @@ def test_a_sample_says_why_it_is_there_and_on_which_gpus(name: str):
 @each_sample
 def test_a_sample_has_the_verdict_and_the_errors_that_it_promises(name: str):
     promise = promise_of(name)
-    report = check_run(opened(name), Options()).report
+    report = check_run(opened(name), Options())
     assert report.verdict == promise.verdict
     own = {"does-not-fit"} if promise.verdict == "does-not-fit" else set[str]()
     assert errors_of(report) == promise.errors | own
@@ -103,12 +103,12 @@ def test_what_was_written_has_the_verdict_that_the_plan_promised(name: str, tmp_
     named = again.run.config.get("deepspeed")
     if isinstance(named, str):
         assert again.run.zero is not None
-    assert check_run(again, Options()).report.verdict == promised
+    assert check_run(again, Options()).verdict == promised
 
 
 @each_sample
 def test_the_screen_of_a_sample_is_the_one_in_the_snapshot(name: str):
-    screen = render_check([check_run(opened(name), Options()).report], "full") + "\n"
+    screen = render_check([check_run(opened(name), Options())], "full") + "\n"
     snapshot = SNAPSHOTS / f"{name}.txt"
     if os.environ.get("UPDATE_SNAPSHOTS"):
         SNAPSHOTS.mkdir(exist_ok=True)

@@ -24,8 +24,6 @@ ATTENTION_NAMES = {
     "xformers": "xformers",
     "sage": "sage",
 }
-# axolotl/utils/schemas/enums.py:131-143@0.19.0: with these, packed rows stay apart without a mask.
-PACKING_KERNELS = frozenset({"flash", "flex", "xformers", "sage"})
 # Preference losses whose trainer loads a second copy of the model when every weight is trained
 # (axolotl/train.py:127-165@0.19.0).
 REFERENCE_LOSSES = frozenset({"dpo", "ipo", "kto"})

@@ -20,7 +20,7 @@ def check_command(paths: Sequence[str], **given: Any) -> int:
         from advisor.commands.fixing import fix_or_diff
 
         return fix_or_diff(opened, errors, asked, given)
-    reports = [check_run(run, options_for(run, asked)).report for run in opened]
+    reports = [check_run(run, options_for(run, asked)) for run in opened]
     say(reports, asked, given)
     return exit_code(reports, errors, asked, given)
 

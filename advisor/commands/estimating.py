@@ -28,7 +28,7 @@ def estimate_command(path: str, **given: Any) -> int:
     opened = open_run(document[0], context)
     if opened.run.hardware is None:
         raise InputError("no GPUs are stated, and none were found", path, remedy='say them: --gpus "8x a100-80gb"')
-    report = check_run(opened, replace(asked.options, speed=False)).report
+    report = check_run(opened, replace(asked.options, speed=False))
     from advisor.report import ladder_of, render_estimate
 
     target = given["output"]

@@ -62,7 +62,7 @@ def show_diff(results: list[Fixed], errors: list[InputError], asked: Asked, give
     click.echo(text, nl=False)
     if errors:
         return 2
-    reports = [check_run(Opened(result.before), options_for(Opened(result.before), asked)).report for result in results]
+    reports = [check_run(Opened(result.before), options_for(Opened(result.before), asked)) for result in results]
     answered = text and any(finding for report in reports for finding in report.findings)
     code = exit_code(reports, errors, asked, given)
     return 0 if given["exit_zero"] else max(code, 1 if answered else 0)

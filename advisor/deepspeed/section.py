@@ -7,7 +7,7 @@ from typing import Any
 from advisor.documents import Document, Path, Span, as_path
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Section(Mapping[str, Any]):
     """The part of ``document`` below ``prefix``: a read-only mapping that knows its spans."""
 

@@ -99,12 +99,12 @@ class Document(Mapping[str, Any]):
 
     def patched(self) -> bytes:
         """The file after its edits, read again: ``PatchError`` if it would not hold exactly the values."""
-        if not self.is_new and not self.pending:
-            return self.raw
         return self.rebased().raw
 
     def rebased(self) -> "Document":
         """The document as its edits leave it, with nothing pending. ``PatchError`` as in ``patched``."""
+        if not self.is_new and not self.pending:
+            return self
         if self.is_new and not self.raw:
             raw = self.fresh.encode()
         else:

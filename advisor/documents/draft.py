@@ -19,7 +19,7 @@ Additions = Mapping[int, Sequence[tuple[Any, Any]]]
 """New pairs of key and value (None and an item in lists), by the index of the entry before them; -1: none."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Slot:
     """Where a value sits: behind a key in block style, behind a dash, inside flow style, or at the root."""
 
@@ -29,7 +29,7 @@ class Slot:
     """Blanks before the key or the dash."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Draft:
     """Offsets refer to ``source`` throughout; nothing is changed until the splices are settled."""
 

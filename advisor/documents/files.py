@@ -33,7 +33,7 @@ def read(path: str | os.PathLike[str]) -> Document:
     return parse(raw, name, "json" if name.lower().endswith(".json") else "yaml")
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Staged:
     """A file about to be replaced. ``old`` is None for a new one."""
 

@@ -15,7 +15,7 @@ MAX_NODES = 100_000
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, repr=False, slots=True)
 class Node:
     """A value with its place. ``start`` includes anchor and tag; a block collection ends with its last child.
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Splice:
     """Characters ``start`` to ``end`` give way to ``text``."""
 
@@ -12,7 +12,7 @@ class Splice:
     text: str
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Splices:
     """What is to happen to a text."""
 

@@ -8,7 +8,7 @@ from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
 TAG = "tag:yaml.org,2002:"
-STR, MERGE, VALUE, NULL = TAG + "str", TAG + "merge", TAG + "value", TAG + "null"
+STR, MERGE, VALUE = TAG + "str", TAG + "merge", TAG + "value"
 _resolvers: dict[str | None, list[tuple[str, Any]]] = Resolver.yaml_implicit_resolvers
 _constructor: Any = SafeConstructor()
 _constructors: dict[str, Callable[[Any], Any]] = {

@@ -48,7 +48,7 @@ def read_name(text: str) -> Name:
     return Name(re.sub(r"^rtx(?=.)", "", model), size, form)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Catalogue:
     """GPUs by id, by every alias, title and device name, and by model, the most common variant first."""
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SOURCE = "transformers/loss/loss_utils.py, ForCausalLMLoss@5.16.1, traced"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Logits:
     """Bytes per logit: kept for backward, and at the peaks of forward and backward."""
 

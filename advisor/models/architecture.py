@@ -5,6 +5,8 @@ from functools import cached_property
 from math import prod
 from typing import Literal
 
+from advisor.models.traced import LayerTrace, ModelTrace
+
 Kind = Literal[
     "embedding",
     "head",
@@ -53,7 +55,7 @@ class Tensor:
         return self.name.rsplit(".", 1)[0]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Attention:
     """The token mixer of a block.
 
@@ -76,7 +78,7 @@ class Attention:
     logit_softcap: bool = False
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Mlp:
     """The feed-forward part of a block: dense if ``experts`` is 0, else routed experts of ``width`` each.
 
@@ -91,7 +93,7 @@ class Mlp:
     shared_width: int = 0
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Linear:
     """A linear layer of a block: its last name (``q_proj``), widths in elements, and part."""
 
@@ -101,7 +103,7 @@ class Linear:
     kind: Kind
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Block:
     """``count`` decoder layers of one shape, with everything that a layer's activations depend on.
 
@@ -117,9 +119,11 @@ class Block:
     parameters: int
     norms: int = 2
     norm: Literal["rms", "layer", "none"] = "rms"
+    traces: tuple[LayerTrace, ...] = ()
+    """What such a layer was measured to keep, where its model was traced."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Architecture:
     """A model's inventory. Tied weights stand in ``tensors`` once, as the embedding."""
 
@@ -140,6 +144,8 @@ class Architecture:
     supports_flash_attention: bool = True
     extra: tuple[str, ...] = field(default=())
     """Facts that a reader of the ledger should know, one sentence each."""
+    trace: ModelTrace | None = None
+    """Set where the model was traced: of what, and what it keeps outside of its layers."""
 
     @cached_property
     def parameters(self) -> int:

@@ -23,7 +23,7 @@ SANDWICH = (
 """Norms before and after attention and MLP, as Gemma has them since its second version."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Text:
     """The decoder of a model: tensors outside of its blocks, and its blocks."""
 
@@ -65,7 +65,7 @@ def every_layer_sparse(c: Config) -> list[Layer]:
     return [Layer(layer.mixer, "sparse", layer.window) for layer in plain_plan(c)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Family:
     """A row of the table of families: which parts its layers have, and what transformers calls them.
 

@@ -15,7 +15,7 @@ Projector = Callable[[Config, Config, Config], Tensors]
 """From the outer config, the tower's and the decoder's."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Multimodal:
     """How a multimodal model is put together, and what its parts are called.
 

@@ -26,7 +26,7 @@ _STORED: tuple[tuple[re.Pattern[str], str | None], ...] = (
 """What the end of an id says of how a copy of the model is stored."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Unknown:
     """A model whose architecture could not be found: why, and what the user can do about it."""
 
@@ -35,7 +35,7 @@ class Unknown:
     remedies: tuple[str, ...]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Search:
     """What one search has met so far."""
 

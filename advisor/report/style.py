@@ -33,7 +33,7 @@ def printable(text: str) -> str:
     return text.translate(CONTROLS).replace("\t", "    ")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Style:
     """Whether to colour, the columns to keep to, and whether blocks and ellipses can be drawn."""
 

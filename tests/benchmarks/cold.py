@@ -33,7 +33,7 @@ def main() -> None:
         advisor = str(Path(sys.executable).with_name("advisor"))
         commands = {
             "import click, yaml": FLOOR,
-            "advisor check, fits": [advisor, "check", "--gpus", "8x h100-80gb", str(config)],
+            "advisor check, fits": [advisor, "check", "--gpus", "8x h200", str(config)],
             "advisor check, does not fit": [advisor, "check", "--gpus", "1x rtx-4090", str(config)],
             "advisor --help": [advisor, "--help"],
         }

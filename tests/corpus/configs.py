@@ -57,7 +57,7 @@ class Case:
     @cached_property
     def report(self) -> Report:
         """What is said of it."""
-        return check_run(self.opened, self.options).report
+        return check_run(self.opened, self.options)
 
     @cached_property
     def fixed(self) -> Fixed:

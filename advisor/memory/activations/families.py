@@ -21,7 +21,7 @@ kernel.
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Family:
     """Deviations from Llama's modules (models/llama/modeling_llama.py@5.16.1)."""
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from advisor.run import Run
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Numbers:
     """Bytes per element: of matrix products, of the residual stream, and of what a norm gives to its
     linears."""
@@ -24,7 +24,7 @@ class Numbers:
     """Whether the base weights get gradients."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Adapters:
     """How PEFT's LoRA layers keep their input: peft/tuners/lora/layer.py, Linear.forward@0.20.0."""
 

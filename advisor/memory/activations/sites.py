@@ -21,7 +21,7 @@ OUTPUTS = {
 """Names of the projections that end attention or MLP."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Site:
     """A tensor that linears read: its width as units of a symbol, its linears, and what else is known of
     it."""
