@@ -3,20 +3,20 @@
 import re
 from collections.abc import Iterable
 
-from advisor.memory.groups import Group, base_width, group_of
+from advisor.memory.groups import Group, Shape, base_width, group_of
 from advisor.models import Architecture, Tensor
 from advisor.run import Lora, Run
 
 PEFT = "peft/tuners/tuners_utils.py, cast_adapter_dtype@0.20.0"
 
 
-def adapter_groups(run: Run, model: Architecture) -> list[Group]:
-    """LoRA's matrices, and the trained copies of ``lora_modules_to_save``."""
+def adapter_groups(run: Run, model: Architecture) -> tuple[list[Group], list[tuple[Shape, int]]]:
+    """LoRA's matrices, and the trained copies of ``lora_modules_to_save``; and the shapes of all of them."""
     lora = run.lora
     if lora is None:
-        return []
+        return [], []
     width = adapter_width(run, lora)
-    shapes: list[tuple[tuple[int, ...], int]] = []
+    shapes: list[tuple[Shape, int]] = []
     for tensor in model.tensors:
         if tensor.linear and targets(lora, tensor):
             shapes += low_rank(rank_of(lora, tensor), tensor.shape, tensor.count)
@@ -27,12 +27,12 @@ def adapter_groups(run: Run, model: Architecture) -> list[Group]:
     groups = [group_of("adapter", width, True, PEFT, shapes)] if shapes else []
     saved = [tensor for tensor in model.tensors if saves_module(lora, tensor)]
     saved += [t for t in model.tensors if model.tied and t.kind == "embedding" and "lm_head" in lora.modules_to_save]
+    kept = [(tensor.shape, tensor.count) for tensor in saved]
     if saved:
         named = "peft/utils/other.py, ModulesToSaveWrapper@0.20.0: a trained copy in the module's own width"
         width = base_width(run)
-        kept = [(tensor.shape, tensor.count) for tensor in saved]
         groups.append(group_of("embedding and module copies", width, True, named, kept))
-    return groups
+    return groups, [*shapes, *kept]
 
 
 def adapter_width(run: Run, lora: Lora) -> float:
@@ -42,7 +42,7 @@ def adapter_width(run: Run, lora: Lora) -> float:
     return 4.0 if lora.fp32 or run.precision == "fp32" else 2.0
 
 
-def low_rank(rank: int, shape: tuple[int, ...], count: int) -> list[tuple[tuple[int, ...], int]]:
+def low_rank(rank: int, shape: Shape, count: int) -> list[tuple[Shape, int]]:
     """A (rank x in) and B (out x rank)."""
     return [((rank, shape[-1]), count), ((shape[-2], rank), count)]
 

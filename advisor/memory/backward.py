@@ -4,32 +4,93 @@ from dataclasses import replace
 
 from advisor.memory.activations import checkpoint_bytes, saved_bytes, saved_formula, working_bytes
 from advisor.memory.forward import SAVED, WORKING, checkpoints, kept_terms
-from advisor.memory.gradients import between_micro_steps, gradient_terms
+from advisor.memory.gradients import (
+    between_micro_steps,
+    gradient_terms,
+    half_width,
+    reduces_early,
+    reduction_terms,
+)
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
-from advisor.memory.sharding import bucket_terms, gathered_terms, overflow_terms, retained_terms
+from advisor.memory.optimizers import optimizer_named
+from advisor.memory.sharding import bucket_terms, flattened_terms, gathered_terms, overflow_terms
 from advisor.models import Architecture, Block
 from advisor.run import Run
 
-TWO_LAYERS = (
-    "measured, not derived: Mistral-7B LoRA and QLoRA under FSDP1 (fms-acceleration), 60 h a token more than on one GPU"
-)
+TWICE = "measured, not derived: 2 h a token and layer more than on one GPU (fms-acceleration, FSDP1 with adapters)"
+TIED = "torch/csrc/autograd/input_buffer.cpp: gradients of one tensor are summed before they are accumulated"
 
 
-def backward_phases(run: Run, model: Architecture, weights: Weights, states: tuple[Term, ...]) -> list[Phase]:
-    """Backward at its two ends: the last layer, with all activations, and the first, with all gradients."""
-    fixed = (*states, *bucket_terms(run, weights), *retained_terms(run, model))
+def backward_phases(run: Run, model: Architecture, weights: Weights, fixed: tuple[Term, ...]) -> list[Phase]:
+    """Backward at its ends: the last layer, with all activations; the first, with all gradients; and behind that."""
+    buckets = bucket_terms(run)
+    reducing = flattened_terms(run, weights) if reduces_early(run) else ()
     layer = max(model.blocks, key=lambda block: saved_bytes(run, block) + working_bytes(run, block))
-    busy = (*layer_terms(run, layer), *gathered_terms(run, model))
-    first = (*between_micro_steps(run, weights), *kept_terms(run, model), *head_gradient(run, model), *busy)
-    last = (*gradient_terms(run, weights), *first_layer_terms(run, layer), *busy)
-    phases = [Phase("backward", (*fixed, *first)), Phase("backward", (*fixed, *last))]
-    overflow = overflow_terms(run, weights)
-    if overflow:
-        phases.append(
-            Phase("backward", (*fixed, *between_micro_steps(run, weights), *kept_terms(run, model), *overflow))
-        )
-    return phases
+    busy = (
+        *buckets,
+        *reducing,
+        *layer_terms(run, layer),
+        *inputs_again(run, model),
+        *gathered_terms(run, model, weights),
+    )
+    kept = kept_terms(run, model)
+    moments = [
+        (*first_gradients(run, weights), *kept, *head_gradient(run, model), *busy),
+        (*last_gradients(run, model, weights), *first_layer_terms(run, layer), *busy),
+        (*gradient_terms(run, weights), *embedding_gradients(run, model, weights), *buckets, *reducing),
+    ]
+    if overflow := overflow_terms(run, weights):
+        moments.append((*buckets, *between_micro_steps(run, weights), *kept, *overflow))
+    if run.zero_stage == 1 and not reduces_early(run):
+        moments.append((*reduction_terms(run, weights), *buckets, *flattened_terms(run, weights)))
+    return [Phase("backward", (*fixed, *moment)) for moment in moments]
+
+
+def first_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
+    """Gradients while all activations are there. Stages 1 and 2 make the whole shard once a part of it is reduced."""
+    zero = run.zero
+    if zero is None or zero.offload_optimizer != "gpu" or zero.stage not in {1, 2}:
+        return between_micro_steps(run, weights)
+    if zero.stage == 1 and zero.overlap_comm and run.gradient_accumulation_steps > 1:
+        return reduction_terms(run, weights)
+    return gradient_terms(run, weights) if reduces_early(run) else between_micro_steps(run, weights)
+
+
+def last_gradients(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+    """Gradients while the first layer is at work: all but the embedding's, which comes after it."""
+    found = gradient_terms(run, weights)
+    embedding = 0 if model.tied or run.gradient_accumulation_steps > 1 else embedding_bytes(run, weights)
+    if run.zero is not None or run.fsdp is not None or not embedding or len(found) != 1:
+        return (*found, *waiting_head(run, model, weights))
+    text = f"{found[0].formula}, less {embedding:,} B of the embedding"
+    return (replace(found[0], bytes=max(0, found[0].bytes - embedding), formula=text),)
+
+
+def waiting_head(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+    """A tied head's new gradient, which waits for the embedding's while the old ones are kept."""
+    bytes_ = embedding_bytes(run, weights) if model.tied and run.gradient_accumulation_steps > 1 else 0
+    return (Term("tied head's gradient", "gradients", bytes_, f"{bytes_:,} B", TIED),) if bytes_ else ()
+
+
+def embedding_gradients(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+    """What the embedding's gradient takes beside all gradients: tied to the head, that one, its own and their sum."""
+    if run.fsdp is not None or run.zero_stage == 3:
+        return ()
+    if optimizer_named(run.optimizer).fused_backward and run.zero is None:
+        return ()
+    bytes_ = embedding_bytes(run, weights)
+    accumulated = run.gradient_accumulation_steps > 1 or reduces_early(run)
+    copies = (2 if model.tied else 0) + (1 if accumulated else 0)
+    text = f"{bytes_:,} B x {copies}"
+    return (Term("embedding's gradient", "gradients", copies * bytes_, text, TIED),)
+
+
+def embedding_bytes(run: Run, weights: Weights) -> int:
+    """Bytes of the gradient of a trained embedding; 0 if it is frozen."""
+    found = [group for group in weights.trained if group.embedding and group.name == "embeddings"]
+    width = half_width(run) if run.zero is not None else None
+    return sum(round((width or group.width) * group.elements) for group in found)
 
 
 def layer_terms(run: Run, block: Block) -> tuple[Term, ...]:
@@ -43,9 +104,6 @@ def layer_terms(run: Run, block: Block) -> tuple[Term, ...]:
     )
     if not checkpoints(run):
         return (working,)
-    if in_flight(run, block):
-        twice = saved_bytes(run, block) + 2 * working.bytes
-        working = replace(working, bytes=twice, formula=f"{working.formula}, and a second layer", source=TWO_LAYERS)
     again = saved_bytes(run, block)
     return (
         Term(
@@ -59,10 +117,13 @@ def layer_terms(run: Run, block: Block) -> tuple[Term, ...]:
     )
 
 
-def in_flight(run: Run, block: Block) -> bool:
-    """Whether a second layer is alive in backward: seen with FSDP1 and adapters on dense models, cause not found."""
-    dense = block.mlp is None or not block.mlp.experts
-    return run.fsdp is not None and run.fsdp.version == 1 and run.adapter is not None and run.world_size > 1 and dense
+def inputs_again(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """The layers' inputs a second time, as FSDP1 with adapters holds them in backward; cause not found."""
+    fsdp1 = run.fsdp is not None and run.fsdp.version == 1 and run.world_size > 1
+    if not fsdp1 or run.adapter is None or not checkpoints(run) or run.activation_offloading is not None:
+        return ()
+    bytes_ = sum(block.count * checkpoint_bytes(run, block) for block in model.blocks)
+    return (Term("layer inputs again", "activations", bytes_, f"{bytes_:,} B over {model.layers} layers", TWICE),)
 
 
 def first_layer_terms(run: Run, block: Block) -> tuple[Term, ...]:

@@ -1,13 +1,13 @@
 """Run -> Estimate: the phases of one training step, each the sum of its terms. The peak is the largest phase."""
 
 from advisor.memory.backward import backward_phases
-from advisor.memory.forward import evaluation_terms, forward_terms
-from advisor.memory.gradients import between_micro_steps, bucket_copies, gradient_terms
+from advisor.memory.forward import evaluation_terms, loss_phases
+from advisor.memory.gradients import between_micro_steps, bucket_copies, step_gradients
 from advisor.memory.groups import Weights
 from advisor.memory.host import host_terms
-from advisor.memory.ledger import Estimate, Phase, Term
+from advisor.memory.ledger import Estimate, Phase
 from advisor.memory.ranges import needed, range_notes, reserved_peak
-from advisor.memory.resident import load_terms, reference_terms, weight_terms, workspace_terms
+from advisor.memory.resident import autocast_terms, load_terms, reference_terms, weight_terms, workspace_terms
 from advisor.memory.sharding import bucket_terms, retained_terms
 from advisor.memory.states import optimizer_terms, step_terms
 from advisor.memory.weights import weights_of
@@ -37,32 +37,27 @@ def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:
     """Every phase of a step, at its worst moment."""
     resident = (*weight_terms(run, model, weights), *reference_terms(run, model), *workspace_terms(run, model))
     states = (*resident, *optimizer_terms(run, weights), *bucket_copies(run, weights))
-    training = (
-        *states,
-        *between_micro_steps(run, weights),
-        *bucket_terms(run, weights),
-        *retained_terms(run, model),
+    copies = autocast_terms(run, model, weights)
+    training = (*states, *copies, *retained_terms(run, model))
+    stepping = (
+        *step_gradients(run, weights),
+        *step_terms(run, weights),
+        *(bucket_terms(run) if run.zero_stage == 3 else ()),
     )
     phases = [
         Phase("load", load_terms(run, model, weights)),
-        Phase("forward and loss", (*training, *forward_terms(run, model))),
-        worst(backward_phases(run, model, weights, states)),
-        Phase("optimizer step", (*states, *gradient_terms(run, weights), *step_buffers(run, weights))),
+        worst(loss_phases(run, model, weights, (*training, *between_micro_steps(run, weights)))),
+        worst(backward_phases(run, model, weights, training)),
+        Phase("optimizer step", (*states, *stepping)),
     ]
     if run.evaluates:
-        phases.append(Phase("evaluation", (*states, *evaluation_terms(run, model))))
+        phases.append(Phase("evaluation", (*states, *copies, *evaluation_terms(run, model, weights))))
     return [Phase(phase.name, tuple(term for term in phase.terms if term.bytes)) for phase in phases]
 
 
 def worst(phases: list[Phase]) -> Phase:
     """The moment that needs most."""
     return max(phases, key=lambda phase: phase.bytes)
-
-
-def step_buffers(run: Run, weights: Weights) -> tuple[Term, ...]:
-    """The step's own needs; ZeRO-3's bucket is never freed."""
-    persistent = bucket_terms(run, weights) if run.zero is not None and run.zero.stage == 3 else ()
-    return (*step_terms(run, weights), *persistent)
 
 
 def notes_of(run: Run, model: Architecture) -> list[str]:

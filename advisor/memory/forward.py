@@ -10,8 +10,9 @@ from advisor.memory.activations import (
     saved_bytes,
     saved_formula,
 )
-from advisor.memory.ledger import Term
-from advisor.memory.sharding import gathered_terms
+from advisor.memory.groups import Weights
+from advisor.memory.ledger import Phase, Term
+from advisor.memory.sharding import buckets_at_loss, gathered_terms, lasting_buckets
 from advisor.models import Architecture, Block
 from advisor.run import Run
 
@@ -20,22 +21,32 @@ SAVED = "autograd's saved tensors, traced from the transformers modules"
 WORKING = "gradients of a layer's intermediates, traced from the transformers modules"
 
 
-def forward_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
-    """The end of forward: all that is kept for backward, and the loss at its largest."""
-    head = head_saved_bytes(run, model)
-    forward = loss.loss_forward_peak_bytes(run, model)
-    backward = loss.loss_backward_peak_bytes(run, model)
-    peak = max(forward, backward)
-    text = (
-        f"{peak / max(1, run.tokens * model.vocab_size):.4g} B x {run.tokens:,} tokens x {model.vocab_size:,} "
-        f"vocabulary"
-    )
-    return (
+def loss_phases(run: Run, model: Architecture, weights: Weights, fixed: tuple[Term, ...]) -> list[Phase]:
+    """The loss at its two largest moments: at the end of forward, and when backward starts."""
+    kept = (
+        *fixed,
         *kept_terms(run, model),
-        Term("final norm", "activations", head, f"{run.tokens:,} tokens x {model.hidden_size:,}", SAVED),
-        Term(f"logits and {run.loss} loss", "loss", peak, text, loss.SOURCE),
-        *gathered_terms(run, model, head_only=True),
+        Term("final norm", "activations", head_saved_bytes(run, model), norm_text(run, model), SAVED),
+        *gathered_terms(run, model, weights, head_only=True),
     )
+    forward = loss_term(run, model, loss.loss_forward_peak_bytes(run, model))
+    backward = loss_term(run, model, loss.loss_backward_peak_bytes(run, model))
+    return [
+        Phase("forward and loss", (*kept, forward, *lasting_buckets(run))),
+        Phase("forward and loss", (*kept, backward, *buckets_at_loss(run))),
+    ]
+
+
+def loss_term(run: Run, model: Architecture, bytes_: int) -> Term:
+    """The logits and all that the loss makes of them."""
+    width = bytes_ / max(1, run.tokens * model.vocab_size)
+    text = f"{width:.4g} B x {run.tokens:,} tokens x {model.vocab_size:,} vocabulary"
+    return Term(f"logits and {run.loss} loss", "loss", bytes_, text, loss.SOURCE)
+
+
+def norm_text(run: Run, model: Architecture) -> str:
+    """What the final norm keeps is counted over."""
+    return f"{run.tokens:,} tokens x {model.hidden_size:,}"
 
 
 def kept_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
@@ -84,19 +95,14 @@ def checkpoints(run: Run) -> bool:
     return run.activation_checkpointing or (run.fsdp is not None and run.fsdp.activation_checkpointing)
 
 
-def evaluation_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
-    """A forward without gradients, whose logits are materialised."""
+def evaluation_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+    """A forward without gradients: one layer's intermediates, and after the last layer the logits."""
     evaluated = replace(run, micro_batch_size=run.eval_batch_size, sequence_len=run.eval_sequence_len)
     working = max(forward_working_bytes(evaluated, block) for block in model.blocks)
     logits = loss.evaluation_loss_bytes(evaluated, model)
-    return (
-        Term("one layer's intermediates", "activations", working, f"{evaluated.tokens:,} tokens", WORKING),
-        Term(
-            "evaluation logits",
-            "loss",
-            logits,
-            f"{evaluated.tokens:,} tokens x {model.vocab_size:,} vocabulary",
-            loss.SOURCE,
-        ),
-        *gathered_terms(run, model, head_only=True),
-    )
+    gathered = gathered_terms(run, model, weights, head_only=True)
+    if working > logits:
+        text = f"{evaluated.tokens:,} tokens"
+        return (Term("one layer's intermediates", "activations", working, text, WORKING), *gathered)
+    text = f"{evaluated.tokens:,} tokens x {model.vocab_size:,} vocabulary"
+    return (Term("evaluation logits", "loss", logits, text, loss.SOURCE), *gathered)

@@ -1,5 +1,6 @@
 """Gradients: how many bytes of them lie on one GPU, and when."""
 
+from advisor.memory.flat import beyond_buckets, in_first_bucket, widest_shard
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Term
 from advisor.memory.optimizers import optimizer_named
@@ -7,7 +8,8 @@ from advisor.run import Run
 
 AUTOGRAD = "torch: .grad has the parameter's dtype; zero_grad(set_to_none=True) frees it after the step"
 DDP = "torch/nn/parallel/distributed.py: gradient_as_bucket_view=False keeps a bucket copy of every gradient"
-ZERO_1_2 = "deepspeed/runtime/zero/stage_1_and_2.py:897-904,958-978,1513-1530@0.18.9"
+ZERO_1_2 = "deepspeed/runtime/zero/stage_1_and_2.py:834-841,1086-1125@0.18.9"
+SHARD = "deepspeed/runtime/zero/stage_1_and_2.py:1516-1532@0.18.9: tensors at a shard's edges are copied whole"
 ZERO_3 = "deepspeed/runtime/zero/stage3.py, grad_partitions_flat_buffer@0.18.9"
 
 
@@ -33,10 +35,10 @@ def gradient_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
 
 
 def zero_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
-    """Gradients under DeepSpeed, in half precision unless accumulated in fp32."""
+    """Gradients under DeepSpeed when backward ends, in half precision unless accumulated in fp32."""
     zero, trained, n = run.zero, weights.trained_elements, run.shard_size
     assert zero is not None
-    half = 4 if run.precision == "fp32" else 2
+    half = half_width(run)
     match zero.stage:
         case 0:
             return (Term("gradients", "gradients", half * trained, f"{half} B x {trained:,}", ZERO_1_2),)
@@ -44,28 +46,59 @@ def zero_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
             staging = half * weights.largest_trained
             text = f"{half} B x {weights.largest_trained:,}, the largest parameter; gradients leave bucket by bucket"
             return (Term("gradient staging", "gradients", staging, text, "stage_1_and_2.py:569@0.18.9"),)
+        case 1 if not reduces_early(run):
+            text = f"{half} B x {trained:,}, whole until the boundary"
+            return (Term("gradients", "gradients", half * trained, text, ZERO_1_2),)
         case 1:
-            whole = run.gradient_accumulation_steps > 1 or not zero.overlap_comm
-            bytes_ = half * trained if whole else half * trained // n
-            why = "whole until the boundary" if whole else f"reduced as they come, / {n}"
-            return (Term("gradients", "gradients", bytes_, f"{half} B x {trained:,}, {why}", ZERO_1_2),)
+            beyond = beyond_buckets(run, weights)
+            text = f"and {half} B x {beyond:,} of tensors that no bucket takes" if beyond else ""
+            return (*gradient_shard(run, weights), Term("large gradients", "gradients", half * beyond, text, ZERO_1_2))
         case 2:
-            copies = 2 if run.gradient_accumulation_steps > 1 else 1
-            text = f"{half} B x {trained:,} / {n}" + (" x 2, accumulated and new" if copies == 2 else "")
-            return (Term("gradient shard", "gradients", copies * half * trained // n, text, ZERO_1_2),)
+            return gradient_shard(run, weights, copies=2 if run.gradient_accumulation_steps > 1 else 1)
         case _:
             if zero.offload_optimizer != "gpu":
                 return ()
             width = 4 if zero.fp32_gradient_accumulation else half
-            return (
-                Term(
-                    "gradient shard",
-                    "gradients",
-                    width * trained // n,
-                    f"{width} B x {trained:,} / {n}",
-                    ZERO_3,
-                ),
-            )
+            text = f"{width} B x {trained:,} / {n}"
+            return (Term("gradient shard", "gradients", width * trained // n, text, ZERO_3),)
+
+
+def half_width(run: Run) -> int:
+    """Bytes per element of what is computed with."""
+    return 4 if run.precision == "fp32" else 2
+
+
+def reduces_early(run: Run) -> bool:
+    """Whether gradients are reduced as they come: by stage 2, and by stage 1 with overlap in its only micro-step."""
+    zero = run.zero
+    if zero is None or zero.stage not in {1, 2}:
+        return False
+    return zero.stage == 2 or (zero.overlap_comm and run.gradient_accumulation_steps == 1)
+
+
+def gradient_shard(run: Run, weights: Weights, copies: int = 1) -> tuple[Term, ...]:
+    """One rank's gradients in stages 1 and 2: every tensor whole of which a part is its own."""
+    half, touched = half_width(run), widest_shard(run, weights).touched
+    text = f"{half} B x {touched:,} of the tensors that the widest of {run.shard_size} shards touches"
+    text += " x 2, accumulated and new" if copies == 2 else ""
+    return (Term("gradient shard", "gradients", copies * half * touched, text, SHARD),)
+
+
+def reduction_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
+    """Stage 1 at the boundary: the new shard beside all gradients, less what the first bucket has taken."""
+    half, trained = half_width(run), weights.trained_elements
+    touched, taken = widest_shard(run, weights).touched, in_first_bucket(run, weights)
+    elements = max(trained, trained - taken + touched)
+    text = f"{half} B x ({trained:,} - {taken:,} in the bucket + {touched:,} of the shard)"
+    return (Term("gradients and their shard", "gradients", half * elements, text, SHARD),)
+
+
+def step_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
+    """The gradients that are left when the optimizer's step begins."""
+    zero = run.zero
+    if zero is None or zero.stage not in {1, 2} or zero.offload_optimizer != "gpu":
+        return gradient_terms(run, weights)
+    return gradient_shard(run, weights)
 
 
 def between_micro_steps(run: Run, weights: Weights) -> tuple[Term, ...]:
@@ -74,16 +107,7 @@ def between_micro_steps(run: Run, weights: Weights) -> tuple[Term, ...]:
     if run.gradient_accumulation_steps == 1 and not persistent:
         return ()
     if run.zero is not None and run.zero.stage == 2 and run.zero.offload_optimizer == "gpu":
-        (term,) = zero_gradients(run, weights)
-        return (
-            Term(
-                term.name,
-                term.part,
-                term.bytes // 2,
-                term.formula.replace(" x 2, accumulated and new", ""),
-                term.source,
-            ),
-        )
+        return gradient_shard(run, weights)
     return gradient_terms(run, weights)
 
 

@@ -6,6 +6,8 @@ from functools import cached_property
 
 from advisor.run import Run
 
+Shape = tuple[int, ...]
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Group:
@@ -38,6 +40,8 @@ class Weights:
     """All weights of a run, on an unsharded rank."""
 
     groups: tuple[Group, ...]
+    trained_shapes: tuple[tuple[Shape, int], ...] = ()
+    """Shapes of the trained tensors in the order of the model's parameters, and how often each comes in a row."""
 
     @cached_property
     def trained(self) -> tuple[Group, ...]:
@@ -80,9 +84,7 @@ class Weights:
         return max((group.largest for group in self.trained), default=0)
 
 
-def group_of(
-    name: str, width: float, trainable: bool, source: str, shapes: Iterable[tuple[tuple[int, ...], int]]
-) -> Group:
+def group_of(name: str, width: float, trainable: bool, source: str, shapes: Iterable[tuple[Shape, int]]) -> Group:
     """A group of tensors given as (shape, how many)."""
     elements = largest = matrices = factored = small = 0
     for shape, count in shapes:

@@ -40,6 +40,13 @@ PLAIN: tuple[tuple[str, Logits], ...] = (
 """From which version of transformers on: loss/loss_utils.py@4.46.0 and @4.49.0,
 models/llama/modeling_llama.py@4.45.2."""
 
+OWN_LOSS = {"gpt_bigcode": "4.49.0"}
+"""Models that computed their loss in the precision of their logits, until they took the common one:
+models/gpt_bigcode/modeling_gpt_bigcode.py:1177-1186@4.48.1. Outputs hold the logits; their shifted copy, the
+log-softmax and its gradient; under autocast all of these are fp32 in the end."""
+OWN_HALF = Logits(2, 6, 8)
+OWN_FP32 = Logits(4, 12, 16)
+
 ENTROPY_ROWS = 128
 """Rows of logits that TRL's entropy metric takes at once, three tensors of them
 (trl/trainer/utils.py@1.9.0)."""
@@ -93,7 +100,7 @@ def evaluation_loss_bytes(run: Run, model: Architecture) -> int:
     """
     match kind(run):
         case "liger-fused":
-            return logits_bytes(run, model, plain(run).forward)
+            return logits_bytes(run, model, plain(run, model).forward)
         case _:
             return loss_forward_peak_bytes(run, model)
 
@@ -119,12 +126,15 @@ def logits_of(run: Run, model: Architecture) -> Logits:
         case "liger":
             base = liger_cross_entropy(run)
         case _:
-            base = plain(run)
+            base = plain(run, model)
     return Logits(base.saved + cap, base.forward + cap, base.backward + cap)
 
 
-def plain(run: Run) -> Logits:
+def plain(run: Run, model: Architecture) -> Logits:
     """The model's own cross-entropy. fp32 logits need no copy; backward is the same."""
+    own = OWN_LOSS.get(model.model_type)
+    if own is not None and not run.stack.at_least("transformers", own):
+        return OWN_FP32 if run.autocast or run.precision == "fp32" else OWN_HALF
     found = next(logits for version, logits in PLAIN if run.stack.at_least("transformers", version))
     if run.precision != "fp32":
         return found

@@ -9,7 +9,7 @@ from typing import Literal
 Width = Literal["param", "fp32", "int8", "int4", "fp8", "factored", "none"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Optimizer:
     """``states``: the width of each state. ``step``: extra elements of the parameter's width alive during the step.
 

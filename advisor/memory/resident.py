@@ -32,7 +32,7 @@ def weights_on_host(run: Run) -> bool:
 
 def weight_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """The weights of one rank, and what computing with them keeps beside."""
-    return (*stored_terms(run, weights), *autocast_terms(run, weights), *dequantized_terms(run, model))
+    return (*stored_terms(run, weights), *dequantized_terms(run, model))
 
 
 def stored_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
@@ -48,11 +48,12 @@ def stored_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
     return tuple(terms)
 
 
-def autocast_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
-    """bf16 copies of fp32 weights that are trained and enter a matrix product."""
+def autocast_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+    """bf16 copies of fp32 weights that are trained and enter a matrix product, from forward to backward's end."""
     if not run.autocast or run.fsdp is not None:
         return ()
-    elements = sum(g.matrix_elements for g in weights.trained if g.width == 4 and not g.embedding)
+    multiplied = [g for g in weights.trained if g.width == 4 and (model.tied or not g.embedding)]
+    elements = sum(group.matrix_elements for group in multiplied)
     return (Term("autocast copies", "overhead", 2 * elements, f"2 B x {elements:,} trained fp32 elements", AUTOCAST),)
 
 

@@ -1,5 +1,8 @@
 """What sharding holds beside the shards: reduce buckets, gathered parameters, persistent ones."""
 
+from math import prod
+
+from advisor.memory.gradients import half_width
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Term
 from advisor.models import Architecture, Block, Tensor
@@ -9,27 +12,46 @@ BUCKETS = "deepspeed/runtime/zero/stage_1_and_2.py:2302-2323@0.18.9; sizes confi
 FLAT_COPY = "deepspeed/runtime/zero/stage_1_and_2.py, allreduce_bucket@0.18.9: the bucket is flattened once more"
 STAGE_3_BUCKET = "deepspeed/runtime/zero/stage3.py:779-784@0.18.9"
 LIVE = "deepspeed/runtime/zero/partitioned_param_coordinator.py@0.18.9; the factor 2 is measured, not derived"
-PERSISTENT = "deepspeed/runtime/zero/parameter_offload.py:317-335@0.18.9"
+PERSISTENT = "deepspeed/runtime/zero/parameter_offload.py:264-282, partition_parameters.py:1657-1768@0.18.9"
 OVERFLOW = "deepspeed/runtime/zero/stage_1_and_2.py, _has_inf_or_nan@0.18.9: 4 + 1 + 1 + 1 + 4 B an element"
 FSDP_UNITS = "torch/distributed/fsdp: the root unit stays gathered, and the layer at work"
 NO_ZERO_INIT = "torch F.linear saves a view of the gathered weight; DeepSpeed patches it inside zero.Init alone"
 
 
-def bucket_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
+def bucket_terms(run: Run) -> tuple[Term, ...]:
     """DeepSpeed's reduce buckets, in half precision: of a size that no model or adapter changes."""
     zero = run.zero
-    if zero is None or zero.stage == 0 or run.world_size == 0:
+    if zero is None or zero.stage == 0:
         return ()
-    half = 4 if run.precision == "fp32" else 2
+    half = half_width(run)
     size = zero.reduce_bucket_size
     if zero.stage == 3:
         return (Term("reduce bucket", "overhead", half * size, f"{half} B x {size:,} elements", STAGE_3_BUCKET),)
     buffers = (2 if zero.overlap_comm else 1) if zero.contiguous_gradients else 0
-    terms = (Term("reduce buckets", "overhead", half * size * buffers, f"{half} B x {size:,} x {buffers}", BUCKETS),)
-    if zero.offload_optimizer != "gpu" or run.world_size == 1:
-        return terms
-    copied = min(size, weights.trained_elements)
-    return (*terms, Term("flattened bucket", "overhead", half * copied, f"{half} B x {copied:,}", FLAT_COPY))
+    return (Term("reduce buckets", "overhead", half * size * buffers, f"{half} B x {size:,} x {buffers}", BUCKETS),)
+
+
+def flattened_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
+    """The bucket once more, while stages 1 and 2 reduce it."""
+    zero = run.zero
+    if zero is None or zero.stage not in {1, 2} or zero.offload_optimizer != "gpu" or run.world_size == 1:
+        return ()
+    half = half_width(run)
+    copied = min(zero.reduce_bucket_size, weights.trained_elements)
+    return (Term("flattened bucket", "overhead", half * copied, f"{half} B x {copied:,}", FLAT_COPY),)
+
+
+def lasting_buckets(run: Run) -> tuple[Term, ...]:
+    """The buckets that are there in forward: stage 3's always, stage 1's from one micro-step to the next."""
+    zero = run.zero
+    if zero is None or zero.stage == 2 or (zero.stage == 1 and run.gradient_accumulation_steps == 1):
+        return ()
+    return bucket_terms(run)
+
+
+def buckets_at_loss(run: Run) -> tuple[Term, ...]:
+    """The buckets when backward starts: until DeepSpeed 0.18.3 they were made before it, then by the first gradient."""
+    return lasting_buckets(run) if run.stack.at_least("deepspeed", "0.18.3") else bucket_terms(run)
 
 
 def overflow_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
@@ -46,20 +68,20 @@ def overflow_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
     return (gradient, Term("overflow check", "overhead", 11 * largest, f"11 B x {largest:,}", OVERFLOW))
 
 
-def gathered_terms(run: Run, model: Architecture, *, head_only: bool = False) -> tuple[Term, ...]:
+def gathered_terms(run: Run, model: Architecture, weights: Weights, *, head_only: bool = False) -> tuple[Term, ...]:
     """Parameters that are gathered from all ranks while a layer (or, with ``head_only``, the loss) is at work."""
     if run.fsdp is not None and run.world_size > 1:
         return fsdp_gathered(run, model, head_only=head_only)
     if run.zero is None or run.zero.stage != 3 or run.shard_size == 1:
         return ()
-    return (*persistent_terms(run, model), *live_terms(run, model, head_only=head_only))
+    return (*persistent_terms(run, model, weights), *live_terms(run, model, head_only=head_only))
 
 
 def live_terms(run: Run, model: Architecture, *, head_only: bool) -> tuple[Term, ...]:
     """ZeRO-3's live parameters: the module at work, and what is prefetched or kept for reuse."""
     zero = run.zero
     assert zero is not None
-    half = 4 if run.precision == "fp32" else 2
+    half = half_width(run)
     kept = min(max(zero.max_live_parameters, zero.max_reuse_distance), model.parameters)
     module = embedding_elements(model) if head_only else largest_module(model)
     at_work = Term("gathered module", "overhead", half * module, f"{half} B x {module:,}", LIVE)
@@ -80,13 +102,17 @@ def retained_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     return (Term("gathered weights kept", "overhead", 2 * elements, f"2 B x {elements:,}", NO_ZERO_INIT),)
 
 
-def persistent_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
-    """Parameters too small to be worth sharding, whole on every rank."""
+def persistent_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+    """Parameters too small to be worth sharding, adapters among them: whole on every rank, beside their shards."""
     zero = run.zero
     assert zero is not None
-    small = sum(tensor.elements for tensor in model.tensors if tensor.numel <= zero.param_persistence_threshold)
-    bytes_ = 2 * small * (run.shard_size - 1) // run.shard_size
-    return (Term("persistent parameters", "overhead", bytes_, f"2 B x {small:,} below the threshold", PERSISTENT),)
+    tensors = [(tensor.numel, tensor.elements) for tensor in model.tensors]
+    if run.lora is not None:
+        tensors += [(prod(shape), prod(shape) * count) for shape, count in weights.trained_shapes]
+    small = sum(elements for numel, elements in tensors if numel <= zero.param_persistence_threshold)
+    half = half_width(run)
+    text = f"{half} B x {small:,} below the threshold"
+    return (Term("persistent parameters", "overhead", half * small, text, PERSISTENT),)
 
 
 def fsdp_gathered(run: Run, model: Architecture, *, head_only: bool) -> tuple[Term, ...]:
@@ -96,7 +122,7 @@ def fsdp_gathered(run: Run, model: Architecture, *, head_only: bool) -> tuple[Te
     width = unit_width(run)
     layer = max((block.parameters for block in model.blocks), default=0)
     root = model.parameters - sum(block.parameters * block.count for block in model.blocks) - tower_elements(model)
-    half = 4 if run.precision == "fp32" else 2
+    half = half_width(run)
     root_term = Term("gathered root unit", "overhead", half * root, f"{half} B x {root:,}", FSDP_UNITS)
     if not fsdp.wraps_layers:
         whole = model.parameters

@@ -1,13 +1,17 @@
 """Optimizer states, master weights, and what the optimizer's step holds beside them."""
 
+from advisor.memory.flat import flat_groups, widest_shard
+from advisor.memory.gradients import half_width
 from advisor.memory.groups import Group, Weights
 from advisor.memory.ledger import Term
 from advisor.memory.optimizers import BYTES, OPTIMIZERS, Optimizer, Width, optimizer_named
 from advisor.run import Run
 
 MASTER = "deepspeed/runtime/zero/stage_1_and_2.py:560-577, stage3.py@0.18.9: fp32 master weights, always"
-FLATTEN = "deepspeed/runtime/zero/stage_1_and_2.py:2160-2195@0.18.9: flat copy, then its fp32 cast"
-SUB_GROUP = "deepspeed/runtime/zero/stage3.py, _prepare_fp32_grad_for_sub_group@0.18.9: 2 + 4 B of the sub-group"
+FLATTEN = "deepspeed/runtime/zero/stage_1_and_2.py:1930-1936,2160-2195,2219-2226@0.18.9"
+SUB_GROUP = (
+    "deepspeed/runtime/zero/stage3.py:1074-1097,2238-2257@0.18.9: 2 + 4 B of a sub-group, then 4 and temporaries"
+)
 H2D = "deepspeed before 0.17.0 copies the fp32 shard to the GPU whole (pull request 7309)"
 
 
@@ -118,21 +122,42 @@ def zero_step(run: Run, weights: Weights, optimizer: Optimizer) -> tuple[Term, .
         return (Term("fp32 shard on its way", "optimizer", 4 * shard, f"4 B x {trained:,} / {n}", H2D),)
     temporaries = round(4 * optimizer.step)
     if zero.stage == 3:
-        piece = min(max(zero.sub_group_size, weights.largest_trained // n), shard)
-        width = 6 + temporaries
-        return (
-            Term(
-                "fp32 gradients",
-                "optimizer",
-                width * piece,
-                f"{width} B x {piece:,}, one sub-group",
-                SUB_GROUP,
-            ),
-        )
-    # The gradient shard (2 B) is among the 8: shard, flat copy, fp32 cast; the step itself holds the cast and its
-    # temporaries.
-    width = max(8, 4 + temporaries) - 2
-    return (Term("fp32 gradients", "optimizer", width * shard, f"{width} B x {trained:,} / {n}", FLATTEN),)
+        piece, width = largest_sub_group(weights, n, zero.sub_group_size), max(6, 4 + temporaries)
+        text = f"{width} B x {piece:,}, one sub-group"
+        return (Term("fp32 gradients", "optimizer", width * piece, text, SUB_GROUP),)
+    if zero.stage:
+        return flattened_step(run, weights, temporaries)
+    width = max(8, 4 + temporaries) - half_width(run)
+    return (Term("fp32 gradients", "optimizer", width * trained, f"{width} B x {trained:,}", FLATTEN),)
+
+
+def flattened_step(run: Run, weights: Weights, temporaries: int) -> tuple[Term, ...]:
+    """Stages 1 and 2: the norm in doubles by tensor; the flat copy and its fp32 cast; then that and temporaries.
+
+    The gradients' shard is counted elsewhere; once it is flattened and cast it has gone.
+    """
+    shard = widest_shard(run, weights)
+    half = half_width(run)
+    cast = (half + (0 if half == 4 else 4)) * shard.size
+    stepping = (4 + temporaries) * shard.size - half * shard.touched
+    scan = (11 if run.precision == "fp16" else 8) * shard.largest
+    bytes_ = max(cast, stepping, scan)
+    text = f"the larger of {cast:,} B to cast, {stepping:,} B more to step, {scan:,} B for the norm"
+    return (Term("fp32 gradients", "optimizer", bytes_, text, FLATTEN),)
+
+
+def largest_sub_group(weights: Weights, ranks: int, size: int) -> int:
+    """Elements of the largest sub-group: whole shards of tensors until ``size`` is reached."""
+    largest = 0
+    for group in flat_groups(weights):
+        shares = [-(-numel // ranks) for numel in group]
+        piece = 0
+        for share in shares:
+            piece += share
+            largest = max(largest, piece)
+            if piece >= size:
+                piece = 0
+    return largest
 
 
 def per_element(bytes_: int, elements: int) -> str:

@@ -26,7 +26,9 @@ def weights_of(run: Run, model: Architecture) -> Weights:
         name, width = storage(run, tensor)
         by_storage.setdefault((name, width, is_trained(run, tensor)), []).append(tensor)
     base = (group_of(*key, LOADER, [(t.shape, t.count) for t in tensors]) for key, tensors in by_storage.items())
-    return Weights((*base, *adapter_groups(run, model)))
+    trained = [(tensor.shape, tensor.count) for tensor in model.tensors if is_trained(run, tensor)]
+    groups, adapters = adapter_groups(run, model)
+    return Weights((*base, *groups), (*trained, *adapters))
 
 
 def storage(run: Run, tensor: Tensor) -> tuple[str, float]:

@@ -7,14 +7,17 @@ byte.
 
 from advisor.memory.activations.evaluation import forward_working_bytes
 from advisor.memory.activations.layer import saved_bytes, saved_formula
+from advisor.memory.activations.measured import facts_of, traced_source
 from advisor.memory.activations.outside import checkpoint_bytes, head_saved_bytes
 from advisor.memory.activations.working import working_bytes
 
 __all__ = [
     "checkpoint_bytes",
+    "facts_of",
     "forward_working_bytes",
     "head_saved_bytes",
     "saved_bytes",
     "saved_formula",
+    "traced_source",
     "working_bytes",
 ]

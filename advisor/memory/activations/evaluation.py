@@ -9,6 +9,7 @@ from advisor.memory.activations.amounts import ONE, Amount, total, widths
 from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import repeated
 from advisor.memory.activations.families import Family, family_and_norm
+from advisor.memory.activations.measured import measured
 from advisor.memory.activations.numbers import Numbers, adapters, numbers
 from advisor.memory.activations.sites import is_output, is_target
 
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 
 def forward_working_bytes(run: Run, block: Block) -> int:
     """The most that one layer's forward holds without gradients, its input not counted."""
+    return measured(run, block, "forward", derived_bytes)
+
+
+def derived_bytes(run: Run, block: Block) -> int:
+    """Likewise, by the formulas."""
     family, norm = family_and_norm(run, block)
     n = numbers(run, norm)
     known = widths(run, block)

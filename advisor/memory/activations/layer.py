@@ -9,6 +9,8 @@ from advisor.memory.activations.approximate import mixer_amounts
 from advisor.memory.activations.attention import attention_amounts, copied_output
 from advisor.memory.activations.families import family_and_norm
 from advisor.memory.activations.feedforward import merged_experts, mlp_amounts
+from advisor.memory.activations.measured import measured
+from advisor.memory.activations.measured import written as traced_text
 from advisor.memory.activations.norms import norm_amounts
 from advisor.memory.activations.numbers import numbers
 from advisor.memory.activations.sites import site_amounts, sites
@@ -23,13 +25,18 @@ def saved_bytes(run: Run, block: Block) -> int:
 
     Without half-precision copies of weights, which autocast keeps once for all layers and steps of a forward.
     """
+    return measured(run, block, "saved", derived_bytes)
+
+
+def derived_bytes(run: Run, block: Block) -> int:
+    """Likewise, by the formulas."""
     return run.tokens * total(amounts(run, block), widths(run, block)) + fixed_bytes(run, block)
 
 
 def saved_formula(run: Run, block: Block) -> str:
     """The arithmetic per token, with its result: ``16 h + 4 q + 4 kv + 8 f + 4 heads + 8 = 200,840
     B/token``."""
-    return written(amounts(run, block), widths(run, block))
+    return traced_text(run, block) if block.traces else written(amounts(run, block), widths(run, block))
 
 
 def amounts(run: Run, block: Block) -> list[Amount]:

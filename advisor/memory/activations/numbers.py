@@ -41,7 +41,7 @@ class Adapters:
 def numbers(run: Run, norm: Norm) -> Numbers:
     """The precision of the parts of a layer with norms of this kind."""
     compute = 4 if run.precision == "fp32" else 2
-    wide = run.precision == "fp32" or run.fp32_residual_stream or fp32_weights(run)
+    wide = run.precision == "fp32" or run.fp32_residual_stream or fp32_weights(run) or fp32_branches(run, norm)
     stream = 4 if wide else 2
     # CUDA's autocast runs layer_norm in fp32 and hands fp32 on; RMS norms are written to return their
     # input's dtype.
@@ -52,6 +52,14 @@ def numbers(run: Run, norm: Norm) -> Numbers:
 def fp32_weights(run: Run) -> bool:
     """Whether the model is computed from fp32 weights: loaded so, and cast by no engine or FSDP policy."""
     return run.stack.base_dtype == "float32" and run.zero is None and run.fsdp is None
+
+
+def fp32_branches(run: Run, norm: Norm) -> bool:
+    """Whether 4-bit layers hand on the fp32 that autocast's layer_norm gave them, and so widen the residual stream.
+
+    bitsandbytes/nn/modules.py:550-557, Linear4bit.forward@0.49.1: the output has the input's dtype.
+    """
+    return norm == "layer" and run.autocast and run.quantization == "nf4"
 
 
 def adapters(run: Run, source: int) -> Adapters:

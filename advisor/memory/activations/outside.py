@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from advisor.memory.activations.amounts import ONE, total, widths
 from advisor.memory.activations.attention import masked
 from advisor.memory.activations.families import Family, family_and_norm
+from advisor.memory.activations.measured import measured, measured_outside
 from advisor.memory.activations.norms import norm_amounts
 from advisor.memory.activations.numbers import Numbers, numbers
 from advisor.memory.loss import head_is_trained
@@ -23,12 +24,23 @@ def checkpoint_bytes(run: Run, block: Block) -> int:
     Both wrappers of torch/utils/checkpoint.py@2.13.0 keep nothing else on the GPU; the random state they
     stash is on the host, and 16 bytes of the GPU's (traced: nothing of the size of an activation).
     """
+    return measured(run, block, "entered", input_bytes)
+
+
+def input_bytes(run: Run, block: Block) -> int:
+    """A layer's input, as wide as the residual stream."""
     return run.tokens * block.hidden * numbers(run, family_and_norm(run, block)[1]).stream
 
 
 def head_saved_bytes(run: Run, model: Architecture) -> int:
     """Bytes that belong to no layer, without logits: final norm, the head's input, rotary tables, labels, a
     held mask."""
+    kept = measured_outside(run, model, lambda one: derived_outside(one, model))
+    return kept + held_mask_bytes(run, model.blocks[-1])
+
+
+def derived_outside(run: Run, model: Architecture) -> int:
+    """Likewise by the formulas, without a held mask."""
     block = model.blocks[-1]
     family, norm = family_and_norm(run, block)
     n = numbers(run, norm)
@@ -38,7 +50,7 @@ def head_saved_bytes(run: Run, model: Architecture) -> int:
     if head_is_trained(run) and run.loss != "liger-fused":
         amounts.append((n.compute, "h"))
     per_token = total(amounts, widths(run, block))
-    return run.tokens * per_token + rotary_bytes(run, n, family, block) + held_mask_bytes(run, block)
+    return run.tokens * per_token + rotary_bytes(run, n, family, block)
 
 
 def rotary_bytes(run: Run, n: Numbers, family: Family, block: Block) -> int:

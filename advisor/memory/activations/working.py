@@ -14,6 +14,7 @@ from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import copied_output, repeated, without_kernel
 from advisor.memory.activations.families import Family, Norm, family_and_norm
 from advisor.memory.activations.feedforward import merged_experts, mlp_amounts
+from advisor.memory.activations.measured import measured
 from advisor.memory.activations.norms import norm_amounts
 from advisor.memory.activations.numbers import Adapters, Numbers, adapters, numbers
 from advisor.memory.activations.sites import Site, is_target, mlp_output, site_amounts, sites
@@ -31,12 +32,18 @@ def working_bytes(run: Run, block: Block) -> int:
     The reentrant checkpoint also holds the recomputed output (torch/utils/checkpoint.py,
     CheckpointFunction.backward@2.13.0).
     """
+    _, norm = family_and_norm(run, block)
+    output = numbers(run, norm).stream * block.hidden if run.activation_checkpointing and run.reentrant else 0
+    return measured(run, block, "working", derived_bytes) + run.tokens * output
+
+
+def derived_bytes(run: Run, block: Block) -> int:
+    """The widest moment of the backward by the formulas."""
     family, norm = family_and_norm(run, block)
     n = numbers(run, norm)
     known = widths(run, block)
     widest = max((total(moment, known) for moment in moments(run, n, family, norm, block)), default=0)
-    output = n.stream * block.hidden if run.activation_checkpointing and run.reentrant else 0
-    return run.tokens * (max(0, widest) + output) + max(merged_experts(run, n, block), default=0)
+    return run.tokens * max(0, widest) + max(merged_experts(run, n, block), default=0)
 
 
 def moments(run: Run, n: Numbers, family: Family, norm: Norm, block: Block) -> Iterator[Moment]:
