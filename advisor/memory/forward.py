@@ -10,6 +10,7 @@ from advisor.memory.activations import (
     saved_bytes,
     saved_formula,
 )
+from advisor.memory.gradients import half_width
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
 from advisor.memory.sharding import buckets_at_loss, gathered_terms, lasting_buckets
@@ -104,5 +105,12 @@ def evaluation_terms(run: Run, model: Architecture, weights: Weights) -> tuple[T
     if working > logits:
         text = f"{evaluated.tokens:,} tokens"
         return (Term("one layer's intermediates", "activations", working, text, WORKING), *gathered)
+    width = half_width(run) * model.hidden_size
     text = f"{evaluated.tokens:,} tokens x {model.vocab_size:,} vocabulary"
-    return (Term("evaluation logits", "loss", logits, text, loss.SOURCE), *gathered)
+    return (
+        Term(
+            "head's input", "activations", width * evaluated.tokens, f"{width:,} B x {evaluated.tokens:,} tokens", SAVED
+        ),
+        Term("evaluation logits", "loss", logits, text, loss.SOURCE),
+        *gathered,
+    )

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 from advisor.memory.adapters import adapter_groups
-from advisor.memory.groups import Weights, base_width, group_of
+from advisor.memory.groups import Shape, Weights, base_width, group_of
 from advisor.models import Architecture, Tensor
 from advisor.run import Run
 
@@ -21,17 +22,22 @@ LOADER = "axolotl/loaders/model.py:426-489,719-830@0.19.0"
 
 def weights_of(run: Run, model: Architecture) -> Weights:
     """The model's own tensors, grouped by storage, and the adapter's."""
-    by_storage: dict[tuple[str, float, bool], list[Tensor]] = {}
+    by_storage: dict[tuple[str, float, bool], list[tuple[Shape, int]]] = {}
+    trained: list[tuple[Shape, int]] = []
     for tensor in model.tensors:
-        name, width = storage(run, tensor)
-        by_storage.setdefault((name, width, is_trained(run, tensor)), []).append(tensor)
-    base = (group_of(*key, LOADER, [(t.shape, t.count) for t in tensors]) for key, tensors in by_storage.items())
-    trained = [(tensor.shape, tensor.count) for tensor in model.tensors if is_trained(run, tensor)]
+        count = trained_count(run, tensor)
+        for number, is_trained in ((count, True), (tensor.count - count, False)):
+            if number:
+                name, width = storage(run, tensor, is_trained)
+                by_storage.setdefault((name, width, is_trained), []).append((tensor.shape, number))
+        if count:
+            trained.append((tensor.shape, count))
+    base = (group_of(*key, LOADER, shapes) for key, shapes in by_storage.items())
     groups, adapters = adapter_groups(run, model)
     return Weights((*base, *groups), (*trained, *adapters))
 
 
-def storage(run: Run, tensor: Tensor) -> tuple[str, float]:
+def storage(run: Run, tensor: Tensor, is_trained: bool) -> tuple[str, float]:
     """What kind of weight it is, and its bytes per element."""
     quantized = quantized_width(run, tensor)
     if quantized is not None:
@@ -40,7 +46,7 @@ def storage(run: Run, tensor: Tensor) -> tuple[str, float]:
     if (
         (run.embeddings_fp32 and tensor.kind in {"embedding", "head", "norm", "router"})
         or (run.upcasts_unquantized and not recast(run, tensor))
-        or (run.fsdp is not None and run.fsdp_upcasts and is_trained(run, tensor))
+        or (run.fsdp is not None and run.fsdp_upcasts and is_trained)
     ):
         width = 4.0
     if run.zero is not None and run.precision != "fp32":
@@ -85,17 +91,19 @@ def quantized_width(run: Run, tensor: Tensor) -> float | None:
             return GPTQ
 
 
-def is_trained(run: Run, tensor: Tensor) -> bool:
-    """Whether this weight of the base model gets gradients."""
-    if run.adapter is not None:
-        return False
-    if run.freeze_multimodal and tensor.kind in {"vision", "audio", "projector"}:
-        return False
+def trained_count(run: Run, tensor: Tensor) -> int:
+    """How many of the layers that have this weight of the base model give it gradients."""
+    if run.adapter is not None or (run.freeze_multimodal and tensor.kind in {"vision", "audio", "projector"}):
+        return 0
     if not run.unfrozen_parameters:
-        return True
-    return any(unfrozen_matcher(pattern)(tensor.name) for pattern in run.unfrozen_parameters)
+        return tensor.count
+    matchers = [unfrozen_matcher(pattern) for pattern in run.unfrozen_parameters]
+    names = {tensor.name.replace("*", str(layer)) for layer in range(tensor.count)}
+    matched = sum(any(matches(name) for matches in matchers) for name in names)
+    return matched if "*" in tensor.name else tensor.count * matched
 
 
+@lru_cache(maxsize=64)
 def unfrozen_matcher(pattern: str) -> Callable[[str], bool]:
     """A matcher for one of axolotl's ``unfrozen_parameters``.
 
@@ -106,4 +114,4 @@ def unfrozen_matcher(pattern: str) -> Callable[[str], bool]:
         compiled = re.compile(bare)
     except re.error:
         return lambda _name: True
-    return lambda name: bool(compiled.match(name) or compiled.match(name.replace("*", "0")))
+    return lambda name: bool(compiled.match(name))

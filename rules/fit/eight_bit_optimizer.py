@@ -50,7 +50,7 @@ rule = Rule(
                 gradient_checkpointing: true
                 attn_implementation: flash_attention_2
             """,
-            memory="60.4 -> 48.6 GiB",
+            memory="59.9 -> 48.1 GiB",
         ),
         Example(
             gpus="1x a100-80gb",

@@ -73,7 +73,7 @@ rule = Rule(
                 gradient_checkpointing_kwargs:
                   use_reentrant: false
             """,
-            memory="43.5 -> 26.7 GiB",
+            memory="43.5 -> 27.3 GiB",
         ),
         Example(
             gpus="1x rtx-4090",

@@ -53,7 +53,7 @@ rule = Rule(
                 lora_alpha: 32
                 lora_target_linear: true
             """,
-            memory="60.4 -> 19.0 GiB",
+            memory="59.9 -> 19.0 GiB",
         ),
         Example(
             gpus="1x a100-40gb",

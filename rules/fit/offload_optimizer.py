@@ -51,7 +51,7 @@ rule = Rule(
                 attn_implementation: flash_attention_2
                 deepspeed: config.offload-optimizer.json
             """,
-            memory="60.4 -> 23.0 GiB",
+            memory="59.9 -> 23.0 GiB",
         ),
         Example(
             gpus="1x a100-80gb",

@@ -34,10 +34,13 @@ rule = Rule(
             gpus="2x rtx-4090",
             before="""
                 base_model: Qwen/Qwen2.5-1.5B
-                sequence_len: 2048
+                sequence_len: 512
                 micro_batch_size: 1
                 gradient_checkpointing: true
                 attn_implementation: flash_attention_2
+                adapter: lora
+                lora_r: 16
+                lora_target_linear: true
                 deepspeed: zero.json
             """,
             deepspeed="""
@@ -46,7 +49,7 @@ rule = Rule(
             after_deepspeed="""
                 {"zero_optimization": {"stage": 2, "overlap_comm": true, "reduce_bucket_size": 50000000}, "bf16": {"enabled": true}}
             """,  # noqa: E501
-            memory="18.0 -> 17.3 GiB",
+            memory="5.1 -> 4.0 GiB",
         ),
         Example(
             gpus="2x rtx-4090",

@@ -42,7 +42,7 @@ rule = Rule(
                 attn_implementation: flash_attention_2
                 deepspeed: config.zero-2.json
             """,
-            memory="32.6 -> 14.9 GiB",
+            memory="32.6 -> 14.7 GiB",
         ),
         Example(
             gpus="8x a100-40gb",

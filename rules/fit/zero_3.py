@@ -39,7 +39,7 @@ rule = Rule(
                 attn_implementation: flash_attention_2
                 deepspeed: config.zero-3.json
             """,
-            memory="306.1 -> 67.8 GiB",
+            memory="305.2 -> 67.8 GiB",
         ),
         Example(
             gpus="8x a100-80gb",

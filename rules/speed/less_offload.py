@@ -83,7 +83,7 @@ rule = Rule(
                   "wall_clock_breakdown": false
                 }
             """,
-            memory="12.3 -> 16.7 GiB",
+            memory="12.3 -> 15.4 GiB",
         ),
         Example(
             gpus="8x a100-80gb",

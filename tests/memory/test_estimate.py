@@ -142,3 +142,25 @@ def test_every_term_says_where_its_formula_comes_from(make_run):
         assert found is not None
         assert all(term.source and term.formula for phase in found.phases for term in phase.terms)
         assert all(term.source and term.formula for term in found.host)
+
+
+def test_only_the_layers_that_a_pattern_names_are_trained(make_run):
+    run = make_run(LLAMA + "unfrozen_parameters:\n  - model.layers.(28|29|3[01]).mlp\n  - ^lm_head.weight$\n")
+    weights = weights_of(run, run.model)
+    assert weights.trained_elements == 4 * 3 * 4096 * 14336 + 128256 * 4096
+    assert weights.elements == P
+
+
+def test_a_pattern_that_names_nothing_trains_nothing(make_run):
+    run = make_run(LLAMA + "unfrozen_parameters:\n  - model.layers.32.mlp\n")
+    assert weights_of(run, run.model).trained_elements == 0
+    assert estimate(run) is not None
+
+
+@pytest.mark.parametrize(("model", "copies"), [("meta-llama/Llama-3.2-1B", 2), ("meta-llama/Llama-3.1-8B", 0)])
+def test_gradients_of_a_tied_table_wait_for_their_sum(make_run, model, copies):
+    """torch/csrc/autograd/input_buffer.cpp; tests/gpu measures it."""
+    run = make_run(f"base_model: {model}\nsequence_len: 16\ngradient_checkpointing: true\nbf16: true\n", "1x h200")
+    backward = terms(run, "backward")
+    table = 2 * run.model.vocab_size * run.model.hidden_size * (2 if run.embeddings_fp32 else 1)
+    assert backward.get("embedding's gradient", 0) == copies * table
