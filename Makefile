@@ -9,7 +9,7 @@ TORCH := torch==2.13.0
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 AXOLOTL := axolotl==0.19.0
 
-.PHONY: help demo setup test oracles examples snapshots lint format bench clean
+.PHONY: help demo setup test oracles examples snapshots accuracy lint format tables bench clean
 .DEFAULT_GOAL := help
 
 help: ## List the verbs
@@ -43,6 +43,9 @@ examples: $(VENV)/.installed ## Run the examples inside the rules
 snapshots: $(VENV)/.installed ## Write tests/snapshots anew; read the diff before you commit it
 	UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -m "not oracle" tests/test_samples.py
 
+accuracy: $(VENV)/.installed ## Write the ranges and the README's figures anew from the published runs; read the diff
+	$(BIN)/python -m tests.accuracy.renew
+
 lint: $(VENV)/.installed ## ruff and pyright
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -51,6 +54,9 @@ lint: $(VENV)/.installed ## ruff and pyright
 format: $(VENV)/.installed ## Let ruff mend and format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+tables: $(VENV)/.installed ## Write the key tables anew from the installed axolotl and DeepSpeed
+	$(BIN)/python -m advisor.tables.generate
 
 bench: $(VENV)/.installed ## Time a cold check, and all configs of the corpus
 	$(BIN)/python -m tests.benchmarks.cold

@@ -1,19 +1,17 @@
-"""Published runs with measured memory, and what the advisor says of each.
+"""Published runs with measured memory.
 
-``published.jsonl`` holds one group of like runs a line, with its public source: figures alone.
+``published.jsonl`` holds one group of like runs a line, with its public source: figures alone. Where the Trainer's own
+memory tracker measured, the peak is that of training: it starts anew once the model is loaded
+(transformers/trainer_utils.py:562,638, TrainerMemoryTracker@4.48.1).
 """
 
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from advisor.memory import Estimate, estimate
-from advisor.run import Run
 from advisor.stack import Stack
-from advisor.units import GIB
 
 STACK_KEYS = frozenset(item.name for item in fields(Stack))
 READ_OFF_CHARTS = "LK-"
@@ -21,8 +19,11 @@ READ_OFF_CHARTS = "LK-"
 
 
 @dataclass(frozen=True, eq=False)
-class Published:
-    """One measured run. Memory in GiB per GPU; ``smi_gib`` is nvidia-smi's figure less the idle one."""
+class Measured:
+    """One measured run. Memory in GiB per GPU; ``smi_gib`` is nvidia-smi's figure less the idle one.
+
+    ``near_limit``: squeezed by the card, or by ``limit_gib`` of it. ``phases``: those that ran, None for all.
+    """
 
     id: str
     group: str
@@ -34,9 +35,11 @@ class Published:
     allocated_gib: float | None = None
     reserved_gib: float | None = None
     smi_gib: float | None = None
+    limit_gib: float | None = None
     out_of_memory: bool = False
     near_limit: bool = False
     confidence: str = "high"
+    phases: frozenset[str] | None = None
 
     @property
     def counts(self) -> bool:
@@ -44,36 +47,19 @@ class Published:
         chart = self.group.startswith(READ_OFF_CHARTS)
         return self.allocated_gib is not None and not self.near_limit and not chart and not self.out_of_memory
 
-
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """A published run beside its estimate."""
-
-    case: Published
-    run: Run
-    estimate: Estimate
-
-    @cached_property
-    def error(self) -> float:
-        """Relative error of the allocated peak."""
-        assert self.case.allocated_gib is not None
-        return self.estimate.allocated_peak / GIB / self.case.allocated_gib - 1
-
     @property
-    def reserved_gib(self) -> float | None:
-        """What torch had reserved, from torch or from nvidia-smi less what lies outside torch."""
-        if self.case.reserved_gib is not None:
-            return self.case.reserved_gib
-        return None if self.case.smi_gib is None else self.case.smi_gib - self.estimate.outside_torch / GIB
+    def repository(self) -> str:
+        """Where the source lies: ``owner/name``, without the file."""
+        return self.source.removeprefix("github:").partition(":")[0]
 
 
-def published() -> Iterator[Published]:
+def published() -> Iterator[Measured]:
     """All runs of the table, in its order."""
     for line in Path(__file__).with_name("published.jsonl").read_text(encoding="utf-8").splitlines():
         group = json.loads(line)
         for run in group["runs"]:
             lengths = {key: run[key] for key in ("sequence_len", "micro_batch_size")}
-            yield Published(
+            yield Measured(
                 id=run["id"],
                 group=group["group"],
                 source=group["source"],
@@ -87,17 +73,5 @@ def published() -> Iterator[Published]:
                 out_of_memory=run.get("out_of_memory", False),
                 near_limit=run.get("near_limit", False),
                 confidence=run.get("confidence", "high"),
+                phases=frozenset(group["phases"]) if "phases" in group else None,
             )
-
-
-def judged() -> list[Judged]:
-    """Every published run with its estimate."""
-    from advisor.api import opened_run
-
-    found: list[Judged] = []
-    for case in published():
-        run = opened_run(case.config, case.deepspeed, case.gpus, case.stack).run
-        result = estimate(run)
-        assert result is not None, f"{case.id} has a model and hardware that the catalogues know"
-        found.append(Judged(case, run, result))
-    return found

@@ -10,6 +10,7 @@ from advisor.memory.ranges import needed, range_notes, reserved_peak
 from advisor.memory.resident import autocast_terms, load_terms, reference_terms, weight_terms, workspace_terms
 from advisor.memory.sharding import bucket_terms, retained_terms
 from advisor.memory.states import optimizer_terms, step_terms
+from advisor.memory.traced import sourced
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture
 from advisor.run import Run
@@ -52,7 +53,7 @@ def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:
     ]
     if run.evaluates:
         phases.append(Phase("evaluation", (*states, *copies, *evaluation_terms(run, model, weights))))
-    return [Phase(phase.name, tuple(term for term in phase.terms if term.bytes)) for phase in phases]
+    return [Phase(phase.name, sourced(run, phase.terms)) for phase in phases]
 
 
 def worst(phases: list[Phase]) -> Phase:

@@ -1,71 +1,125 @@
 """The two ranges on top of the allocated peak: what a run needs, and what torch will have reserved.
 
 A full allocator frees its cache before it fails, so what a run needs lies close to what it allocates; on a roomy card
-the cache grows beyond it.
+the cache grows beyond it. Both rest on published runs.
 """
 
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from advisor.memory.evidence import Evidence, published_evidence
+from advisor.memory.kinds import ANY, expandable_segments, kind_of, kinds_of, sharding_of
 from advisor.memory.ledger import Range
 from advisor.run import Run
 
 ROUNDING = 64 << 20
 """Blocks are rounded to 512 B and segments to 2 or 20 MiB: c10/cuda/CUDACachingAllocator.cpp."""
 
-Kind = Literal["single", "fsdp", "zero-2", "zero-3"]
 
-# Reserved over estimated bytes, 5th to 95th percentile of the published runs of a kind (`advisor accuracy`), and how
-# many runs those are; the second half of each pair is with expandable segments, halved where nobody has measured it.
-RESERVED: dict[Kind, tuple[tuple[float, float, int], tuple[float, float, int]]] = {
-    "single": ((1.00, 1.45, 17), (1.00, 1.23, 0)),
-    "fsdp": ((1.00, 1.52, 23), (1.00, 1.26, 0)),
-    "zero-2": ((1.01, 1.13, 22), (1.00, 1.07, 0)),
-    "zero-3": ((1.12, 1.48, 61), (1.07, 1.25, 20)),
-}
-# Provisional: the fragmentation at which published runs near their card's limit failed or still went through.
-FRAGMENTATION: dict[Kind, tuple[float, float]] = {
-    "single": (0.06, 0.03),
-    "fsdp": (0.14, 0.05),
-    "zero-2": (0.03, 0.03),
-    "zero-3": (0.20, 0.06),
-}
+@dataclass(frozen=True)
+class Reservation:
+    """Reserved over allocated bytes, from ``runs`` of the kind ``key``; ``scaled`` to expandable segments.
+
+    ``measured``: how many runs of this machine narrowed it.
+    """
+
+    key: str
+    low: float
+    high: float
+    runs: int
+    scaled: bool
+    measured: int = 0
 
 
-def needed(run: Run, allocated: int) -> Range:
+@dataclass(frozen=True)
+class Fragmentation:
+    """The share of the allocated bytes to allow for under pressure, and what it rests on."""
+
+    share: float
+    basis: str
+
+
+def needed(run: Run, allocated: int, evidence: Evidence | None = None) -> Range:
     """The memory with which the run goes through: allocated plus rounding, up to fragmentation under pressure."""
-    slack = FRAGMENTATION[kind_of(run)][expandable_segments(run)]
-    return Range(allocated + ROUNDING // 2, round(allocated * (1 + slack)) + ROUNDING)
+    share = fragmentation(run, evidence or published_evidence()).share
+    return Range(allocated + ROUNDING // 2, round(allocated * (1 + share)) + ROUNDING)
 
 
-def reserved_peak(run: Run, allocated: int) -> Range:
+def reserved_peak(run: Run, allocated: int, evidence: Evidence | None = None) -> Range:
     """What torch will have reserved on a card with room to spare."""
-    low, high, _ = RESERVED[kind_of(run)][expandable_segments(run)]
-    return Range(round(allocated * low), round(allocated * high) + ROUNDING)
+    found = reservation(run, evidence or published_evidence())
+    return Range(round(allocated * found.low), round(allocated * found.high) + ROUNDING)
 
 
 def range_notes(run: Run) -> tuple[str, str]:
     """What the ranges rest on."""
-    runs = RESERVED[kind_of(run)][expandable_segments(run)][2]
-    basis = (
-        f"{runs} published runs of this kind"
-        if runs
-        else "no published run with expandable segments: half of the slack without"
-    )
+    evidence = published_evidence()
+    found, allowed = reservation(run, evidence), fragmentation(run, evidence)
+    said = f"{found.runs} published runs"
+    if found.key == kind_of(run):
+        said += f" of this kind ({found.key})"
+    else:
+        said += f" of {'all kinds' if found.key == ANY else found.key}, and is wider: too few are {kind_of(run)}"
+    if found.scaled:
+        low, high = evidence.expandable_share
+        said += f", all without expandable segments, which leave {low:.0%} to {high:.0%} of the slack"
+        said += f" ({evidence.pairs} pairs of runs)"
+    if found.measured:
+        runs = "1 run" if found.measured == 1 else f"{found.measured} runs"
+        said = f"{runs} of this kind measured on this machine, within the width of {said}"
     return (
-        f"the reserved range rests on {basis}",
-        "what is needed is provisional: one share of fragmentation for each kind of run",
+        f"the reserved range rests on {said}",
+        f"needed allows for {allowed.share:.1%} of fragmentation: {allowed.basis}",
     )
 
 
-def kind_of(run: Run) -> Kind:
-    """The kind of run, as far as fragmentation is concerned: how it is sharded."""
-    if run.zero is not None:
-        return "zero-3" if run.zero.stage == 3 else "zero-2"
-    return "fsdp" if run.fsdp is not None else "single"
+def reservation(run: Run, evidence: Evidence) -> Reservation:
+    """What was published, narrowed by what runs of the same kind reserved on this machine's own GPUs."""
+    found = published(run, evidence)
+    gpu, kind, expandable = run.hardware and run.hardware.gpu.id, kind_of(run), expandable_segments(run)
+    alike = [one for one in run.measured if (one.gpu, one.kind, one.expandable) == (gpu, kind, expandable)]
+    return narrowed(found, [one.reserved / one.allocated for one in alike]) if alike else found
 
 
-def expandable_segments(run: Run) -> bool:
-    """``axolotl`` sets expandable segments for torch 2.9 and later: axolotl/cli/main.py:45-49@0.19.0."""
-    if run.stack.expandable_segments is not None:
-        return run.stack.expandable_segments
-    return run.stack.trainer == "axolotl" and run.stack.at_least("torch", "2.9.0")
+def narrowed(found: Reservation, ratios: Sequence[float]) -> Reservation:
+    """From the lowest to the highest of ``ratios``, and for n of them 1/(n + 1) of the published width around."""
+    beyond = (found.high - found.low) / (2 * (len(ratios) + 1))
+    low = min(min(ratios), max(found.low, min(ratios) - beyond))
+    high = max(max(ratios), min(found.high, max(ratios) + beyond))
+    return replace(found, low=low, high=high, measured=len(ratios))
+
+
+def published(run: Run, evidence: Evidence) -> Reservation:
+    """What the run's own kind shows, or the nearest wider one, then from the allocated bytes upwards."""
+    expandable = expandable_segments(run)
+    less, more = evidence.expandable_share if expandable else (1.0, 1.0)
+    for key in kinds_of(run):
+        if expandable and (entry := evidence.reserved_expandable.get(key)):
+            low, high = entry.low, entry.high
+        elif entry := evidence.reserved.get(key):
+            low, high = 1 + less * (entry.low - 1), 1 + more * (entry.high - 1)
+        else:
+            continue
+        scaled = expandable and key not in evidence.reserved_expandable
+        return Reservation(key, low if key == kind_of(run) else min(low, 1.0), high, entry.runs, scaled)
+    raise LookupError(ANY)
+
+
+def fragmentation(run: Run, evidence: Evidence) -> Fragmentation:
+    """That of the run's way of sharding, or the largest of all; never less than estimates are too low."""
+    sharding, expandable = sharding_of(run), expandable_segments(run)
+    measured = evidence.needed_expandable if expandable else evidence.needed
+    scale = evidence.expandable_share[1] if expandable else 1.0
+    if slack := measured.get(sharding):
+        failed = f"; {slack.failed} failed with less" if slack.failed else ""
+        found = Fragmentation(slack.share, f"published run {slack.passed} went through with that{failed}")
+    elif slack := evidence.needed.get(sharding):
+        basis = f"{scale:.0%} of what published run {slack.passed} went through with, without expandable segments"
+        found = Fragmentation(scale * slack.share, basis)
+    else:
+        shares = [slack.share for slack in measured.values()]
+        shares += [scale * slack.share for key, slack in evidence.needed.items() if key not in measured]
+        found = Fragmentation(max(shares), f"the most of any kind, for no published run at its limit has {sharding}")
+    if found.share >= evidence.underestimated:
+        return found
+    return Fragmentation(evidence.underestimated, "nine of ten published runs exceed their estimates by less")

@@ -14,6 +14,9 @@ ZERO_INIT = (
     "deepspeed/runtime/zero/partition_parameters.py, Init._set_dtype@0.18.9: fp32 unless bf16 or fp16 is literally true"
 )
 UPCAST = "axolotl/loaders/model.py:436-489@0.19.0: embeddings, head and norms pass through fp32"
+WHOLE_INT8 = (
+    "bitsandbytes/nn/modules.py, Linear8bitLt@0.49.1: its state keeps the matrix, which ZeRO-3 does not know of"
+)
 DEQUANTIZE = "bitsandbytes/autograd/_functions.py, MatMul4Bit: one weight at a time is dequantized"
 AUTOCAST = "torch autocast keeps half-precision copies of fp32 weights that need gradients"
 
@@ -45,6 +48,8 @@ def stored_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
         over = n * (run.expert_parallel_size if "experts" in group.name else 1)
         text = f"{group.width:.4g} B x {group.elements:,}" + (f" / {over}" if over > 1 else "")
         terms.append(Term(group.name, "weights", group.bytes // over, text, group.source))
+        if run.quantization == "int8" and run.zero_stage == 3 and group.quantized and over > 1:
+            terms.append(Term("8-bit weights, whole", "weights", group.bytes, f"{group.bytes:,} B", WHOLE_INT8))
     return tuple(terms)
 
 
@@ -123,8 +128,8 @@ def load_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, .
 
 
 def sharded_load(run: Run) -> bool:
-    """Whether a quantized base reaches the GPU in pieces: FSDP with ``cpu_ram_efficient_loading``."""
-    return run.fsdp is not None and run.fsdp.cpu_ram_efficient_loading
+    """Whether a quantized base reaches the GPU in pieces: ``qlora_sharded_model_loading``, with FSDP alone."""
+    return run.fsdp is not None and run.fsdp.loads_quantized_in_pieces
 
 
 def upcast_terms(run: Run, model: Architecture) -> tuple[Term, ...]:

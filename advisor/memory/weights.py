@@ -17,6 +17,15 @@ MXFP4 = 0.5 + 1 / 32  # OCP MX: one shared 8-bit exponent per 32 elements
 GPTQ = 0.5 + 2.5 / 128  # 4 bits; a 16-bit scale and a 4-bit zero point per 128 elements
 FP8 = 1 + 4 / (128 * 128)  # one fp32 scale per 128 x 128 block
 
+EMBEDDINGS = {
+    "gpt_neox": ("embed_in", "embed_out"),
+    "falcon": ("word_embeddings", "lm_head"),
+    "nemotron_h": ("embeddings", "lm_head"),
+    "bailing_hybrid": ("word_embeddings", "lm_head"),
+}
+"""Names of embedding and head where they are not Llama's: axolotl/loaders/utils.py:306-316@0.19.0."""
+WITHOUT_HEAD = {"mpt"}
+"""Tied models that multiply by the embedding itself, and have no head module that a name could find."""
 LOADER = "axolotl/loaders/model.py:426-489,719-830@0.19.0"
 
 
@@ -28,7 +37,7 @@ def weights_of(run: Run, model: Architecture) -> Weights:
         count = trained_count(run, tensor)
         for number, is_trained in ((count, True), (tensor.count - count, False)):
             if number:
-                name, width = storage(run, tensor, is_trained)
+                name, width = storage(run, model, tensor, is_trained)
                 by_storage.setdefault((name, width, is_trained), []).append((tensor.shape, number))
         if count:
             trained.append((tensor.shape, count))
@@ -37,14 +46,14 @@ def weights_of(run: Run, model: Architecture) -> Weights:
     return Weights((*base, *groups), (*trained, *adapters))
 
 
-def storage(run: Run, tensor: Tensor, is_trained: bool) -> tuple[str, float]:
+def storage(run: Run, model: Architecture, tensor: Tensor, is_trained: bool) -> tuple[str, float]:
     """What kind of weight it is, and its bytes per element."""
     quantized = quantized_width(run, tensor)
     if quantized is not None:
         return ("quantized experts" if tensor.kind == "experts" else "quantized linear layers"), quantized
     width = float(base_width(run))
     if (
-        (run.embeddings_fp32 and tensor.kind in {"embedding", "head", "norm", "router"})
+        (run.embeddings_fp32 and is_upcast(model, tensor))
         or (run.upcasts_unquantized and not recast(run, tensor))
         or (run.fsdp is not None and run.fsdp_upcasts and is_trained)
     ):
@@ -59,6 +68,17 @@ def storage(run: Run, tensor: Tensor, is_trained: bool) -> tuple[str, float]:
         "audio": "audio tower",
     }
     return names.get(tensor.kind, "layers"), width
+
+
+def is_upcast(model: Architecture, tensor: Tensor) -> bool:
+    """Whether axolotl turns this weight to fp32, by its name: axolotl/loaders/utils.py:306-316@0.19.0."""
+    if tensor.kind == "norm":
+        return "norm" in tensor.module
+    if tensor.kind == "router":
+        return tensor.module.endswith(".gate")
+    names = EMBEDDINGS.get(model.model_type, ("embed_tokens", "lm_head"))
+    tied = tensor.kind == "embedding" and model.tied and model.model_type not in WITHOUT_HEAD
+    return tied or any(name in tensor.module for name in names)
 
 
 def recast(run: Run, tensor: Tensor) -> bool:

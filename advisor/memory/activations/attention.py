@@ -105,14 +105,14 @@ def eager_amounts(n: Numbers, family: Family, attention: Attention) -> Iterator[
 
 
 def masked(run: Run, family: Family, attention: Attention) -> bool:
-    """Whether sdpa gets a mask: rows that may be padded or packed, or a window shorter than the row.
+    """Whether sdpa gets a mask: rows that may be padded or packed, or a window no longer than the row.
 
-    masking_utils.py, _ignore_causal_mask_sdpa@5.16.1: a mask of ones is dropped.
+    masking_utils.py, _ignore_causal_mask_sdpa@5.16.1: a mask of ones is dropped, unless a window is as short as the row.
     """
     if run.attention != "sdpa":
         return False
     padded = run.micro_batch_size > 1 or run.paired or run.pads_to_sequence_len or run.sample_packing
-    windowed = attention.window is not None and attention.window < run.sequence_len
+    windowed = attention.window is not None and attention.window <= run.sequence_len
     return family.always_masked or windowed or (padded and run.stack.padding != "packed")
 
 

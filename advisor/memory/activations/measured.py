@@ -33,7 +33,7 @@ def facts_of(run: Run, windows: tuple[int, ...]) -> Facts:
         fp32_stream=run.fp32_residual_stream and not single,
         attention=kernel,  # pyright: ignore[reportArgumentType]
         padded=kernel == "sdpa" and may_be_padded(run),
-        beyond=max((window for window in windows if window < run.sequence_len), default=0),
+        beyond=max((window for window in windows if window <= run.sequence_len), default=0),
         adapter=adapter_facts(run),
     )
 

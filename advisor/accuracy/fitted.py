@@ -1,0 +1,53 @@
+"""What in the arithmetic was fitted to measurements or assumed rather than derived, and what nobody has measured."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """One constant: its value, the function that has it, and what it rests on."""
+
+    name: str
+    value: str
+    place: str
+    rests_on: str
+
+
+FITTED = (
+    Fitted(
+        "live parameters of ZeRO-3 with several GPUs",
+        "2 x max_live_parameters, or max_reuse_distance",
+        "advisor/memory/sharding.py: live_terms",
+        "chosen on 12 runs of Llama-3-8B with checkpointing; perhaps a prefetch and its flat copy",
+    ),
+    Fitted(
+        "inputs of layers under FSDP1 with an adapter and checkpointing",
+        "2 x",
+        "advisor/memory/backward.py: inputs_again",
+        "the slope over tokens of runs of Mistral-7B against the same on one GPU; cause not found",
+    ),
+    Fitted(
+        "cuBLAS workspaces",
+        "2 x 8,519,680 B",
+        "advisor/memory/resident.py: workspace_terms",
+        "the size is torch's; that there are two is what the runs with DeepSpeed leave over",
+    ),
+    Fitted(
+        "outputs of the projections of linear attention and state spaces, kept",
+        "2 x",
+        "advisor/memory/activations/approximate.py: width_amounts",
+        "assumed: before and after a convolution or norm; no run of such a model is published",
+    ),
+)
+BY_HAND = {
+    "FMS-105": "plausible: needed ends just below what the card has, and the failure is not certain",
+}
+"""What a person makes of failures that are inferred and yet called ``fits``."""
+MISSING = (
+    "No run with FSDP2, with data parallelism alone (DDP), or with ZeRO-1.",
+    "No run with ZeRO-2 that keeps the optimizer on the GPU.",
+    "No full fine-tune with DeepSpeed in bf16: those here are fp16.",
+    "Nothing on transformers 5, nor on any axolotl: the trainers are transformers' and TRL's.",
+    "Expandable segments, which axolotl turns on, with ZeRO-3 on one GPU alone.",
+    "No mixture of experts but Mixtral; no vision, no linear attention, no preference training.",
+)

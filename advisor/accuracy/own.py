@@ -1,0 +1,66 @@
+"""Runs of one's own: the lines that ``tests/gpu/measure.py`` writes."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from advisor.accuracy.published import STACK_KEYS, Measured
+from advisor.errors import InputError
+from advisor.units import GIB
+
+REMEDY = "give a file that tests/gpu/measure.py has written"
+
+
+def own_runs(path: str) -> list[Measured]:
+    """The runs of a file that ended, in or out of memory; those on a CPU and those with other errors are left out."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", path, remedy=REMEDY) from None
+    return list(read_lines(lines, path))
+
+
+def read_lines(lines: list[str], path: str) -> Iterator[Measured]:
+    """One run a line."""
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            said = json.loads(line)
+            if said["device"] == "cuda" and said["outcome"] in {"ok", "oom"} and said["gpu"]:
+                yield measured(said, Path(path).name)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            reason = f"line {number} is not a measured run: {type(error).__name__}: {error}"
+            raise InputError(reason, path, remedy=REMEDY) from None
+
+
+def measured(said: Mapping[str, Any], file: str) -> Measured:
+    """A line as a run; one with a limit is squeezed, and tests what a run needs."""
+    failed = said["outcome"] == "oom"
+    return Measured(
+        id=said["name"],
+        group=group_of(said),
+        source=file,
+        gpus=f"1x {said['gpu']['name']}",
+        config=said["axolotl"],
+        deepspeed=said["deepspeed"],
+        stack={key: value for key, value in said["stack"].items() if key in STACK_KEYS},
+        allocated_gib=None if failed else said["allocated_peak"] / GIB,
+        reserved_gib=None if failed else said["reserved_peak"] / GIB,
+        limit_gib=said["memory_limit"] / GIB if said["memory_limit"] else None,
+        out_of_memory=failed,
+        near_limit=bool(said["memory_limit"]),
+        phases=None if failed else frozenset(said["phases"]),
+    )
+
+
+def group_of(said: Mapping[str, Any]) -> str:
+    """Like runs: model, method, sharding, checkpointing; as the published runs are named."""
+    config: Mapping[str, Any] = said["axolotl"]
+    zero: Mapping[str, Any] = said["deepspeed"]["zero_optimization"] if said["deepspeed"] else {}
+    sharding = f"zero{zero['stage']}" if zero else "none"
+    offload = "-offload" if "offload_optimizer" in zero else ""
+    checkpointing = "ckpt" if config["gradient_checkpointing"] else "nockpt"
+    name = config["base_model"].rpartition("/")[2]
+    return f"{name}-{config.get('adapter') or 'full'}-{sharding}-n1{offload}-{checkpointing}"

@@ -1,0 +1,20 @@
+"""``advisor accuracy``: estimates beside measured runs."""
+
+import click
+
+from advisor.accuracy.as_json import as_json
+from advisor.accuracy.judging import judged
+from advisor.accuracy.own import own_runs
+from advisor.accuracy.report import accuracy
+from advisor.accuracy.screen import text
+from advisor.errors import InputError
+
+
+def accuracy_command(runs: str | None, format_: str) -> int:
+    """``advisor accuracy``: the published runs, or those of a file."""
+    cases = own_runs(runs) if runs else None
+    if cases == []:
+        raise InputError("has no measured run of a GPU", runs or "", remedy="measure some: tests/gpu/README.md")
+    report = accuracy(judged(cases), published=cases is None)
+    click.echo(as_json(report) if format_ == "json" else text(report))
+    return 0

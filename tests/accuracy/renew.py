@@ -1,0 +1,76 @@
+"""Writes what rests on the published runs anew: the table of ranges, and the figures in the README (make accuracy)."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from advisor.accuracy.held_out import whole
+from advisor.accuracy.judging import judged
+from advisor.accuracy.ranges import as_table, derived
+from advisor.accuracy.report import Accuracy, accuracy
+from advisor.accuracy.tables import percent, words
+from advisor.memory.evidence import published_evidence
+
+ROOT = Path(__file__).parents[2]
+RANGES = ROOT / "advisor" / "memory" / "ranges.json"
+README = ROOT / "README.md"
+BEGIN, END = "<!-- written by make accuracy -->\n", "<!-- end -->\n"
+
+
+def main() -> None:
+    """Ranges first, since the figures depend on them."""
+    RANGES.write_text(ranges_text(), encoding="utf-8")
+    published_evidence.cache_clear()
+    text = README.read_text(encoding="utf-8")
+    README.write_text(text.replace(whole_part(part_of(text)), whole_part(readme_part())), encoding="utf-8")
+
+
+def ranges_text() -> str:
+    """``ranges.json`` as the published runs give it."""
+    return json.dumps(as_table(derived(judged())), indent=2) + "\n"
+
+
+def part_of(text: str) -> str:
+    """The part of the README that is written by this."""
+    return text[text.index(BEGIN) + len(BEGIN) : text.index(END)]
+
+
+def whole_part(part: str) -> str:
+    """The part between its marks."""
+    return BEGIN + part + END
+
+
+def readme_part() -> str:
+    """The figures in short."""
+    report = accuracy(judged())
+    return "\n" + "\n".join([*errors(report), "", *verdicts(report)]) + "\n\n"
+
+
+def errors(report: Accuracy) -> Iterator[str]:
+    """The advisor beside what a user would ask instead."""
+    yield "| allocated peak | runs | median error | 90 % within | bias | failures foreseen |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for one in report.compared:
+        found = one.errors
+        assert found is not None
+        figures = f"{found.runs} | {found.median:.1%} | {found.ninetieth:.1%} | {found.bias:+.1%}"
+        yield f"| {one.name} | {figures} | {words(one.caught)} |"
+
+
+def verdicts(report: Accuracy) -> Iterator[str]:
+    """Ranges and verdicts."""
+    said, files, repositories = report.verdicts, whole(report.files), whole(report.repositories)
+    wide = {expandable: f"{width:.0%}" for expandable, width in report.median_widths.items()}
+    held = f"{words(report.all.held)} ({percent(report.all.held)})"
+    claimed = [claim for claim in report.claims if claim.reserved]
+    yield f"- Of the runs that surely ran out of memory, {words(said.sure)} are not called `fits`;"
+    yield f"  of those that went through, {words(said.refused)} are called `does-not-fit`; {percent(said.tight)} of all are `tight`."
+    yield f"- *needed* is {said.width:.0%} wide at the median. The reserved range holds {held} of the measured figures;"
+    yield f"  {percent(files)} where the file that a run is from is left out of the evidence, {percent(repositories)} where its repository is."
+    yield f"  It is {wide[False]} wide at the median, {wide[True]} with expandable segments."
+    yield f"- Of {len(report.claims)} figures that axolotl's READMEs claim for examples, the reserved range holds"
+    yield f"  {sum(claim.held for claim in claimed)} of the {len(claimed)} whose model is known."
+
+
+if __name__ == "__main__":
+    main()

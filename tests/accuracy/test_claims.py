@@ -1,0 +1,52 @@
+"""What axolotl's READMEs claim, beside the estimates."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from advisor import estimate
+from advisor.accuracy.claims import claims
+from advisor.cli import main
+
+RESTATED = Path(__file__).parents[2] / "advisor" / "accuracy" / "claims.jsonl"
+ANOTHER_VARIANT = {"CLAIM-11", "CLAIM-54"}
+"""Claims of the example after an edit that its README describes."""
+
+
+def restated() -> list[dict[str, object]]:
+    return [json.loads(line) for line in RESTATED.read_text(encoding="utf-8").splitlines()]
+
+
+def test_every_claim_is_shown_and_none_is_dropped():
+    output = CliRunner().invoke(main, ["accuracy"]).output
+    found = list(claims())
+    assert len(found) == 14
+    for claim in found:
+        lines = [line for line in output.splitlines() if line.startswith(claim.config.removeprefix("examples/"))]
+        ending = claim.reason or ("yes" if claim.held else "no")
+        assert any(f"{claim.claimed_gib:.1f}" in line and line.endswith(ending) for line in lines), claim.id
+
+
+def test_a_claim_about_an_unknown_model_says_so():
+    unknown = [claim for claim in claims() if claim.reserved is None]
+    assert all("not in the catalogue" in claim.reason for claim in unknown)
+    assert all(not claim.held for claim in unknown)
+
+
+def test_claims_carry_the_figures_of_the_collection(corpus: Path):
+    lines = (corpus / "measured" / "axolotl_claims.jsonl").read_text(encoding="utf-8").splitlines()
+    theirs = {said["id"]: (said["config"], said["claimed_gib"], said["quoted_in"]) for said in map(json.loads, lines)}
+    assert {claim.id: (claim.config, claim.claimed_gib, claim.quoted_in) for claim in claims()} == theirs
+
+
+@pytest.mark.parametrize("said", restated(), ids=lambda said: said["id"])
+def test_the_facts_restated_give_the_same_estimate_as_the_example(corpus: Path, said):
+    if said["id"] in ANOTHER_VARIANT:
+        pytest.skip("the README's variant, not the file")
+    claim = next(claim for claim in claims() if claim.id == said["id"])
+    if claim.reserved is None:
+        pytest.skip(claim.reason)
+    whole = estimate(corpus / "corpus" / "axolotl" / said["config"], gpus=said["gpus"])
+    assert whole.allocated_peak == claim.allocated
