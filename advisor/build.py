@@ -12,12 +12,15 @@ from advisor.axolotl.reader import Reader
 from advisor.deepspeed import Section
 from advisor.documents import Change, Document, Path, Set, as_path, new_document
 from advisor.hardware import Hardware
+from advisor.measured import MeasuredRun
 from advisor.models import Architecture
 from advisor.run import Fsdp, Lora, Run, Zero
 from advisor.stack import Stack
 
 RUN_FIELDS = frozenset(item.name for item in fields(Run))
 Facts = dict[str, Any]
+EMULATES_BF16 = "2.4.0"
+"""From here on torch says that every card has bf16, and so does axolotl: torch/cuda/__init__.py:191-211@2.13.0."""
 
 
 def build_run(
@@ -29,6 +32,7 @@ def build_run(
     stack: Stack,
     working_directory: str = ".",
     deepspeed_editable: bool = False,
+    measured: tuple[MeasuredRun, ...] = (),
 ) -> Run:
     """The run that these documents describe on this hardware. Wrong types are an ``InputError`` at their span."""
     reader = Reader(config)
@@ -50,6 +54,7 @@ def build_run(
         working_directory=working_directory,
         deepspeed_named=named if isinstance(named, str) else None,
         deepspeed_editable=deepspeed_editable,
+        measured=measured,
         **{name: value for name, value in typed(facts).items() if name in RUN_FIELDS},
     )
 
@@ -57,7 +62,7 @@ def build_run(
 def axolotl_facts(reader: Reader, model: Architecture | None, hardware: Hardware | None, stack: Stack) -> Facts:
     """Everything that the YAML alone decides."""
     facts: Facts = {"base_model": reader.text("base_model"), "zero": None}
-    facts |= read.precision(reader, hardware.gpu.bf16 if hardware else True)
+    facts |= read.precision(reader, hardware is None or hardware.gpu.bf16 or stack.at_least("torch", EMULATES_BF16))
     facts |= read.batch(reader)
     facts |= parallel.sizes(reader)
     facts["several_gpus"] = hardware is not None and hardware.world_size > 1
@@ -66,7 +71,7 @@ def axolotl_facts(reader: Reader, model: Architecture | None, hardware: Hardware
     facts |= read.preference(reader, facts["adapter"])
     facts |= read.quantization(reader, model, facts["adapter"])
     facts |= read.checkpointing(reader, facts["rl"], model)
-    facts |= read.attention(reader)
+    facts |= read.attention(reader, model)
     facts |= read.loss(reader, facts["rl"])
     facts["fsdp"] = parallel.fsdp(reader)
     facts["optimizer"] = reader.text("optimizer", "adamw_torch_fused")
@@ -175,4 +180,5 @@ def rebuilt(run: Run, config: Document, section: Section | None) -> Run:
         stack=run.stack,
         working_directory=run.working_directory,
         deepspeed_editable=run.deepspeed_editable,
+        measured=run.measured,
     )

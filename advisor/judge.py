@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from advisor.advice import Planner, with_help
-from advisor.documents import Edit
+from advisor.build import prefixed
+from advisor.documents import Edit, PatchError
 from advisor.finding import LEVELS, Finding, Fix, Report
 from advisor.loading import built_in_rules, ladder
 from advisor.memory import Estimate, estimate
@@ -33,6 +34,10 @@ class Options:
         """Whether a rule is selected and not ignored."""
         return (not self.select or rule in self.select) and rule not in self.ignore
 
+    def consults(self, rule: str) -> bool:
+        """Whether a rule that is wanted is there: those of ``--validate`` are only with that option."""
+        return self.wants(rule) and (not rule.endswith("-says") or rule in (self.extra_rules or {}))
+
 
 def check_run(opened: Opened, options: Options) -> Report:
     """All that is said of one run."""
@@ -45,7 +50,7 @@ def check_run(opened: Opened, options: Options) -> Report:
         findings += step_findings(plan, safe_only=options.safe_only)
     if found is not None and found.verdict == "fits" and options.speed:
         findings += speed_findings(State(run, found), options)
-    kept = suppressed(run, findings, tell_unused=options.wants("unused-ignore"))
+    kept = suppressed(run, findings, options.consults)
     return Report(
         file=run.config.file,
         hardware=run.hardware.title if run.hardware else None,
@@ -69,7 +74,7 @@ def lint_hits(run: Run, options: Options) -> Iterable[tuple[Rule, Hit]]:
     """What the lint rules find."""
     rules = rules_of("lint", options)
     for rule in rules.values():
-        if options.wants(rule.id):
+        if options.wants(rule.id) and (rule.alone or not run.is_json_alone):
             for hit in rule.finds(run):
                 yield rule, hit
 
@@ -78,7 +83,11 @@ def planned(run: Run, found: Estimate | None, options: Options) -> Plan | None:
     """The flowchart's plan, for a run that does not fit."""
     if found is None or found.verdict != "does-not-fit":
         return None
-    return plan_fit(State(run, found), steps_of(options), safe_only=options.safe_only)
+    steps = steps_of(options)
+    # A selection of other rules wants no plan.
+    if not steps and not options.wants("does-not-fit"):
+        return None
+    return plan_fit(State(run, found), steps, safe_only=options.safe_only)
 
 
 def planner(options: Options) -> Planner:
@@ -87,9 +96,11 @@ def planner(options: Options) -> Planner:
 
 
 def steps_of(options: Options) -> list[Rule]:
-    """The ladder's rules, in order, less those that are ignored."""
+    """The ladder's rules, in order, less those that are ignored. A selection with ``does-not-fit`` has all of them."""
     rules = rules_of("fit", options)
-    return [rules[name] for name in ladder(options.flowchart) if name in rules and name not in options.ignore]
+    chosen = None if "does-not-fit" in options.select else options.select
+    names = [name for name in ladder(options.flowchart) if name in rules and name not in options.ignore]
+    return [rules[name] for name in names if not chosen or name in chosen]
 
 
 def finding_of(run: Run, rule: Rule, hit: Hit) -> Finding:
@@ -113,7 +124,13 @@ def hit_edits(run: Run, hit: Hit) -> tuple[Edit, ...]:
     if not hit.edits:
         return ()
     document = document_of(run, hit)
-    return document.changed(*hit.edits).edits() if document is not None and not document.is_new else ()
+    if document is None or document.is_new:
+        return ()
+    inside = run.deepspeed.prefix if hit.document == "deepspeed" and run.deepspeed else ()
+    try:
+        return document.changed(*(prefixed(change, inside) for change in hit.edits)).edits()
+    except PatchError:  # a key that is written in a way that the edit cannot keep: the finding stands without it
+        return ()
 
 
 def speed_findings(start: State, options: Options) -> list[Finding]:
@@ -125,6 +142,8 @@ def speed_findings(start: State, options: Options) -> list[Finding]:
 
 def summary(run: Run) -> str:
     """The run in one line."""
+    if run.is_json_alone:
+        return "DeepSpeed config"
     method = {"lora": "LoRA", "qlora": "QLoRA"}.get(run.adapter or "", "full fine-tune")
     if run.rl:
         method = f"{run.rl.upper()}, {method}"

@@ -8,6 +8,7 @@ from typing import Literal
 from advisor.deepspeed.section import Section
 from advisor.documents import Document
 from advisor.hardware import Hardware
+from advisor.measured import MeasuredRun
 from advisor.models import Architecture
 from advisor.stack import Stack
 
@@ -21,7 +22,6 @@ Device = Literal["gpu", "cpu", "nvme"]
 WITHOUT_DEEPSPEED = frozenset(
     [
         "muon",
-        "dion",
         "polora",
         "q_galore_adamw8bit",
         "flash_adamw",
@@ -77,7 +77,7 @@ class Zero:
     loads_fp32: bool = False
     """ZeRO-3 without an explicit ``bf16.enabled: true`` builds its shards in fp32 while loading."""
     own_optimizer: str | None = None
-    """The type in the JSON's own ``optimizer`` block, which axolotl refuses and other trainers use."""
+    """The type in the JSON's own ``optimizer`` block, which wins over the YAML's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +89,8 @@ class Fsdp:
     offload_params: bool = False
     pin_memory: bool = True
     cpu_ram_efficient_loading: bool = False
+    loads_quantized_in_pieces: bool = False
+    """One process quantizes layer by layer on its host, and each GPU gets its share."""
     activation_checkpointing: bool = False
     wraps_layers: bool = True
 
@@ -114,8 +116,13 @@ class Run:
     deepspeed_editable: bool = False
     """Whether the DeepSpeed JSON is this run's own, so that an edit may land in it; else a copy is made."""
 
+    measured: tuple[MeasuredRun, ...] = ()
+    """What earlier runs on this machine reserved; those of the same kind count."""
+
     model_reason: str = ""
     """Why the model is not known, as a clause."""
+    model_config: Literal["missing", "at hand", "traced in vain"] = "missing"
+    """Whether the config of an unknown model was found, and whether transformers was asked for it (``--trace``)."""
     base_model: str = ""
     precision: Precision = "bf16"
     autocast: bool = True
@@ -169,6 +176,11 @@ class Run:
     upcasts_unquantized: bool = False
     """PEFT's ``prepare_model_for_kbit_training`` turns every weight that is not quantized to fp32."""
     fp32_residual_stream: bool = False
+
+    @property
+    def is_json_alone(self) -> bool:
+        """Whether no YAML stands behind this: a DeepSpeed JSON that none of the call names."""
+        return self.deepspeed is not None and not self.config
 
     @cached_property
     def world_size(self) -> int:

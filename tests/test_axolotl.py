@@ -27,8 +27,8 @@ def test_every_fact_knows_its_key(make_run):
     ("said", "gpus", "precision"),
     [
         ("", "1x a100-80gb", "bf16"),
-        ("", "1x v100-32gb", "fp16"),
-        ("bf16: auto", "1x t4", "fp16"),
+        ("", "1x v100-32gb", "bf16"),
+        ("bf16: auto", "1x t4", "bf16"),
         ("bf16: false", "1x a100-80gb", "fp32"),
         ("bf16: true\nfp16: true", "1x a100-80gb", "bf16"),
         ("fp16: true", "1x a100-80gb", "fp16"),
@@ -38,6 +38,12 @@ def test_every_fact_knows_its_key(make_run):
 )
 def test_precision_is_resolved_on_the_card_at_hand(make_run, said, gpus, precision):
     assert make_run(LLAMA + said + "\n", gpus).precision == precision
+
+
+@pytest.mark.parametrize(("torch", "precision"), [("2.3.1", "fp16"), ("2.4.0", "bf16")])
+def test_a_card_without_bf16_has_it_since_torch_emulates_it(make_run, torch, precision):
+    """torch/cuda/__init__.py:131@2.4.1 counts emulation, 121@2.3.1 does not."""
+    assert make_run(LLAMA, "1x t4", stack={"torch": torch}).precision == precision
 
 
 @pytest.mark.parametrize(

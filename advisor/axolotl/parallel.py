@@ -34,6 +34,7 @@ def fsdp(reader: Reader) -> Facts | None:
     if not given and not strategies:
         return None
     settings = {key.removeprefix("fsdp_") if key != "fsdp_version" else key: value for key, value in given.items()}
+    efficient = truth(settings, "cpu_ram_efficient_loading")
     version = reader.source.at("fsdp_version") or settings.get("fsdp_version") or settings.get("version") or 1
     reader.origins["fsdp_version"] = (
         "fsdp_version" if reader.has("fsdp_version") else "axolotl pins version 1 where none is given"
@@ -44,7 +45,9 @@ def fsdp(reader: Reader) -> Facts | None:
         "reshard_after_forward": reshards(settings, strategies),
         "offload_params": truth(settings, "offload_params") or "offload" in strategies,
         "pin_memory": truth(settings, "cpu_offload_pin_memory", default=True),
-        "cpu_ram_efficient_loading": truth(settings, "cpu_ram_efficient_loading"),
+        "cpu_ram_efficient_loading": efficient,
+        # axolotl/loaders/model.py:1007-1036@0.19.0
+        "loads_quantized_in_pieces": efficient and reader.flag("qlora_sharded_model_loading"),
         "activation_checkpointing": truth(settings, "activation_checkpointing"),
         "wraps_layers": wraps_layers(settings, strategies),
     }

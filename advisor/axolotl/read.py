@@ -24,6 +24,8 @@ ATTENTION_NAMES = {
     "xformers": "xformers",
     "sage": "sage",
 }
+# Classes without ``_supports_sdpa``@transformers 5.16.1: asked for by name it raises, by default they are eager.
+WITHOUT_SDPA = frozenset(["bloom", "deepseek_v4", "falcon_mamba", "gpt_neo", "gpt_oss", "gptj", "mamba", "mpt"])
 # Preference losses whose trainer loads a second copy of the model when every weight is trained
 # (axolotl/train.py:127-165@0.19.0).
 REFERENCE_LOSSES = frozenset({"dpo", "ipo", "kto"})
@@ -155,7 +157,7 @@ def quantization(reader: Reader, model: Architecture | None, adapter: str | None
 def checkpointing(reader: Reader, rl: str | None, model: Architecture | None) -> Facts:
     """Activation checkpointing and offloading.
 
-    Axolotl/core/builders/base.py:589-618, utils/config/__init__.py:386-393@0.19.0.
+    axolotl/core/builders/base.py:589-618, utils/config/__init__.py:395-417, schemas/validation.py:1646-1653@0.19.0.
     """
     value = reader.take("gradient_checkpointing", False, "axolotl's default: false")
     legacy_offload = value in {"offload", "offload_disk"} if isinstance(value, str) else False
@@ -165,7 +167,8 @@ def checkpointing(reader: Reader, rl: str | None, model: Architecture | None) ->
         offload = True
     kwargs = reader.mapping("gradient_checkpointing_kwargs")
     # For supervised runs without kwargs axolotl asks for reentrant checkpoints; else the builder's default is not to.
-    by_default = on and not kwargs and not reader.has("unfrozen_parameters") and rl is None
+    others = reader.has("unfrozen_parameters") or reader.has("selective_checkpointing") or offload == "hidden_states"
+    by_default = on and not kwargs and not others and rl is None
     gemma4 = model is not None and model.model_type in {"gemma4", "gemma4_unified"}
     return {
         "activation_checkpointing": on,
@@ -193,12 +196,13 @@ def tiled_mlp_shards(reader: Reader) -> int:
     return max(1, reader.integer("tiled_mlp_num_shards", by_length, least=0))
 
 
-def attention(reader: Reader) -> Facts:
-    """The attention kernel: canonical name, else a legacy flag, else transformers' default (sdpa)."""
+def attention(reader: Reader, model: Architecture | None) -> Facts:
+    """The attention kernel: canonical name, else a legacy flag, else transformers' default: sdpa where there is one."""
     name = reader.text("attn_implementation", "", "transformers' default: sdpa")
     if not name:
         flags = [kernel for key, kernel in LEGACY_ATTENTION.items() if reader.flag(key)]
-        return {"attention": flags[0] if flags else "sdpa", "attention_given": bool(flags)}
+        default = "eager" if model is not None and model.model_type in WITHOUT_SDPA else "sdpa"
+        return {"attention": flags[0] if flags else default, "attention_given": bool(flags)}
     base = name.split("@")[0].split(":")[0]
     kernel = ATTENTION_NAMES.get(base) or ("flash" if "flash" in base else "sage" if "sage" in base else "sdpa")
     return {"attention": kernel, "attention_given": True}

@@ -87,7 +87,10 @@ def _edit_mapping(draft: Draft, node: Node, new: dict[Any, Any], path: Path) -> 
             settle(draft, value if is_merge(key) else key)
         if keep[i] and not is_merge(key):
             _rename(draft, node, key, names[i])
-            reconcile(draft, value, new[names[i]], _slot(draft, node, key), (*path, names[i]))
+            if any(key is other for other in node.overridden):
+                settle(draft, value)
+            else:
+                reconcile(draft, value, new[names[i]], _slot(draft, node, key), (*path, names[i]))
     # Last, so that lines added below a value come before lines added behind it.
     _rearrange(draft, node, keep, _placed(new, added, names, keep))
     return True

@@ -19,7 +19,7 @@ from advisor.documents.changes import (
 )
 from advisor.documents.directives import Directive, directives_in
 from advisor.documents.node import Text, same
-from advisor.documents.source import Source, Syntax, locate, parsed
+from advisor.documents.source import Source, Syntax, locate, overridden, parsed
 from advisor.documents.splices import Splice, spliced
 
 
@@ -81,6 +81,12 @@ class Document(Mapping[str, Any]):
         key = found[0] if found else None
         return self.source.text.span(key.start, key.end) if key else None
 
+    @cached_property
+    def overridden(self) -> tuple[tuple[Path, Span], ...]:
+        """The keys that their mapping holds again further down, and so do not count: paths, and where they stand."""
+        found = overridden(self.source.root) if self.source.root else ()
+        return tuple((path, self.source.text.span(key.start, key.end)) for path, key in found)
+
     def changed(self, *changes: Change) -> "Document":
         """The same text with more changes to come. ``PatchError`` where a path has no place."""
         try:
@@ -116,7 +122,8 @@ class Document(Mapping[str, Any]):
             raise
         except Exception as error:
             raise self.refusal(f"the edited text would not parse ({error})") from error
-        if not same(result.values_mapping, dict(self.values_mapping)):
+        more_doubles = self.syntax == "yaml" and len(result.overridden) > len(self.overridden)
+        if more_doubles or not same(result.values_mapping, dict(self.values_mapping)):
             raise self.refusal("the edited text would not hold the values meant")
         return replace(result, is_new=self.is_new)
 

@@ -34,6 +34,8 @@ class Node:
     """The node that an alias names."""
     size: int = 1
     """Nodes in it, with aliases written out."""
+    overridden: "list[Node]" = field(default_factory=list["Node"])
+    """The keys of a mapping that it holds again further down; the last one counts."""
 
     @property
     def entries(self) -> "list[tuple[Node, Node]]":

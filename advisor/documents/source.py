@@ -1,6 +1,7 @@
 """Bytes of a file -> its text, values and tree; every problem is an ``InputError`` with its place."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, cast
@@ -105,7 +106,7 @@ def _entry(node: Node, part: str | int) -> tuple[Node | None, Node] | None:
         return None
     entries = node.entries
     for name in (part, str(part)):
-        for key, value in entries:
+        for key, value in reversed(entries):
             if key.value == name:
                 return key, value
     for key, value in reversed(entries):
@@ -116,3 +117,15 @@ def _entry(node: Node, part: str | int) -> tuple[Node | None, Node] | None:
                 if found:
                     return found
     return None
+
+
+def overridden(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
+    """The keys that their mapping holds again further down, with their paths."""
+    for key in node.overridden:
+        yield (*path, key.value), key
+    if node.kind == "mapping":
+        for key, value in node.entries:
+            yield from overridden(value, (*path, key.value))
+    elif node.kind == "sequence":
+        for index, item in enumerate(node.children):
+            yield from overridden(item, (*path, index))

@@ -169,10 +169,10 @@ def _content(node: Node) -> Any:
 
 
 def mapping_value(node: Node) -> dict[Any, Any]:
-    """The mapping with its merges, explicit keys first in rank. ``TreeError`` for keys that occur twice."""
+    """The mapping with its merges, explicit keys first in rank. Of a key that occurs twice the last one counts."""
     merged: dict[Any, Any] = {}
     explicit: dict[Any, Any] = {}
-    places: dict[Any, int] = {}
+    places: dict[Any, Node] = {}
     for key, value in node.entries:
         if is_merge(key):
             merged |= merged_values(value)
@@ -183,14 +183,14 @@ def mapping_value(node: Node) -> dict[Any, Any]:
         except TypeError as error:
             raise TreeError("a key must be a scalar", key.start, "use a plain key") from error
         if twice:
-            raise DuplicateKeyError(name, places[name], key.start)
-        places[name] = key.start
+            node.overridden.append(places[name])
+        places[name] = key
         explicit[name] = _content(value)
     return {**merged, **explicit} if merged else explicit
 
 
 class DuplicateKeyError(TreeError):
-    """A key that one mapping holds twice."""
+    """A key that one mapping of a JSON holds twice."""
 
     def __init__(self, key: Any, first: int, offset: int) -> None:
         super().__init__(f"duplicate key `{key}`", offset, "remove one of them")

@@ -34,6 +34,7 @@ rule = Rule(
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
                 sequence_len: 32768
                 micro_batch_size: 1
@@ -48,6 +49,7 @@ rule = Rule(
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
                 sequence_len: 32768
                 micro_batch_size: 1

@@ -57,6 +57,7 @@ rule = Rule(
                 attn_implementation: eager
                 adapter: lora
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
             """,
         ),

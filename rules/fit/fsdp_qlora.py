@@ -43,6 +43,7 @@ rule = Rule(
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
                 sequence_len: 1024
                 micro_batch_size: 1
@@ -56,6 +57,7 @@ rule = Rule(
                 load_in_4bit: true
                 qlora_sharded_model_loading: true
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
                 sequence_len: 1024
                 micro_batch_size: 1
@@ -82,6 +84,7 @@ rule = Rule(
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
             """,
         ),

@@ -99,6 +99,8 @@ def applies(run: Run) -> bool:
     """Whether logits are materialised in training and a fused loss knows the model."""
     if run.model is None or run.loss not in {"plain", "liger"} or run.tensor_parallel_size > 1:
         return False
+    if run.config.get("reward_model") or run.config.get("process_reward_model"):
+        return False
     known = run.model.model_type in LIGER | CUT and run.rl is None
     return (known or run.rl == "dpo") and run.precision != "fp32"
 
@@ -124,6 +126,7 @@ rule = Rule(
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
                 sequence_len: 8192
                 micro_batch_size: 1
@@ -135,6 +138,7 @@ rule = Rule(
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
                 sequence_len: 8192
                 micro_batch_size: 1
@@ -153,6 +157,7 @@ rule = Rule(
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
                 sequence_len: 8192
                 plugins:

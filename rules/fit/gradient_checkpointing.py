@@ -41,6 +41,7 @@ rule = Rule(
                 micro_batch_size: 1
                 adapter: lora
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
                 attn_implementation: flash_attention_2
             """,
@@ -50,6 +51,7 @@ rule = Rule(
                 micro_batch_size: 1
                 adapter: lora
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
                 attn_implementation: flash_attention_2
                 gradient_checkpointing: true

@@ -47,6 +47,7 @@ rule = Rule(
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_modules:
                   - q_proj
                   - v_proj
@@ -60,6 +61,7 @@ rule = Rule(
                 adapter: lora
                 load_in_4bit: false
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_modules:
                   - q_proj
                   - v_proj
@@ -79,6 +81,7 @@ rule = Rule(
                 base_model: mistralai/Mixtral-8x7B-v0.1
                 adapter: lora
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_modules:
                   - q_proj
                   - v_proj

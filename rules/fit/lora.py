@@ -61,6 +61,7 @@ rule = Rule(
                 base_model: meta-llama/Llama-3.1-8B
                 adapter: lora
                 lora_r: 8
+                lora_alpha: 16
                 lora_target_linear: true
             """,
         ),

@@ -73,6 +73,7 @@ rule = Rule(
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 32
+                lora_alpha: 64
                 lora_target_linear: true
             """,
         ),

@@ -40,6 +40,7 @@ rule = Rule(
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
                 sequence_len: 2048
                 micro_batch_size: 1
@@ -52,15 +53,16 @@ rule = Rule(
                 load_in_4bit: true
                 quantize_moe_experts: true
                 lora_r: 16
-                sequence_len: 2048
-                micro_batch_size: 1
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
+                lora_alpha: 32
                 lora_target_modules:
                   - q_proj
                   - k_proj
                   - v_proj
                   - o_proj
+                sequence_len: 2048
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
             """,
             memory="113.7 -> 20.8 GiB",
         ),
@@ -71,6 +73,7 @@ rule = Rule(
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
             """,
         ),

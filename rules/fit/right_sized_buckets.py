@@ -40,6 +40,7 @@ rule = Rule(
                 attn_implementation: flash_attention_2
                 adapter: lora
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
                 deepspeed: zero.json
             """,

@@ -30,6 +30,7 @@ rule = Rule(
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
                 sequence_len: 4096
                 micro_batch_size: 1
@@ -44,6 +45,7 @@ rule = Rule(
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
                 sequence_len: 4096
                 micro_batch_size: 1
@@ -62,6 +64,7 @@ rule = Rule(
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
                 eval_batch_size: 8
             """,

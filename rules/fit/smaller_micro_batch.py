@@ -36,6 +36,7 @@ rule = Rule(
                 optimizer: adamw_torch_fused
                 adapter: lora
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
                 gradient_checkpointing: true
                 attn_implementation: flash_attention_2
@@ -49,6 +50,7 @@ rule = Rule(
                 optimizer: adamw_torch_fused
                 adapter: lora
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
                 gradient_checkpointing: true
                 attn_implementation: flash_attention_2

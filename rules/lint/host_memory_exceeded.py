@@ -32,7 +32,7 @@ rule = Rule(
         -9, without a traceback.
     """,
     safe=False,
-    source="deepspeed/runtime/zero/stage_1_and_2.py, stage3.py@0.18.9; https://github.com/axolotl-ai-cloud/axolotl/issues/1439",
+    source="advisor/memory/host.py; https://github.com/axolotl-ai-cloud/axolotl/issues/1439",
     examples=(
         Example(
             gpus="8x a100-80gb host=64GiB",

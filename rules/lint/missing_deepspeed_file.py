@@ -28,7 +28,7 @@ rule = Rule(
         deepspeed_configs` brings them.
     """,
     safe=False,
-    source="transformers/integrations/deepspeed.py, HfDeepSpeedConfig@5.16.1; axolotl/utils/trainer.py:659-690@0.19.0",
+    source="accelerate/utils/deepspeed.py:153-156@1.13.0; axolotl/utils/trainer.py:659-690@0.19.0",
     examples=(
         Example(
             gpus="8x a100-80gb",

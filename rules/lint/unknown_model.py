@@ -4,17 +4,23 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 
+WAYS = {
+    "missing": (
+        "; give its config.json with `--model-config PATH`, put it into the Hugging Face cache, or install "
+        "`axolotl-advisor[hub]` and drop `--offline`"
+    ),
+    "at hand": "; its config is at hand: `--trace` asks transformers (`axolotl-advisor[trace]`) and keeps the answer",
+    "traced in vain": "",
+}
+
 
 def finds(run: Run) -> Iterator[Hit]:
     """Where neither a config.json nor the catalogue knows the model."""
     if run.model is None:
-        ways = (
-            "give its config.json with `--model-config PATH`, put it into the Hugging Face cache, or install "
-            "`axolotl-advisor[hub]` and drop `--offline`"
-        )
+        ways = WAYS[run.model_config]
         yield Hit(
             "base_model",
-            f"`base_model: {run.base_model}` is not known{run.model_reason}, so its memory is not estimated; {ways}",
+            f"`base_model: {run.base_model}` is not known{run.model_reason}, so its memory is not estimated{ways}",
         )
 
 

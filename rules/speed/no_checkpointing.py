@@ -28,6 +28,7 @@ rule = Rule(
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
                 sequence_len: 1024
                 micro_batch_size: 1
@@ -39,6 +40,7 @@ rule = Rule(
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
                 sequence_len: 1024
                 micro_batch_size: 1
@@ -54,6 +56,7 @@ rule = Rule(
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
             """,
         ),

@@ -30,6 +30,7 @@ rule = Rule(
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
                 sequence_len: 2048
                 micro_batch_size: 1
@@ -44,6 +45,7 @@ rule = Rule(
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
                 sequence_len: 2048
                 sample_packing: true
@@ -63,6 +65,7 @@ rule = Rule(
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
+                lora_alpha: 32
                 lora_target_linear: true
                 sample_packing: false
                 attn_implementation: flash_attention_2

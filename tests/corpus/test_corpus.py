@@ -190,6 +190,9 @@ def differences(
         left, right = before or {}, after or {}
         for key in {*left, *right}:
             yield from differences(left.get(key), right.get(key), changed, (*path, key))
+    elif below and isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for index, (left, right) in enumerate(zip(before, after, strict=True)):
+            yield from differences(left, right, changed, (*path, index))
     elif type(before) is not type(after) or before != after:
         yield f"{'.'.join(map(str, path))}: {before!r} -> {after!r}"
 

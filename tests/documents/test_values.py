@@ -56,9 +56,6 @@ def test_the_pure_python_loader_gives_the_same(monkeypatch: pytest.MonkeyPatch):
     ("text", "line", "words"),
     [
         ("a: 1\nb: [1\n", 3, "not YAML"),
-        ("a: 1\nb:\n  c: 1\n  c: 2\n", 4, "duplicate key `c`, already on line 3"),
-        ("a: 1\nb: 1\na: 2\n", 3, "duplicate key `a`, already on line 1"),
-        ("a: [{x: 1, x: 2}]\n", 1, "duplicate key `x`"),
         ("a:\n\tb: 1\n", 2, "a tab in the indentation"),
         ("- 1\n", 1, "holds a list"),
         ("just text\n", 1, "holds a single value"),

@@ -1,0 +1,99 @@
+"""bf16 on a card without bf16 units."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.documents import Change, Remove, Set
+from advisor.flags import is_on
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Where bf16 is asked for, or "auto" turns it on, and the card cannot compute in it."""
+    if run.hardware is None or run.hardware.gpu.bf16:
+        return
+    given = run.config.get("bf16")
+    asked = next((key for key in ("bf16", "bfloat16") if is_on(run, key)), None)
+    if asked is None and (given not in (None, "auto") or is_on(run, "fp16")):
+        return
+    half = run.adapter is not None or run.zero is not None
+    remedy = "write `bf16: false` and `fp16: true`" if half else "write `bf16: false`, or train an adapter in fp16"
+    what = f"`{asked}: true` on" if asked else f"`bf16: auto`{'' if given else ' (the default)'} becomes true even on"
+    message = f"{what} {run.hardware.gpu.title}, which has no bf16 units: torch emulates them, slowly; {remedy}"
+    at = asked or ("bf16" if given else "base_model")
+    yield Hit(at, message, edits(run) if run.adapter and run.zero is None and run.fsdp is None else ())
+
+
+def edits(run: Run) -> tuple[Change, ...]:
+    """fp16 instead; an adapter's own weights are in fp32, so that loss scaling works."""
+    stale = tuple(Remove(key) for key in ("bfloat16",) if run.config.has(key))
+    return (Set("bf16", False), Set("fp16", True, after="bf16"), *stale)
+
+
+rule = Rule(
+    id="bf16-unsupported",
+    stage="lint",
+    title="bf16 on a card that only emulates it",
+    finds=finds,
+    level="warning",
+    proof="read",
+    why="""
+        Cards before Ampere have no arithmetic for bf16. torch counts emulation as support, so neither axolotl's "auto"
+        nor the trainer's check stops: the run starts, and its matrix products pass the tensor cores by. fp16 uses them.
+        It cannot train weights that are themselves in fp16, only an adapter, or under DeepSpeed, which keeps fp32 ones.
+    """,
+    cost="fp16 has a narrower range: gradients need loss scaling, and a model that was trained in bf16 can overflow.",
+    safe=False,
+    source=(
+        "torch/cuda/__init__.py:191-220@2.13.0; transformers/utils/import_utils.py:611-618@5.16.1; "
+        "axolotl/utils/config/__init__.py:163-175@0.19.0; https://github.com/pytorch/pytorch/pull/148322"
+    ),
+    examples=(
+        Example(
+            gpus="1x t4",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                bf16: true
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-1.5B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                bf16: false
+                fp16: true
+            """,
+        ),
+        Example(
+            gpus="1x v100-32gb",
+            before="""
+                base_model: Qwen/Qwen2.5-0.5B
+                bf16: auto
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="1x t4",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                bf16: auto
+                fp16: true
+            """,
+        ),
+        Example(
+            gpus="1x a100-40gb",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                bf16: true
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,109 @@
+"""Layers are checkpointed by FSDP and by the trainer."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.documents import Change, Remove, Set
+from advisor.values import is_mapping
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Both are on; where saved tensors are offloaded, axolotl has switched the trainer's off."""
+    if run.fsdp is None or not run.fsdp.activation_checkpointing or not run.activation_checkpointing:
+        return
+    key = fsdp_key(run)
+    if key is None or run.activation_offloading == "saved-tensors":
+        return
+    changes = edits(run, key)
+    yield Hit(
+        "gradient_checkpointing",
+        "`gradient_checkpointing` beside FSDP's `activation_checkpointing` stops the trainer once the model is loaded;"
+        f" keep {'the first' if changes[0].path == key else 'the second'}",
+        edits=changes,
+    )
+
+
+def fsdp_key(run: Run) -> str | None:
+    """FSDP's key, as it is spelled here."""
+    names = ("fsdp_config.activation_checkpointing", "fsdp_config.fsdp_activation_checkpointing")
+    return next((name for name in names if run.config.has(name)), None)
+
+
+def edits(run: Run, key: str) -> tuple[Change, ...]:
+    """The trainer's goes, unless something else is built on it."""
+    if run.activation_offloading is not None or run.config.get("selective_checkpointing"):
+        return (Set(key, False),)
+    kwargs = run.config.get("gradient_checkpointing_kwargs")
+    stale = (Remove("gradient_checkpointing_kwargs"),) if is_mapping(kwargs) else ()
+    return (Set("gradient_checkpointing", False), *stale)
+
+
+rule = Rule(
+    id="double-checkpointing",
+    stage="lint",
+    title="Layers are checkpointed by FSDP and by the trainer",
+    finds=finds,
+    level="error",
+    proof="read",
+    fatal=True,
+    safe=True,
+    why="""
+        Either one keeps layer inputs alone and recomputes the rest. axolotl accepts both; transformers refuses them
+        when the trainer is built, after the model has been loaded. It prefers FSDP's, which gathers a layer once less.
+    """,
+    source="transformers/trainer.py:844-849@5.16.1; axolotl/core/builders/base.py:593-619@0.19.0;"
+    " axolotl/utils/trainer.py:603-604@0.19.0",
+    examples=(
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                gradient_checkpointing: true
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  activation_checkpointing: true
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-7B
+                gradient_checkpointing: false
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  activation_checkpointing: true
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                gradient_checkpointing: true
+                activation_offloading: hidden_states
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  activation_checkpointing: true
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-7B
+                gradient_checkpointing: true
+                activation_offloading: hidden_states
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  activation_checkpointing: false
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                gradient_checkpointing: false
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  activation_checkpointing: true
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,106 @@
+"""A bitsandbytes optimizer under FSDP2."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.documents import Set
+
+REFUSED = frozenset(["adamw_8bit", "adamw_bnb_8bit"])
+FAILS_LATER = frozenset(
+    [
+        "paged_adamw_8bit",
+        "paged_adamw_32bit",
+        "lion_8bit",
+        "lion_32bit",
+        "paged_lion_8bit",
+        "paged_lion_32bit",
+        "ademamix",
+        "ademamix_8bit",
+        "paged_ademamix_8bit",
+        "paged_ademamix_32bit",
+        "rmsprop_bnb",
+        "rmsprop_bnb_8bit",
+        "rmsprop_bnb_32bit",
+    ]
+)
+INSTEAD = {
+    "adamw_8bit": "adamw_torch_8bit",
+    "adamw_bnb_8bit": "adamw_torch_8bit",
+    "paged_adamw_8bit": "adamw_torch_8bit",
+    "paged_adamw_32bit": "adamw_torch_fused",
+}
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """bitsandbytes' kernels know no sharded tensors."""
+    name = run.optimizer
+    if run.fsdp is None or run.fsdp.version != 2 or not run.config.get("fsdp_config"):
+        return
+    if name in REFUSED:
+        consequence = "is refused by axolotl beside FSDP2"
+    elif name in FAILS_LATER:
+        consequence = "stops FSDP2 at the first step: bitsandbytes cannot update sharded tensors"
+    else:
+        return
+    instead = INSTEAD.get(name)
+    remedy = f"use `{instead}`" if instead else "use one of torch's or torchao's"
+    edits = (Set("optimizer", instead),) if instead else ()
+    yield Hit("optimizer", f"`optimizer: {name}` {consequence}; {remedy}", edits=edits)
+
+
+rule = Rule(
+    id="eight-bit-optimizer-with-fsdp2",
+    stage="lint",
+    title="A bitsandbytes optimizer under FSDP2",
+    finds=finds,
+    level="error",
+    proof="rejects",
+    why="""
+        FSDP2 shards each weight as a DTensor, for which bitsandbytes has no operators. axolotl refuses the two plain
+        names of its 8-bit AdamW; the paged ones, the 32-bit ones, Lion, AdEMAMix and RMSprop pass and fail at the first
+        step ("got mixed torch.Tensor and DTensor", "does not have a sharding strategy registered").
+    """,
+    cost="torchao's 8-bit AdamW quantizes in blocks of 256 as well; its states are not those of bitsandbytes.",
+    source="axolotl/utils/schemas/validation.py:1248-1263@0.19.0; bitsandbytes 0.50.2 with torch 2.13.0, tried",
+    examples=(
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: adamw_bnb_8bit
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  reshard_after_forward: true
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: adamw_torch_8bit
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  reshard_after_forward: true
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: adamw_bnb_8bit
+                fsdp_version: 1
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: adamw_torch_8bit
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+    ),
+)

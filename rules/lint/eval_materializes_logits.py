@@ -1,0 +1,93 @@
+"""Evaluation needs more than training, for logits that training never makes."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.memory import Estimate, estimate
+from advisor.units import GIB, gib
+
+LEAST = GIB
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Liger's fused loss, which steps aside outside of training. A run that does not fit is told so by others."""
+    if not run.evaluates or run.loss != "liger-fused" or run.rl is not None:
+        return
+    found = estimate(run)
+    if found is None or found.verdict == "does-not-fit" or run.eval_batch_size > run.micro_batch_size:
+        return
+    evaluation, training = peaks(found)
+    if evaluation - training < LEAST:
+        return
+    yield Hit(
+        "liger_fused_linear_cross_entropy",
+        f"`liger_fused_linear_cross_entropy` works in training alone: evaluation makes the logits and needs"
+        f" {gib(evaluation)}, training {gib(training)}; lower {shorter(run)}",
+        level="note" if found.verdict == "fits" else "warning",
+    )
+
+
+def peaks(found: Estimate) -> tuple[int, int]:
+    """The bytes of evaluation, and the largest of the other phases."""
+    evaluation = max(phase.bytes for phase in found.phases if phase.name == "evaluation")
+    return evaluation, max(phase.bytes for phase in found.phases if phase.name != "evaluation")
+
+
+def shorter(run: Run) -> str:
+    """What makes fewer logits at a time."""
+    return "`eval_batch_size` or `eval_sequence_len`" if run.eval_batch_size > 1 else "`eval_sequence_len`"
+
+
+rule = Rule(
+    id="eval-materializes-logits",
+    stage="lint",
+    title="Evaluation needs more than training, for logits that training never makes",
+    finds=finds,
+    level="note",
+    proof="read",
+    why="""
+        Liger skips the logits only while the model is in training mode. With `eval_steps`, `evals_per_epoch` or
+        `eval_strategy`, axolotl evaluates before the first step, so this shows at once.
+    """,
+    source="axolotl/integrations/liger/models/base.py:84-105@0.19.0; axolotl/core/builders/base.py:523-533@0.19.0;"
+    " advisor/memory/loss.py",
+    examples=(
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 8192
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                val_set_size: 0.05
+                evals_per_epoch: 1
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_fused_linear_cross_entropy: true
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 8192
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_fused_linear_cross_entropy: true
+            """,
+        ),
+    ),
+)

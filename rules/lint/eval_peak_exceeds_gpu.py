@@ -1,0 +1,93 @@
+"""A run whose evaluation alone does not fit."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.memory import Estimate, estimate
+from advisor.units import gib
+
+SWITCHES = ("eval_batch_size", "eval_sequence_len", "evals_per_epoch", "eval_steps", "eval_strategy", "val_set_size")
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Where the run does not fit, and every phase but evaluation would."""
+    found = estimate(run)
+    if found is None or found.verdict != "does-not-fit" or found.peak_phase != "evaluation":
+        return
+    training = without_evaluation(found)
+    if training <= found.usable:
+        at = next((key for key in SWITCHES if run.config.has(key)), "")
+        message = (
+            f"only evaluation does not fit: training needs {gib(training)}, {run.eval_batch_size} rows of "
+            f"{run.eval_sequence_len} tokens {gib(found.needed.low)}; {remedy(run)}"
+        )
+        yield Hit(at, message)
+
+
+def without_evaluation(found: Estimate) -> int:
+    """The most that another phase needs, fragmentation included."""
+    others = max((phase.bytes for phase in found.phases if phase.name != "evaluation"), default=0)
+    return round(others * found.needed.high / max(1, found.allocated_peak))
+
+
+def remedy(run: Run) -> str:
+    """What makes evaluation smaller."""
+    if run.eval_batch_size > 1:
+        return "lower `eval_batch_size`"
+    return "set a shorter `eval_sequence_len`, or do without evaluation"
+
+
+rule = Rule(
+    id="eval-peak-exceeds-gpu",
+    stage="lint",
+    title="A run whose evaluation alone does not fit",
+    finds=finds,
+    level="warning",
+    proof="read",
+    why="""
+        Evaluation needs the logits of whole rows, also where a fused loss never makes them in training, and axolotl
+        evaluates once before the first step. The remedies for training do nothing for it.
+    """,
+    safe=False,
+    source=(
+        "advisor/memory/forward.py; axolotl/core/builders/base.py:523-533@0.19.0; "
+        "https://github.com/axolotl-ai-cloud/axolotl/issues/1813"
+    ),
+    examples=(
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 4096
+                micro_batch_size: 1
+                eval_batch_size: 8
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                val_set_size: 0.05
+                evals_per_epoch: 1
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 32768
+                micro_batch_size: 1
+                eval_batch_size: 8
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,132 @@
+"""An attention kernel that the card or the model does not have."""
+
+import re
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.attention import WIDEST_FLASH_HEAD, Kernel, kernel, plain, widest_head
+from advisor.documents import Change, Remove, Set
+
+FLASH = re.compile(r"flash_attention_[234]")
+LIMITED = frozenset({"flash_attention_2", "flash_attention_3"})
+HYBRID = "gemma4_hybrid_attn_impl"
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """The card first, since no model helps there; then what the model's class says; then the width of its heads."""
+    asked, model = kernel(run), run.model
+    flash = FLASH.fullmatch(asked.base) is not None
+    if run.hardware is not None and run.attention == "flash" and not run.hardware.gpu.flash_attention:
+        card = run.hardware.gpu.title
+        yield hit(run, asked, f"on a {card}: FlashAttention needs Ampere or newer and stops at the first forward")
+    elif model is None or run.config.get("trust_remote_code"):
+        return
+    elif (flash and not model.supports_flash_attention) or (asked.base == "sdpa" and plain(run) != "sdpa"):
+        yield hit(run, asked, f"is refused by transformers while it loads: `{model.model_type}` has no such attention")
+    elif asked.base in LIMITED and widest_head(run) > WIDEST_FLASH_HEAD and not run.config.get(HYBRID):
+        yield too_wide(run, asked)
+
+
+def hit(run: Run, asked: Kernel, consequence: str) -> Hit:
+    """A finding that another kernel mends, unless something else in the YAML insists on this one."""
+    instead = plain(run)
+    edits: tuple[Change, ...] = (Set("attn_implementation", instead, after=asked.key),)
+    if asked.key != "attn_implementation":
+        edits += (Remove(asked.key),)
+    insisted = run.config.get(HYBRID) or run.context_parallel_size > 1
+    message = f"`{asked.key}: {asked.said}` {consequence}; use `attn_implementation: {instead}`"
+    return Hit(asked.key, message, () if insisted else edits)
+
+
+def too_wide(run: Run, asked: Kernel) -> Hit:
+    """Gemma 4's layers of full attention, for which axolotl has a way around."""
+    message = (
+        f"`{asked.key}: {asked.said}` stops at the first forward: FlashAttention takes heads of up to"
+        f" {WIDEST_FLASH_HEAD}, and this model has some of {widest_head(run)}; use `sdpa`"
+    )
+    if run.model is None or not run.model.model_type.startswith("gemma4"):
+        return Hit(asked.key, message)
+    return Hit(asked.key, f"{message}, or set `{HYBRID}: true`", (Set(HYBRID, True, after=asked.key),))
+
+
+rule = Rule(
+    id="flash-attention-unsupported",
+    stage="lint",
+    title="An attention kernel that the card or the model does not have",
+    finds=finds,
+    level="error",
+    proof="read",
+    why="""
+        FlashAttention's kernels check the card and the width of the heads when they are first called: compute
+        capability 8.0, and 256. Which kernels a model can use stands in its class, and transformers raises while it
+        loads the model. Only where no kernel is named does it fall back to a slower one.
+    """,
+    safe=True,
+    source=(
+        "transformers/modeling_utils.py:1679-1684, 1751-1756@5.16.1; Dao-AILab/flash-attention, "
+        "csrc/flash_attn/flash_api.cpp, mha_fwd and mha_varlen_fwd; axolotl/loaders/patch_manager.py:284-293@0.19.0"
+    ),
+    examples=(
+        Example(
+            gpus="1x v100-32gb",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                fp16: true
+                flash_attention: true
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-1.5B
+                fp16: true
+                attn_implementation: sdpa
+            """,
+        ),
+        Example(
+            gpus="8x h100-80gb",
+            before="""
+                base_model: meta-llama/Llama-4-Scout-17B-16E
+                attn_implementation: flash_attention_2
+            """,
+            after="""
+                base_model: meta-llama/Llama-4-Scout-17B-16E
+                attn_implementation: sdpa
+            """,
+        ),
+        Example(
+            gpus="8x h100-80gb",
+            before="""
+                base_model: openai/gpt-oss-20b
+                attn_implementation: sdpa
+            """,
+            after="""
+                base_model: openai/gpt-oss-20b
+                attn_implementation: eager
+            """,
+        ),
+        Example(
+            gpus="8x h100-80gb",
+            before="""
+                base_model: google/gemma-4-31B
+                attn_implementation: flash_attention_2
+            """,
+            after="""
+                base_model: google/gemma-4-31B
+                attn_implementation: flash_attention_2
+                gemma4_hybrid_attn_impl: true
+            """,
+        ),
+        Example(
+            gpus="1x rtx-3090",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                attn_implementation: flash_attention_2
+            """,
+        ),
+        Example(
+            gpus="8x h100-80gb",
+            before="""
+                base_model: meta-llama/Llama-4-Scout-17B-16E
+                attn_implementation: flex_attention
+            """,
+        ),
+    ),
+)

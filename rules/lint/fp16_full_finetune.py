@@ -1,0 +1,93 @@
+"""A full fine-tune in fp16."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.documents import Change, Remove, Set
+from advisor.flags import is_on
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Where weights that are themselves in fp16 would be trained under a gradient scaler."""
+    if run.adapter is not None or run.precision != "fp16" or not is_on(run, "fp16") or run.unfrozen_parameters:
+        return
+    if run.zero is not None or run.fsdp_upcasts or not unscales(run):
+        return
+    able = run.hardware is None or run.hardware.gpu.bf16
+    remedy = "write `bf16: true`" if able else "train an adapter, or write `fp16: false` and `bf16: false`"
+    stop = 'the first step stops with "Attempting to unscale FP16 gradients"'
+    yield Hit("fp16", f"`fp16: true` without an adapter loads the weights in fp16: {stop}; {remedy}", edits(able, run))
+
+
+def unscales(run: Run) -> bool:
+    """Whether the scaler meets the gradients: torch's fused AdamW alone unscales for itself, if nothing is clipped."""
+    return run.optimizer != "adamw_torch_fused" or run.config.get("max_grad_norm") not in (0, 0.0)
+
+
+def edits(able: bool, run: Run) -> tuple[Change, ...]:
+    """bf16 where the card has it."""
+    stale = tuple(Remove(key) for key in ("fp16", "float16") if run.config.has(key))
+    return (Set("bf16", True, after="fp16"), *stale) if able else ()
+
+
+rule = Rule(
+    id="fp16-full-finetune",
+    stage="lint",
+    title="A full fine-tune whose weights are in fp16",
+    finds=finds,
+    level="error",
+    proof="read",
+    fatal=True,
+    why="""
+        axolotl loads the model in the dtype that it computes in. Their gradients are then in fp16 too, and torch's
+        GradScaler refuses to unscale those: it is made for fp32 weights. Adapters are in fp32; DeepSpeed and FSDP1 keep
+        fp32 weights of their own.
+    """,
+    cost="bf16 has 8 bits of mantissa instead of 11.",
+    safe=False,
+    source=(
+        "torch/amp/grad_scaler.py:274-275@2.13.0; axolotl/utils/config/__init__.py:198-203@0.19.0; "
+        "transformers/trainer.py:1789,2545-2548@5.16.1; https://github.com/axolotl-ai-cloud/axolotl/issues/1031"
+    ),
+    examples=(
+        Example(
+            gpus="1x a100-40gb",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                bf16: false
+                fp16: true
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-1.5B
+                bf16: true
+            """,
+        ),
+        Example(
+            gpus="1x v100-32gb",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                fp16: true
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="1x v100-32gb",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fp16: true
+            """,
+        ),
+        Example(
+            gpus="8x v100-32gb",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                fp16: true
+                deepspeed: deepspeed_configs/zero1.json
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,67 @@
+"""The first version of FSDP."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+
+KEYS = ("fsdp_version", "fsdp_config.fsdp_version", "fsdp_config.version")
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Version 1, given or for want of another."""
+    if run.fsdp is None or run.fsdp.version != 1 or not run.config.get("fsdp_config"):
+        return
+    given = next((key for key in KEYS if run.config.at(key) is not None), None)
+    if given is None:
+        what = "`fsdp_config` without `fsdp_version` is FSDP1"
+    else:
+        what = f"`{given.rpartition('.')[2]}: {run.config.at(given)}` is FSDP1"
+    message = f"{what}, which transformers is to drop with 5.20, and axolotl soon; move to `fsdp_version: 2`"
+    yield Hit(given or "fsdp_config", message, on_key=given is None)
+
+
+rule = Rule(
+    id="fsdp1-deprecated",
+    stage="lint",
+    title="The first version of FSDP",
+    finds=finds,
+    level="note",
+    proof="accepts",
+    why="""
+        axolotl pins version 1 where none is given, though transformers' own default is 2 by now. Both say that FSDP1 is
+        on its way out. Version 2 shards each weight on its own, needs neither `use_orig_params` nor
+        `sync_module_states`, and goes together with context and tensor parallelism.
+    """,
+    cost="""
+        Checkpoints of one version are not resumed by the other. FSDP1 keeps the trained weights in fp32 under mixed
+        precision, axolotl's FSDP2 in the dtype that they were loaded in. FSDP2 refuses bitsandbytes' 8-bit AdamW.
+    """,
+    source=(
+        "axolotl/utils/schemas/validation.py:1145-1157, 1227-1232@0.19.0; "
+        "transformers/training_args.py:2815-2821@5.16.1"
+    ),
+    examples=(
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 4096
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  state_dict_type: FULL_STATE_DICT
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 4096
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  state_dict_type: FULL_STATE_DICT
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,118 @@
+"""The logits take a large part of the memory, and need not exist."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.axolotl import changes
+from advisor.build import with_config
+from advisor.documents import Change
+from advisor.loading import built_in_rules
+from advisor.memory import Estimate, estimate
+from advisor.plan import alternatives
+from advisor.units import GIB, gib
+
+PART = 4
+LEAST = 4 * GIB
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """A run that fits, fills half of the card, and would need a quarter and 4 GiB less with a fused loss."""
+    found = estimate(run)
+    if found is None or run.model is None or found.verdict == "does-not-fit" or scores(run):
+        return
+    if logits(found) < LEAST or found.needed.high < found.usable // 2:
+        return
+    edits = fused(run)
+    after = estimate(with_config(run, edits)) if edits else None
+    if after is None or found.allocated_peak - after.allocated_peak < max(LEAST, found.allocated_peak // PART):
+        return
+    name, installed = named(edits)
+    yield Hit(
+        "sequence_len" if run.config.has("sequence_len") else "base_model",
+        f"{run.tokens:,} tokens x {run.model.vocab_size:,} words make {gib(logits(found))} of logits and loss;"
+        f" {name} brings the peak from {gib(found.allocated_peak)} to {gib(after.allocated_peak)}",
+        edits=tuple(edits) if installed else (),
+    )
+
+
+def scores(run: Run) -> bool:
+    """Whether the model ends in a score instead of a vocabulary."""
+    return any(run.config.get(key) for key in ("reward_model", "process_reward_model", "num_labels"))
+
+
+def named(edits: list[Change]) -> tuple[str, bool]:
+    """What is switched on, and whether it comes with axolotl."""
+    last = edits[-1].path
+    return (f"`{last}: true`", True) if last != "plugins" else ("CutCrossEntropyPlugin", False)
+
+
+def logits(found: Estimate) -> int:
+    """Bytes of the logits and of what the loss makes of them, at their largest in training."""
+    return max(phase.parts()["loss"] for phase in found.phases if phase.name != "evaluation")
+
+
+def fused(run: Run) -> list[Change]:
+    """What switches the fused loss on, for a model that has one."""
+    step = built_in_rules("fit")["fused-loss"]
+    return changes(run.config, alternatives(step, run)[0]) if step.when(run) else []
+
+
+rule = Rule(
+    id="large-vocabulary-logits",
+    stage="lint",
+    title="The logits take a large part of the memory, and need not exist",
+    finds=finds,
+    level="note",
+    proof="read",
+    safe=True,
+    why="""
+        A plain loss holds 10 to 12 bytes for every token and every word of the vocabulary, in fp32. A fused loss
+        computes them in chunks and keeps none: room for longer rows or a larger micro batch, and less to read and
+        write. A run that does not fit gets the same as a step of its plan.
+    """,
+    source="advisor/memory/loss.py; https://arxiv.org/abs/2410.10989 (Liger); https://arxiv.org/abs/2411.09009 (cut)",
+    examples=(
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 8192
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 8192
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_fused_linear_cross_entropy: true
+            """,
+        ),
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 1024
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,128 @@
+"""Experts that stay in half precision, or in fp32, beside a quantized base."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.documents import Change, Remove, Set
+from advisor.flags import is_on
+from advisor.units import gib
+
+KEY = "quantize_moe_experts"
+ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Where experts are stacked in one tensor, which bitsandbytes passes by; axolotl reaches three dimensions."""
+    model = run.model
+    if model is None or model.quantized or run.quantization not in ("nf4", "int8") or run.quantize_moe_experts:
+        return
+    elements = sum(t.elements for t in model.tensors if t.kind == "experts" and not t.linear and len(t.shape) == 3)
+    linear = is_on(run, "llama4_linearized_experts") or not run.stack.at_least("transformers", "5.0.0")
+    if not elements or linear:
+        return
+    bits, width = ("load_in_4bit", 4) if run.quantization == "nf4" else ("load_in_8bit", 8)
+    as_it_is = 4 if run.upcasts_unquantized and run.zero is None else 2
+    stay = f"{gib(as_it_is * elements)} in {'fp32' if as_it_is == 4 else 'half precision'}"
+    part = f"{elements / model.parameters:.0%} of the weights"
+    asked = f"`{KEY}: true` brings them to {gib(width * elements // 8)}"
+    message = f"`{bits}: true` does not reach this model's experts, {part}: they stay at {stay}; {asked}"
+    yield Hit(bits, message, edits(run, bits) if run.zero is None else ())
+
+
+def edits(run: Run, bits: str) -> tuple[Change, ...]:
+    """On; all linear layers at once are refused beside it, so the attention is named instead."""
+    on = Set(KEY, True, after=bits)
+    if not is_on(run, "lora_target_linear"):
+        return (on,)
+    named = run.config.get("lora_target_modules") or run.config.get("lora_target_parameters")
+    return (on, Remove("lora_target_linear"), *(() if named else (Set("lora_target_modules", ATTENTION),)))
+
+
+rule = Rule(
+    id="moe-experts-not-quantized",
+    stage="lint",
+    title="Experts that quantization does not reach",
+    finds=finds,
+    level="warning",
+    proof="accepts",
+    why="""
+        transformers 5 keeps the experts of a layer in stacked tensors, where version 4 had linear layers. bitsandbytes
+        replaces linear layers only, so the larger part of the model is loaded as it is; PEFT's preparation then turns
+        what is not quantized to fp32. axolotl can quantize the experts itself while it loads them.
+    """,
+    cost="As for QLoRA. `lora_target_linear` is refused beside it: name modules instead.",
+    safe=False,
+    source=(
+        "transformers/integrations/bitsandbytes.py:189-208@5.16.1; axolotl/loaders/model.py:1137-1151@0.19.0; "
+        "peft/utils/other.py:197-202@0.20.0; https://github.com/axolotl-ai-cloud/axolotl/issues/3374"
+    ),
+    examples=(
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen3-30B-A3B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: [q_proj, v_proj]
+            """,
+            after="""
+                base_model: Qwen/Qwen3-30B-A3B
+                adapter: qlora
+                load_in_4bit: true
+                quantize_moe_experts: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: [q_proj, v_proj]
+            """,
+        ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen3-30B-A3B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+            after="""
+                base_model: Qwen/Qwen3-30B-A3B
+                adapter: qlora
+                load_in_4bit: true
+                quantize_moe_experts: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules:
+                  - q_proj
+                  - k_proj
+                  - v_proj
+                  - o_proj
+            """,
+        ),
+        Example(
+            gpus="1x a100-80gb",
+            stack={"transformers": "4.57.0"},
+            before="""
+                base_model: Qwen/Qwen3-30B-A3B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: [q_proj, v_proj]
+            """,
+        ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,119 @@
+"""Sample packing with attention that sees across samples."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.attention import can_flash, kernel, plain
+from advisor.documents import Set
+
+ISOLATING = frozenset(
+    [
+        "eager",
+        "flash_attention_2",
+        "flash_attention_3",
+        "flash_attention_4",
+        "flash_attention_torch",
+        "flex_attention",
+        "kernels-community/flash-attn2",
+        "kernels-community/flash-attn3",
+        "kernels-community/sage-attention",
+        "sage",
+        "sdpa",
+        "xformers",
+    ]
+)
+# For these the trainer takes the mask out whatever the kernel: axolotl/core/trainers/base.py:431-437@0.19.0.
+MASK_TAKEN_OUT = frozenset({"gemma3", "gemma4", "gemma4_unified", "mamba"})
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Where axolotl hands the padding mask on, which hides the borders of the samples."""
+    asked = kernel(run)
+    streams = run.config.get("streaming") or run.config.get("pretraining_dataset")
+    if not run.sample_packing or streams or asked.base in ISOLATING:
+        return
+    if run.model is not None and run.model.model_type in MASK_TAKEN_OUT:
+        return
+    instead = "flash_attention_2" if can_flash(run) else plain(run)
+    if asked.name:
+        yield Hit(
+            asked.key,
+            f"`{asked.key}: {asked.name}` is not on axolotl's list for `sample_packing`: samples attend to each other"
+            f" wherever a row is padded; use `{instead}`",
+        )
+        return
+    yield Hit(
+        "sample_packing",
+        "`sample_packing` without `attn_implementation`: the samples of a row attend to each other; set"
+        f" `attn_implementation: {instead}`",
+        (Set("attn_implementation", instead, after="sample_packing"),),
+    )
+
+
+rule = Rule(
+    id="packing-without-varlen-attention",
+    stage="lint",
+    title="Sample packing with attention that sees across samples",
+    finds=finds,
+    level="warning",
+    proof="accepts",
+    why="""
+        axolotl marks the borders of packed samples by positions that start anew, which transformers looks at only if
+        there is no padding mask. axolotl drops that mask for the kernels on its list, not for one that is not on it,
+        and not where none is named, though transformers then takes the very sdpa that would have kept the samples
+        apart. The loss looks better than it is. axolotl says so in a line of its log.
+    """,
+    cost="`flash_attention_2` needs the flash-attn package, or its binary from the hub.",
+    safe=False,
+    source=(
+        "axolotl/utils/schemas/config.py:1499-1510, validation.py:188-205, core/builders/causal.py:275-277, "
+        "core/trainers/base.py:326-333@0.19.0; transformers/masking_utils.py:851-859@5.16.1; tried with Llama"
+    ),
+    examples=(
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 4096
+                sample_packing: true
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 4096
+                sample_packing: true
+                attn_implementation: flash_attention_2
+            """,
+        ),
+        Example(
+            gpus="1x t4",
+            before="""
+                base_model: Qwen/Qwen2.5-0.5B
+                sequence_len: 2048
+                sample_packing: true
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-0.5B
+                sequence_len: 2048
+                sample_packing: true
+                attn_implementation: sdpa
+            """,
+        ),
+        Example(
+            gpus="8x h100-80gb",
+            before="""
+                base_model: openai/gpt-oss-20b
+                sequence_len: 4096
+                sample_packing: true
+                attn_implementation: kernels-community/vllm-flash-attn3
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 4096
+                sample_packing: true
+                sdp_attention: true
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,56 @@
+"""Quantization-aware training beside an adapter, which it does not reach."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Where axolotl accepts the pair; with 4 or 8 bits it refuses it."""
+    if run.config.get("qat") and run.lora is not None and not run.config.get("load_in_4bit"):
+        if run.config.get("load_in_8bit") or run.config.get("peft"):
+            return
+        why = "it quantizes the frozen base in training, and the adapter that is trained is never quantized"
+        yield Hit("qat", f"`qat` with `adapter: {run.adapter}`: {why}; remove one of the two", on_key=True)
+
+
+rule = Rule(
+    id="qat-with-adapter",
+    stage="lint",
+    title="Quantization-aware training does not reach an adapter",
+    finds=finds,
+    level="warning",
+    proof="accepts",
+    why="""
+        axolotl replaces the linear layers by fake-quantized ones, and puts the adapter on top of them. The layers that
+        learn from the rounding are frozen, and the adapter's matrices see none of it. What is merged and quantized in
+        the end was not trained for that. axolotl refuses `qat` beside a `peft` block, but does not look at `adapter`.
+    """,
+    safe=False,
+    source="axolotl/loaders/model.py:200-204,258-274,492-504@0.19.0; axolotl/utils/schemas/config.py:2166-2178@0.19.0",
+    examples=(
+        Example(
+            gpus="8x h100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.2-3B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                qat:
+                  weight_dtype: int4
+                  group_size: 32
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="8x h100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.2-3B
+                qat:
+                  weight_dtype: int4
+                  group_size: 32
+            """,
+        ),
+    ),
+)

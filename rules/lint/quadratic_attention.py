@@ -1,0 +1,114 @@
+"""Attention that keeps its probabilities."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.attention import can_flash, kernel, plain
+from advisor.axolotl.read import WITHOUT_SDPA
+from advisor.documents import Set
+from advisor.memory.activations.attention import eager_amounts
+from advisor.memory.activations.families import family_and_norm
+from advisor.memory.activations.numbers import numbers
+from advisor.models import Block
+from advisor.units import GIB, gib
+
+NOTICEABLE = GIB
+EAGER_ALONE = frozenset({"bloom", "deepseek_v4", "mpt"})
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Where the probabilities of one layer are worth a word, and the model has another kernel."""
+    asked, model = kernel(run), run.model
+    if model is None or model.model_type in EAGER_ALONE:
+        return
+    by_default = not asked.name and model.model_type in WITHOUT_SDPA
+    kept = max((probabilities(run, block) for block in model.blocks), default=0)
+    if kept < NOTICEABLE or not (asked.name == "eager" or by_default):
+        return
+    instead = faster(run)
+    which = "the eager attention that this model has by default" if by_default else "eager attention"
+    yield Hit(
+        asked.key or "base_model",
+        f"{which} keeps {gib(kept)} of probabilities a layer at `sequence_len: {run.sequence_len}`;"
+        f" `attn_implementation: {instead}` keeps none",
+        () if asked.key == "eager_attention" else (Set("attn_implementation", instead),),
+    )
+
+
+def probabilities(run: Run, block: Block) -> int:
+    """Bytes of what is as wide as scores and kept for the backward of one layer."""
+    attention = block.attention
+    if attention is None or attention.kind not in {"softmax", "latent"}:
+        return 0
+    family, norm = family_and_norm(run, block)
+    amounts = eager_amounts(numbers(run, norm), family, attention)
+    each = sum(coefficient for coefficient, symbol in amounts if symbol == "heads S")
+    return each * attention.heads * run.tokens * run.sequence_len // run.tensor_parallel_size
+
+
+def faster(run: Run) -> str:
+    """A kernel of this model and this card that holds none. gpt-oss has its sinks in flex attention."""
+    if run.model is not None and run.model.model_type == "gpt_oss":
+        return "flex_attention"
+    return "flash_attention_2" if can_flash(run) else plain(run)
+
+
+rule = Rule(
+    id="quadratic-attention",
+    stage="lint",
+    title="Attention that keeps its probabilities",
+    finds=finds,
+    level="note",
+    proof="read",
+    why="""
+        Eager attention multiplies out the scores of every token with every other, for every head, and keeps their
+        softmax in fp32 and once more in half precision for the backward: four times as much for rows twice as long.
+        With activation checkpointing that is there for one layer at a time, without it for all. The fused kernels
+        recompute it in pieces. Models whose class has no sdpa get eager attention where no kernel is named.
+    """,
+    cost="`flash_attention_2` needs the flash-attn package, or its binary from the hub.",
+    safe=lambda run: not run.sample_packing or bool(kernel(run).name),
+    source=(
+        "https://arxiv.org/abs/2205.14135; transformers/models/llama/modeling_llama.py:204-210, "
+        "transformers/modeling_utils.py:1953-1960@5.16.1; advisor/memory/activations/attention.py"
+    ),
+    examples=(
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 8192
+                attn_implementation: eager
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 8192
+                attn_implementation: flash_attention_2
+            """,
+        ),
+        Example(
+            gpus="8x h100-80gb",
+            before="""
+                base_model: openai/gpt-oss-20b
+                sequence_len: 8192
+            """,
+            after="""
+                base_model: openai/gpt-oss-20b
+                sequence_len: 8192
+                attn_implementation: flex_attention
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 1024
+                attn_implementation: eager
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 8192
+            """,
+        ),
+    ),
+)

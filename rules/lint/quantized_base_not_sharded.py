@@ -1,0 +1,101 @@
+"""A 4-bit base that must fit on each GPU before it is sharded."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.flags import is_on
+from advisor.memory.weights import weights_of
+from advisor.units import gib
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Where it is larger than the GPU, however many there are."""
+    if run.quantization != "nf4" or run.world_size == 1 or run.model is None or run.model.quantized:
+        return
+    if (run.fsdp is None and run.zero_stage < 3) or in_pieces(run):
+        return
+    whole = weights_of(run, run.model).frozen_bytes
+    usable = run.hardware.usable if run.hardware else whole
+    if whole > usable:
+        at, by = ("deepspeed", "ZeRO-3") if run.fsdp is None else ("fsdp_config", f"FSDP{run.fsdp.version}")
+        way = "FSDP1 with `qlora_sharded_model_loading: true` loads it in pieces"
+        room = f"every GPU takes the whole base, {gib(whole)} quantized, and has {gib(usable)}"
+        yield Hit(at, f"{by} shards only what is loaded, and {room}; {way}", on_key=at == "fsdp_config")
+
+
+def in_pieces(run: Run) -> bool:
+    """Whether one process quantizes layer by layer on its host."""
+    sharded = is_on(run, "qlora_sharded_model_loading")
+    return sharded and run.fsdp is not None and run.fsdp.cpu_ram_efficient_loading
+
+
+rule = Rule(
+    id="quantized-base-not-sharded",
+    stage="lint",
+    title="A 4-bit base that must fit on each GPU before it is sharded",
+    finds=finds,
+    level="warning",
+    proof="read",
+    why="""
+        transformers builds a model under `zero.Init` only if it is not quantized, and axolotl puts the quantized model
+        of an FSDP run on each process's own GPU. So all of it must fit on one GPU, however many there are; only then is
+        it sharded. `qlora_sharded_model_loading` quantizes layer by layer on one process's host instead, with FSDP1 and
+        `cpu_ram_efficient_loading`.
+    """,
+    safe=False,
+    source=(
+        "transformers/modeling_utils.py:3799-3813@5.16.1; axolotl/loaders/model.py:706-712,985-1040@0.19.0; "
+        "https://github.com/axolotl-ai-cloud/axolotl/issues/1717"
+    ),
+    examples=(
+        Example(
+            gpus="8x rtx-3090",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 2048
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="8x rtx-3090",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+                adapter: qlora
+                load_in_4bit: true
+                qlora_sharded_model_loading: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 2048
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                fsdp_version: 1
+                fsdp_config:
+                  cpu_ram_efficient_loading: true
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+        Example(
+            gpus="8x rtx-3090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 4096
+                gradient_checkpointing: true
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
+    ),
+)

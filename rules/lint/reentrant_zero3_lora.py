@@ -1,0 +1,184 @@
+"""Non-reentrant checkpoints around weights that ZeRO-3 shards and nobody trains."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.documents import Set
+from advisor.values import is_mapping
+
+FIXED = "0.19.3"
+KEY = "gradient_checkpointing_kwargs.use_reentrant"
+# TRL's trainers for these force reentrant checkpoints upon an adapter under ZeRO-3; those for ORPO and SimPO do not.
+FORCED = frozenset(["dpo", "ipo", "kto", "grpo", "gdpo", "ebft"])
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """ZeRO-3, frozen weights, and checkpoints that compare shapes."""
+    frozen = run.adapter is not None or bool(run.unfrozen_parameters)
+    if run.zero_stage != 3 or not frozen or run.stack.at_least("deepspeed", FIXED):
+        return
+    if not run.activation_checkpointing or reentrant(run):
+        return
+    given = run.config.at(KEY) is False
+    can = may_be_reentrant(run)
+    remedy = "set `use_reentrant: true`" if can else "use ZeRO-2, or no checkpointing"
+    cause = "`use_reentrant: false`" if given else "`gradient_checkpointing`, non-reentrant here,"
+    yield Hit(
+        KEY if given else "gradient_checkpointing",
+        f"{cause} stops the first backward under ZeRO-3 where weights are frozen (CheckpointError, until DeepSpeed"
+        f" {FIXED}); {remedy}",
+        edits=(edit(run),) if can else (),
+    )
+
+
+def reentrant(run: Run) -> bool:
+    """What is asked for in the end; two options turn to non-reentrant where nothing is said."""
+    rewards = run.config.get("reward_model") or run.config.get("process_reward_model")
+    if run.adapter is not None and (run.rl in FORCED or rewards):
+        return True
+    kwargs = run.config.get("gradient_checkpointing_kwargs")
+    if is_mapping(kwargs) and kwargs.get("use_reentrant") is not None:
+        return run.reentrant
+    by_itself = run.activation_offloading == "hidden-states" or bool(run.config.get("selective_checkpointing"))
+    return run.reentrant and not by_itself
+
+
+def may_be_reentrant(run: Run) -> bool:
+    """Whether axolotl accepts, and keeps, reentrant checkpoints.
+
+    Refused: validation.py:474-485, 736-755, 1612-1616@0.19.0. Undone for Gemma 4: utils/config/__init__.py:403-417.
+    """
+    gemma4 = run.model is None or run.model.model_type.startswith("gemma4")
+    refused = run.unfrozen_parameters or run.config.get("selective_checkpointing")
+    return not gemma4 and not refused and not (run.rl is not None and run.adapter == "qlora")
+
+
+def edit(run: Run) -> Set:
+    """Said outright, beside the key that it belongs to."""
+    kwargs = run.config.get("gradient_checkpointing_kwargs")
+    if is_mapping(kwargs) and kwargs:
+        return Set(KEY, True)
+    return Set("gradient_checkpointing_kwargs", {"use_reentrant": True}, after="gradient_checkpointing")
+
+
+rule = Rule(
+    id="reentrant-zero3-lora",
+    stage="lint",
+    title="Non-reentrant checkpoints around weights that ZeRO-3 shards and nobody trains",
+    finds=finds,
+    level="error",
+    proof="read",
+    fatal=True,
+    safe=True,
+    why="""
+        While a layer is recomputed, ZeRO-3 frees its weights after use. torch keeps the frozen ones by reference, finds
+        them empty where the forward had them full, and stops: norms under LoRA, or whatever `unfrozen_parameters`
+        leaves out. Reentrant checkpoints compare nothing. Supervised training of adapters has them by default, and DPO,
+        KTO and GRPO because TRL insists; ORPO, SimPO and `unfrozen_parameters` have the others.
+    """,
+    source="torch/utils/checkpoint.py:918@2.13.0; axolotl/core/builders/base.py:611-619@0.19.0;"
+    " trl/trainer/dpo_trainer.py:672-689, trl/experimental/orpo/orpo_trainer.py:381-387@1.9.0;"
+    " https://github.com/deepspeedai/DeepSpeed/pull/8148",
+    examples=(
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                gradient_checkpointing: true
+                gradient_checkpointing_kwargs:
+                  use_reentrant: false
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                gradient_checkpointing: true
+                gradient_checkpointing_kwargs:
+                  use_reentrant: true
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                rl: orpo
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                gradient_checkpointing: true
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                rl: orpo
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                gradient_checkpointing: true
+                gradient_checkpointing_kwargs:
+                  use_reentrant: true
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                gradient_checkpointing: true
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                rl: dpo
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                gradient_checkpointing: true
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            stack={"deepspeed": "0.19.3"},
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                gradient_checkpointing: true
+                gradient_checkpointing_kwargs:
+                  use_reentrant: false
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                gradient_checkpointing: true
+                gradient_checkpointing_kwargs:
+                  use_reentrant: false
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
+    ),
+)

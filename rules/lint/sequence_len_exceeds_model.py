@@ -1,0 +1,64 @@
+"""Rows longer than the positions that the model knows."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.values import is_mapping
+
+SCALING = ("rope_scaling", "rope_parameters", "rope_theta", "max_position_embeddings")
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Where ``sequence_len`` is above the limit in the model's config, and nothing stretches that."""
+    limit = run.model.max_position_embeddings if run.model else None
+    overrides = [run.config.get(key) for key in ("overrides_of_model_config", "model_config")]
+    stretched = any(is_mapping(given) and any(key in given for key in SCALING) for given in overrides)
+    if limit and run.sequence_len > limit and not stretched and run.config.get("sequence_len") is not None:
+        yield Hit(
+            "sequence_len",
+            f"`sequence_len: {run.sequence_len}` is above the {limit} positions that the model was trained for, and"
+            " axolotl only raises the number in its config; shorten it, or give `rope_scaling` under"
+            " `overrides_of_model_config`",
+        )
+
+
+rule = Rule(
+    id="sequence-len-exceeds-model",
+    stage="lint",
+    title="Rows longer than the positions that the model knows",
+    finds=finds,
+    level="warning",
+    proof="accepts",
+    why="""
+        After the model is loaded axolotl writes `sequence_len` over a smaller `max_position_embeddings`, logs it and
+        goes on. Nothing is scaled: rotary positions beyond the limit are new to the model, and a learned table of
+        positions has no row for them.
+    """,
+    safe=False,
+    source="axolotl/loaders/model.py:405-417@0.19.0",
+    examples=(
+        Example(
+            before="""
+                base_model: TinyLlama/TinyLlama-1.1B-Chat-v1.0
+                sequence_len: 4096
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: TinyLlama/TinyLlama-1.1B-Chat-v1.0
+                sequence_len: 2048
+            """,
+        ),
+        Example(
+            before="""
+                base_model: TinyLlama/TinyLlama-1.1B-Chat-v1.0
+                sequence_len: 4096
+                overrides_of_model_config:
+                  rope_scaling:
+                    rope_type: linear
+                    factor: 2.0
+            """,
+        ),
+    ),
+)

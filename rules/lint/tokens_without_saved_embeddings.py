@@ -1,0 +1,81 @@
+"""New tokens beside an adapter, whose embeddings are not trained."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.documents import Set
+from advisor.values import is_list
+
+# The embedding and the head by model type: axolotl/loaders/utils.py:306-316@0.19.0.
+USUAL = ("embed_tokens", "lm_head")
+NAMES = {
+    "gpt_neox": ("embed_in", "embed_out"),
+    "falcon": ("word_embeddings", "lm_head"),
+    "nemotron_h": ("embeddings", "lm_head"),
+    "bailing_hybrid": ("word_embeddings", "lm_head"),
+}
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Where an adapter's ``lora_modules_to_save`` lacks the embedding or the head, and ``tokens`` adds rows to both."""
+    if not run.config.get("adapter") or not run.config.get("tokens"):
+        return
+    saved: list[object] = list(given) if is_list(given := run.config.get("lora_modules_to_save")) else []
+    known = [NAMES.get(run.model.model_type, USUAL)] if run.model else [USUAL, *NAMES.values()]
+    if any(set(names) <= set(map(str, saved)) for names in known):
+        return
+    names = " and ".join(f"`{name}`" for name in known[0])
+    at = "lora_modules_to_save" if saved else "tokens"
+    message = f"`tokens` adds rows that the adapter would leave untrained: axolotl stops; put {names} into"
+    wanted = (*saved, *(name for name in known[0] if name not in saved))
+    edits = (Set("lora_modules_to_save", list(wanted)),) if run.model else ()
+    yield Hit(at, f"{message} `lora_modules_to_save`", edits, on_key=True)
+
+
+rule = Rule(
+    id="tokens-without-saved-embeddings",
+    stage="lint",
+    title="New tokens beside an adapter, whose embeddings are not trained",
+    finds=finds,
+    level="error",
+    proof="read",
+    why="""
+        New tokens get new rows in the embedding and in the head. An adapter freezes both, so axolotl insists that they
+        are trained and saved in full, which costs memory: weights, gradients and optimizer states of both.
+    """,
+    safe=False,
+    source="axolotl/loaders/utils.py:123-137@0.19.0",
+    examples=(
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                lora_modules_to_save: [embed_tokens]
+                tokens: ["<|im_start|>"]
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                lora_modules_to_save: [embed_tokens, lm_head]
+                tokens: ["<|im_start|>"]
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                lora_modules_to_save: [embed_tokens, lm_head]
+                tokens: ["<|im_start|>"]
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,173 @@
+"""A key that axolotl does not know."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.documents import Rename
+from advisor.tables import (
+    DATASETS_BY_LOSS,
+    Found,
+    Table,
+    axolotl_keys,
+    bare,
+    levels_in,
+    listed_plugins,
+    nearest,
+    plugin_of,
+)
+from advisor.values import is_list
+
+# Keys that people keep anchors and notes under.
+NOTES = ("_", ".", "x-", "x_")
+# What these change is the user's to weigh: the global batch.
+OF_THE_BATCH = frozenset(
+    ["batch_size", "context_parallel_size", "gradient_accumulation_steps", "micro_batch_size", "tensor_parallel_size"]
+)
+# What happens without this key as well (accelerate/utils/dataclasses.py:1733-1738@1.13.0).
+AS_THEY_ARE = {"limit_all_gathers": True}
+# The rule fsdp-sharding-strategy-ignored speaks of it.
+SAID_ELSEWHERE = "sharding_strategy"
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Every key without a row at its level, less what a plugin that is not listed would add."""
+    table = axolotl_keys()
+    foreign = len(plugins_of(run)) > len(listed_plugins(table, run.config))
+    for found in table.walk(run.config):
+        at_root = found.level == table.root
+        if found.row is not None or found.value is None:
+            continue
+        if found.level == "FSDPConfig" and bare(found.key) == SAID_ELSEWHERE:
+            continue
+        if at_root and (plugin_of(table, found.key) or found.key.startswith(NOTES)):
+            continue
+        meant = nearest(found.key, candidates(table, found))
+        if meant is None and at_root and foreign:
+            continue
+        yield hit(table, found, meant)
+
+
+def plugins_of(run: Run) -> list[object]:
+    """What ``plugins:`` lists. A plugin of somebody's own may add keys that no table knows."""
+    listed = run.config.get("plugins")
+    return listed if is_list(listed) else []
+
+
+def candidates(table: Table, found: Found) -> list[str]:
+    """The names that are free at this level, plugins' keys among them."""
+    rows = [table.rows(found.level), *(table.plugins.values() if found.level == table.root else ())]
+    return [
+        name for part in rows for name, row in part.items() if "deprecated" not in row and name not in found.siblings
+    ]
+
+
+def hit(table: Table, found: Found, meant: str | None) -> Hit:
+    """What axolotl does with it, and which key was meant."""
+    refused = table.forbids(found.level)
+    idle = found.level == "FSDPConfig" and AS_THEY_ARE.get(bare(found.key)) == found.value
+    does = "axolotl refuses the config" if refused else "axolotl drops it silently"
+    return Hit(
+        found.at,
+        f"`{found.key}` is not a key of {place(table, found)}: {does}; {remedy(table, found, meant)}",
+        (Rename(found.path, meant),) if meant and meant not in OF_THE_BATCH else (),
+        on_key=True,
+        level="error" if refused else "note" if idle else None,
+    )
+
+
+def place(table: Table, found: Found) -> str:
+    """Where the key stands, in words."""
+    if found.level == table.root:
+        return "axolotl"
+    if found.level in DATASETS_BY_LOSS.values():
+        return "a dataset under this `rl`"
+    return f"`{'.'.join(str(part) for part in found.path[:-1] if isinstance(part, str))}`"
+
+
+def remedy(table: Table, found: Found, meant: str | None) -> str:
+    """What to write instead."""
+    if meant:
+        return f"is `{meant}` meant?"
+    if found.level != table.root and found.key in table.rows(table.root):
+        return "it belongs at the top level"
+    owners = [
+        key
+        for key, row in table.rows(table.root).items()
+        for level in levels_in(row["kinds"])
+        if found.key in table.rows(level)
+    ]
+    return (
+        f"it belongs under `{owners[0]}`" if found.level == table.root and len(owners) == 1 else "remove or correct it"
+    )
+
+
+rule = Rule(
+    id="unknown-key",
+    stage="lint",
+    title="A key that axolotl does not know",
+    finds=finds,
+    level="warning",
+    proof="accepts",
+    why="""
+        axolotl's schema drops what it does not know without a word, at every level but `fp8_config`, which refuses it.
+        A misspelt key leaves its default in force: no checkpointing, no packing, no parallelism.
+    """,
+    safe=False,
+    source="axolotl/utils/schemas/config.py:214, fp8.py:16, utils/config/__init__.py:472-496@0.19.0",
+    examples=(
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 4096
+                gradient_checkpointng: true
+                pad_to_seq_len: true
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 4096
+                gradient_checkpointing: true
+                pad_to_sequence_len: true
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 4096
+                fsdp_version: 2
+                fsdp_config:
+                  backward_prefetch: BACKWARD_POST
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  transformer_layer_cls_to_wrap: LlamaDecoderLayer
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                sequence_len: 4096
+                rl: dpo
+                datasets:
+                  - path: argilla/dpo-mix-7k
+                    type: chat_template.default
+                    ds_type: json
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                sequence_len: 4096
+                model_type: AutoModelForCausalLM
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_rms_norm: true
+                datasets:
+                  - path: tatsu-lab/alpaca
+                    type: alpaca
+                    ds_type: json
+            """,
+        ),
+    ),
+)

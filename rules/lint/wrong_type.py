@@ -1,0 +1,136 @@
+"""A value of a type that axolotl refuses."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.documents import Change, Remove, Set
+from advisor.tables import Found, axolotl_keys, fits
+from advisor.values import is_mapping
+
+WORDS = {
+    "bool": "true or false",
+    "int": "an integer",
+    "float": "a number",
+    "str": "a string",
+    "map": "a mapping",
+    "null": "nothing",
+}
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Every value that none of its key's kinds takes, after the conversions that axolotl makes."""
+    for found in axolotl_keys().walk(run.config):
+        if found.row is not None and not fits(found.row["kinds"], found.value):
+            kinds = [kind for kind in found.row["kinds"] if kind != "null"]
+            wanted = " or ".join(in_words(kind) for kind in kinds)
+            yield Hit(
+                found.at,
+                f"`{found.key}` is {shown(found.value)}, and axolotl refuses the config: it takes {wanted}"
+                f"{remedy(found, kinds)}",
+                edits(found, kinds),
+                on_key=found.value is None,
+            )
+
+
+def in_words(kind: object) -> str:
+    """A kind, for people."""
+    if isinstance(kind, str):
+        return WORDS.get(kind, kind)
+    if is_mapping(kind) and "values" in kind:
+        return ", ".join(f"`{value}`" for value in kind["values"])
+    return "a list" if is_mapping(kind) and "list" in kind else "a mapping"
+
+
+def shown(value: object) -> str:
+    """A value, for people."""
+    match value:
+        case None:
+            return "blank"
+        case dict():
+            return "a mapping"
+        case list():
+            return "a list that does not fit"
+        case bool():
+            return f"`{str(value).lower()}`"
+        case _:
+            return f"`{str(value)[:40]}`"
+
+
+def remedy(found: Found, kinds: list[object]) -> str:
+    """What the edit does, as a clause."""
+    match edits(found, kinds):
+        case (Remove(),):
+            return "; remove the key"
+        case (Set(value=list()),):
+            return "; make it a list"
+        case (Set(),):
+            return "; quote it"
+        case _:
+            return ""
+
+
+def edits(found: Found, kinds: list[object]) -> tuple[Change, ...]:
+    """A blank key goes, a number becomes a string, a string becomes a list, where nothing else can be meant."""
+    value = found.value
+    if value is None:
+        return (Remove(found.path),)
+    if kinds == ["str"] and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return (Set(found.path, str(value)),)
+    if kinds == [{"list": ["str"]}] and isinstance(value, str):
+        return (Set(found.path, [value]),)
+    return ()
+
+
+rule = Rule(
+    id="wrong-type",
+    stage="lint",
+    title="A value of a type that axolotl refuses",
+    finds=finds,
+    level="error",
+    proof="rejects",
+    why="""
+        axolotl converts `"1"` to 1 and `yes` to true, but no number to a string, no fraction to an integer and no
+        string to a list. It says so only after its imports, on every rank.
+    """,
+    safe=True,
+    source="axolotl/utils/schemas@0.19.0, by way of advisor/tables/axolotl.json; pydantic's table of conversions",
+    examples=(
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                sequence_len: 4096
+                wandb_project: 2024
+                output_dir:
+                special_tokens:
+                  additional_special_tokens: <|im_start|>
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-7B
+                sequence_len: 4096
+                wandb_project: "2024"
+                special_tokens:
+                  additional_special_tokens:
+                    - <|im_start|>
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                sequence_len: 4096
+                warmup_steps: 0.1
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                sequence_len: 4096
+                learning_rate: 2e-5
+                warmup_steps: "10"
+                weight_decay: 1e-2
+                shuffle_merged_datasets: yes
+                wandb_project:
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,117 @@
+"""ZeRO-3 that builds its shards in fp32."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.deepspeed.shipped import SHIPPED
+from advisor.documents import Set
+from advisor.json_hits import json_hit
+from advisor.memory import estimate
+from advisor.units import GIB, gib
+from advisor.values import is_mapping
+
+WITH_AUTO, WITH_BF16 = "zero3.json", "zero3_bf16.json"
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Where the dtype is not said outright in the JSON, from a gibibyte on; a quantized base is loaded another way."""
+    section = run.deepspeed
+    if section is None or run.zero is None or not run.zero.loads_fp32 or run.precision == "fp32" or run.quantization:
+        return
+    if run.model is not None and 4 * run.model.parameters // run.shard_size < GIB:
+        return
+    key = f"{run.precision}.enabled"
+    given = section.at(key)
+    said = f'`{key}: "{given}"` is not filled in yet' if given is not None else f"`{key}` is missing"
+    message = f"{said} when ZeRO-3 loads: the shards are built in fp32{size(run)}; write `true`"
+    found = estimate(run)
+    level = "warning" if found is not None and found.peak_phase == "load" else None
+    named = run.deepspeed_named or ""
+    if run.precision == "bf16" and named.endswith(WITH_AUTO) and dict(section) == SHIPPED[WITH_AUTO]:
+        instead = Set("deepspeed", named.removesuffix(WITH_AUTO) + WITH_BF16)
+        yield Hit("deepspeed", f"{message}, as in `{WITH_BF16}`", (instead,), level=level)
+        return
+    at = key if given is not None else "zero_optimization.stage"
+    edits = (Set(key, True),) if is_mapping(section.get(run.precision, {})) else ()
+    yield json_hit(run, at, message, *edits, level=level)
+
+
+def size(run: Run) -> str:
+    """What that takes on each GPU, where the model is known."""
+    if run.model is None:
+        return ""
+    elements = run.model.parameters // run.shard_size
+    return f", {gib(4 * elements)} on each GPU instead of {gib(2 * elements)}, and cast afterwards"
+
+
+rule = Rule(
+    id="zero3-loads-fp32",
+    stage="lint",
+    title="ZeRO-3 that builds its shards in fp32",
+    finds=finds,
+    level="note",
+    proof="read",
+    why="""
+        ZeRO-3 shards the model while it is being loaded, and asks the JSON for the dtype. The trainer has not filled in
+        "auto" by then; DeepSpeed drops it and falls back to fp32. The engine casts the shards later: nothing else
+        changes, but loading takes twice the memory and the traffic.
+    """,
+    safe=True,
+    source=(
+        "deepspeed/runtime/zero/partition_parameters.py:383-396@0.18.9; "
+        "deepspeed/runtime/config_utils.py:54-57@0.18.9; transformers/modeling_utils.py:3799-3811@5.16.1; https://github.com/axolotl-ai-cloud/axolotl/pull/1466"
+    ),
+    examples=(
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-32B
+                bf16: true
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {"stage": 3},
+                  "bf16": {"enabled": "auto"},
+                  "train_micro_batch_size_per_gpu": "auto"
+                }
+            """,
+            after_deepspeed="""
+                {
+                  "zero_optimization": {"stage": 3},
+                  "bf16": {"enabled": true},
+                  "train_micro_batch_size_per_gpu": "auto"
+                }
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-32B
+                bf16: auto
+                deepspeed: deepspeed_configs/zero3.json
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-32B
+                bf16: auto
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-32B
+                bf16: auto
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-32B
+                bf16: auto
+                deepspeed: deepspeed_configs/zero1.json
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,71 @@
+"""ZeRO-3 that never gathers ahead."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.documents import Remove
+from advisor.json_hits import json_hit
+
+ZERO = "zero_optimization."
+NAMES = ("stage3_prefetch_bucket_size", "prefetch_bucket_size")
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Where gathering ahead has no bucket; ``zero-3-prefetch`` speaks of the budget that live parameters leave."""
+    zero, section = run.zero, run.deepspeed
+    if zero is None or section is None or zero.stage != 3 or run.hardware is None or run.world_size == 1:
+        return
+    if zero.prefetch_bucket_size == 0:
+        name = next((name for name in NAMES if section.has(ZERO + name)), NAMES[0])
+        message = f"`{name}: 0` switches prefetching off: each layer waits for its weights; remove it"
+        yield json_hit(run, ZERO + name, message, Remove(ZERO + name))
+
+
+rule = Rule(
+    id="zero3-prefetch-disabled",
+    stage="lint",
+    title="ZeRO-3 that never gathers ahead",
+    finds=finds,
+    level="note",
+    proof="read",
+    why="""
+        ZeRO-3 asks for the weights of the next layers while one computes, up to `stage3_prefetch_bucket_size` elements.
+        At 0 it never asks. DeepSpeed's default is 50 million, and "auto" nine tenths of the hidden size squared.
+    """,
+    cost="The gathered weights of the next layers: 2 bytes an element of the prefetch bucket.",
+    safe=True,
+    source=(
+        "deepspeed/runtime/zero/partitioned_param_coordinator.py:429-431@0.18.9; "
+        "transformers/integrations/deepspeed.py:229-235@5.16.1"
+    ),
+    examples=(
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": 0},
+                  "bf16": {"enabled": true},
+                  "train_micro_batch_size_per_gpu": "auto"
+                }
+            """,
+            after_deepspeed="""
+                {
+                  "zero_optimization": {"stage": 3},
+                  "bf16": {"enabled": true},
+                  "train_micro_batch_size_per_gpu": "auto"
+                }
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
+    ),
+)
