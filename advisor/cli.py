@@ -14,7 +14,7 @@ GPUS_HELP = 'The target: "8x a100-80gb", "2n8x h100-80gb host=1TiB".'
 FORMAT_HELP = "full, concise, json, github, gitlab, sarif or markdown; FORMAT=FILE writes it to a file. May repeat."
 
 
-class Group(click.Group):
+class Telling(click.Command):
     """Turns what goes wrong into one clear line and exit code 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -32,6 +32,10 @@ class Group(click.Group):
             ctx.exit(1)
 
 
+class Group(Telling, click.Group):
+    """Commands that do so."""
+
+
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="axolotl-advisor", message="advisor %(version)s", version=None)
 def main() -> None:
@@ -43,6 +47,11 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--gpus", metavar="SPEC", help=GPUS_HELP),
         click.option("--model-config", metavar="PATH", help="The model's config.json, for a model that is not known."),
+        click.option(
+            "--trace",
+            is_flag=True,
+            help="Ask transformers once for an architecture that the formulas do not know, and keep the answer.",
+        ),
         click.option(
             "--stack",
             "stack",
@@ -77,6 +86,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--select", multiple=True, metavar="RULE", help="Only these rules.")
 @click.option("--ignore", multiple=True, metavar="RULE", help="Not these rules; a step is taken off the ladder.")
+@click.option("--validate", is_flag=True, help="Also ask the real axolotl and DeepSpeed, installed beside the advisor.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found; 2 stays 2.")
 def check(**given: Any) -> None:
     """Check axolotl configs (files or folders, - for standard input).
@@ -104,6 +114,34 @@ def estimate(**given: Any) -> None:
     sys.exit(estimate_command(**given))
 
 
+@main.command(context_settings={"ignore_unknown_options": True})
+@click.argument("tokens", nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED)
+@run_options
+@click.option("--no-block", is_flag=True, help="Say what is wrong, and launch all the same.")
+def launch(tokens: tuple[str, ...], **given: Any) -> None:
+    """Check the run that a command starts, then become that command.
+
+    Any launcher: axolotl, accelerate, torchrun, deepspeed, srun. 1 if the run is blocked.
+    """
+    from advisor.commands.launching import launch_command
+
+    sys.exit(launch_command(tokens, **given))
+
+
+@main.command()
+@click.argument("log", metavar="LOG")
+@click.option("--config", required=True, metavar="PATH", help="The axolotl YAML of the run that died.")
+@run_options
+def oom(log: str, config: str, **given: Any) -> None:
+    """Explain a run that died for want of memory, from its log.
+
+    In which phase, against what the estimate had said, and which steps come next.
+    """
+    from advisor.commands.dying import oom_command
+
+    sys.exit(oom_command(log, config, **given))
+
+
 @main.command()
 @click.argument("name", required=False)
 @click.option("--output-format", "format_", type=click.Choice(["full", "json"]), default="full")
@@ -115,14 +153,16 @@ def rule(name: str | None, format_: str) -> None:
 
 
 @main.command()
-def accuracy() -> None:
+@click.option("--runs", metavar="FILE", help="Runs of your own, as tests/gpu/measure.py writes them.")
+@click.option("--output-format", "format_", type=click.Choice(["full", "json"]), default="full")
+def accuracy(runs: str | None, format_: str) -> None:
     """Compare the estimates with published runs.
 
     Prints how far they are from measured memory, and how far other estimators are.
     """
-    from advisor.accuracy import judged, text
+    from advisor.commands.accuracy import accuracy_command
 
-    click.echo(text(judged()))
+    sys.exit(accuracy_command(runs, format_))
 
 
 @main.command("test")

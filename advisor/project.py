@@ -3,6 +3,7 @@
 import os
 import re
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -10,9 +11,11 @@ from advisor.build import build_run
 from advisor.deepspeed import Section, has_shipped_name, shipped
 from advisor.documents import Document, new_document, read
 from advisor.hardware import Hardware, detect, parse_hardware
-from advisor.models import Architecture, Unknown, resolve
+from advisor.measured import MeasuredRun
+from advisor.models import Architecture, Unknown, resolve_with_config
 from advisor.run import Run
 from advisor.stack import Stack
+from advisor.tracing.place import has_traces
 from advisor.values import is_mapping
 
 NAMED = re.compile(rb"^deepspeed:[ \t]*[\"']?([^\s\"'#]+)", re.MULTILINE)
@@ -24,6 +27,8 @@ class Context:
     """What the call says about every run: where it was made, on which hardware, with which stack."""
 
     working_directory: str = "."
+    hardware: Hardware | None = None
+    """Before everything else: what a launch will really have."""
     gpus: str | None = None
     default_gpus: str | None = None
     """From the settings: used where neither the call nor the YAML says."""
@@ -31,6 +36,10 @@ class Context:
     stack: Stack = field(default_factory=Stack)
     model_config: str | None = None
     offline: bool = True
+    trace: bool = False
+    """Whether transformers may be asked for what the formulas do not know."""
+    measured: tuple[MeasuredRun, ...] = ()
+    """Runs that were measured on this machine."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,24 +58,47 @@ def is_config(document: Document) -> bool:
 def open_run(config: Document, context: Context) -> Opened:
     """The run that a YAML describes. What is wrong with its values is an ``InputError`` at their place."""
     hardware = hardware_for(config, context)
-    model = model_for(config, context)
     section, editable = deepspeed_for(config, context)
-    run = build_run(
-        config,
-        section,
-        model=model if isinstance(model, Architecture) else None,
-        hardware=hardware,
-        stack=context.stack,
-        working_directory=context.working_directory,
-        deepspeed_editable=editable,
-    )
+
+    def built(model: Architecture | None) -> Run:
+        return build_run(
+            config,
+            section,
+            model=model,
+            hardware=hardware,
+            stack=context.stack,
+            working_directory=context.working_directory,
+            deepspeed_editable=editable,
+            measured=context.measured,
+        )
+
+    model = with_traces(*model_for(config, context), built, context)
     if isinstance(model, Architecture):
-        return Opened(run)
-    return Opened(replace(run, model_reason=f" ({model.reason})" if model.reason else ""), model)
+        return Opened(built(model))
+    reason = f" ({model.reason})" if model.reason else ""
+    return Opened(replace(built(None), model_reason=reason, model_config=model.config), model)
+
+
+def with_traces(
+    model: Architecture | Unknown,
+    described: Mapping[str, object] | None,
+    built: Callable[[Architecture | None], Run],
+    context: Context,
+) -> Architecture | Unknown:
+    """A model that the formulas do not know, or only by widths, with what is traced of it."""
+    if described is None or not (context.trace or has_traces()):
+        return model
+    if isinstance(model, Architecture) and not model.approximated:
+        return model
+    from advisor.tracing import by_trace
+
+    return by_trace(model, described, built, allowed=context.trace)
 
 
 def hardware_for(config: Document, context: Context) -> Hardware | None:
     """The first of: the call, the YAML's own comment, the settings, detection."""
+    if context.hardware is not None:
+        return context.hardware
     if context.gpus:
         return replace(parse_hardware(context.gpus), source="--gpus")
     for directive in config.directives:
@@ -83,11 +115,11 @@ def detected() -> Hardware | None:
     return detect()
 
 
-def model_for(config: Document, context: Context) -> Architecture | Unknown:
-    """The architecture of ``base_model_config`` or ``base_model``, with the YAML's overrides."""
+def model_for(config: Document, context: Context) -> tuple[Architecture | Unknown, Mapping[str, object] | None]:
+    """The architecture of ``base_model_config`` or ``base_model``, with the YAML's overrides; and its config."""
     name = config.get("base_model_config") or config.get("base_model")
     overrides = config.get("overrides_of_model_config") or config.get("model_config")
-    return resolve(
+    return resolve_with_config(
         str(name),
         folder=os.path.dirname(config.file) or ".",  # noqa: PTH120
         model_config=context.model_config,

@@ -1,0 +1,122 @@
+"""``advisor launch`` as a process: it checks, and then is the command."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SMALL = "base_model: meta-llama/Llama-3.2-1B\nadapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\n"
+LARGE = "base_model: meta-llama/Llama-3.1-70B\n"
+REST = "sequence_len: 1024\nmicro_batch_size: 1\ngradient_accumulation_steps: 1\ngradient_checkpointing: true\n"
+STUB = 'import sys\nprint("launched", sys.argv[1:])\nsys.exit(7)\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    package = tmp_path / "axolotl" / "cli"
+    package.mkdir(parents=True)
+    (tmp_path / "axolotl" / "__init__.py").touch()
+    (package / "__init__.py").touch()
+    (package / "train.py").write_text(STUB)
+    (tmp_path / "small.yml").write_text(SMALL + REST)
+    (tmp_path / "large.yml").write_text(LARGE + REST)
+    return tmp_path
+
+
+def launch(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "advisor", "launch", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+
+
+def train(config: str, *more: str) -> list[str]:
+    return ["--", sys.executable, "-m", "axolotl.cli.train", config, *more]
+
+
+def test_a_run_that_fits_is_launched_and_its_exit_code_is_the_commands(folder: Path):
+    done = launch(folder, "--gpus", "1x rtx-4090", *train("small.yml", "--learning_rate=1e-4"))
+    assert (done.returncode, done.stdout) == (7, "launched ['small.yml', '--learning_rate=1e-4']\n")
+    assert "advisor: fits: needs" in done.stderr
+
+
+def test_a_run_that_does_not_fit_is_blocked_and_the_ways_around_are_named(folder: Path):
+    done = launch(folder, "--gpus", "1x rtx-4090", *train("large.yml"))
+    assert (done.returncode, done.stdout) == (1, "")
+    for part in ("error[does-not-fit]", "blocked by does-not-fit", "--no-block", "file-ignore[does-not-fit]"):
+        assert part in done.stderr
+
+
+def test_no_block_says_it_and_launches(folder: Path):
+    done = launch(folder, "--gpus", "1x rtx-4090", "--no-block", *train("large.yml"))
+    assert done.returncode == 7
+    assert "does-not-fit" in done.stderr
+
+
+def test_an_ignored_finding_blocks_nothing(folder: Path):
+    (folder / "large.yml").write_text("# advisor: file-ignore[does-not-fit] measured\n" + LARGE + REST)
+    done = launch(folder, "--gpus", "1x rtx-4090", *train("large.yml"))
+    assert done.returncode == 7
+    assert "does not fit: needs" in done.stderr
+
+
+def test_overrides_are_checked_in_place_of_the_yaml(folder: Path):
+    done = launch(folder, "--gpus", "1x rtx-4090", *train("small.yml", "--base_model", "meta-llama/Llama-3.1-70B"))
+    assert done.returncode == 1
+    done = launch(folder, "--gpus", "1x rtx-4090", *train("large.yml", "--base_model=meta-llama/Llama-3.2-1B"))
+    assert done.returncode == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("unknown.yml", "base_model: nobody/knows-this\n"),
+        ("broken.yml", "base_model: [\n"),
+        ("wrong.yml", "base_model: meta-llama/Llama-3.2-1B\nsequence_len: many\n"),
+        ("empty.yml", ""),
+        ("missing.yml", None),
+    ],
+)
+def test_what_cannot_be_checked_is_one_line_and_launches(folder: Path, name: str, text: str | None):
+    if text is not None:
+        (folder / name).write_text(text)
+    done = launch(folder, "--gpus", "1x rtx-4090", *train(name))
+    assert done.returncode == 7
+    assert "Traceback" not in done.stderr
+    assert "advisor: no" in done.stderr
+
+
+def test_bad_settings_never_block(folder: Path):
+    (folder / "advisor.toml").write_text("gpus = 12\n")
+    done = launch(folder, *train("large.yml"))
+    assert done.returncode == 7
+    assert "not checked" in done.stderr
+
+
+def test_an_unknown_gpu_never_blocks(folder: Path):
+    done = launch(folder, "--gpus", "1x abacus", *train("large.yml"))
+    assert done.returncode == 7
+    assert "unknown GPU" in done.stderr
+
+
+def test_other_ranks_say_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SLURM_PROCID", "3")
+    done = launch(folder, "--gpus", "8x rtx-4090", *train("large.yml"))
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_what_trains_nothing_is_launched(folder: Path):
+    done = launch(folder, "--", sys.executable, "-c", "print('hello')")
+    assert (done.returncode, done.stdout) == (0, "hello\n")
+
+
+def test_a_command_that_is_not_there_is_told_as_a_shell_tells_it(folder: Path):
+    done = launch(folder, "--", "no-such-launcher", "train")
+    assert done.returncode == 127
+    assert "no-such-launcher: command not found" in done.stderr
+
+
+def test_a_signal_kills_the_command_itself(folder: Path):
+    done = launch(folder, "--", sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGTERM)")
+    assert done.returncode == -signal.SIGTERM
