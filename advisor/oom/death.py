@@ -13,7 +13,7 @@ UNITS: Mapping[str, int] = {"B": 1, "bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, 
 SIZE = r"(\d+(?:\.\d+)?) (bytes|B|[KMGT]iB)"
 
 # c10/cuda/CUDACachingAllocator.cpp, OutOfMemoryError; "capacty" was its spelling in torch 2.1.
-TRIED = re.compile(rf"(?:CUDA|HIP) out of memory\. Tried to allocate {SIZE}")
+TRIED = re.compile(rf"(?:CUDA|HIP) out of memory\.\s+(?:\[\w+\]:\s*)?Tried to allocate {SIZE}")
 FIELDS: Mapping[str, re.Pattern[str]] = {
     "capacity": re.compile(rf"total capac(?:i?ty) of {SIZE}|{SIZE} total capacity"),
     "free": re.compile(rf"of which {SIZE} is free|{SIZE} free"),
@@ -23,7 +23,7 @@ FIELDS: Mapping[str, re.Pattern[str]] = {
     "reserved": re.compile(rf"{SIZE} reserved in total by PyTorch"),
 }
 GPU = re.compile(r"\bGPU (\d+)")
-RANK = re.compile(r"^\[?(?:rank|default)(\d+)\]?:", re.MULTILINE)
+RANK = re.compile(r"^\[(?:rank|default)\d+\]:", re.MULTILINE)
 # Out of memory, told by a library that has no figures.
 BARE = re.compile(
     r"CUBLAS_STATUS_ALLOC_FAILED|CUDA error: out of memory|Cuda failure (?:2 )?'out of memory'"
@@ -33,7 +33,7 @@ BARE = re.compile(
 HOST = re.compile(
     r"exitcode\s*:\s*-9\b|exit(?:ed with)? code (?:-9|137)\b|Signal 9 \(SIGKILL\)"
     r"|oom[-_]kill|Out of memory: Killed process"
-    r"|^(?:.*: line \d+: +\d+ )?Killed\b|DefaultCPUAllocator: (?:can't|not enough)|MemoryError\b",
+    r"|^(?:.*: line \d+: +\d+ )?Killed\b|DefaultCPUAllocator: (?:can't|not enough)|\bMemoryError\b",
     re.MULTILINE,
 )
 FOLLOWED = re.compile(
@@ -94,7 +94,8 @@ def read_death(log: str) -> Death | None:
 def of_torch(log: str, match: re.Match[str]) -> Death:
     """torch's own message, in its forms since 1.x."""
     end = log.find("Traceback (most recent call last)", match.end())
-    message = " ".join(log[match.start() : min(end if end >= 0 else len(log), match.start() + 1500)].split())
+    said = log[match.start() : min(end if end >= 0 else len(log), match.start() + 1500)]
+    message = " ".join(RANK.sub("", said).split())
     found = {name: size_in(pattern, message) for name, pattern in FIELDS.items()}
     reserved, allocated = found.pop("reserved"), found["allocated"]
     if reserved is not None and allocated is not None:
