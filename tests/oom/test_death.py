@@ -58,7 +58,7 @@ def test_figures_of_the_old_message():
 
 
 def test_a_message_broken_over_lines_with_ranks_before_them():
-    log = "".join(f"[rank1]: {part}\n" for part in NEW.split(". "))
+    log = "".join(f"[rank1]: {part}.\n" for part in NEW.split(". "))
     death = died(log)
     assert death.tried == 2 * GIB
     assert death.line == 1
