@@ -37,6 +37,8 @@ class Fix:
     after: int | None = None
     verdict: "Verdict | None" = None
     diff: str = ""
+    by_choice: bool = False
+    """A gain rather than a mistake: ``--fix`` leaves it alone."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class Report:
     summary: str = ""
     """The run in one line: ``full fine-tune, bf16, seq 4096, micro batch 2, global batch 128``."""
     texts: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Text of each file that a finding points into, for snippets."""
+    """Text of each file that a finding points into, with its byte order mark, for snippets."""
     planned: "Estimate | None" = None
     """The estimate after all steps of the plan."""
     fixed: int = 0

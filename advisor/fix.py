@@ -13,6 +13,7 @@ from advisor.plan import Plan
 from advisor.project import Opened
 from advisor.run import Run
 from advisor.steps import step_findings, unified
+from advisor.suppression import is_ignored
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,11 +65,11 @@ def lint_fixed(run: Run, options: Options, *, unsafe: bool) -> tuple[Run, list[F
     touched: set[tuple[str, object]] = set()
     done: list[Finding] = []
     for rule, hit in list(lint_hits(run, options)):
-        allowed = hit.edits and (unsafe or rule.is_safe(run))
+        allowed = hit.edits and not rule.offer and (unsafe or rule.is_safe(run))
         paths = {(hit.document, as_path(change.path)) for change in hit.edits}
-        if not allowed or paths & touched:
+        if not allowed or paths & touched or is_ignored(run, found := finding_of(run, rule, hit)):
             continue
-        done.append(finding_of(run, rule, hit))
+        done.append(found)
         run = with_changes(run, hit.document, list(hit.edits))
         touched |= paths
     return run, done

@@ -115,7 +115,7 @@ def finding_of(run: Run, rule: Rule, hit: Hit) -> Finding:
         cost=rule.cost,
         why=rule.why,
         source=rule.source,
-        fix=Fix(safe=rule.is_safe(run), edits=edits) if edits else None,
+        fix=Fix(safe=rule.is_safe(run), edits=edits, by_choice=rule.offer) if edits else None,
     )
 
 
@@ -164,8 +164,8 @@ def summary(run: Run) -> str:
 
 
 def texts(run: Run) -> dict[str, str]:
-    """The files that findings point into."""
-    found = {run.config.file: run.config.text}
+    """The files that findings point into, with the byte order marks that the places of edits count."""
+    documents = [run.config]
     if run.deepspeed is not None and not run.deepspeed.document.is_new:
-        found[run.deepspeed.file] = run.deepspeed.document.text
-    return found
+        documents.append(run.deepspeed.document)
+    return {document.file: "\ufeff" * bool(document.source.text.bom) + document.text for document in documents}

@@ -71,6 +71,8 @@ class Rule:
     ``safe``: the same thing is trained (parameters, objective, data, global batch, optimizer).
     ``proof`` of a lint rule: ``rejects`` and ``accepts`` are tested against the real library, ``read`` cites a line.
     ``fatal``: proven to stop the run after the download, so a launch hook may block on it.
+    ``offer``: a gain to choose and no mistake: shown with its edit, which ``--fix`` leaves alone.
+    ``alone``: speaks of the DeepSpeed config whatever the YAML says, and so of a JSON that no YAML of the call names.
     """
 
     id: str
@@ -87,6 +89,8 @@ class Rule:
     level: Level = "warning"
     proof: Proof = "read"
     fatal: bool = False
+    alone: bool = False
+    offer: bool = False
 
     def is_safe(self, run: "Run") -> bool:
         """Whether this rule's edits leave what is trained as it is, for this run."""

@@ -14,7 +14,7 @@ from advisor.stack import Stack
 
 Precision = Literal["bf16", "fp16", "fp32"]
 Adapter = Literal["lora", "qlora"]
-Quantization = Literal["nf4", "int8", "mxfp4", "fp8", "gptq"]
+Quantization = Literal["nf4", "int8", "mxfp4", "nvfp4", "fp8", "gptq"]
 AttentionKernel = Literal["eager", "sdpa", "flash", "flex", "xformers", "sage"]
 Loss = Literal["plain", "liger-fused", "liger", "cut", "chunked"]
 Device = Literal["gpu", "cpu", "nvme"]
@@ -132,6 +132,8 @@ class Run:
     quantization: Quantization | None = None
     double_quantization: bool = True
     quantize_moe_experts: bool = False
+    linear_experts: bool = False
+    """axolotl's Llama 4 with a linear layer for each expert, which bitsandbytes quantizes."""
     unfrozen_parameters: tuple[str, ...] = ()
     freeze_multimodal: bool = False
 

@@ -159,6 +159,12 @@ def set_liger(config: Document, value: tuple[str, ...]) -> list[Change]:
     ]
 
 
+def set_in_pieces(config: Document, value: object) -> list[Change]:
+    """A 4-bit base quantized layer by layer on one process's host, beside the FSDP1 that is there."""
+    load = Set("qlora_sharded_model_loading", value, after="load_in_4bit")
+    return [load, *set_fsdp_key("cpu_ram_efficient_loading")(config, True)]
+
+
 EDITS: dict[str, Editor] = {
     "micro_batch_size": plain("micro_batch_size"),
     "gradient_accumulation_steps": set_accumulation,
@@ -176,11 +182,13 @@ EDITS: dict[str, Editor] = {
     "lora_r": plain("lora_r", "adapter"),
     "lora_alpha": plain("lora_alpha", "lora_r"),
     "lora_targets": set_targets,
+    "lora_modules_to_save": plain("lora_modules_to_save", "lora_alpha"),
     "load_in_4bit": set_4bit,
     "quantize_moe_experts": plain("quantize_moe_experts", "load_in_4bit"),
     "optimizer": plain("optimizer"),
     "fsdp2": set_fsdp2,
     "fsdp_qlora": set_fsdp_qlora,
+    "loads_quantized_in_pieces": set_in_pieces,
     "reshard_after_forward": set_fsdp_key("reshard_after_forward"),
     "fsdp_offload_params": set_fsdp_key("offload_params"),
     "cpu_ram_efficient_loading": set_fsdp_key("cpu_ram_efficient_loading"),

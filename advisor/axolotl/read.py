@@ -144,12 +144,13 @@ def quantization(reader: Reader, model: Architecture | None, adapter: str | None
         method = "nf4"
     elif adapter == "lora" and reader.flag("load_in_8bit"):
         method = "int8"
-    elif checkpoint in {"mxfp4", "fp8"} and not dequantize and adapter:
+    elif checkpoint in {"mxfp4", "nvfp4", "fp8"} and not dequantize and adapter:
         method = checkpoint
     options = reader.mapping("bnb_config_kwargs")
     return {
         "quantization": method,
         "double_quantization": options.get("bnb_4bit_use_double_quant", True) is not False,
+        "linear_experts": reader.flag("llama4_linearized_experts"),
         "quantize_moe_experts": reader.flag("quantize_moe_experts") and method in {"nf4", "int8"},
     }
 

@@ -149,7 +149,7 @@ def fsdp_gathered(run: Run, model: Architecture, *, head_only: bool) -> tuple[Te
 def unit_width(run: Run) -> float:
     """Bytes per element of a gathered layer: quantized weights travel as they are stored."""
     half = 4.0 if run.precision == "fp32" else 2.0
-    return {"nf4": 0.52, "int8": 1.0, "mxfp4": 0.54, "fp8": 1.0}.get(run.quantization or "", half)
+    return {"nf4": 0.52, "int8": 1.0, "mxfp4": 0.54, "nvfp4": 0.57, "fp8": 1.0}.get(run.quantization or "", half)
 
 
 def embedding_elements(model: Architecture) -> int:

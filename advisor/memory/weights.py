@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from advisor.freezing import embedding_modules
 from advisor.memory.adapters import adapter_groups
 from advisor.memory.groups import Shape, Weights, base_width, group_of
 from advisor.models import Architecture, Tensor
@@ -14,18 +15,15 @@ from advisor.run import Run
 NF4_DOUBLE = 0.5 + 1 / 64 + 4 / (64 * 256)
 NF4_SINGLE = 0.5 + 4 / 64
 MXFP4 = 0.5 + 1 / 32  # OCP MX: one shared 8-bit exponent per 32 elements
+NVFP4 = 0.5 + 1 / 16  # one 8-bit scale per 16 elements; of released mixtures the experts alone
 GPTQ = 0.5 + 2.5 / 128  # 4 bits; a 16-bit scale and a 4-bit zero point per 128 elements
 FP8 = 1 + 4 / (128 * 128)  # one fp32 scale per 128 x 128 block
 
-EMBEDDINGS = {
-    "gpt_neox": ("embed_in", "embed_out"),
-    "falcon": ("word_embeddings", "lm_head"),
-    "nemotron_h": ("embeddings", "lm_head"),
-    "bailing_hybrid": ("word_embeddings", "lm_head"),
-}
-"""Names of embedding and head where they are not Llama's: axolotl/loaders/utils.py:306-316@0.19.0."""
 WITHOUT_HEAD = {"mpt"}
 """Tied models that multiply by the embedding itself, and have no head module that a name could find."""
+RELEASED = {"mxfp4": MXFP4, "nvfp4": NVFP4, "fp8": FP8}
+"""How checkpoints are stored that come quantized."""
+
 LOADER = "axolotl/loaders/model.py:426-489,719-830@0.19.0"
 
 
@@ -76,7 +74,7 @@ def is_upcast(model: Architecture, tensor: Tensor) -> bool:
         return "norm" in tensor.module
     if tensor.kind == "router":
         return tensor.module.endswith(".gate")
-    names = EMBEDDINGS.get(model.model_type, ("embed_tokens", "lm_head"))
+    names = embedding_modules(model.model_type)
     tied = tensor.kind == "embedding" and model.tied and model.model_type not in WITHOUT_HEAD
     return tied or any(name in tensor.module for name in names)
 
@@ -94,10 +92,10 @@ def quantized_width(run: Run, tensor: Tensor) -> float | None:
     """
     if run.quantization is None or (not tensor.name.endswith("weight") and tensor.kind != "experts"):
         return None
-    if run.quantization in {"mxfp4", "fp8"}:
-        inside = tensor.kind == "experts" if run.quantization == "mxfp4" else tensor.linear or tensor.kind == "experts"
-        return {"mxfp4": MXFP4, "fp8": FP8}[run.quantization] if inside else None
-    stacked = tensor.kind == "experts" and run.stack.at_least("transformers", "5.0.0")
+    if run.quantization in RELEASED:
+        inside = tensor.kind == "experts" or (tensor.linear and run.quantization == "fp8")
+        return RELEASED[run.quantization] if inside else None
+    stacked = tensor.kind == "experts" and run.stack.at_least("transformers", "5.0.0") and not run.linear_experts
     linear = (tensor.linear or tensor.kind == "experts") and tensor.kind != "head" and not stacked
     expert = stacked and run.quantize_moe_experts
     if not (linear or expert):

@@ -74,9 +74,9 @@ def finding_block(finding: Finding, report: Report, style: Style) -> list[str]:
 
 def fix_lines(fix: Fix, edge: str, style: Style) -> list[str]:
     """How a finding is mended: which option writes the edit, then the edit."""
-    option = "--fix" if fix.safe else "--unsafe-fixes"
+    option = "`-p` offers" if fix.by_choice else "--fix writes" if fix.safe else "--unsafe-fixes writes"
     words = "; ".join(part for part in (change(fix), SAFETY[fix.safe]) if part)
-    lines = style.prose(f"{option} writes this edit ({words})", f"{edge}= help: ", "help")
+    lines = style.prose(f"{option} this edit ({words})", f"{edge}= help: ", "help")
     return [*lines, *diff_lines(fix.diff, style, f"{edge}  ")]
 
 

@@ -1,7 +1,7 @@
 """SARIF 2.1.0, the part of it that GitHub code scanning reads (docs.oasis-open.org/sarif/sarif/v2.1.0)."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -10,10 +10,15 @@ from advisor.memory.ledger import Estimate
 from advisor.report.as_json import fix as json_fix
 from advisor.report.as_json import memory as json_memory
 from advisor.report.as_json import url
+from advisor.report.identity import identified
 from advisor.report.paths import repository_path
+from advisor.report.sarif_fixes import fixes
 from advisor.report.style import Style
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+ROOT = "GITHUB_WORKSPACE"
+FINGERPRINT = "advisorFinding/v1"
+"""A name of our own: GitHub's `primaryLocationLineHash` is computed by its upload action, which wants no other's."""
 LONGEST_TEXT = 1024
 """GitHub cuts descriptions here (docs.github.com, "SARIF support for code scanning")."""
 PROBLEM_SEVERITY = {"error": "error", "warning": "warning", "note": "recommendation"}
@@ -23,11 +28,11 @@ def render(reports: Sequence[Report], _style: Style) -> str:
     """One log with one run: the rules that spoke, their results, the estimates as properties of the run."""
     findings = [finding for report in reports for finding in report.findings]
     first_of = {finding.rule: finding for finding in reversed(findings)}
-    rules = [first_of[name] for name in sorted(first_of)]
+    numbers = {name: number for number, name in enumerate(sorted(first_of))}
     run = {
-        "tool": {"driver": driver(rules)},
+        "tool": {"driver": driver(first_of[name] for name in numbers)},
         "columnKind": "unicodeCodePoints",
-        "results": [result(finding, sorted(first_of)) for finding in findings],
+        "results": [result(*found, numbers) for found in identified(reports, ROOT)],
         "properties": {"estimates": [estimate_properties(report) for report in reports]},
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False)
@@ -55,13 +60,13 @@ def version() -> str:
 
 def descriptor(finding: Finding) -> dict[str, Any]:
     """A reportingDescriptor (3.49): title, reason, and the page as help."""
-    title = (finding.title or finding.rule.replace("-", " "))[:LONGEST_TEXT]
-    why = (finding.why or title)[:LONGEST_TEXT]
+    title = flat(finding.title or finding.rule.replace("-", " "))[:LONGEST_TEXT]
+    why = flat(finding.why or title)[:LONGEST_TEXT]
     address = url(finding.source)
     paragraphs = [
         why,
-        f"Cost: {finding.cost}" if finding.cost else "",
-        f"Source: {finding.source}" if finding.source else "",
+        f"Cost: {flat(finding.cost)}" if finding.cost else "",
+        f"Source: {flat(finding.source)}" if finding.source else "",
     ]
     page = "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
     return {
@@ -77,15 +82,22 @@ def descriptor(finding: Finding) -> dict[str, Any]:
     }
 
 
-def result(finding: Finding, rules: Sequence[str]) -> dict[str, Any]:
-    """A result (3.27); the edit goes into its properties, since SARIF's fixes know no new files."""
-    said = " ".join([finding.message, *finding.help])
+def flat(text: str) -> str:
+    """A rule's text on one line: as Markdown, its indentation would make it code."""
+    return " ".join(text.split())
+
+
+def result(report: Report, finding: Finding, fingerprint: str, numbers: Mapping[str, int]) -> dict[str, Any]:
+    """A result (3.27); the edit is among its properties too, since SARIF's fixes know no new files and no plan."""
+    edits = fixes(finding, report.texts, ROOT)
     return {
         "ruleId": finding.rule,
-        "ruleIndex": rules.index(finding.rule),
+        "ruleIndex": numbers[finding.rule],
         "level": finding.level,
-        "message": {"text": said},
+        "message": {"text": "\n".join([finding.message, *finding.help])},
         "locations": [{"physicalLocation": location(finding.place)}],
+        "partialFingerprints": {FINGERPRINT: fingerprint},
+        **({"fixes": edits} if edits else {}),
         **({"properties": {"fix": json_fix(finding.fix)}} if finding.fix else {}),
     }
 
@@ -97,14 +109,14 @@ def location(place: Place) -> dict[str, Any]:
         region["startColumn"] = max(1, place.column)
     if place.line and place.end_column:
         region |= {"endLine": place.end_line or place.line, "endColumn": place.end_column}
-    uri = quote(repository_path(place.file, "GITHUB_WORKSPACE"))
+    uri = quote(repository_path(place.file, ROOT))
     return {"artifactLocation": {"uri": uri}, "region": region}
 
 
 def estimate_properties(report: Report) -> dict[str, Any]:
     """Verdict and memory of one file, without the terms."""
     return {
-        "file": repository_path(report.file, "GITHUB_WORKSPACE"),
+        "file": repository_path(report.file, ROOT),
         "hardware": report.hardware,
         "verdict": report.verdict,
         "memory": summary(report.estimate) if report.estimate else None,

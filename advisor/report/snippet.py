@@ -29,7 +29,7 @@ def snippet(place: Place, texts: Mapping[str, str], style: Style, role: str) -> 
 
 def lines_of(text: str) -> list[str]:
     """The lines of a file, broken where its places count them: not at form feeds and the like."""
-    return re.split(r"\r\n?|\n", text)
+    return re.split(r"\r\n?|\n", text.removeprefix("\ufeff"))
 
 
 def underlined(row: str, place: Place) -> tuple[str, str]:

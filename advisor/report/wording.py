@@ -114,7 +114,7 @@ def totals(reports: Sequence[Report]) -> str:
 
 def edit_counts(findings: Iterable[Finding]) -> str:
     """How many edits ``--fix`` would write, and how many more ``--unsafe-fixes``."""
-    fixes = [f.fix for f in findings if f.fix and not is_offer(f)]
+    fixes = [f.fix for f in findings if f.fix and not f.fix.by_choice and not is_offer(f)]
     safe = sum(fix.safe for fix in fixes)
     unsafe = len(fixes) - safe
     said: list[str] = []

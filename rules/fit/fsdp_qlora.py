@@ -10,13 +10,21 @@ WITHOUT_FSDP1 = frozenset(
 
 def edits(run: Run) -> RunEdits:
     """FSDP1 in place of DeepSpeed or plain data parallelism; it wants non-reentrant checkpoints."""
+    if run.fsdp is not None:
+        return {"loads_quantized_in_pieces": True}
     return {"fsdp_qlora": True} | ({"reentrant": False} if run.activation_checkpointing else {})
 
 
 def applies(run: Run) -> bool:
     """Whether a 4-bit base lies whole on each of several GPUs, and nothing in the config excludes FSDP1."""
-    whole = run.quantization == "nf4" and run.fsdp is None and run.world_size > 1 and not run.quantize_moe_experts
-    kernels = any(run.config.get(key) for key in ("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel"))
+    if run.fsdp is not None and (run.fsdp.version == 2 or run.fsdp.loads_quantized_in_pieces):
+        return False
+    released = run.model is not None and run.model.quantized is not None
+    several = run.world_size > 1 and not run.quantize_moe_experts and not released
+    whole = run.quantization == "nf4" and several
+    kernels = run.fsdp is None and any(
+        run.config.get(key) for key in ("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel")
+    )
     free = run.rl is None and run.tensor_parallel_size == 1 and not run.config.get("trust_remote_code")
     return whole and free and not kernels and run.optimizer not in WITHOUT_FSDP1
 
@@ -76,6 +84,48 @@ rule = Rule(
                   use_reentrant: false
             """,
             memory="43.5 -> 27.3 GiB",
+        ),
+        Example(
+            gpus="2x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 512
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                gradient_checkpointing_kwargs:
+                  use_reentrant: false
+                attn_implementation: flash_attention_2
+                fsdp_version: 1
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  offload_params: true
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-70B
+                adapter: qlora
+                load_in_4bit: true
+                qlora_sharded_model_loading: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 512
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                gradient_checkpointing_kwargs:
+                  use_reentrant: false
+                attn_implementation: flash_attention_2
+                fsdp_version: 1
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  offload_params: true
+                  cpu_ram_efficient_loading: true
+            """,
+            memory="36.8 -> 6.3 GiB",
         ),
         Example(
             gpus="1x rtx-4090",

@@ -1,11 +1,15 @@
 """Train small adapters instead of the weights."""
 
+from dataclasses import replace
+
 from advisor import Example, Rule, Run, RunEdits
+from advisor.freezing import bears_zero_3, for_new_tokens, for_zero_3
 
 
-def edits(_run: Run) -> RunEdits:
-    """Rank 16, alpha 32, every linear layer; the learning rate stays."""
-    return {"adapter": "lora", "lora_r": 16, "lora_alpha": 32, "lora_targets": "linear"}
+def edits(run: Run) -> RunEdits:
+    """Rank 16, alpha 32, every linear layer, and what frozen weights ask for; the learning rate stays."""
+    wanted = {"adapter": "lora", "lora_r": 16, "lora_alpha": 32, "lora_targets": "linear", **for_new_tokens(run)}
+    return {**wanted, **for_zero_3(replace(run, adapter="lora"))} if run.zero_stage == 3 else wanted
 
 
 def applies(run: Run) -> bool:
@@ -15,6 +19,7 @@ def applies(run: Run) -> bool:
         and not run.unfrozen_parameters
         and not run.excludes_adapters
         and run.optimizer != "q_galore_adamw8bit"
+        and (run.zero_stage < 3 or bears_zero_3(replace(run, adapter="lora")))
     )
 
 

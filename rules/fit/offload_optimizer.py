@@ -7,8 +7,9 @@ KEPT = frozenset({"adamw_torch", "adamw_torch_fused"})
 
 
 def edits(run: Run) -> RunEdits:
-    """To the host, under the stage that is there, or ZeRO-2."""
-    return ({"zero_stage": 2} if run.zero_stage == 0 else {}) | {"offload_optimizer": "cpu"}
+    """To the host, under the stage that is there, or ZeRO-2; with the optimizer that will really run."""
+    stage = {"zero_stage": 2} if run.zero_stage == 0 else {}
+    return stage | {"offload_optimizer": "cpu"} | ({} if run.optimizer in KEPT else {"optimizer": "adamw_torch_fused"})
 
 
 def applies(run: Run) -> bool:

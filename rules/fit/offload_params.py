@@ -1,13 +1,14 @@
 """Weights on the host."""
 
 from advisor import Example, Rule, Run, RunEdits
+from advisor.freezing import bears_zero_3, for_zero_3
 
 
 def edits(run: Run) -> RunEdits:
     """FSDP's own offload, where 8-bit optimizers have no CPU kernels, or ZeRO-3's."""
     if run.fsdp is not None:
         return {"fsdp_offload_params": True} | ({"optimizer": "adamw_torch"} if "8bit" in run.optimizer else {})
-    return ({"zero_stage": 3} if run.zero_stage < 3 else {}) | {"offload_params": "cpu"}
+    return ({"zero_stage": 3, **for_zero_3(run)} if run.zero_stage < 3 else {}) | {"offload_params": "cpu"}
 
 
 def applies(run: Run) -> bool:
@@ -15,7 +16,8 @@ def applies(run: Run) -> bool:
     if run.fsdp is not None:
         return not run.fsdp.offload_params
     on_gpu = run.zero is None or run.zero.offload_params == "gpu"
-    return run.takes_deepspeed and on_gpu and run.quantization is None
+    bears = run.zero_stage == 3 or bears_zero_3(run)
+    return run.takes_deepspeed and on_gpu and run.quantization is None and bears
 
 
 rule = Rule(

@@ -1,13 +1,18 @@
 """Quantize the frozen base to 4 bits."""
 
+from dataclasses import replace
+
 from advisor import Example, Rule, Run, RunEdits
+from advisor.freezing import bears_zero_3, for_new_tokens, for_zero_3
 
 
 def edits(run: Run) -> RunEdits:
     """4 bits for the base; the adapter's own keys where there were none."""
     wanted: dict[str, object] = {"adapter": "qlora", "load_in_4bit": True}
     if run.adapter is None:
-        wanted |= {"lora_r": 16, "lora_alpha": 32, "lora_targets": "linear"}
+        wanted |= {"lora_r": 16, "lora_alpha": 32, "lora_targets": "linear", **for_new_tokens(run)}
+    if run.zero_stage == 3 and run.adapter is None:
+        wanted |= for_zero_3(replace(run, adapter="qlora"))
     return wanted | ({"reentrant": False} if run.rl and run.activation_checkpointing and run.reentrant else {})
 
 
@@ -21,7 +26,8 @@ def applies(run: Run) -> bool:
     """Whether the base is in half precision or 8 bits, and 4 bits are accepted beside the rest."""
     checkpoint = run.model is not None and run.model.quantized not in (None, "bitsandbytes")
     free = not run.unfrozen_parameters and not run.excludes_adapters and run.optimizer != "q_galore_adamw8bit"
-    possible = free and not refused(run) and run.tensor_parallel_size == 1
+    sharded = run.zero_stage < 3 or bears_zero_3(replace(run, adapter="qlora"))
+    possible = free and not refused(run) and run.tensor_parallel_size == 1 and sharded
     return run.quantization in (None, "int8") and not checkpoint and possible
 
 

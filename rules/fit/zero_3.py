@@ -1,11 +1,12 @@
 """Shard the weights as well."""
 
 from advisor import Example, Rule, Run
+from advisor.freezing import bears_zero_3, for_zero_3
 
 
 def applies(run: Run) -> bool:
     """Whether DeepSpeed may be asked for stage 3."""
-    return run.takes_deepspeed and run.zero_stage < 3 and run.quantization != "int8"
+    return run.takes_deepspeed and run.zero_stage < 3 and run.quantization != "int8" and bears_zero_3(run)
 
 
 rule = Rule(
@@ -13,7 +14,7 @@ rule = Rule(
     stage="fit",
     title="Shard weights, gradients and optimizer states across the GPUs (ZeRO-3)",
     when=applies,
-    edits=lambda run: {"zero_stage": 3},
+    edits=lambda run: {"zero_stage": 3, **for_zero_3(run)},
     why="""
         ZeRO-3 keeps 1/N of everything and gathers each layer's weights when they are needed. `bf16` is written out as
         true, since "auto" would build the shards in fp32 while loading. 8-bit weights cannot be sharded by it.

@@ -30,6 +30,7 @@ rule = Rule(
     finds=finds,
     level="note",
     proof="read",
+    offer=True,
     safe=True,
     why="""
         In a full fine-tune axolotl checkpoints each layer with a wrapper of its own and sends what is still saved to

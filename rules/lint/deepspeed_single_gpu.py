@@ -56,6 +56,7 @@ rule = Rule(
     finds=finds,
     level="note",
     proof="read",
+    offer=True,
     why="""
         axolotl starts DeepSpeed on a single GPU as well. There ZeRO divides by one, and adds what it always adds: fp32
         master weights and reduce buckets. It makes sense for what it offloads to the host, if that is needed.

@@ -42,6 +42,7 @@ rule = Rule(
     finds=finds,
     level="note",
     proof="read",
+    offer=True,
     safe=True,
     why="""
         Evaluation keeps no activations, but it makes the logits of the whole batch. axolotl evaluates before the first

@@ -45,6 +45,7 @@ rule = Rule(
     finds=finds,
     level="note",
     proof="read",
+    offer=True,
     why="""
         Liger skips the logits only while the model is in training mode. With `eval_steps`, `evals_per_epoch` or
         `eval_strategy`, axolotl evaluates before the first step, so this shows at once.

@@ -64,6 +64,7 @@ rule = Rule(
     finds=finds,
     level="note",
     proof="read",
+    offer=True,
     safe=True,
     why="""
         A plain loss holds 10 to 12 bytes for every token and every word of the vocabulary, in fp32. A fused loss

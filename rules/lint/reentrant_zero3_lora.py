@@ -4,20 +4,15 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Set
+from advisor.freezing import FIXED, may_be_reentrant, stops_zero_3
 from advisor.values import is_mapping
 
-FIXED = "0.19.3"
 KEY = "gradient_checkpointing_kwargs.use_reentrant"
-# TRL's trainers for these force reentrant checkpoints upon an adapter under ZeRO-3; those for ORPO and SimPO do not.
-FORCED = frozenset(["dpo", "ipo", "kto", "grpo", "gdpo", "ebft"])
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """ZeRO-3, frozen weights, and checkpoints that compare shapes."""
-    frozen = run.adapter is not None or bool(run.unfrozen_parameters)
-    if run.zero_stage != 3 or not frozen or run.stack.at_least("deepspeed", FIXED):
-        return
-    if not run.activation_checkpointing or reentrant(run):
+    if run.zero_stage != 3 or not stops_zero_3(run):
         return
     given = run.config.at(KEY) is False
     can = may_be_reentrant(run)
@@ -29,28 +24,6 @@ def finds(run: Run) -> Iterator[Hit]:
         f" {FIXED}); {remedy}",
         edits=(edit(run),) if can else (),
     )
-
-
-def reentrant(run: Run) -> bool:
-    """What is asked for in the end; two options turn to non-reentrant where nothing is said."""
-    rewards = run.config.get("reward_model") or run.config.get("process_reward_model")
-    if run.adapter is not None and (run.rl in FORCED or rewards):
-        return True
-    kwargs = run.config.get("gradient_checkpointing_kwargs")
-    if is_mapping(kwargs) and kwargs.get("use_reentrant") is not None:
-        return run.reentrant
-    by_itself = run.activation_offloading == "hidden-states" or bool(run.config.get("selective_checkpointing"))
-    return run.reentrant and not by_itself
-
-
-def may_be_reentrant(run: Run) -> bool:
-    """Whether axolotl accepts, and keeps, reentrant checkpoints.
-
-    Refused: validation.py:474-485, 736-755, 1612-1616@0.19.0. Undone for Gemma 4: utils/config/__init__.py:403-417.
-    """
-    gemma4 = run.model is None or run.model.model_type.startswith("gemma4")
-    refused = run.unfrozen_parameters or run.config.get("selective_checkpointing")
-    return not gemma4 and not refused and not (run.rl is not None and run.adapter == "qlora")
 
 
 def edit(run: Run) -> Set:

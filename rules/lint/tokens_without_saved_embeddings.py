@@ -4,16 +4,8 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Set
+from advisor.freezing import EMBEDDING_MODULES, embedding_modules
 from advisor.values import is_list
-
-# The embedding and the head by model type: axolotl/loaders/utils.py:306-316@0.19.0.
-USUAL = ("embed_tokens", "lm_head")
-NAMES = {
-    "gpt_neox": ("embed_in", "embed_out"),
-    "falcon": ("word_embeddings", "lm_head"),
-    "nemotron_h": ("embeddings", "lm_head"),
-    "bailing_hybrid": ("word_embeddings", "lm_head"),
-}
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -21,7 +13,9 @@ def finds(run: Run) -> Iterator[Hit]:
     if not run.config.get("adapter") or not run.config.get("tokens"):
         return
     saved: list[object] = list(given) if is_list(given := run.config.get("lora_modules_to_save")) else []
-    known = [NAMES.get(run.model.model_type, USUAL)] if run.model else [USUAL, *NAMES.values()]
+    known = (
+        [embedding_modules(run.model.model_type)] if run.model else [embedding_modules(""), *EMBEDDING_MODULES.values()]
+    )
     if any(set(names) <= set(map(str, saved)) for names in known):
         return
     names = " and ".join(f"`{name}`" for name in known[0])

@@ -28,6 +28,7 @@ rule = Rule(
     finds=finds,
     level="note",
     proof="read",
+    offer=True,
     why="""
         ZeRO-3 asks for the weights of the next layers while one computes, up to `stage3_prefetch_bucket_size` elements.
         At 0 it never asks. DeepSpeed's default is 50 million, and "auto" nine tenths of the hidden size squared.

@@ -52,6 +52,7 @@ rule = Rule(
     finds=finds,
     level="note",
     proof="read",
+    offer=True,
     why="""
         DeepSpeed trains fp32 master weights with fp32 states, and casts gradients to fp32 for the step. Plain axolotl
         in bf16 has none of this. On two GPUs a share of it can be more than the whole of the plain run.

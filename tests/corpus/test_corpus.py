@@ -28,6 +28,22 @@ from .configs import (
 pytestmark = pytest.mark.skipif(folder() is None, reason="ADVISOR_CORPUS is not set")
 
 ERRORS_WITHOUT_A_MISTAKE = {"does-not-fit", "missing-deepspeed-file", "host-memory-exceeded"}
+# For other numbers of GPUs than the tests' own, for other cards, or stopped once the model is loaded.
+STOPPED_LATER = {
+    ("archived/dbrx/fft-ds-zero3.yaml", "reentrant-zero3-lora"),
+    ("distributed-parallel/llama-3_1-8b-hsdp-tp.yaml", "parallel-sizes-do-not-divide-world"),
+    ("glm_moe_dsa/glm-5.2-nvfp4-lora.yaml", "parallel-sizes-do-not-divide-world"),
+    ("gpt-oss/gpt-oss-120b-fft-fsdp2-offload.yaml", "parallel-sizes-do-not-divide-world"),
+    ("llama-3/3b-fp8-fsdp2.yaml", "fp8-unsupported"),
+    ("llama-4/do-no-use-fa2/scout-qlora-fsdp1.yaml", "flash-attention-unsupported"),
+    ("llama-4/do-no-use-fa2/scout-qlora-single-h100.yaml", "flash-attention-unsupported"),
+    ("llama-4/do-no-use-fa2/scout-vision-qlora-fsdp.yaml", "flash-attention-unsupported"),
+    ("mistral/bigstral/bigstral-ds-zero3.yaml", "reentrant-zero3-lora"),
+    ("mistral/mixtral/mixtral_22.yml", "reentrant-zero3-lora"),
+    ("qwen3.5/122b-a10b-moe-qlora-fsdp.yaml", "double-checkpointing"),
+    ("qwen3.5/27b-qlora-fsdp.yaml", "double-checkpointing"),
+    ("qwen3.5/35b-a3b-moe-qlora-fsdp.yaml", "double-checkpointing"),
+}
 MISSING = re.compile(r"\(([\d,]+) bytes\) too much")
 
 
@@ -75,16 +91,17 @@ def test_examples_of_known_models_get_a_verdict(cases: list[Case]):
     assert {name: model for name, model in names.items() if model in known} == {}
 
 
-def test_what_axolotl_accepts_has_no_errors_but_those_of_memory_and_files(root: Path, cases: list[Case]):
+def test_what_axolotl_accepts_has_no_errors_but_those_that_are_proven(root: Path, cases: list[Case]):
+    """Past the schema they stop the trainer, the loader or the first backward; each rule's page says where."""
     accepted = accepted_by_axolotl(root)
     errors = {
-        (one.name, finding.rule, finding.message)
+        (one.name.removeprefix("examples/"), finding.rule)
         for one in cases
         if one.name in accepted
         for finding in one.report.findings
         if finding.level == "error" and finding.rule not in ERRORS_WITHOUT_A_MISTAKE
     }
-    assert errors == set()
+    assert errors == STOPPED_LATER
 
 
 def test_most_runs_that_do_not_fit_are_made_to_fit(cases: list[Case]):

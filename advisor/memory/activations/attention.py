@@ -107,7 +107,7 @@ def eager_amounts(n: Numbers, family: Family, attention: Attention) -> Iterator[
 def masked(run: Run, family: Family, attention: Attention) -> bool:
     """Whether sdpa gets a mask: rows that may be padded or packed, or a window no longer than the row.
 
-    masking_utils.py, _ignore_causal_mask_sdpa@5.16.1: a mask of ones is dropped, unless a window is as short as the row.
+    masking_utils.py, _ignore_causal_mask_sdpa@5.16.1: a mask of ones is dropped if no window is as short as the row.
     """
     if run.attention != "sdpa":
         return False

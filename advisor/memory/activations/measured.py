@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from advisor.memory.activations.numbers import adapters
-from advisor.models.traced import AdapterFacts, Facts, Growth, LayerTrace
 from advisor.run import Lora
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Architecture, Block
+    from advisor.models.traced import AdapterFacts, Facts, Growth, LayerTrace
     from advisor.run import Run
 
 What = Literal["saved", "working", "forward", "entered"]
@@ -23,6 +23,8 @@ PEAKS = {"working", "forward"}
 
 def facts_of(run: Run, windows: tuple[int, ...]) -> Facts:
     """What a trace must know of a run whose model has these windows."""
+    from advisor.models.traced import Facts
+
     single = run.precision == "fp32"
     plain = run.zero is None and run.fsdp is None
     kernel = run.attention if run.attention in {"eager", "sdpa"} else "flash"
@@ -46,6 +48,8 @@ def may_be_padded(run: Run) -> bool:
 
 def adapter_facts(run: Run) -> AdapterFacts | None:
     """The adapter as a trace must know it."""
+    from advisor.models.traced import AdapterFacts
+
     lora = run.lora
     if run.adapter is None or lora is None:
         return None
