@@ -10,10 +10,15 @@ PACKAGES = ("torch", "transformers", "peft", "accelerate", "deepspeed", "bitsand
 
 def installed_stack() -> Stack:
     """The default stack with the versions found; what is not installed keeps its default."""
+    return replace(Stack(), **installed_versions())
+
+
+def installed_versions() -> dict[str, str]:
+    """The versions of what a stack is made of, as far as it is installed."""
     found: dict[str, str] = {}
     for package in PACKAGES:
         try:
             found[package] = version(package)
         except PackageNotFoundError:
             continue
-    return replace(Stack(), **found)
+    return found

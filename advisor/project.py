@@ -51,8 +51,13 @@ class Opened:
 
 
 def is_config(document: Document) -> bool:
-    """Whether a YAML is an axolotl config: it has a ``base_model``."""
-    return document.syntax == "yaml" and document.get("base_model") is not None
+    """Whether a YAML is an axolotl config: it has a ``base_model``, as have the recipes of mergekit, which are none."""
+    return document.syntax == "yaml" and document.get("base_model") is not None and not is_recipe(document)
+
+
+def is_recipe(document: Document) -> bool:
+    """Whether a YAML tells mergekit what to merge (mergekit/config.py:107-112@0.1.5)."""
+    return "merge_method" in document and any(key in document for key in ("models", "slices", "modules"))
 
 
 def open_run(config: Document, context: Context) -> Opened:
@@ -144,11 +149,15 @@ def deepspeed_for(config: Document, context: Context) -> tuple[Section | None, b
 
 def deepspeed_path(config: Document, named: str, working_directory: str) -> str | None:
     """Where the JSON lies: from the working directory, as axolotl looks, else beside the YAML."""
-    candidates = (os.path.join(working_directory, named), os.path.join(os.path.dirname(config.file), named))  # noqa: PTH118, PTH120
-    for candidate in candidates:
+    for candidate in deepspeed_candidates(config, named, working_directory):
         if os.path.isfile(candidate):  # noqa: PTH113
             return os.path.normpath(candidate)
     return None
+
+
+def deepspeed_candidates(config: Document, named: str, working_directory: str = ".") -> tuple[str, str]:
+    """Where the JSON may lie; the first that is there counts."""
+    return os.path.join(working_directory, named), os.path.join(os.path.dirname(config.file), named)  # noqa: PTH118, PTH120
 
 
 def is_own(config: Document, path: str) -> bool:

@@ -44,7 +44,7 @@ class SettingsModel(BaseModel):
     ignore: tuple[str, ...] = Field((), description="Ids of rules to leave out, also as steps of the plan.")
     per_file_ignores: dict[str, tuple[str, ...]] = Field(
         default_factory=dict[str, tuple[str, ...]],
-        description="Glob patterns of files, each with the ids of the rules to leave out there.",
+        description="Glob patterns of files, relative to this one, each with the ids of the rules to leave out there.",
     )
     rules: tuple[str, ...] = Field((), description="Folders of your own rules, relative to this file.")
     flowchart: str = Field("default", description="The order of the steps that make a run fit.")

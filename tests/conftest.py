@@ -1,7 +1,7 @@
 """What many tests need: the corpus, if there is one, and a run from a few lines of YAML."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,15 @@ from advisor.documents import parse
 from advisor.project import Context, Opened, open_run
 from advisor.run import Run
 from advisor.stack import read_stack
+
+
+@pytest.fixture(scope="session", autouse=True)
+def folders_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Neither traces nor measured runs of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
+            patched.setenv(name, str(tmp_path_factory.mktemp(name.lower())))
+        yield
 
 
 @pytest.fixture(scope="session")

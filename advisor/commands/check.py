@@ -1,32 +1,58 @@
 """``advisor check``: 0 clean or all fixed, 1 findings, 2 could not run."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from advisor.commands.asked import Asked, asked_of, opened_runs, options_for, settings_for
-from advisor.commands.output import say
+from advisor.commands.asked import Asked, asked_of, options_for, settings_for
+from advisor.commands.opening import opened_runs
+from advisor.commands.output import say, targets
 from advisor.errors import InputError
 from advisor.finding import LEVELS, Report
 from advisor.judge import check_run
+from advisor.progress import each, shown
+from advisor.repeats import said_once
+
+if TYPE_CHECKING:
+    from advisor.changed import Changed
 
 
 def check_command(paths: Sequence[str], **given: Any) -> int:
     """``advisor check``: 0 clean or all fixed, 1 findings, 2 could not run."""
     settings = settings_for(paths, given)
     asked = asked_of(given, settings)
-    validate(given)
-    errors, opened = opened_runs(paths, asked)
+    validate(paths, given)
+    targets(asked.formats, given["output"])
+    errors, opened = opened_runs(paths, asked, changes(paths, given))
+    if given["patch"]:
+        from advisor.commands.prompting import prompted
+
+        return prompted(opened, errors, asked, given)
     if given["fix"] or given["diff"]:
         from advisor.commands.fixing import fix_or_diff
 
         return fix_or_diff(opened, errors, asked, given)
-    reports = [check_run(run, options_for(run, asked)) for run in opened]
+    with shown():
+        named = each(opened, lambda run: run.run.config.file)
+        reports = said_once([check_run(run, options_for(run, asked)) for run in named])
     say(reports, asked, given)
     return exit_code(reports, errors, asked, given)
 
 
-def validate(given: dict[str, Any]) -> None:
+def changes(paths: Sequence[str], given: dict[str, Any]) -> "Changed | None":
+    """What ``--changed-since`` leaves of the paths; None for all of them."""
+    if given["changed_since"] is None:
+        return None
+    from advisor.changed import changed_since
+
+    return changed_since(given["changed_since"], paths)
+
+
+def validate(paths: Sequence[str], given: dict[str, Any]) -> None:
     """Options that contradict each other."""
+    if given["patch"]:
+        from advisor.commands.prompting import validate_prompt
+
+        validate_prompt(paths, given)
     if given["unsafe_fixes"] and not (given["fix"] or given["diff"]):
         raise InputError("--unsafe-fixes does nothing alone", remedy="add --fix or --diff")
     if given["output_dir"] and not given["fix"]:

@@ -10,22 +10,24 @@ import click
 from advisor.commands.asked import Asked, options_for
 from advisor.commands.check import exit_code
 from advisor.commands.output import say
+from advisor.deepspeed import Section
 from advisor.documents import write_all
 from advisor.errors import InputError
-from advisor.finding import Report
 from advisor.fix import Fixed, fixed, merged, report_after
-from advisor.judge import check_run
+from advisor.judge import Options, check_run
 from advisor.project import Opened
+from advisor.repeats import said_once
 
 
 def fix_or_diff(opened: list[Opened], errors: list[InputError], asked: Asked, given: dict[str, Any]) -> int:
     """``--fix`` and ``--diff``."""
     unsafe = bool(given["unsafe_fixes"])
+    options = [options_for(run, asked) for run in opened]
     if given["output_dir"]:
         opened = [moved(run, given["output_dir"]) for run in opened]
-    results = [fixed(run, options_for(run, asked), unsafe=unsafe) for run in opened]
+    results = [fixed(run, option, unsafe=unsafe) for run, option in zip(opened, options, strict=True)]
     if given["diff"]:
-        return show_diff(results, errors, asked, given)
+        return show_diff(results, options, errors, asked, given)
     stdin = any(run.run.config.file == "<stdin>" for run in opened)
     files = merged(results)
     if stdin:
@@ -33,9 +35,10 @@ def fix_or_diff(opened: list[Opened], errors: list[InputError], asked: Asked, gi
         files.pop("<stdin>", None)
     if given["output_dir"]:
         Path(given["output_dir"]).mkdir(parents=True, exist_ok=True)
-        files |= {run.run.config.file: run.run.config.raw for run in opened if run.run.config.file not in files}
+        files = {run.run.config.file: original(run) for run in opened} | files
     write_all(files)
-    reports = [after_fix(result, asked) for result in results]
+    # Where safe steps fall short, the plan in the report shows the others.
+    reports = said_once([report_after(result, option) for result, option in zip(results, options, strict=True)])
     say(reports, asked, given, to_stderr=stdin)
     return exit_code(reports, errors, asked, given)
 
@@ -46,23 +49,29 @@ def moved(opened: Opened, folder: str) -> Opened:
     file = os.path.join(folder, os.path.basename(run.config.file))  # noqa: PTH118, PTH119
     config = replace(run.config, file=file)
     section = run.deepspeed
+    if section is not None and run.is_json_alone:
+        return Opened(replace(run, config=config, deepspeed=Section(replace(section.document, file=file))))
     if section is not None and section.prefix:
         section = replace(section, document=config)
     return Opened(replace(run, config=config, deepspeed=section, deepspeed_editable=False), opened.unknown_model)
 
 
-def after_fix(result: Fixed, asked: Asked) -> Report:
-    """The report on what was written; where safe steps fall short, its plan shows the others."""
-    return report_after(result, options_for(Opened(result.run), asked))
+def original(opened: Opened) -> bytes:
+    """What the file holds that the run is named after."""
+    section = opened.run.deepspeed
+    return section.document.raw if section is not None and opened.run.is_json_alone else opened.run.config.raw
 
 
-def show_diff(results: list[Fixed], errors: list[InputError], asked: Asked, given: dict[str, Any]) -> int:
+def show_diff(
+    results: list[Fixed], options: list[Options], errors: list[InputError], asked: Asked, given: dict[str, Any]
+) -> int:
     """The diffs on standard output; 1 if one of them answers a finding that counts."""
     text = "".join(result.diff() for result in results)
     click.echo(text, nl=False)
     if errors:
         return 2
-    reports = [check_run(Opened(result.before), options_for(Opened(result.before), asked)) for result in results]
+    befores = [Opened(result.before) for result in results]
+    reports = [check_run(before, option) for before, option in zip(befores, options, strict=True)]
     answered = text and any(finding for report in reports for finding in report.findings)
     code = exit_code(reports, errors, asked, given)
     return 0 if given["exit_zero"] else max(code, 1 if answered else 0)

@@ -6,7 +6,7 @@ import sys
 import click
 
 from advisor.cli import colored
-from advisor.commands.asked import near
+from advisor.commands.choosing import near, rules_of_settings
 from advisor.commands.output import width
 from advisor.errors import InputError
 from advisor.loading import built_in_rules, organisation_rules
@@ -21,7 +21,7 @@ def rule_command(name: str | None, format_: str) -> int:
     rules: dict[str, Rule] = {}
     for stage in ("fit", "speed", "lint"):
         rules |= built_in_rules(stage)
-    rules |= organisation_rules(load_settings(".").rules)
+    rules |= rules_of_settings(load_settings("."))
     if name is not None and name not in rules:
         raise InputError(f"unknown rule `{name}`", remedy=near(name, rules))
     chosen = [rules[name]] if name else list(rules.values())
@@ -45,9 +45,12 @@ def test_command(folder: str | None) -> int:
         if folder
         else [r for s in stages for r in built_in_rules(s).values()]
     )
+    if not rules:
+        raise InputError("holds no rules", folder or "", remedy="put one rule a file into it, `my_rule.py`")
     failed = [f"{rule.id}: {failure}" for rule in rules for failure in failures_of(rule)]
     examples = sum(len(rule.examples) for rule in rules)
     for line in failed:
         click.echo(line)
-    click.echo(f"{len(rules)} rules, {examples} examples, {len(failed)} failed")
+    counted = f"{len(rules)} rule{'s' * (len(rules) != 1)}, {examples} example{'s' * (examples != 1)}"
+    click.echo(f"{counted}, {len(failed)} failed")
     return 1 if failed else 0

@@ -3,7 +3,7 @@
 from advisor.models.architecture import Architecture, Attention, Block, Kind, Linear, Mlp, Tensor
 from advisor.models.catalogue import catalogue_ids
 from advisor.models.count import describe
-from advisor.models.search import Unknown, resolve
+from advisor.models.search import Unknown, resolve, resolve_with_config
 
 __all__ = [
     "Architecture",
@@ -17,4 +17,5 @@ __all__ = [
     "catalogue_ids",
     "describe",
     "resolve",
+    "resolve_with_config",
 ]

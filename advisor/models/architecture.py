@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from advisor.models.traced import LayerTrace, ModelTrace
+if TYPE_CHECKING:
+    from advisor.models.traced import LayerTrace, ModelTrace
 
 Kind = Literal[
     "embedding",
@@ -119,7 +120,7 @@ class Block:
     parameters: int
     norms: int = 2
     norm: Literal["rms", "layer", "none"] = "rms"
-    traces: tuple[LayerTrace, ...] = ()
+    traces: "tuple[LayerTrace, ...]" = ()
     """What such a layer was measured to keep, where its model was traced."""
 
 
@@ -144,7 +145,7 @@ class Architecture:
     supports_flash_attention: bool = True
     extra: tuple[str, ...] = field(default=())
     """Facts that a reader of the ledger should know, one sentence each."""
-    trace: ModelTrace | None = None
+    trace: "ModelTrace | None" = None
     """Set where the model was traced: of what, and what it keeps outside of its layers."""
 
     @cached_property
@@ -169,6 +170,15 @@ class Architecture:
     def largest_tensor(self) -> int:
         """Elements of the largest single tensor."""
         return max(tensor.numel for tensor in self.tensors)
+
+    @property
+    def approximated(self) -> bool:
+        """Whether some blocks mix tokens in a way that the formulas know by widths alone and a trace knows better.
+
+        State spaces are not among them: without a GPU their kernels give way to plain operations, which keep far more.
+        """
+        mixers = (block.attention.kind for block in self.blocks if block.attention is not None)
+        return any(kind in {"latent", "linear", "conv"} for kind in mixers)
 
     @property
     def mixture_of_experts(self) -> bool:

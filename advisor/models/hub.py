@@ -8,6 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from advisor.progress import doing
+
 
 def cached_configs(name: str) -> Iterator[Path]:
     """Config files of a model in the Hugging Face cache: the revision that ``main`` points to, else any."""
@@ -32,8 +34,9 @@ def cache_folders() -> list[Path]:
 
 def from_hub(name: str) -> dict[str, Any]:
     """The config as transformers downloads it. Raises whatever stands in the way."""
-    transformers: Any = import_module("transformers")
-    return dict(transformers.AutoConfig.from_pretrained(name).to_dict())
+    with doing(f"asking the hub for the config of {name}"):
+        transformers: Any = import_module("transformers")
+        return dict(transformers.AutoConfig.from_pretrained(name).to_dict())
 
 
 def _text(path: Path) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from advisor.errors import InputError
 from advisor.models import catalogue, hub
@@ -33,6 +33,8 @@ class Unknown:
     name: str
     reason: str
     remedies: tuple[str, ...]
+    config: Literal["missing", "at hand", "traced in vain"] = "missing"
+    """Whether its config was found; then transformers can be asked for its architecture (``--trace``)."""
 
 
 @dataclass(eq=False, repr=False)
@@ -43,6 +45,8 @@ class _Search:
     overrides: Mapping[str, object]
     text_only: bool
     trouble: list[str] = field(default_factory=list[str])
+    config: dict[str, object] | None = None
+    """The config of the architecture that was found; where there is none, the first that was read."""
 
     def take(self, config: object, source: str) -> Architecture | None:
         """The architecture of a config; notes the reason where it has none."""
@@ -50,11 +54,20 @@ class _Search:
             self.trouble.append(f"{source} is not a JSON object")
             return None
         merged = overridden(cast("Mapping[str, object]", config), self.overrides)
+        self.config = self.config or merged
         try:
-            return _described(json.dumps(merged, default=str), self.name, source, self.text_only)
+            found = _described(json.dumps(merged, default=str), self.name, source, self.text_only)
         except InputError as error:
             self.trouble.append(f"{source}: {error.message}")
             return None
+        self.config = merged
+        return found
+
+    def unknown(self, advice: tuple[str, ...]) -> Unknown:
+        """What is said where nothing was found."""
+        nowhere = "not a local folder, not in the Hugging Face cache, not in the catalogue"
+        found = "missing" if self.config is None else "at hand"
+        return Unknown(self.name, "; ".join(self.trouble) or nowhere, advice, found)
 
     def read(self, path: Path, source: str) -> Architecture | None:
         """The architecture of a config.json; notes the reason where it cannot be used."""
@@ -75,7 +88,22 @@ def resolve(
     offline: bool = True,
     text_only: bool = False,
 ) -> Architecture | Unknown:
-    """Find the architecture of ``name`` (``base_model``) and count it.
+    """Find the architecture of ``name`` (``base_model``) and count it: see ``resolve_with_config``."""
+    return resolve_with_config(
+        name, folder=folder, model_config=model_config, overrides=overrides, offline=offline, text_only=text_only
+    )[0]
+
+
+def resolve_with_config(
+    name: str,
+    *,
+    folder: str = ".",
+    model_config: str | None = None,
+    overrides: Mapping[str, object] | None = None,
+    offline: bool = True,
+    text_only: bool = False,
+) -> tuple[Architecture | Unknown, Mapping[str, object] | None]:
+    """The architecture of ``name`` (``base_model``), and the config it was counted from or could not be.
 
     First of: ``model_config`` (a config.json or a folder with one; nothing else is tried then), a local
     folder ``name`` below the working directory or ``folder``, the Hugging Face cache, the built-in catalogue,
@@ -87,14 +115,12 @@ def resolve(
     if model_config is not None:
         path = Path(model_config).expanduser()
         found = search.read(path / "config.json" if path.is_dir() else path, model_config)
-        return found or Unknown(
-            name, "; ".join(search.trouble), ("give --model-config a config.json that can be read",)
-        )
+        advice = ("give --model-config a config.json that can be read",)
+        return found or search.unknown(advice), search.config
     for found in _sources(search, folder, offline):
         if found is not None:
-            return found
-    reason = "; ".join(search.trouble) or "not a local folder, not in the Hugging Face cache, not in the catalogue"
-    return Unknown(name, reason, remedies(name, offline))
+            return found, search.config
+    return search.unknown(remedies(name, offline)), search.config
 
 
 def _sources(search: _Search, folder: str, offline: bool) -> Iterator[Architecture | None]:

@@ -1,26 +1,25 @@
 """axolotl's own schema as a judge: JSON lines ``{"id", "config"}`` in, ``{"id", "ok", "error", ...}`` out.
 
-``folder`` in a question is the working directory, and ``n_gpu`` the number of GPUs, that axolotl is to see. Runs beside
-an installed axolotl, without a GPU and without the network. Packages that only a plugin needs, and that are
+``folder`` in a question is the working directory, ``n_gpu`` the number of GPUs, and ``capabilities`` what they can do.
+Runs beside an installed axolotl, without a GPU and without the network. Packages that only a plugin needs, and that are
 not installed, are environment: they are stood in for while the plugin is imported, so that its keys are still judged;
 a plugin that cannot be imported even so is left out and named in ``without``.
 """
 
-import contextlib
-import copy
 import importlib
 import importlib.util
-import json
-import logging
 import os
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from advisor.validation.ask_axolotl import answer
+from advisor.validation.serving import serve
+
 os.environ.update(HF_HUB_OFFLINE="1", AXOLOTL_DO_NOT_TRACK="1", CUDA_VISIBLE_DEVICES="")
 CAPABILITIES = {"bf16": True, "fp8": True, "tf32": True, "compute_capability": "sm_89"}
-ENVIRONMENT = {"torch_version": "2.13.0"}
+TORCH = "2.13.0"
 # Asked for by validators at the moment that a config needs them; nothing of them is called.
 NEEDED_BY_VALIDATORS = ("ring_flash_attn", "mistral_common")
 MOST_STAND_INS = 30
@@ -65,57 +64,37 @@ def importable(plugin: str) -> tuple[bool, set[str]]:
 
 def judged(asked: dict[str, Any]) -> dict[str, Any]:
     """What axolotl says of one config."""
-    from axolotl.integrations.base import PluginManager
-    from axolotl.utils.config import prepare_plugins, validate_config
-    from axolotl.utils.dict import DictDefault
-
-    config = copy.deepcopy(asked["config"])
-    # The manager is a singleton: an earlier config's plugins would add their keys to this one's schema.
-    PluginManager.get_instance().plugins.clear()
+    config = dict(asked["config"])
     without: list[str] = []
     stood_in: set[str] = set()
-    for plugin in list(config.get("plugins") or []):
+    for plugin in config.get("plugins") or ():
         known, missing = importable(plugin)
         stood_in |= missing
         if not known:
-            config["plugins"].remove(plugin)
             without.append(plugin)
-    if "plugins" in config and not config["plugins"]:
-        del config["plugins"]
-    answer = {"id": asked["id"], "without": without, "stood_in": sorted(stood_in)}
-    try:
-        wrapped = DictDefault(config)
-        prepare_plugins(wrapped)
-        capabilities = CAPABILITIES | {"n_gpu": asked.get("n_gpu", 1)}
-        validate_config(wrapped, capabilities=capabilities, env_capabilities=ENVIRONMENT)
-    except Exception as error:
-        return answer | {"ok": False, "error": f"{type(error).__name__}: {' '.join(words(error).split())}"}
-    return answer | {"ok": True, "error": ""}
+    if "plugins" in config:
+        config["plugins"] = [plugin for plugin in config["plugins"] or () if plugin not in without]
+    capabilities = CAPABILITIES | {"n_gpu": asked.get("n_gpu", 1)} | asked.get("capabilities", {})
+    folder = asked.get("folder") or "."
+    said = answer({"config": config, "folder": folder, "capabilities": capabilities, "torch": TORCH})
+    about = {"id": asked["id"], "without": without, "stood_in": sorted(stood_in)}
+    error = said["trouble"] or "; ".join(words(problem) for problem in said["problems"])
+    return about | {"ok": not error, "error": " ".join(error.split())}
 
 
-def words(error: Exception) -> str:
-    """What an error says, without the values that pydantic repeats."""
-    listed = getattr(error, "errors", None)
-    if listed is None:
-        return str(error)
-    return "; ".join(f"{'.'.join(map(str, one['loc']))} {one['msg']}".strip() for one in listed())
+def words(problem: dict[str, Any]) -> str:
+    """What one problem says, with the place that pydantic gives it."""
+    return f"{'.'.join(map(str, problem['at']))} {problem['message']}".strip()
 
 
 def main() -> None:
-    """Judge standard input, line by line, as it comes; what axolotl prints goes to standard error."""
-    out = sys.stdout
-    with contextlib.redirect_stdout(sys.stderr):
-        import axolotl.utils.config  # noqa: F401  (before the stand-ins, so that it sees what is really there)
+    """Judge standard input, line by line, as it comes."""
+    import axolotl.utils.config  # noqa: F401  (before the stand-ins, so that it sees what is really there)
 
-        logging.disable(logging.CRITICAL)
-        for name in NEEDED_BY_VALIDATORS:
-            if importlib.util.find_spec(name) is None:
-                sys.modules[name] = StandIn(name)
-        for line in sys.stdin:
-            asked = json.loads(line)
-            os.chdir(asked.get("folder") or ".")
-            out.write(json.dumps(judged(asked)) + "\n")
-            out.flush()
+    for name in NEEDED_BY_VALIDATORS:
+        if importlib.util.find_spec(name) is None:
+            sys.modules[name] = StandIn(name)
+    serve(judged, ())
 
 
 if __name__ == "__main__":

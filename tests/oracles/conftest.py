@@ -1,5 +1,6 @@
 """What the oracles share: the corpus, copied where it may be written to, and the outcome of every rule's examples."""
 
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from advisor.rule import Example, Rule
 from advisor.run import Run
 
 from ..corpus import configs
+from .asking import COMMAND, Axolotl
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,15 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if configs.folder() is None:
         pytest.skip("ADVISOR_CORPUS is not set")
     return configs.copied(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="session")
+def axolotl() -> Iterator[Axolotl]:
+    pytest.importorskip("axolotl")
+    pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(COMMAND, stdin=pipe, stdout=pipe, stderr=quiet, text=True) as process:
+        yield Axolotl(process)
+        process.kill()
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,6 @@
 """What the advisor writes is what axolotl's own schema accepts."""
 
-import json
-import subprocess
-import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,73 +18,15 @@ from advisor.project import Context, open_run
 from advisor.rule import Rule
 
 from ..corpus.configs import GPUS, Case, accepted_by_axolotl, examples, patched_examples
+from .asking import REST, Axolotl, Configs, whole
 
 pytestmark = pytest.mark.oracle
 
-ORACLE = Path(__file__).with_name("axolotl_oracle.py")
 SAMPLES = sorted((Path(__file__).parents[2] / "sample_configs").glob("*.y*ml"))
 # Accepted where torchao is installed; and by axolotl 0.18, before it refused 4 bits with FSDP2 loading on one rank.
 NO_LONGER_ACCEPTED = {"examples/llama-3/3b-fp8-fsdp2.yaml", "examples/llama-4/scout-vision-qlora-fsdp2-flex.yaml"}
 # Imports half of the trainer's stack, at a depth where a stand-in does not do.
 NOT_IMPORTABLE = {"axolotl.integrations.diffusion.DiffusionPlugin"}
-# What every real config has and an example of a rule leaves out.
-REST = {
-    "datasets": [{"path": "tatsu-lab/alpaca", "type": "alpaca"}],
-    "learning_rate": 0.0001,
-    "micro_batch_size": 1,
-    "gradient_accumulation_steps": 1,
-    "num_epochs": 1,
-    "output_dir": "out",
-}
-Configs = Mapping[str, Mapping[str, Any]]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What axolotl says of one config."""
-
-    ok: bool
-    error: str
-    without: tuple[str, ...]
-    stood_in: tuple[str, ...]
-
-
-class Axolotl:
-    """One axolotl process that is asked line by line."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-
-    def says(self, config: Mapping[str, Any], folder: Path, n_gpu: int = 4) -> Answer:
-        """Its answer about one config, read in ``folder``."""
-        assert self.process.stdin is not None and self.process.stdout is not None
-        question = {"id": 0, "config": config, "n_gpu": n_gpu, "folder": str(folder)}
-        self.process.stdin.write(json.dumps(question, default=str) + "\n")
-        self.process.stdin.flush()
-        answer = json.loads(self.process.stdout.readline())
-        without, stood_in = tuple(answer["without"]), tuple(answer["stood_in"])
-        return Answer(answer["ok"], answer["error"][:700], without, stood_in)
-
-    def rejected(self, configs: Configs, folder: Path, n_gpu: int = 4) -> dict[str, str]:
-        """Its words about each config that it rejects."""
-        answers = {name: self.says(config, folder, n_gpu) for name, config in configs.items()}
-        return {name: answer.error for name, answer in answers.items() if not answer.ok}
-
-    def must_accept(self, configs: Configs, folder: Path, n_gpu: int = 4) -> None:
-        """Fails with its words about each config that it rejects."""
-        rejected = self.rejected(configs, folder, n_gpu)
-        if rejected:
-            pytest.fail("\n".join(f"{name}: {error}" for name, error in rejected.items()), pytrace=False)
-
-
-@pytest.fixture(scope="session")
-def axolotl() -> Iterator[Axolotl]:
-    pytest.importorskip("axolotl")
-    command = [sys.executable, str(ORACLE)]
-    pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=quiet, text=True) as process:
-        yield Axolotl(process)
-        process.kill()
 
 
 @pytest.fixture(scope="session")
@@ -170,14 +108,14 @@ def test_each_step_alone_is_accepted_wherever_it_applies(
     axolotl.must_accept(configs, corpus)
 
 
-def test_examples_of_rules_are_accepted(axolotl: Axolotl, shown: list[Any], tmp_path: Path):
-    """Afterwards always; beforehand too, unless the rule is about what axolotl rejects."""
+def test_examples_of_steps_are_accepted(axolotl: Axolotl, shown: list[Any], tmp_path: Path):
+    """Before and after. The examples of lint rules are judged beside their proofs."""
     configs: dict[str, Any] = {}
     for one in shown:
         if one.rule.stage != "lint":
-            configs[f"{one.name} before"] = REST | yaml.safe_load(text_of(one.example.before))
-        if one.example.after is not None:
-            configs[f"{one.name} after"] = REST | yaml.safe_load(text_of(one.example.after))
+            configs[f"{one.name} before"] = whole(yaml.safe_load(text_of(one.example.before)))
+        if one.rule.stage != "lint" and one.example.after is not None:
+            configs[f"{one.name} after"] = whole(yaml.safe_load(text_of(one.example.after)))
     axolotl.must_accept(configs, tmp_path)
 
 

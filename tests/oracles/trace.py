@@ -7,7 +7,6 @@ and what CUDA does otherwise is put in its place: a dropout mask of one byte, an
 operations.
 """
 
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -19,12 +18,11 @@ import torch.nn.functional as functional
 import transformers.masking_utils
 from accelerate.utils.operations import convert_to_fp32
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_iter
 from transformers import AutoModelForCausalLM, PretrainedConfig
 
-from .cuda_habits import CudaHabits, cuda_dropout
-from .storages import Storage, Trace
+from advisor.tracing.habits import CudaHabits, cuda_dropout
+from advisor.tracing.recorder import Recorder, materialise
+from advisor.tracing.storages import Trace
 
 
 @dataclass(frozen=True)
@@ -49,59 +47,6 @@ class Setting:
     """The step's loss from the model and the token ids, where it is not the model's own."""
     converts_outputs: bool = False
     """accelerate's ``convert_outputs_to_fp32`` around the forward."""
-
-
-class Recorder(TorchDispatchMode):
-    """Writes down each storage that an operation makes, and its death."""
-
-    def __init__(self, trace: Trace) -> None:
-        super().__init__()
-        self.trace = trace
-        self.known: dict[int, Storage] = {}
-        self.weights: set[int] = set()
-
-    def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = operation(*args, **(kwargs or {}))
-        cast = "_to_copy" in str(operation) and args[0].untyped_storage()._cdata in self.weights
-        for tensor in tree_iter(result):
-            if isinstance(tensor, torch.Tensor):
-                self.see(tensor, str(operation), cast)
-        return result
-
-    def see(self, tensor: torch.Tensor, operation: str, casts_weight: bool) -> None:
-        storage = tensor.untyped_storage()
-        key = storage._cdata
-        if key in self.known or key in self.weights or not storage.nbytes():
-            return
-        self.trace.clock += 1
-        # CUDA's layer norm keeps fp32 statistics whatever its input; the CPU's follow the input.
-        halved = operation.startswith("aten.native_layer_norm") and tensor.shape[-1] == 1 and tensor.element_size() == 2
-        size, shape = storage.nbytes() * (2 if halved else 1), tuple(tensor.shape)
-        seen = Storage(size, operation, shape, str(tensor.dtype), self.trace.clock, casts_weight=casts_weight)
-        self.known[key] = seen
-        self.trace.storages.append(seen)
-        weakref.finalize(storage, self.bury, key)
-
-    def bury(self, key: int) -> None:
-        self.trace.clock += 1
-        self.known.pop(key).died = self.trace.clock
-
-    def keep(self, tensor: torch.Tensor) -> torch.Tensor:
-        if (found := self.known.get(tensor.untyped_storage()._cdata)) is not None:
-            found.saved = True
-        return tensor
-
-    def mark_gradient(self, weight: torch.Tensor) -> None:
-        if weight.grad is not None and (found := self.known.get(weight.grad.untyped_storage()._cdata)) is not None:
-            found.gradient = True
-
-    def mark_output(self, hidden: torch.Tensor, index: int) -> None:
-        if (found := self.known.get(hidden.untyped_storage()._cdata)) is not None:
-            found.layer_output = index
-
-    def mark(self, name: str) -> None:
-        self.trace.clock += 1
-        self.trace.marks.setdefault(name, self.trace.clock)
 
 
 def build(config: PretrainedConfig, setting: Setting) -> torch.nn.Module:
@@ -135,28 +80,6 @@ def adapted(model: Any, setting: Setting) -> Any:
         if "lora_" in name:
             weight.data = weight.data.to(torch.float32 if setting.adapter_fp32 else setting.weights)
     return model.train(not setting.evaluation)
-
-
-def materialise(model: torch.nn.Module, recorder: Recorder) -> None:
-    """Turns meta weights and buffers into fake ones on ``cpu``; ties and dtypes stay."""
-    made: dict[int, torch.nn.Parameter] = {}
-    for module in model.modules():
-        for name, weight in module._parameters.items():
-            if weight is None:
-                continue
-            if id(weight) not in made:
-                fake = torch.empty(weight.shape, dtype=weight.dtype)
-                made[id(weight)] = torch.nn.Parameter(fake, requires_grad=weight.requires_grad)
-                recorder.weights.add(fake.untyped_storage()._cdata)
-            module._parameters[name] = made[id(weight)]
-        for name, buffer in module._buffers.items():
-            if buffer is not None:
-                fake = torch.empty(buffer.shape, dtype=buffer.dtype)
-                recorder.weights.add(fake.untyped_storage()._cdata)
-                module._buffers[name] = fake
-    for weight in made.values():
-        if weight.requires_grad:
-            weight.register_post_accumulate_grad_hook(recorder.mark_gradient)
 
 
 def decoder_layers(model: torch.nn.Module) -> list[torch.nn.Module]:
@@ -228,7 +151,7 @@ def trace(config: PretrainedConfig, setting: Setting, rows: int = 1, length: int
     result = Trace()
     recorder = Recorder(result)
     with as_on_cuda(setting):
-        materialise(model, recorder)
+        materialise(model, recorder.weights, recorder.mark_gradient)
         base = model.get_base_model() if setting.adapter is not None else model
         watch(decoder_layers(base), recorder)
         tokens = torch.zeros(rows, length, dtype=torch.long)

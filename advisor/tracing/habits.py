@@ -1,4 +1,4 @@
-# pyright: basic
+# pyright: basic, reportMissingImports=false
 """What CUDA does otherwise than the CPU on which fake tensors live."""
 
 from typing import Any
@@ -32,6 +32,7 @@ class CudaHabits(TorchFunctionMode):
 
     @staticmethod
     def single(value: Any) -> Any:
+        """Half precision turned to fp32."""
         half = isinstance(value, torch.Tensor) and value.dtype in (torch.bfloat16, torch.float16)
         return value.float() if half else value
 
@@ -42,6 +43,7 @@ class FusedAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(context: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        """The output, in the layout of the queries."""
         by_token = query.transpose(1, 2)
         output = torch.empty_like(by_token[..., :1].expand(*by_token.shape[:-1], value.shape[-1]))
         output = output.transpose(1, 2)
@@ -51,12 +53,13 @@ class FusedAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(context: Any, _gradient: torch.Tensor) -> Any:
+        """Gradients of queries, keys and values."""
         query, key, value, _output, _statistics = context.saved_tensors
         return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value)
 
 
 def needs_stand_in(
-    query: torch.Tensor,
+    query: torch.Tensor,  # noqa: ARG001
     key: torch.Tensor,
     value: torch.Tensor,
     attn_mask: torch.Tensor | None = None,
@@ -64,7 +67,7 @@ def needs_stand_in(
     **_options: Any,
 ) -> bool:
     """Whether the CPU kernel refuses: dropout, or values of another width than keys."""
-    return attn_mask is None and (dropout_p > 0 or query.shape[-1] != value.shape[-1])
+    return attn_mask is None and (dropout_p > 0 or key.shape[-1] != value.shape[-1])
 
 
 def stand_in(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_options: Any) -> Any:
@@ -74,6 +77,11 @@ def stand_in(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_opti
     return FusedAttention.apply(query, key, value)
 
 
-def cuda_dropout(x: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
+def cuda_dropout(
+    input: torch.Tensor,  # noqa: A002
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,  # noqa: ARG001
+) -> torch.Tensor:
     """Dropout as CUDA computes it: the mask is kept as bool."""
-    return torch.ops.aten.native_dropout(x, p, True)[0] if training and p > 0 else x
+    return torch.ops.aten.native_dropout(input, p, True)[0] if training and p > 0 else input

@@ -1,4 +1,3 @@
-# pyright: basic
 """What a traced step allocated: storages with their lives, and sums over them."""
 
 from collections.abc import Iterator
@@ -26,8 +25,8 @@ class Storage:
 class Trace:
     """All storages of a step, in a time that counts allocations and frees, with ``marks`` of moments."""
 
-    storages: list[Storage] = field(default_factory=list)
-    marks: dict[str, int] = field(default_factory=dict)
+    storages: list[Storage] = field(default_factory=list[Storage])
+    marks: dict[str, int] = field(default_factory=dict[str, int])
     clock: int = 0
 
     def saved(self) -> list[Storage]:
