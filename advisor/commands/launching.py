@@ -28,16 +28,20 @@ RANKS = ("RANK", "SLURM_PROCID", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK")
 
 def launch_command(tokens: Sequence[str], **given: Any) -> int:
     """Checks, says on standard error what it found, and becomes the command; 1 if it is blocked."""
-    command = read_command(tokens)
-    os.environ.update(command.environment)
-    if command.scale.devices:
-        os.environ["CUDA_VISIBLE_DEVICES"] = command.scale.devices
-    return become(tokens) if goes_on(command, given) else 1
+    mine = dict(os.environ)
+    goes_on = nothing_against(tokens, given)
+    os.environ.clear()
+    os.environ.update(mine)
+    return become(tokens) if goes_on else 1
 
 
-def goes_on(command: Command, given: Mapping[str, Any]) -> bool:
+def nothing_against(tokens: Sequence[str], given: Mapping[str, Any]) -> bool:
     """Whether nothing speaks against the launch. What goes wrong in here is one line, and never blocks."""
     try:
+        command = read_command(tokens)
+        os.environ.update(command.environment)
+        if command.scale.devices:
+            os.environ["CUDA_VISIBLE_DEVICES"] = command.scale.devices
         return checked(command, given)
     except InputError as error:
         place = f"{error.file}:{error.line}: " if error.line else f"{error.file}: " if error.file else ""

@@ -120,3 +120,23 @@ def test_a_command_that_is_not_there_is_told_as_a_shell_tells_it(folder: Path):
 def test_a_signal_kills_the_command_itself(folder: Path):
     done = launch(folder, "--", sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGTERM)")
     assert done.returncode == -signal.SIGTERM
+
+
+def test_the_command_has_the_environment_that_it_was_given(folder: Path):
+    tell = "import os, sys; print(os.environ.get('CUDA_VISIBLE_DEVICES', 'unset')); sys.exit(0)"
+    (folder / "axolotl" / "cli" / "train.py").write_text(tell)
+    (folder / "accelerate").write_text(f'#!/bin/sh\nshift 3\nexec {sys.executable} "$@"\n')
+    (folder / "accelerate").chmod(0o755)
+    given = ["--gpus", "1x rtx-4090", "--", "./accelerate", "launch", "--gpu_ids", "0"]
+    done = launch(folder, *given, "-m", "axolotl.cli.train", "small.yml")
+    assert (done.returncode, done.stdout) == (0, "unset\n")
+
+
+def test_a_fault_of_the_advisor_is_one_line_and_launches(folder: Path):
+    (folder / "advisor.toml").write_text('rules = ["rules"]\n')
+    (folder / "rules").mkdir()
+    (folder / "rules" / "faulty.py").write_text("raise RuntimeError('on purpose')\n")
+    done = launch(folder, "--gpus", "1x rtx-4090", *train("large.yml"))
+    assert done.returncode == 7
+    assert "on purpose" in done.stderr
+    assert "Traceback" not in done.stderr
