@@ -63,7 +63,7 @@ bench: $(VENV)/.installed ## Time a cold check, and all configs of the corpus
 	$(BIN)/python -m tests.benchmarks.many
 
 clean: ## Remove the environments and all caches
-	rm -rf $(VENV) $(VENV_DEMO) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV_DEMO) .venv-axolotl build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # torch first and alone: DeepSpeed's build asks for it. axolotl without what it pins: the tests call its schema only.

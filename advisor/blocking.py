@@ -6,6 +6,9 @@ from advisor.finding import Finding, Report
 from advisor.judge import Options, rules_of
 from advisor.rule import Rule
 
+NO_BLOCK = "ADVISOR_NO_BLOCK"
+"""Set by ``advisor launch --no-block`` for what it launches, so that a plugin in there says its findings and goes on."""
+
 
 def blockers(report: Report, options: Options) -> tuple[Finding, ...]:
     """The errors that are proven to stop the run after the download, or for want of memory.

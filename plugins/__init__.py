@@ -1,1 +1,1 @@
-"""Adapters that run the check from inside other tools; this version has none yet."""
+"""Adapters that run the check from inside other tools."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from advisor.blocking import blockers, in_one_line
+from advisor.blocking import NO_BLOCK, blockers, in_one_line
 from advisor.cli import colored
 from advisor.commands.asked import asked_of, options_for, settings_for
 from advisor.commands.output import draws, width
@@ -31,7 +31,7 @@ def launch_command(tokens: Sequence[str], **given: Any) -> int:
     mine = dict(os.environ)
     goes_on = nothing_against(tokens, given)
     os.environ.clear()
-    os.environ.update(mine)
+    os.environ.update(mine | ({NO_BLOCK: "1"} if given["no_block"] else {}))
     return become(tokens) if goes_on else 1
 
 

@@ -66,7 +66,7 @@ def range_notes(run: Run) -> tuple[str, str]:
         said += f" ({evidence.pairs} pairs of runs)"
     if found.measured:
         runs = "1 run" if found.measured == 1 else f"{found.measured} runs"
-        said = f"{runs} of this kind measured on this machine, within the width of {said}"
+        said = f"{runs} of this kind measured on this machine, and around them on {found.runs} published ones"
     return (
         f"the reserved range rests on {said}",
         f"needed allows for {allowed.share:.1%} of fragmentation: {allowed.basis}",

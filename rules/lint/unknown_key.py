@@ -109,7 +109,7 @@ rule = Rule(
     level="warning",
     proof="accepts",
     why="""
-        axolotl's schema drops what it does not know without a word, at every level but `fp8_config`, which refuses it.
+        axolotl's schema drops what it does not know without a word, at every level but `fp8_config` and `advisor`.
         A misspelt key leaves its default in force: no checkpointing, no packing, no parallelism.
     """,
     safe=False,

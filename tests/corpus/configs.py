@@ -69,7 +69,8 @@ def config_files(root: Path, part: str) -> Iterator[Path]:
     """The axolotl configs of one part of the corpus."""
     for found in gathered([str(root / part)]):
         assert isinstance(found, Document), found
-        yield Path(found.file)
+        if found.syntax == "yaml":
+            yield Path(found.file)
 
 
 def case(root: Path, file: Path, gpus: str = GPUS, flowchart: str = "default") -> Case:

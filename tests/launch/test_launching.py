@@ -132,6 +132,12 @@ def test_the_command_has_the_environment_that_it_was_given(folder: Path):
     assert (done.returncode, done.stdout) == (0, "unset\n")
 
 
+def test_what_is_not_to_be_blocked_is_told_to_plugins_further_in(folder: Path):
+    (folder / "axolotl" / "cli" / "train.py").write_text("import os; print(os.environ.get('ADVISOR_NO_BLOCK'))")
+    assert launch(folder, "--gpus", "1x rtx-4090", "--no-block", *train("large.yml")).stdout == "1\n"
+    assert launch(folder, "--gpus", "1x rtx-4090", *train("small.yml")).stdout == "None\n"
+
+
 def test_a_fault_of_the_advisor_is_one_line_and_launches(folder: Path):
     (folder / "advisor.toml").write_text('rules = ["rules"]\n')
     (folder / "rules").mkdir()

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -135,3 +136,16 @@ def test_advise_answers_as_check_does(axolotl: Environment, folder: Path):
 def test_advise_is_listed_among_axolotls_commands(axolotl: Environment, folder: Path):
     done = axolotl.run("axolotl", "--help", folder=folder)
     assert "advise" in done.stdout
+
+
+def test_the_gpus_of_the_machine_count_with_what_is_free_of_them(axolotl: Environment, folder: Path):
+    (folder / "run.yml").write_text((folder / "roomy.yml").read_text().replace("  gpus: 1x b300", "  mode: block"))
+    tools = folder / "tools"
+    tools.mkdir()
+    (tools / "nvidia-smi").write_text("#!/bin/sh\necho '0, GPU-1234, NVIDIA H200, 143771, 9000, 9.0, Disabled'\n")
+    (tools / "nvidia-smi").chmod(0o755)
+    path = f"{tools}{os.pathsep}{axolotl.bin}{os.pathsep}{os.environ['PATH']}"
+    command = ("axolotl", "train", "run.yml", "--launcher", "python")
+    done = axolotl.run(*command, folder=folder, PATH=path, CUDA_VISIBLE_DEVICES="0")
+    assert WHOLE in done.stderr
+    assert "1x H200" in done.stderr
