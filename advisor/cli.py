@@ -27,6 +27,9 @@ class Telling(click.Command):
 
             click.echo(render_error(error, color=colored(sys.stderr)), err=True)
             ctx.exit(2)
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            ctx.exit(130)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(1)
@@ -76,6 +79,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--fix", is_flag=True, help="Write the safe edits: the same thing is trained.")
 @click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: also edits that change what is trained.")
 @click.option("--diff", is_flag=True, help="Show what --fix would write, and write nothing.")
+@click.option("-p", "--patch", is_flag=True, help="Ask about each edit, as `git add -p` does.")
 @click.option("--output-dir", metavar="DIR", help="Write patched copies there instead of the originals.")
 @click.option("--output-format", "formats", multiple=True, metavar="FORMAT[=FILE]", help=FORMAT_HELP)
 @click.option("-o", "--output", metavar="FILE", help="Write the report to a file.")
@@ -87,6 +91,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--select", multiple=True, metavar="RULE", help="Only these rules.")
 @click.option("--ignore", multiple=True, metavar="RULE", help="Not these rules; a step is taken off the ladder.")
 @click.option("--validate", is_flag=True, help="Also ask the real axolotl and DeepSpeed, installed beside the advisor.")
+@click.option("--changed-since", metavar="REV", help="Only configs that git knows to have changed since REV.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found; 2 stays 2.")
 def check(**given: Any) -> None:
     """Check axolotl configs (files or folders, - for standard input).

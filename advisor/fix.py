@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from advisor.build import prefixed, rebuilt, with_config
 from advisor.deepspeed import Section, has_shipped_name
 from advisor.documents import Change, Document, as_path
+from advisor.errors import InputError
 from advisor.finding import Finding, Report
 from advisor.judge import Options, check_run, finding_of, lint_hits, planned
 from advisor.memory import estimate
@@ -69,8 +70,11 @@ def lint_fixed(run: Run, options: Options, *, unsafe: bool) -> tuple[Run, list[F
         paths = {(hit.document, as_path(change.path)) for change in hit.edits}
         if not allowed or paths & touched or is_ignored(run, found := finding_of(run, rule, hit)):
             continue
+        try:
+            run = with_changes(run, hit.document, list(hit.edits))
+        except InputError:  # the edit would put a value in force that cannot be read: that one comes first, by hand
+            continue
         done.append(found)
-        run = with_changes(run, hit.document, list(hit.edits))
         touched |= paths
     return run, done
 

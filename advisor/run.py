@@ -139,6 +139,8 @@ class Run:
 
     micro_batch_size: int = 1
     gradient_accumulation_steps: int = 1
+    sync_each_batch: bool = False
+    """Gradients are reduced in each micro-step: ``accelerator_config.gradient_accumulation_kwargs.sync_each_batch``."""
     sequence_len: int = 512
     sample_packing: bool = False
     pads_to_sequence_len: bool = False

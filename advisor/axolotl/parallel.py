@@ -49,7 +49,7 @@ def fsdp(reader: Reader) -> Facts | None:
         # axolotl/loaders/model.py:1007-1036@0.19.0
         "loads_quantized_in_pieces": efficient and reader.flag("qlora_sharded_model_loading"),
         "activation_checkpointing": truth(settings, "activation_checkpointing"),
-        "wraps_layers": wraps_layers(settings, strategies),
+        "wraps_layers": wraps_layers(settings),
     }
 
 
@@ -74,10 +74,9 @@ def reshards(settings: Mapping[str, object], strategies: frozenset[str]) -> bool
     return "shard_grad_op" not in strategies
 
 
-def wraps_layers(settings: Mapping[str, object], strategies: frozenset[str]) -> bool:
-    """Whether each decoder layer is a unit of its own; else the whole model is one."""
-    policy = settings.get("auto_wrap_policy")
-    return policy in {"TRANSFORMER_BASED_WRAP", "SIZE_BASED_WRAP"} or "auto_wrap" in strategies
+def wraps_layers(settings: Mapping[str, object]) -> bool:
+    """Whether each decoder layer is a unit of its own, as by default: transformers/training_args.py:2787@5.16.1."""
+    return settings.get("auto_wrap_policy") != "NO_WRAP"
 
 
 def truth(settings: Mapping[str, object], key: str, default: bool = False) -> bool:

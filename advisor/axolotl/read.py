@@ -64,6 +64,7 @@ def batch(reader: Reader) -> Facts:
     return {
         "micro_batch_size": micro_batch_size,
         "gradient_accumulation_steps": accumulation,
+        "sync_each_batch": reader.flag("accelerator_config.gradient_accumulation_kwargs.sync_each_batch"),
         "sequence_len": sequence_len,
         "sample_packing": packing,
         "pads_to_sequence_len": reader.flag("pad_to_sequence_len", default=packing),

@@ -8,6 +8,8 @@ from advisor.values import is_list, is_mapping
 
 TRUE = frozenset({"true", "t", "yes", "y", "on", "1"})
 FALSE = frozenset({"false", "f", "no", "n", "off", "0"})
+MOST = 2**64
+"""Above any size there is; a product of several still fits into a float."""
 
 
 class Spanned(Protocol):
@@ -63,23 +65,25 @@ class Reader:
                 raise self.wrong(key, value, "true or false")
 
     def integer(self, key: str, default: int, why: str = "axolotl's default", least: int = 0) -> int:
-        """An integer, at least ``least``."""
+        """An integer, at least ``least``, and one with which arithmetic can go on."""
         value = self.take(key, default, why)
         number = as_integer(value)
         if number is None:
             raise self.wrong(key, value, "an integer")
         if number < least:
             raise self.wrong(key, value, f"at least {least}")
+        if number > MOST:
+            raise self.wrong(key, value, f"at most {MOST}")
         return number
 
     def number(self, key: str, default: float, why: str = "axolotl's default") -> float:
         """An integer or a float."""
         value = self.take(key, default, why)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return float(value)
         try:
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                return float(value)
             return float(str(value)) if isinstance(value, str) else float("nan")
-        except ValueError:
+        except (ValueError, OverflowError):
             raise self.wrong(key, value, "a number") from None
 
     def text(self, key: str, default: str = "", why: str = "axolotl's default") -> str:

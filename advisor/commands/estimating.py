@@ -12,6 +12,7 @@ from advisor.commands.output import draws, width
 from advisor.documents import write_all
 from advisor.errors import InputError
 from advisor.judge import check_run
+from advisor.progress import doing, shown
 from advisor.project import open_run
 
 
@@ -25,7 +26,8 @@ def estimate_command(path: str, **given: Any) -> int:
         raise InputError("is not an axolotl config: it has no `base_model`", path, remedy="name an axolotl YAML")
     if isinstance(document[0], InputError):
         raise document[0]
-    opened = open_run(document[0], context)
+    with shown(), doing(path):
+        opened = open_run(document[0], context)
     if opened.run.hardware is None:
         raise InputError("no GPUs are stated, and none were found", path, remedy='say them: --gpus "8x a100-80gb"')
     report = check_run(opened, replace(asked.options, speed=False))

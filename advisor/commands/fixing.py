@@ -15,6 +15,7 @@ from advisor.documents import write_all
 from advisor.errors import InputError
 from advisor.fix import Fixed, fixed, merged, report_after
 from advisor.judge import Options, check_run
+from advisor.progress import each, shown
 from advisor.project import Opened
 from advisor.repeats import said_once
 
@@ -25,7 +26,9 @@ def fix_or_diff(opened: list[Opened], errors: list[InputError], asked: Asked, gi
     options = [options_for(run, asked) for run in opened]
     if given["output_dir"]:
         opened = [moved(run, given["output_dir"]) for run in opened]
-    results = [fixed(run, option, unsafe=unsafe) for run, option in zip(opened, options, strict=True)]
+    with shown():
+        pairs = each(list(zip(opened, options, strict=True)), lambda pair: pair[0].run.config.file)
+        results = [fixed(run, option, unsafe=unsafe) for run, option in pairs]
     if given["diff"]:
         return show_diff(results, options, errors, asked, given)
     stdin = any(run.run.config.file == "<stdin>" for run in opened)

@@ -13,16 +13,28 @@ from advisor.errors import InputError
 from advisor.finding import Report
 
 
-def say(reports: Sequence[Report], asked: Asked, given: dict[str, Any], *, to_stderr: bool = False) -> None:
-    """The reports, in every format that is asked for."""
-    from advisor.report import FORMATS, render_check
+def targets(formats: Sequence[str], output: str | None) -> list[tuple[str, str | None]]:
+    """Each format with its file, None for the terminal. ``InputError`` for an unknown one, or a file named twice."""
+    from advisor.report import FORMATS
 
-    for wanted in asked.formats:
+    found: list[tuple[str, str | None]] = []
+    for wanted in formats:
         name, _, file = wanted.partition("=")
         if name not in FORMATS:
             raise InputError(f"unknown format `{name}`", remedy=f"choose one of {', '.join(FORMATS)}")
-        target = file or given.get("output")
-        stream = sys.stderr if to_stderr else sys.stdout
+        target = file or output
+        if target and any(target == other for _, other in found):
+            raise InputError("two formats for one file", target, remedy="give each its own: FORMAT=FILE")
+        found.append((name, target))
+    return found
+
+
+def say(reports: Sequence[Report], asked: Asked, given: dict[str, Any], *, to_stderr: bool = False) -> None:
+    """The reports, in every format that is asked for."""
+    from advisor.report import render_check
+
+    stream = sys.stderr if to_stderr else sys.stdout
+    for name, target in targets(asked.formats, given.get("output")):
         text = render_check(reports, name, color=not target and colored(stream), width=width(), unicode=draws(stream))
         if target:
             write_all({target: (text + "\n").encode()})

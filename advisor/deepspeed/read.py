@@ -15,10 +15,14 @@ DEFAULT_PREFETCH = 50_000_000
 DEFAULT_PERSISTENCE = 100_000
 DEFAULT_BILLION = 1_000_000_000
 ZERO = "zero_optimization."
+SECTIONS = ("zero_optimization", "bf16", "fp16")
+"""accelerate asks each for keys, and stops where it is anything else (accelerate/utils/deepspeed.py:181-201@1.13.0)."""
 
 
 def zero(reader: Reader, hidden_size: int | None) -> Facts:
     """ZeRO's settings in elements, for a model of ``hidden_size`` (None: unknown, DeepSpeed's defaults stand in)."""
+    for section in SECTIONS:
+        reader.mapping(section)
     stage = zero_stage(reader)
     hidden = hidden_size or 0
     offload_optimizer, pin_optimizer = offload(reader, "offload_optimizer", "cpu_offload")

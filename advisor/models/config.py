@@ -31,6 +31,9 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "dtype": ("torch_dtype",),
 }
 
+MOST = 2**100
+"""Above the 1e30 that some configs write for "no limit"; a product of several still fits into a float."""
+
 
 class Config:
     """Typed reading of config keys.
@@ -64,7 +67,7 @@ class Config:
         value = self.get(key)
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+        if value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST):
             return value
         raise InputError(f"config of {self.name}: {key} is {value!r}, not a number of elements")
 

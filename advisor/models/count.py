@@ -47,9 +47,18 @@ def describe(config: Mapping[str, object], name: str, source: str, *, text_only:
     """
     c = Config(config, str(config.get("model_type") or ""), name)
     try:
-        return joined(c, source, text_only) if home(c.model_type) == "multimodal" else alone(c, source)
+        found = joined(c, source, text_only) if home(c.model_type) == "multimodal" else alone(c, source)
+        return whole(found)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise InputError(f"config of {name} ({c.model_type}) cannot be counted: {error!r}") from error
+
+
+def whole(found: Architecture) -> Architecture:
+    """The architecture, if it has layers and no weight is empty."""
+    empty = next((tensor.name for tensor in found.tensors if 0 in tensor.shape), None)
+    if empty or not found.blocks:
+        raise ValueError(f"{empty} is empty" if empty else "there are no layers")
+    return found
 
 
 def alone(c: Config, source: str) -> Architecture:

@@ -16,6 +16,8 @@ def cached_configs(name: str) -> Iterator[Path]:
     folder = "models--" + name.replace("/", "--")
     for cache in cache_folders():
         model = cache / folder
+        if not os.path.isdir(model):  # noqa: PTH112 (pathlib raises where the name is too long)
+            continue
         revision = _text(model / "refs" / "main")
         found = [model / "snapshots" / revision / "config.json"] if revision else []
         found += sorted(model.glob("snapshots/*/config.json"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -73,7 +74,7 @@ class _Search:
         """The architecture of a config.json; notes the reason where it cannot be used."""
         try:
             config: object = json.loads(path.read_bytes())
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             self.trouble.append(f"{source} cannot be read ({error})")
             return None
         return self.take(config, source)
@@ -113,8 +114,8 @@ def resolve_with_config(
     """
     search = _Search(name, overrides or {}, text_only)
     if model_config is not None:
-        path = Path(model_config).expanduser()
-        found = search.read(path / "config.json" if path.is_dir() else path, model_config)
+        path = Path(os.path.expanduser(model_config))  # noqa: PTH111
+        found = search.read(path / "config.json" if os.path.isdir(path) else path, model_config)  # noqa: PTH112
         advice = ("give --model-config a config.json that can be read",)
         return found or search.unknown(advice), search.config
     for found in _sources(search, folder, offline):
@@ -125,8 +126,9 @@ def resolve_with_config(
 
 def _sources(search: _Search, folder: str, offline: bool) -> Iterator[Architecture | None]:
     name = search.name
-    for path in dict.fromkeys((Path(name).expanduser(), Path(folder) / name)):
-        if (path / "config.json").is_file():
+    # Not pathlib's own tests: they raise where a name is too long or its `~` is nobody's.
+    for path in dict.fromkeys((Path(os.path.expanduser(name)), Path(folder, name))):  # noqa: PTH111
+        if os.path.isfile(path / "config.json"):  # noqa: PTH113
             yield search.read(path / "config.json", str(path / "config.json"))
     for path in hub.cached_configs(name):
         yield search.read(path, "Hugging Face cache")

@@ -3,14 +3,20 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
+from advisor.loading import built_in_rules
 from advisor.memory import Estimate, estimate
 from advisor.units import gib
 
+# They name the cause and the way out.
+SAY_MORE = ("moe-experts-not-quantized", "quantized-base-not-sharded", "zero3-loads-fp32")
+
 
 def finds(run: Run) -> Iterator[Hit]:
-    """Where the run does not fit, and every phase after the load would."""
+    """Where the run does not fit, every phase after the load would, and no other rule says why."""
     found = estimate(run)
     if found is None or found.verdict != "does-not-fit" or found.peak_phase != "load":
+        return
+    if any(list(built_in_rules("lint")[name].finds(run)) for name in SAY_MORE):
         return
     training = after_load(found)
     if training <= found.usable:
@@ -25,13 +31,6 @@ def after_load(found: Estimate) -> int:
 
 def remedy(run: Run) -> str:
     """What makes the load smaller, by what makes it large."""
-    if run.zero is not None and run.zero.loads_fp32:
-        return "set `bf16.enabled` to true in the DeepSpeed JSON, so that shards are not built in fp32"
-    experts = run.model is not None and run.model.by_kind.get("experts", 0) > 0
-    if run.quantization in {"nf4", "int8"} and experts and not run.quantize_moe_experts:
-        return "the experts stay in 16 bits; set `quantize_moe_experts: true`"
-    if run.quantization == "nf4" and run.world_size > 1 and run.fsdp is None:
-        return "every GPU loads the whole quantized model; FSDP1 with `qlora_sharded_model_loading` loads it in pieces"
     if run.quantization is not None:
         return "every GPU loads the whole quantized model; take larger GPUs or a smaller model"
     if run.adapter is not None:
@@ -47,25 +46,28 @@ rule = Rule(
     level="warning",
     proof="read",
     why="""
-        Loading can need more than training: ZeRO-3 partitions a quantized base only once every GPU holds all of it,
-        builds shards in fp32 unless the JSON says bf16 outright, and axolotl casts embeddings to fp32 on the way. The
-        remedies for training (smaller batches, checkpointing, offloading) do nothing for it.
+        Loading can need more than training: FSDP and ZeRO-3 shard a quantized base only once every GPU holds all of
+        it, and axolotl casts embeddings to fp32 on the way. The remedies for training (smaller batches, checkpointing,
+        offloading) do nothing for it.
     """,
     safe=False,
     source="advisor/memory/resident.py; https://github.com/axolotl-ai-cloud/axolotl/issues/1717",
     examples=(
         Example(
-            gpus="4x rtx-4090",
+            gpus="8x a100-40gb",
             before="""
                 base_model: meta-llama/Llama-3.1-70B
-                adapter: qlora
-                load_in_4bit: true
+                adapter: lora
+                load_in_8bit: true
                 lora_r: 16
                 lora_alpha: 32
                 lora_target_linear: true
+                sequence_len: 512
                 gradient_checkpointing: true
                 attn_implementation: flash_attention_2
-                deepspeed: deepspeed_configs/zero3_bf16.json
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
             """,
             fires=True,
         ),

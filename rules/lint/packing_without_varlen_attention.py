@@ -24,6 +24,8 @@ ISOLATING = frozenset(
 )
 # For these the trainer takes the mask out whatever the kernel: axolotl/core/trainers/base.py:431-437@0.19.0.
 MASK_TAKEN_OUT = frozenset({"gemma3", "gemma4", "gemma4_unified", "mamba"})
+# What `flash_attention_2` becomes in models with attention sinks: transformers/modeling_utils.py:1829-1843@5.16.1.
+STANDS_FOR = {"gpt_oss": "kernels-community/vllm-flash-attn3"}
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -34,12 +36,15 @@ def finds(run: Run) -> Iterator[Hit]:
         return
     if run.model is not None and run.model.model_type in MASK_TAKEN_OUT:
         return
+    if run.attention == "flash" and not can_flash(run):
+        return  # flash-attention-unsupported has another kernel put in its place
     instead = "flash_attention_2" if can_flash(run) else plain(run)
     if asked.name:
+        same = ", for which transformers loads this very kernel" if stands_for(run, instead) == asked.base else ""
         yield Hit(
             asked.key,
             f"`{asked.key}: {asked.name}` is not on axolotl's list for `sample_packing`: samples attend to each other"
-            f" wherever a row is padded; use `{instead}`",
+            f" wherever a row is padded; use `{instead}`{same}",
         )
         return
     yield Hit(
@@ -48,6 +53,13 @@ def finds(run: Run) -> Iterator[Hit]:
         f" `attn_implementation: {instead}`",
         (Set("attn_implementation", instead, after="sample_packing"),),
     )
+
+
+def stands_for(run: Run, name: str) -> str:
+    """The kernel that transformers loads for this model where this one is asked for."""
+    if run.model is None or name != "flash_attention_2" or not run.stack.at_least("transformers", "5.0.0"):
+        return name
+    return STANDS_FOR.get(run.model.model_type, name)
 
 
 rule = Rule(
@@ -106,6 +118,15 @@ rule = Rule(
                 attn_implementation: kernels-community/vllm-flash-attn3
             """,
             fires=True,
+        ),
+        Example(
+            gpus="1x t4",
+            before="""
+                base_model: openai/gpt-oss-20b
+                sequence_len: 4096
+                sample_packing: true
+                attn_implementation: kernels-community/vllm-flash-attn3
+            """,
         ),
         Example(
             before="""

@@ -21,10 +21,16 @@ def finds(run: Run) -> Iterator[Hit]:
         return
     edits = completed(run, sizes)
     written = " x ".join(f"`{name}: {size}`" for name, size in sizes.items())
-    remedy = f"set `{edits[0].path}: {edits[0].value}`" if edits else "make the product of the sizes that number"
-    make = "make" if len(sizes) > 1 else "makes"
-    message = f"{written} {make} {total}, not the {world} GPUs, and the trainer stops; {remedy}"
+    remedy = f"set `{edits[0].path}: {edits[0].value}`" if edits else f"use {gpus(total)}, or sizes that make {world}"
+    need = "need" if len(sizes) > 1 else "needs"
+    are = "is" if world == 1 else "are"
+    message = f"{written} {need} {gpus(total)}, and there {are} {world}: the trainer stops; {remedy}"
     yield Hit(next(iter(sizes)), message, edits)
+
+
+def gpus(number: int) -> str:
+    """A number of them."""
+    return "1 GPU" if number == 1 else f"{number} GPUs"
 
 
 def given(run: Run) -> dict[str, int]:

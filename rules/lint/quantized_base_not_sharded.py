@@ -4,23 +4,30 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.flags import is_on
+from advisor.loading import built_in_rules
 from advisor.memory.weights import weights_of
 from advisor.units import gib
 
 
 def finds(run: Run) -> Iterator[Hit]:
-    """Where it is larger than the GPU, however many there are."""
+    """Where it is larger than the GPU, however many there are; first the experts must be in 4 bits as well."""
     if run.quantization != "nf4" or run.world_size == 1 or run.model is None or run.model.quantized:
         return
-    if (run.fsdp is None and run.zero_stage < 3) or in_pieces(run):
+    if (run.fsdp is None and run.zero_stage < 3) or in_pieces(run) or half_quantized(run):
         return
     whole = weights_of(run, run.model).frozen_bytes
     usable = run.hardware.usable if run.hardware else whole
     if whole > usable:
         at, by = ("deepspeed", "ZeRO-3") if run.fsdp is None else ("fsdp_config", f"FSDP{run.fsdp.version}")
-        way = "FSDP1 with `qlora_sharded_model_loading: true` loads it in pieces"
-        room = f"every GPU takes the whole base, {gib(whole)} quantized, and has {gib(usable)}"
-        yield Hit(at, f"{by} shards only what is loaded, and {room}; {way}", on_key=at == "fsdp_config")
+        room = f"{gib(whole)}, with {gib(usable)} usable"
+        way = "`qlora_sharded_model_loading: true`, with FSDP1 and `cpu_ram_efficient_loading`, loads it in pieces"
+        message = f"every GPU loads the whole 4-bit base before {by} shards it: {room}; {way}"
+        yield Hit(at, message, on_key=at == "fsdp_config")
+
+
+def half_quantized(run: Run) -> bool:
+    """Whether the experts stay in half precision, of which another rule speaks."""
+    return bool(list(built_in_rules("lint")["moe-experts-not-quantized"].finds(run)))
 
 
 def in_pieces(run: Run) -> bool:

@@ -6,6 +6,9 @@ from advisor import Example, Hit, Rule, Run
 from advisor.memory import estimate
 from advisor.units import gib
 
+# The phases that grow with the rows in flight.
+OF_THE_BATCH = frozenset({"forward and loss", "backward"})
+
 
 def finds(run: Run) -> Iterator[Hit]:
     """The verdict, where the range of what is needed holds what is usable."""
@@ -14,9 +17,18 @@ def finds(run: Run) -> Iterator[Hit]:
         span = f"{gib(found.needed.low)} to {gib(found.needed.high)}"
         yield Hit(
             "",
-            f"{span} needed, {gib(found.usable)} usable on each of {run.hardware.title}: it may fail on a long"
-            f" batch; leave more room",
+            f"{span} needed, {gib(found.usable)} usable on each of {run.hardware.title}: fragmentation decides whether"
+            f" it fails; {remedy(run, found.peak_phase)}",
         )
+
+
+def remedy(run: Run, phase: str) -> str:
+    """What makes the peak lower at the least price."""
+    if phase not in OF_THE_BATCH:
+        return "shard or offload more"
+    if run.micro_batch_size > 1:
+        return f"lower `micro_batch_size: {run.micro_batch_size}`, and accumulate more"
+    return f"shorten `sequence_len: {run.sequence_len}`, or offload something"
 
 
 rule = Rule(

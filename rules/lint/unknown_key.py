@@ -23,8 +23,16 @@ NOTES = ("_", ".", "x-", "x_")
 OF_THE_BATCH = frozenset(
     ["batch_size", "context_parallel_size", "gradient_accumulation_steps", "micro_batch_size", "tensor_parallel_size"]
 )
-# What happens without this key as well (accelerate/utils/dataclasses.py:1733-1738@1.13.0).
-AS_THEY_ARE = {"limit_all_gathers": True}
+# What happens without these as well (accelerate/utils/dataclasses.py:1733-1738@1.13.0; axolotl's
+# prompt_strategies/dpo/chat_template.py:19-37, stepwise_supervised.py:113-115@0.19.0).
+AS_THEY_ARE: dict[str, dict[str, object]] = {
+    "FSDPConfig": {"limit_all_gathers": True},
+    "DPODataset": {
+        "message_property_mappings": {"role": "role", "content": "content"},
+        "roles": {"system": ["system"], "user": ["user"], "assistant": ["assistant"]},
+    },
+    "SFTDataset": {"step_separator": "\n", "train_on_last_step_only": False},
+}
 # The rule fsdp-sharding-strategy-ignored speaks of it.
 SAID_ELSEWHERE = "sharding_strategy"
 
@@ -64,11 +72,13 @@ def candidates(table: Table, found: Found) -> list[str]:
 def hit(table: Table, found: Found, meant: str | None) -> Hit:
     """What axolotl does with it, and which key was meant."""
     refused = table.forbids(found.level)
-    idle = found.level == "FSDPConfig" and AS_THEY_ARE.get(bare(found.key)) == found.value
+    name = bare(found.key) if found.level == "FSDPConfig" else found.key
+    idle = meant is None and AS_THEY_ARE.get(found.level, {}).get(name) == found.value
     does = "axolotl refuses the config" if refused else "axolotl drops it silently"
     return Hit(
         found.at,
-        f"`{found.key}` is not a key of {place(table, found)}: {does}; {remedy(table, found, meant)}",
+        f"`{found.key}` is not a key of {place(table, found)}: {does}"
+        + (", and does the same without it; remove it" if idle else f"; {remedy(table, found, meant)}"),
         (Rename(found.path, meant),) if meant and meant not in OF_THE_BATCH else (),
         on_key=True,
         level="error" if refused else "note" if idle else None,

@@ -5,10 +5,7 @@ from collections.abc import Iterator
 from advisor import Example, Hit, Rule, Run
 
 WAYS = {
-    "missing": (
-        "; give its config.json with `--model-config PATH`, put it into the Hugging Face cache, or install "
-        "`axolotl-advisor[hub]` and drop `--offline`"
-    ),
+    "missing": "; give its config.json with `--model-config`, or install `axolotl-advisor[hub]` and drop `--offline`",
     "at hand": "; its config is at hand: `--trace` asks transformers (`axolotl-advisor[trace]`) and keeps the answer",
     "traced in vain": "",
 }

@@ -16,6 +16,12 @@ WORDS = {
     "null": "nothing",
 }
 
+# What somebody means by a value of this type, where it stands under another key.
+MEANT = {
+    ("tokens", "dict"): "; named tokens belong under `special_tokens`",
+    ("warmup_steps", "float"): "; a share of the steps is `warmup_ratio`",
+}
+
 
 def finds(run: Run) -> Iterator[Hit]:
     """Every value that none of its key's kinds takes, after the conversions that axolotl makes."""
@@ -28,7 +34,7 @@ def finds(run: Run) -> Iterator[Hit]:
                 f"`{found.key}` is {shown(found.value)}, and axolotl refuses the config: it takes {wanted}"
                 f"{remedy(found, kinds)}",
                 edits(found, kinds),
-                on_key=found.value is None,
+                on_key=found.value is None or is_mapping(found.value),
             )
 
 
@@ -66,7 +72,7 @@ def remedy(found: Found, kinds: list[object]) -> str:
         case (Set(),):
             return "; quote it"
         case _:
-            return ""
+            return MEANT.get((found.key, type(found.value).__name__), "")
 
 
 def edits(found: Found, kinds: list[object]) -> tuple[Change, ...]:

@@ -1,0 +1,172 @@
+"""Settings beside FSDP that axolotl refuses."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.documents import Set
+from advisor.flags import is_on
+
+REFUSED_QUANTIZED = frozenset({"dpo", "ipo", "kto", "orpo"})
+NEED_VERSION_2 = frozenset({"muon", "polora", "q_galore_adamw8bit"})
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """What the schema's validators look for, by version."""
+    if run.fsdp is None or not run.config.get("fsdp_config"):
+        return
+    if run.fsdp.version == 2:
+        yield from quantized(run)
+    else:
+        yield from whole_matrices(run)
+    yield from pinned(run)
+
+
+def quantized(run: Run) -> Iterator[Hit]:
+    """A quantized base under FSDP2: not loaded by one process alone in 4 bits, and not with a loss of pairs."""
+    loading = spelled(run, "cpu_ram_efficient_loading")
+    if is_on(run, "load_in_4bit") and loading and run.config.at(loading) is True:
+        name = loading.rpartition(".")[2]
+        message = (
+            f"`{name}: true` beside `load_in_4bit` is refused by axolotl with FSDP2: it would hang; set it to `false`"
+        )
+        yield Hit(loading, message, (Set(loading, False),))
+    bits = next((key for key in ("load_in_4bit", "load_in_8bit") if is_on(run, key)), None)
+    if bits and run.rl in REFUSED_QUANTIZED and not isinstance(run.config.get("fsdp_version"), str):
+        yield Hit(
+            bits,
+            f"`{bits}: true` with `rl: {run.rl}` is refused by axolotl beside FSDP2; set `fsdp_version: 1`, or use"
+            " DeepSpeed",
+        )
+
+
+def whole_matrices(run: Run) -> Iterator[Hit]:
+    """Optimizers that FSDP1 would hand flat slices."""
+    name = run.config.get("optimizer")
+    if isinstance(name, str) and (name in NEED_VERSION_2 or name.startswith("flash_")):
+        yield Hit("optimizer", f"`optimizer: {name}` is refused by axolotl beside FSDP1; set `fsdp_version: 2`")
+
+
+def pinned(run: Run) -> Iterator[Hit]:
+    """Unpinned host memory, which FSDP2 alone knows, and for offloaded weights alone."""
+    key = spelled(run, "cpu_offload_pin_memory")
+    if run.fsdp is None or key is None or run.config.at(key) is not False:
+        return
+    name = key.rpartition(".")[2]
+    if run.fsdp.version == 1:
+        yield Hit(key, f"`{name}: false` is refused by axolotl beside FSDP1; set `fsdp_version: 2`, or remove it")
+    elif not run.fsdp.offload_params:
+        yield Hit(key, f"`{name}: false` without `offload_params: true` is refused by axolotl; remove it, or set both")
+
+
+def spelled(run: Run, key: str) -> str | None:
+    """A key of ``fsdp_config`` as it is written here."""
+    return next((name for name in (f"fsdp_config.{key}", f"fsdp_config.fsdp_{key}") if run.config.has(name)), None)
+
+
+rule = Rule(
+    id="fsdp-combination-refused",
+    stage="lint",
+    title="Settings beside FSDP that axolotl refuses",
+    finds=finds,
+    level="error",
+    proof="rejects",
+    why="""
+        With `cpu_ram_efficient_loading` FSDP2 lets the first process load and scatter: it packs a 4-bit base alone, the
+        others wait for other shapes. DPO, IPO, KTO and ORPO on a quantized base are refused with it altogether. Muon,
+        PoLoRA, Q-GaLore and the flash optimizers need whole matrices, where FSDP1 has flat slices. Host memory is left
+        unpinned by FSDP2 alone, for weights that it offloads.
+    """,
+    safe=True,
+    source="axolotl/utils/schemas/validation.py:938-942, 963-966, 1031-1036, 1066-1072, 1160-1190, 1266-1280@0.19.0",
+    examples=(
+        Example(
+            gpus="4x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fsdp_version: 2
+                fsdp_config:
+                  cpu_ram_efficient_loading: true
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fsdp_version: 2
+                fsdp_config:
+                  cpu_ram_efficient_loading: false
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+        Example(
+            gpus="4x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                load_in_8bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                rl: dpo
+                fsdp_config:
+                  fsdp_version: 2
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="4x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                optimizer: muon
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="4x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                fsdp_version: 2
+                fsdp_config:
+                  cpu_offload_pin_memory: false
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="4x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fsdp_version: 1
+                fsdp_config:
+                  cpu_ram_efficient_loading: true
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+        Example(
+            gpus="4x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                optimizer: muon
+                fsdp_version: 2
+                fsdp_config:
+                  offload_params: true
+                  cpu_offload_pin_memory: false
+            """,
+        ),
+    ),
+)

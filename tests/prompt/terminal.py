@@ -1,0 +1,79 @@
+"""``advisor check -p`` in a pseudo-terminal of its own."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pexpect
+
+LLAMA = """\
+# a comment that stays
+base_model: meta-llama/Llama-3.1-8B
+attn_implementation: flash_attention_2
+optimizer: adamw_torch_fused
+sequence_len: 4096
+micro_batch_size: 4  # rows
+gradient_accumulation_steps: 2
+sample_packing: true
+"""
+QUESTION = re.compile(r"Apply this edit \[([a-z?,]+)\]\?(?:\x1b\[0m)? ")
+STEERING = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|\r")
+
+
+class Terminal:
+    """What a person at the prompt sees, and what they type."""
+
+    def __init__(self, folder: Path, *arguments: str, color: bool = False, **environment: str) -> None:
+        kept = {name: value for name, value in os.environ.items() if name not in {"CI", "PRE_COMMIT", "VISUAL"}}
+        added = {"TERM": "xterm", "NO_COLOR": "" if color else "1", "EDITOR": "false"}
+        self.raw = ""
+        self.process: pexpect.spawn[str] = pexpect.spawn(
+            sys.executable,
+            ["-m", "advisor", "check", "--isolated", *arguments],
+            cwd=str(folder),
+            env={**kept, **added, **environment},
+            encoding="utf-8",
+            dimensions=(50, 80),
+            timeout=20,
+        )
+
+    def asks(self) -> str:
+        """All that is shown until the next question, without colours."""
+        self.process.expect(QUESTION)
+        shown = self.process.before + self.process.after
+        self.raw += shown
+        return STEERING.sub("", shown)
+
+    @property
+    def letters(self) -> str:
+        """The answers that the last question offers."""
+        return self.process.match[1]
+
+    def answer(self, letter: str) -> str:
+        """Types a letter; what is shown until the next question."""
+        self.process.sendline(letter)
+        return self.asks()
+
+    def last(self, letter: str) -> str:
+        """Types the last answer; what is shown until the end."""
+        self.process.sendline(letter)
+        return self.end()
+
+    def end(self) -> str:
+        """What is shown until the end."""
+        self.process.expect(pexpect.EOF)
+        self.process.close()
+        return STEERING.sub("", self.process.before)
+
+    @property
+    def code(self) -> int | None:
+        """The exit code; minus the signal that ended it."""
+        signal = self.process.signalstatus
+        return -signal if signal else self.process.exitstatus
+
+
+def proposed(shown: str) -> str:
+    """The rule of the last edit that is shown."""
+    found = re.findall(r"^(?:\d+\. |(?:error|warning|note)\[)([a-z0-9-]+)", shown, re.MULTILINE)
+    return found[-1]
