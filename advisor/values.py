@@ -1,6 +1,7 @@
 """What kind of plain value a config holds."""
 
 from collections.abc import Mapping
+from math import isqrt
 from typing import Any, TypeGuard
 
 
@@ -12,3 +13,9 @@ def is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
 def is_list(value: object) -> TypeGuard[list[Any]]:
     """Whether a value is a list, of whatever."""
     return isinstance(value, list)
+
+
+def divisors(number: int) -> list[int]:
+    """All divisors of a positive number, smallest first."""
+    small = [n for n in range(1, isqrt(number) + 1) if number % n == 0]
+    return sorted({*small, *(number // n for n in small)})

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from advisor.axolotl.reader import Reader
+from advisor.axolotl.reader import MOST, Reader, as_integer
 from advisor.models import Architecture
 from advisor.stack import Stack
 
@@ -29,6 +29,8 @@ WITHOUT_SDPA = frozenset(["bloom", "deepseek_v4", "falcon_mamba", "gpt_neo", "gp
 # Preference losses whose trainer loads a second copy of the model when every weight is trained
 # (axolotl/train.py:127-165@0.19.0).
 REFERENCE_LOSSES = frozenset({"dpo", "ipo", "kto"})
+MOST_ROWS = 2**40
+"""Above any batch; its divisors are still found at once."""
 LIGER_LAYERS = {
     "liger_rms_norm": "rms_norm",
     "liger_glu_activation": "glu",
@@ -54,13 +56,14 @@ def precision(reader: Reader, gpu_has_bf16: bool) -> Facts:
 
 def batch(reader: Reader) -> Facts:
     """Batch sizes and lengths: axolotl/utils/config/__init__.py:200-209, utils/schemas/validation.py:230@0.19.0."""
-    micro_batch_size = reader.integer("micro_batch_size", 1, least=1)
-    accumulation = reader.integer("gradient_accumulation_steps", 1, least=1)
+    micro_batch_size = reader.integer("micro_batch_size", 1, least=1, most=MOST_ROWS)
+    accumulation = reader.integer("gradient_accumulation_steps", 1, least=1, most=MOST_ROWS)
     if reader.has("batch_size") and not reader.has("gradient_accumulation_steps"):
-        accumulation = max(1, reader.integer("batch_size", 1, least=1) // micro_batch_size)
+        accumulation = max(1, reader.integer("batch_size", 1, least=1, most=MOST_ROWS) // micro_batch_size)
     sequence_len = reader.integer("sequence_len", 512, "axolotl's default: 512", least=1)
     rl = reader.text("rl") or None
     packing = reader.flag("sample_packing") and rl is None
+    why = "axolotl: micro_batch_size"
     return {
         "micro_batch_size": micro_batch_size,
         "gradient_accumulation_steps": accumulation,
@@ -68,7 +71,7 @@ def batch(reader: Reader) -> Facts:
         "sequence_len": sequence_len,
         "sample_packing": packing,
         "pads_to_sequence_len": reader.flag("pad_to_sequence_len", default=packing),
-        "eval_batch_size": reader.integer("eval_batch_size", micro_batch_size, "axolotl: micro_batch_size", least=1),
+        "eval_batch_size": reader.integer("eval_batch_size", micro_batch_size, why, least=1, most=MOST_ROWS),
         "eval_sequence_len": reader.integer("eval_sequence_len", sequence_len, "axolotl: sequence_len", least=1),
         "evaluates": evaluates(reader),
     }
@@ -111,7 +114,9 @@ def lora(reader: Reader, stack: Stack, facts: Facts) -> Facts:
             "target_parameters": reader.texts("lora_target_parameters"),
             "modules_to_save": reader.texts("lora_modules_to_save"),
             "rank_pattern": {
-                k: int(str(v)) for k, v in reader.mapping("lora_rank_pattern").items() if str(v).isdigit()
+                k: n
+                for k, v in reader.mapping("lora_rank_pattern").items()
+                if (n := as_integer(v)) is not None and 0 <= n <= MOST
             },
             "dora": reader.flag("peft_use_dora"),
             "fp32": reader.flag("peft_autocast_adapter_dtype", default=True, why="PEFT's default"),

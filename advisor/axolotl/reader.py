@@ -1,5 +1,6 @@
 """Typed reading of a document's keys, remembering where each fact came from."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -8,6 +9,7 @@ from advisor.values import is_list, is_mapping
 
 TRUE = frozenset({"true", "t", "yes", "y", "on", "1"})
 FALSE = frozenset({"false", "f", "no", "n", "off", "0"})
+INTEGER = re.compile(r"[+-]?\d{1,19}")
 MOST = 2**64
 """Above any size there is; a product of several still fits into a float."""
 
@@ -64,16 +66,16 @@ class Reader:
             case _:
                 raise self.wrong(key, value, "true or false")
 
-    def integer(self, key: str, default: int, why: str = "axolotl's default", least: int = 0) -> int:
-        """An integer, at least ``least``, and one with which arithmetic can go on."""
+    def integer(self, key: str, default: int, why: str = "axolotl's default", least: int = 0, most: int = MOST) -> int:
+        """An integer from ``least`` to ``most``."""
         value = self.take(key, default, why)
         number = as_integer(value)
         if number is None:
             raise self.wrong(key, value, "an integer")
         if number < least:
             raise self.wrong(key, value, f"at least {least}")
-        if number > MOST:
-            raise self.wrong(key, value, f"at most {MOST}")
+        if number > most:
+            raise self.wrong(key, value, f"at most {most}")
         return number
 
     def number(self, key: str, default: float, why: str = "axolotl's default") -> float:
@@ -132,8 +134,7 @@ def as_integer(value: object) -> int | None:
         case float() if value.is_integer():
             return int(value)
         case str():
-            text = value.strip().lstrip("+-")
-            return int(value) if text.isdigit() and len(text) < 20 else None
+            return int(value) if INTEGER.fullmatch(value.strip()) else None
         case _:
             return None
 

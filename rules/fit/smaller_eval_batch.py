@@ -1,12 +1,12 @@
 """Evaluate in smaller batches."""
 
 from advisor import Example, Rule, Run, RunEdits
+from advisor.values import divisors
 
 
 def edits(run: Run) -> list[RunEdits]:
     """Every divisor below the present size, largest first."""
-    size = run.eval_batch_size
-    return [{"eval_batch_size": n} for n in range(size - 1, 0, -1) if size % n == 0]
+    return [{"eval_batch_size": n} for n in reversed(divisors(run.eval_batch_size)[:-1])]
 
 
 rule = Rule(

@@ -1,12 +1,13 @@
 """Fewer rows at once, as many per optimizer step."""
 
 from advisor import Example, Rule, Run, RunEdits
+from advisor.values import divisors
 
 
 def edits(run: Run) -> list[RunEdits]:
     """Every divisor below the present size, largest first, with accumulation raised to match."""
     size, steps = run.micro_batch_size, run.gradient_accumulation_steps
-    smaller = [n for n in range(size - 1, 0, -1) if size % n == 0]
+    smaller = reversed(divisors(size)[:-1])
     return [{"micro_batch_size": n, "gradient_accumulation_steps": steps * size // n} for n in smaller]
 
 

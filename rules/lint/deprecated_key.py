@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
+from advisor.attention import can_flash
 from advisor.documents import Change, Path, Remove, Rename, Set
 from advisor.tables import Found, axolotl_keys, bare
 from advisor.values import is_mapping
@@ -13,10 +14,15 @@ def finds(run: Run) -> Iterator[Hit]:
     table = axolotl_keys()
     for found in table.walk(run.config):
         row = found.row.get("deprecated") if found.row else None
-        # fsdp1-deprecated speaks of the key `fsdp`.
-        if row and row["effect"] != "refused" and found.value not in (None, False) and found.at != "fsdp":
-            yield hit(run, found, row["effect"], row.get("to", {}))
+        if not row or row["effect"] == "refused" or found.value in (None, False) or says_another(run, found.at):
+            continue
+        yield hit(run, found, row["effect"], row.get("to", {}))
     yield from prefixed(run)
+
+
+def says_another(run: Run, key: str) -> bool:
+    """Whether fsdp1-deprecated or flash-attention-unsupported speaks of this key, with another remedy."""
+    return key == "fsdp" or (key == "flash_attention" and not can_flash(run))
 
 
 def hit(run: Run, found: Found, effect: str, to: dict[str, object]) -> Hit:
@@ -126,6 +132,14 @@ rule = Rule(
                   transformer_layer_cls_to_wrap: Qwen2DecoderLayer
                   reshard_after_forward: true
                   final_state_dict_type: FULL_STATE_DICT
+            """,
+        ),
+        Example(
+            gpus="1x t4",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                sequence_len: 4096
+                flash_attention: true
             """,
         ),
         Example(

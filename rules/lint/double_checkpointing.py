@@ -18,7 +18,7 @@ def finds(run: Run) -> Iterator[Hit]:
     yield Hit(
         "gradient_checkpointing",
         "`gradient_checkpointing` beside FSDP's `activation_checkpointing` stops the trainer once the model is loaded;"
-        f" keep {'the first' if changes[0].path == key else 'the second'}",
+        f" set `{'activation_checkpointing' if changes[0].path == key else 'gradient_checkpointing'}: false`",
         edits=changes,
     )
 

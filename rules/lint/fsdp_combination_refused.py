@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
-from advisor.documents import Set
 from advisor.flags import is_on
 
 REFUSED_QUANTIZED = frozenset({"dpo", "ipo", "kto", "orpo"})
@@ -29,7 +28,7 @@ def quantized(run: Run) -> Iterator[Hit]:
         message = (
             f"`{name}: true` beside `load_in_4bit` is refused by axolotl with FSDP2: it would hang; set it to `false`"
         )
-        yield Hit(loading, message, (Set(loading, False),))
+        yield Hit(loading, message)
     bits = next((key for key in ("load_in_4bit", "load_in_8bit") if is_on(run, key)), None)
     if bits and run.rl in REFUSED_QUANTIZED and not isinstance(run.config.get("fsdp_version"), str):
         yield Hit(
@@ -93,18 +92,7 @@ rule = Rule(
                   cpu_ram_efficient_loading: true
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP
             """,
-            after="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                fsdp_version: 2
-                fsdp_config:
-                  cpu_ram_efficient_loading: false
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
+            fires=True,
         ),
         Example(
             gpus="4x a100-80gb",

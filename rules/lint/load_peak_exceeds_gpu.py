@@ -31,6 +31,9 @@ def after_load(found: Estimate) -> int:
 
 def remedy(run: Run) -> str:
     """What makes the load smaller, by what makes it large."""
+    experts = run.model is not None and run.model.by_kind.get("experts", 0) > 0
+    if run.quantization == "int8" and not experts:
+        return "every GPU loads the whole base in 8 bits; 4 bits (`adapter: qlora`) are half of that"
     if run.quantization is not None:
         return "every GPU loads the whole quantized model; take larger GPUs or a smaller model"
     if run.adapter is not None:

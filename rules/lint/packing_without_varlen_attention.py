@@ -40,11 +40,11 @@ def finds(run: Run) -> Iterator[Hit]:
         return  # flash-attention-unsupported has another kernel put in its place
     instead = "flash_attention_2" if can_flash(run) else plain(run)
     if asked.name:
-        same = ", for which transformers loads this very kernel" if stands_for(run, instead) == asked.base else ""
+        same = ", which loads this same kernel" if stands_for(run, instead) == asked.base else ""
         yield Hit(
             asked.key,
-            f"`{asked.key}: {asked.name}` is not on axolotl's list for `sample_packing`: samples attend to each other"
-            f" wherever a row is padded; use `{instead}`{same}",
+            f"`{asked.key}: {asked.name}` is not on axolotl's list for `sample_packing`: samples of padded rows"
+            f" attend to each other; use `{instead}`{same}",
         )
         return
     yield Hit(

@@ -1,13 +1,13 @@
 """More rows at once, as many per optimizer step."""
 
 from advisor import Example, Rule, Run, RunEdits
+from advisor.values import divisors
 
 
 def edits(run: Run) -> list[RunEdits]:
     """Every divisor of the accumulation steps, smallest first, moved into the micro batch."""
     size, steps = run.micro_batch_size, run.gradient_accumulation_steps
-    divisors = [n for n in range(2, steps + 1) if steps % n == 0]
-    return [{"micro_batch_size": size * n, "gradient_accumulation_steps": steps // n} for n in divisors]
+    return [{"micro_batch_size": size * n, "gradient_accumulation_steps": steps // n} for n in divisors(steps)[1:]]
 
 
 rule = Rule(

@@ -38,6 +38,7 @@ STOPPED_LATER = {
     ("llama-4/do-no-use-fa2/scout-qlora-fsdp1.yaml", "flash-attention-unsupported"),
     ("llama-4/do-no-use-fa2/scout-qlora-single-h100.yaml", "flash-attention-unsupported"),
     ("llama-4/do-no-use-fa2/scout-vision-qlora-fsdp.yaml", "flash-attention-unsupported"),
+    ("llama-4/scout-vision-qlora-fsdp2-flex.yaml", "fsdp-combination-refused"),  # by 0.19.0; the verdict is older
     ("mistral/bigstral/bigstral-ds-zero3.yaml", "reentrant-zero3-lora"),
     ("mistral/mixtral/mixtral_22.yml", "reentrant-zero3-lora"),
     ("qwen3.5/122b-a10b-moe-qlora-fsdp.yaml", "double-checkpointing"),
