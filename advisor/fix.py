@@ -16,6 +16,8 @@ from advisor.run import Run
 from advisor.steps import step_findings, unified
 from advisor.suppression import is_ignored
 
+MOST_PASSES = 4
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fixed:
@@ -62,13 +64,28 @@ def fixed(opened: Opened, options: Options, *, unsafe: bool) -> Fixed:
 
 
 def lint_fixed(run: Run, options: Options, *, unsafe: bool) -> tuple[Run, list[Finding]]:
-    """The run with the edits of its lint findings; two that touch the same key are made one call after the other."""
+    """The run with the edits of its lint findings; of two that touch the same key, the second is found anew."""
+    done: list[Finding] = []
+    for _ in range(MOST_PASSES):
+        run, found, held_back = lint_pass(run, options, unsafe=unsafe)
+        done += found
+        if not found or not held_back:
+            break
+    return run, done
+
+
+def lint_pass(run: Run, options: Options, *, unsafe: bool) -> tuple[Run, list[Finding], bool]:
+    """The run with edits that touch no key twice, what they answer, and whether another one was held back."""
     touched: set[tuple[str, object]] = set()
     done: list[Finding] = []
+    held_back = False
     for rule, hit in list(lint_hits(run, options)):
         allowed = hit.edits and not rule.offer and (unsafe or rule.is_safe(run))
         paths = {(hit.document, as_path(change.path)) for change in hit.edits}
-        if not allowed or paths & touched or is_ignored(run, found := finding_of(run, rule, hit)):
+        if not allowed or is_ignored(run, found := finding_of(run, rule, hit)):
+            continue
+        if paths & touched:
+            held_back = True
             continue
         try:
             run = with_changes(run, hit.document, list(hit.edits))
@@ -76,7 +93,7 @@ def lint_fixed(run: Run, options: Options, *, unsafe: bool) -> tuple[Run, list[F
             continue
         done.append(found)
         touched |= paths
-    return run, done
+    return run, done, held_back
 
 
 def with_changes(run: Run, document: str, changes: list[Change]) -> Run:

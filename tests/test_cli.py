@@ -20,7 +20,10 @@ micro_batch_size: 4  # rows
 gradient_accumulation_steps: 2
 sample_packing: true
 """
-FITS = FULL + "adapter: qlora\nload_in_4bit: true\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\ngradient_checkpointing: true\n"
+FITS = (
+    FULL
+    + "adapter: qlora\nload_in_4bit: true\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\ngradient_checkpointing: true\n"
+)
 
 
 @pytest.fixture
@@ -103,6 +106,16 @@ def test_output_dir_leaves_the_originals_alone(folder):
     assert (folder / "full.yaml").read_text() == FULL
     assert "deepspeed: patched/full.zero-2.json" in (folder / "patched" / "full.yaml").read_text()
     assert (folder / "patched" / "full.zero-2.json").exists()
+
+
+def test_output_dir_keeps_files_of_one_name_apart(folder):
+    for name in ("a", "b"):
+        (folder / name).mkdir()
+        (folder / name / "c.yaml").write_bytes((folder / "full.yaml").read_bytes())
+    result = run("check", "a", "b", "--gpus", "8x a100-80gb", "--fix", "--output-dir", "patched")
+    assert result.exit_code in (0, 1)
+    assert (folder / "patched" / "a" / "c.yaml").is_file()
+    assert (folder / "patched" / "b" / "c.yaml").is_file()
 
 
 def test_standard_input_is_patched_to_standard_output(folder):
@@ -252,3 +265,10 @@ def test_the_package_runs_as_a_module(folder):
     (folder / "bad.yaml").write_text("base_model: [")
     done = subprocess.run([sys.executable, "-m", "advisor", "check", "bad.yaml"], capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr.startswith("error: not YAML")
+
+
+def test_a_rules_reason_is_given_once(folder):
+    (folder / "twice.yaml").write_text(FULL + "context_parapllel_size: 2\nsequence_lenn: 4096\n")
+    result = run("check", "twice.yaml", "--gpus", "8x a100-80gb", "--select", "unknown-key")
+    assert result.output.count("warning[unknown-key]") == 2
+    assert result.output.count("= note: ") == 1

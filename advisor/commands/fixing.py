@@ -25,7 +25,7 @@ def fix_or_diff(opened: list[Opened], errors: list[InputError], asked: Asked, gi
     unsafe = bool(given["unsafe_fixes"])
     options = [options_for(run, asked) for run in opened]
     if given["output_dir"]:
-        opened = [moved(run, given["output_dir"]) for run in opened]
+        opened = moved_to(given["output_dir"], opened)
     with shown():
         pairs = each(list(zip(opened, options, strict=True)), lambda pair: pair[0].run.config.file)
         results = [fixed(run, option, unsafe=unsafe) for run, option in pairs]
@@ -37,8 +37,9 @@ def fix_or_diff(opened: list[Opened], errors: list[InputError], asked: Asked, gi
         click.echo(results[0].run.config.patched(), nl=False) if results else None
         files.pop("<stdin>", None)
     if given["output_dir"]:
-        Path(given["output_dir"]).mkdir(parents=True, exist_ok=True)
         files = {run.run.config.file: original(run) for run in opened} | files
+        for file in files:
+            Path(file).parent.mkdir(parents=True, exist_ok=True)
     write_all(files)
     # Where safe steps fall short, the plan in the report shows the others.
     reports = said_once([report_after(result, option) for result, option in zip(results, options, strict=True)])
@@ -46,10 +47,20 @@ def fix_or_diff(opened: list[Opened], errors: list[InputError], asked: Asked, gi
     return exit_code(reports, errors, asked, given)
 
 
+def moved_to(folder: str, opened: list[Opened]) -> list[Opened]:
+    """The runs as if their files lay in ``folder``, in the folders that they lie in below what they have in common."""
+    above = [os.path.dirname(os.path.abspath(each_run.run.config.file)) for each_run in opened]  # noqa: PTH100, PTH120
+    root = os.path.commonpath(above) if above else ""
+    return [
+        moved(each_run, os.path.join(folder, os.path.relpath(place, root)))  # noqa: PTH118
+        for each_run, place in zip(opened, above, strict=True)
+    ]
+
+
 def moved(opened: Opened, folder: str) -> Opened:
     """The run as if its YAML lay in ``folder``, so that what is written lands there."""
     run = opened.run
-    file = os.path.join(folder, os.path.basename(run.config.file))  # noqa: PTH118, PTH119
+    file = os.path.normpath(os.path.join(folder, os.path.basename(run.config.file)))  # noqa: PTH118, PTH119
     config = replace(run.config, file=file)
     section = run.deepspeed
     if section is not None and run.is_json_alone:

@@ -95,8 +95,10 @@ def quantized_width(run: Run, tensor: Tensor) -> float | None:
     if run.quantization in RELEASED:
         inside = tensor.kind == "experts" or (tensor.linear and run.quantization == "fp8")
         return RELEASED[run.quantization] if inside else None
-    stacked = tensor.kind == "experts" and run.stack.at_least("transformers", "5.0.0") and not run.linear_experts
-    linear = (tensor.linear or tensor.kind == "experts") and tensor.kind != "head" and not stacked
+    # axolotl's quantizer takes stacks of matrices alone (monkeypatch/moe_quant.py:108@0.19.0): DBRX has flat ones.
+    experts = tensor.kind == "experts" and len(tensor.shape) == 3
+    stacked = experts and run.stack.at_least("transformers", "5.0.0") and not run.linear_experts
+    linear = (tensor.linear or experts) and tensor.kind != "head" and not stacked
     expert = stacked and run.quantize_moe_experts
     if not (linear or expert):
         return None

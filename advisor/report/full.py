@@ -10,7 +10,8 @@ from advisor.report.wording import SAFETY, VERDICT_RULES, change, counted, fill,
 
 def render(reports: Sequence[Report], style: Style) -> str:
     """All files in their order, blank lines between blocks, none between files of one line each."""
-    blocks = [block for report in reports for block in report_blocks(report, style)]
+    explained: set[str] = set()
+    blocks = [block for report in reports for block in report_blocks(report, style, explained)]
     if len(reports) > 1 or any(report.findings or report.fixed for report in reports):
         blocks.append(style.prose(totals(reports)))
     text = ""
@@ -20,10 +21,16 @@ def render(reports: Sequence[Report], style: Style) -> str:
     return text
 
 
-def report_blocks(report: Report, style: Style) -> list[list[str]]:
-    """Findings, plan, passed-over rungs, suggestions; the status line if no finding has said the verdict."""
+def report_blocks(report: Report, style: Style, explained: set[str]) -> list[list[str]]:
+    """Findings, plan, passed-over rungs, suggestions; the status line if no finding has said the verdict.
+
+    ``explained`` are the rules whose reason has been given; notes leave it to ``advisor rule``.
+    """
     blocks = [applied_block(report, style)] if report.applied else []
-    blocks += [finding_block(finding, report, style) for finding in remarks(report)]
+    for finding in remarks(report):
+        reasoned = finding.level != "note" and finding.rule not in explained | VERDICT_RULES
+        blocks.append(finding_block(finding, report, style, reasoned=reasoned))
+        explained.add(finding.rule)
     if plan := steps(report):
         blocks.append([heading(report, len(plan), style)])
         blocks += [step_block(step, style) for step in plan]
@@ -54,7 +61,7 @@ def status_line(report: Report, style: Style) -> str:
     return file + colon + style.paint(rest, report.verdict if report.verdict != "unknown" else "strong")
 
 
-def finding_block(finding: Finding, report: Report, style: Style) -> list[str]:
+def finding_block(finding: Finding, report: Report, style: Style, *, reasoned: bool) -> list[str]:
     """``error[rule]: message``, the line of code, advice, reason, source, and the edit that mends it."""
     lines = style.prose(finding.message, f"{finding.level}[{finding.rule}]: ", finding.level, indent=2)
     shown = snippet(finding.place, report.texts, style, finding.level)
@@ -63,7 +70,7 @@ def finding_block(finding: Finding, report: Report, style: Style) -> list[str]:
     said: list[str] = []
     for advice in finding.help:
         said += style.prose(advice, f"{edge}= help: ", "help")
-    if finding.why and finding.rule not in VERDICT_RULES:
+    if finding.why and reasoned:
         said += style.prose(finding.why, f"{edge}= note: ", "note")
     if finding.fix:
         said += fix_lines(finding.fix, edge, style)
