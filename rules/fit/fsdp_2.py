@@ -55,7 +55,7 @@ rule = Rule(
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP
                   state_dict_type: FULL_STATE_DICT
             """,
-            memory="137.6 -> 36.7 GiB",
+            memory="137.6 -> 37.3 GiB",
         ),
         Example(
             gpus="1x a100-80gb",

@@ -40,7 +40,7 @@ rule = Rule(
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP
                   reshard_after_forward: true
             """,
-            memory="92.5 -> 36.2 GiB",
+            memory="89.1 -> 68.7 GiB",
         ),
         Example(
             gpus="8x a100-80gb",

@@ -1,12 +1,17 @@
 """A key under its old name."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from advisor import Example, Hit, Rule, Run
 from advisor.attention import can_flash
+from advisor.axolotl.read import LEGACY_ATTENTION
 from advisor.documents import Change, Path, Remove, Rename, Set
 from advisor.tables import Found, axolotl_keys, bare
 from advisor.values import is_mapping
+
+# Beside the new key axolotl refuses these: old-key-beside-new.
+REFUSED_BESIDE_NEW = {*LEGACY_ATTENTION, "liger_swiglu", "pretrain_multipack_buffer_size"}
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -14,15 +19,16 @@ def finds(run: Run) -> Iterator[Hit]:
     table = axolotl_keys()
     for found in table.walk(run.config):
         row = found.row.get("deprecated") if found.row else None
-        if not row or row["effect"] == "refused" or found.value in (None, False) or says_another(run, found.at):
+        if not row or row["effect"] == "refused" or found.value in (None, False) or says_another(run, found.at, row):
             continue
         yield hit(run, found, row["effect"], row.get("to", {}))
     yield from prefixed(run)
 
 
-def says_another(run: Run, key: str) -> bool:
-    """Whether fsdp1-deprecated or flash-attention-unsupported speaks of this key, with another remedy."""
-    return key == "fsdp" or (key == "flash_attention" and not can_flash(run))
+def says_another(run: Run, key: str, row: Mapping[str, Any]) -> bool:
+    """Whether fsdp1-deprecated, flash-attention-unsupported or old-key-beside-new speaks of this key instead."""
+    refused = key in REFUSED_BESIDE_NEW and any(run.config.get(name) for name in row.get("to", ()))
+    return refused or key == "fsdp" or (key == "flash_attention" and not can_flash(run))
 
 
 def hit(run: Run, found: Found, effect: str, to: dict[str, object]) -> Hit:
@@ -149,6 +155,14 @@ rule = Rule(
                 flash_attention:
                 xformers_attention: false
                 attn_implementation: sdpa
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                sequence_len: 4096
+                pretrain_multipack_buffer_size: 10000
+                streaming_multipack_buffer_size: 5000
             """,
         ),
     ),

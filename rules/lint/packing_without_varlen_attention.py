@@ -36,6 +36,8 @@ def finds(run: Run) -> Iterator[Hit]:
         return
     if run.model is not None and run.model.model_type in MASK_TAKEN_OUT:
         return
+    if asked.name and "/" not in asked.name and asked.name != "fp8":
+        return  # attention-refused: not a name at all
     if run.attention == "flash" and not can_flash(run):
         return  # flash-attention-unsupported has another kernel put in its place
     instead = "flash_attention_2" if can_flash(run) else plain(run)
