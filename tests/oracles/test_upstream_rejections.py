@@ -22,6 +22,9 @@ pytestmark = pytest.mark.oracle
 
 GPUS = "2x h100-80gb"
 OURS = {
+    "no_conflict_save_strategy_752": "schedule-keys-exclude-each-other",
+    "no_conflict_eval_strategy_828": "schedule-keys-exclude-each-other",
+    "no_conflict_eval_strategy_903": "schedule-keys-exclude-each-other",
     "qlora_325": "qlora-without-4bit",
     "falcon_fsdp_477": "not-for-this-model",
     "mpt_gradient_checkpointing_519": "not-for-this-model",
@@ -37,9 +40,6 @@ NOT_OURS = {
     "datasets_min_length_119": "data: an empty list of datasets",
     "pretrain_dataset_min_length_151": "data: an empty list of datasets",
     "hf_use_auth_token_429": "publishing: a dataset is pushed to the hub without a token",
-    "no_conflict_save_strategy_752": "when checkpoints are saved",
-    "no_conflict_eval_strategy_828": "when it is evaluated",
-    "no_conflict_eval_strategy_903": "when it is evaluated",
     "eval_table_size_conflict_eval_packing_971": "reporting: a table of predictions",
     "flash_optimum_583": "a kernel of BetterTransformer, which transformers no longer has",
 }
