@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from advisor.build import edited, rebuilt
+from advisor.errors import InputError
 from advisor.finding import Skipped
 from advisor.hardware import Hardware, larger_gpus
 from advisor.memory import Estimate, Verdict, estimate
@@ -63,6 +64,14 @@ def state_of(run: Run) -> State:
     return State(run, found)
 
 
+def state_after(state: State, edits: RunEdits, rule: Rule) -> State | None:
+    """The state after a rule's edits; None where they would put a value in force that cannot be read."""
+    try:
+        return state_of(edited(state.run, edits, rule.id))
+    except InputError:
+        return None
+
+
 def plan_fit(start: State, ladder: Iterable[Rule], *, safe_only: bool = False) -> Plan:
     """Walk the ladder until the run fits, then drop every step without which the final run still does."""
     state = start
@@ -94,7 +103,9 @@ def end_of(start: State, steps: Sequence[Step]) -> State:
 def best_step(rule: Rule, state: State) -> Step | Skipped:
     """The mildest alternative that fits, else the one that lowers the peak most; or why none helps."""
     tried = [
-        Step(rule, edits, state, state_of(edited(state.run, edits, rule.id))) for edits in alternatives(rule, state.run)
+        Step(rule, edits, state, after)
+        for edits in alternatives(rule, state.run)
+        if (after := state_after(state, edits, rule)) is not None
     ]
     if not tried:
         return Skipped(rule.id, "nothing left to change")
@@ -154,7 +165,9 @@ def replayed(start: State, steps: Sequence[Step]) -> list[Step] | None:
         if not offered:
             return None
         edits = step.edits if step.edits in offered else offered[-1]
-        after = state_of(edited(state.run, edits, step.rule.id))
+        after = state_after(state, edits, step.rule)
+        if after is None:
+            return None
         made.append(Step(step.rule, edits, state, after))
         state = after
     return made
@@ -182,8 +195,8 @@ def plan_speed(start: State, rules: Iterable[Rule]) -> list[Step]:
         if not rule.when(start.run):
             continue
         for edits in reversed(alternatives(rule, start.run)):
-            after = state_of(edited(start.run, edits, rule.id))
-            if after.estimate.verdict == "fits" and host_suffices(after):
+            after = state_after(start, edits, rule)
+            if after is not None and after.estimate.verdict == "fits" and host_suffices(after):
                 offers.append(Step(rule, edits, start, after))
                 break
     return offers

@@ -43,7 +43,7 @@ class Stack:
 def release(version: str) -> tuple[int, ...]:
     """``4.48.1`` -> (4, 48, 1); of a range, its first version."""
     first = version.split(",")[0].lstrip("<>=~! ")
-    numbers = [part for part in first.replace("+", ".").split(".") if part.isdigit()]
+    numbers = [part for part in first.replace("+", ".").split(".") if part.isdecimal()]
     return tuple(int(part) for part in numbers[:3])
 
 

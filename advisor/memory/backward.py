@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from advisor.memory import fsdp
 from advisor.memory.activations import checkpoint_bytes, saved_bytes, saved_formula, working_bytes
 from advisor.memory.forward import SAVED, WORKING, checkpoints, kept_terms
 from advisor.memory.gradients import (
@@ -27,19 +28,44 @@ def backward_phases(run: Run, model: Architecture, weights: Weights, fixed: tupl
     buckets = bucket_terms(run)
     reducing = flattened_terms(run, weights) if reduces_early(run) else ()
     layer = max(model.blocks, key=lambda block: saved_bytes(run, block) + working_bytes(run, block))
+    waiting = fsdp.waiting_head(run, model, weights)
     busy = (
         *buckets,
         *reducing,
         *layer_terms(run, layer),
         *inputs_again(run, model),
-        *gathered_terms(run, model, weights),
+        *fsdp.layer_gradients(run, model, weights),
+        *waiting,
     )
     kept = kept_terms(run, model)
+    end = (*embedding_gradients(run, model, weights), *fsdp.root_gradients(run, model, weights))
     moments = [
-        (*first_gradients(run, weights), *kept, *head_gradient(run, model), *busy),
-        (*last_gradients(run, model, weights), *first_layer_terms(run, layer), *busy),
-        (*gradient_terms(run, weights), *embedding_gradients(run, model, weights), *buckets, *reducing),
+        (
+            *first_gradients(run, weights),
+            *kept,
+            *head_gradient(run, model),
+            *busy,
+            *gathered_terms(run, model, weights, "layer"),
+        ),
+        (
+            *last_gradients(run, model, weights),
+            *first_layer_terms(run, layer),
+            *busy,
+            *gathered_terms(run, model, weights, "first layer"),
+        ),
+        (
+            *(gradient_terms(run, weights) if run.fsdp is None else fsdp.gradients_of_layers(run, weights)),
+            *end,
+            *buckets,
+            *reducing,
+            *gathered_terms(run, model, weights, "end of backward"),
+        ),
     ]
+    if done := fsdp.layer_gradients(run, model, weights, done=True):
+        before = gathered_terms(run, model, weights, "layer")
+        moments.append((*first_gradients(run, weights), *kept, *done, *waiting, *before))
+        last = gathered_terms(run, model, weights, "first layer")
+        moments.append((*fsdp.gradients_of_layers(run, weights), *done, *waiting, *last))
     if overflow := overflow_terms(run, weights):
         moments.append((*buckets, *between_micro_steps(run, weights), *kept, *overflow))
     if run.zero_stage == 1 and not reduces_early(run):
@@ -59,9 +85,11 @@ def first_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
 
 def last_gradients(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """Gradients while the first layer is at work: all but the embedding's, which comes after it."""
+    if run.fsdp is not None:
+        return fsdp.gradients_of_layers(run, weights)
     found = gradient_terms(run, weights)
     embedding = 0 if model.tied or run.gradient_accumulation_steps > 1 else embedding_bytes(run, weights)
-    if run.zero is not None or run.fsdp is not None or not embedding or len(found) != 1:
+    if run.zero is not None or not embedding or len(found) != 1:
         return (*found, *waiting_head(run, model, weights))
     text = f"{found[0].formula}, less {embedding:,} B of the embedding"
     return (replace(found[0], bytes=max(0, found[0].bytes - embedding), formula=text),)
@@ -119,8 +147,8 @@ def layer_terms(run: Run, block: Block) -> tuple[Term, ...]:
 
 def inputs_again(run: Run, model: Architecture) -> tuple[Term, ...]:
     """The layers' inputs a second time, as FSDP1 with adapters holds them in backward; cause not found."""
-    fsdp1 = run.fsdp is not None and run.fsdp.version == 1 and run.world_size > 1
-    if not fsdp1 or run.adapter is None or not checkpoints(run) or run.activation_offloading is not None:
+    first = run.fsdp is not None and run.fsdp.version == 1 and run.world_size > 1
+    if not first or run.adapter is None or not checkpoints(run) or run.activation_offloading is not None:
         return ()
     bytes_ = sum(block.count * checkpoint_bytes(run, block) for block in model.blocks)
     return (Term("layer inputs again", "activations", bytes_, f"{bytes_:,} B over {model.layers} layers", TWICE),)

@@ -10,6 +10,7 @@ from advisor.memory.activations import (
     saved_bytes,
     saved_formula,
 )
+from advisor.memory.fsdp import root_copied
 from advisor.memory.gradients import half_width
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
@@ -23,19 +24,25 @@ WORKING = "gradients of a layer's intermediates, traced from the transformers mo
 
 
 def loss_phases(run: Run, model: Architecture, weights: Weights, fixed: tuple[Term, ...]) -> list[Phase]:
-    """The loss at its two largest moments: at the end of forward, and when backward starts."""
+    """The loss at its largest moments: at the end of forward, and when backward starts."""
     kept = (
         *fixed,
         *kept_terms(run, model),
         Term("final norm", "activations", head_saved_bytes(run, model), norm_text(run, model), SAVED),
-        *gathered_terms(run, model, weights, head_only=True),
     )
+    ended = gathered_terms(run, model, weights, "end of forward")
+    starts = gathered_terms(run, model, weights, "start of backward")
     forward = loss_term(run, model, loss.loss_forward_peak_bytes(run, model))
     backward = loss_term(run, model, loss.loss_backward_peak_bytes(run, model))
-    return [
-        Phase("forward and loss", (*kept, forward, *lasting_buckets(run))),
-        Phase("forward and loss", (*kept, backward, *buckets_at_loss(run))),
+    moments = [
+        (*kept, *ended, forward, *lasting_buckets(run)),
+        (*kept, *starts, backward, *buckets_at_loss(run)),
     ]
+    if copied := root_copied(run, model, forward=True):
+        moments.append((*fixed, *copied))
+    if copied := root_copied(run, model, forward=False):
+        moments.append((*kept, *copied, loss_term(run, model, loss.loss_saved_bytes(run, model))))
+    return [Phase("forward and loss", moment) for moment in moments]
 
 
 def loss_term(run: Run, model: Architecture, bytes_: int) -> Term:
@@ -101,9 +108,10 @@ def evaluation_terms(run: Run, model: Architecture, weights: Weights) -> tuple[T
     evaluated = replace(run, micro_batch_size=run.eval_batch_size, sequence_len=run.eval_sequence_len)
     working = max(forward_working_bytes(evaluated, block) for block in model.blocks)
     logits = loss.evaluation_loss_bytes(evaluated, model)
-    gathered = gathered_terms(run, model, weights, head_only=True)
+    gathered = gathered_terms(run, model, weights, "end of forward")
     if working > logits:
         text = f"{evaluated.tokens:,} tokens"
+        gathered = gathered_terms(run, model, weights, "evaluation")
         return (Term("one layer's intermediates", "activations", working, text, WORKING), *gathered)
     width = half_width(run) * model.hidden_size
     text = f"{evaluated.tokens:,} tokens x {model.vocab_size:,} vocabulary"

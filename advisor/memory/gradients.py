@@ -7,6 +7,10 @@ from advisor.memory.optimizers import optimizer_named
 from advisor.run import Run
 
 AUTOGRAD = "torch: .grad has the parameter's dtype; zero_grad(set_to_none=True) frees it after the step"
+NO_SYNC = (
+    "transformers/trainer.py:1758-1767@5.16.1, accelerate/accelerator.py:1164-1169@1.13.0: "
+    "no_sync keeps gradients whole in all micro-steps but the last"
+)
 DDP = "torch/nn/parallel/distributed.py: gradient_as_bucket_view=False keeps a bucket copy of every gradient"
 ZERO_1_2 = "deepspeed/runtime/zero/stage_1_and_2.py:834-841,1086-1125@0.18.9"
 SHARD = "deepspeed/runtime/zero/stage_1_and_2.py:1516-1532@0.18.9: tensors at a shard's edges are copied whole"
@@ -20,18 +24,31 @@ def gradient_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
         return (Term("one gradient at a time", "gradients", largest, f"2 B x {weights.largest_trained:,}", AUTOGRAD),)
     if run.zero is not None:
         return zero_gradients(run, weights)
+    return whole_gradients(run, weights) if accumulates_whole(run) else sharded_gradients(run, weights)
+
+
+def accumulates_whole(run: Run) -> bool:
+    """Whether FSDP keeps gradients whole until the last micro-step, the only one in which the Trainer has them reduced.
+
+    ``accelerator_config: {gradient_accumulation_kwargs: {sync_each_batch: true}}`` reduces them each time.
+    """
+    sharded = run.fsdp is not None and run.world_size > 1
+    return sharded and run.gradient_accumulation_steps > 1 and not run.sync_each_batch
+
+
+def whole_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
+    """Gradients of all trained weights on every rank, in the width that is computed with."""
+    half, trained = half_width(run), weights.trained_elements
+    return (Term("gradients", "gradients", half * trained, f"{half} B x {trained:,}, whole on every rank", NO_SYNC),)
+
+
+def sharded_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
+    """FSDP's shards of the gradients, which follow offloaded parameters; or one GPU's own."""
     n = run.shard_size if run.fsdp is not None else 1
     offloaded = run.fsdp is not None and run.fsdp.offload_params
     bytes_ = 0 if offloaded else weights.trained_bytes // n
-    return (
-        Term(
-            "gradients",
-            "gradients",
-            bytes_,
-            f"{weights.trained_bytes:,} B of trained weights / {n}",
-            AUTOGRAD,
-        ),
-    )
+    text = f"{weights.trained_bytes:,} B of trained weights / {n}"
+    return (Term("gradients", "gradients", bytes_, text, AUTOGRAD),)
 
 
 def zero_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
@@ -96,6 +113,8 @@ def reduction_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
 def step_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
     """The gradients that are left when the optimizer's step begins."""
     zero = run.zero
+    if accumulates_whole(run):
+        return sharded_gradients(run, weights)
     if zero is None or zero.stage not in {1, 2} or zero.offload_optimizer != "gpu":
         return gradient_terms(run, weights)
     return gradient_shard(run, weights)

@@ -13,6 +13,10 @@ QUANTIZED_LOAD = "transformers/modeling_utils.py@5.16.1: quantized weights are l
 ZERO_INIT = (
     "deepspeed/runtime/zero/partition_parameters.py, Init._set_dtype@0.18.9: fp32 unless bf16 or fp16 is literally true"
 )
+WHOLE = (
+    "axolotl/loaders/model.py:582-590: moved whole unless cpu_ram_efficient_loading; "
+    "monkeypatch/accelerate/fsdp2.py, fsdp2_prepare_model, original_sd@0.19.0"
+)
 UPCAST = "axolotl/loaders/model.py:436-489@0.19.0: embeddings, head and norms pass through fp32"
 WHOLE_INT8 = (
     "bitsandbytes/nn/modules.py, Linear8bitLt@0.49.1: its state keeps the matrix, which ZeRO-3 does not know of"
@@ -114,6 +118,8 @@ def load_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, .
             Term("quantized model", "weights", weights.frozen_bytes, text, QUANTIZED_LOAD),
             *upcast_terms(run, model),
         )
+    if moves_whole(run):
+        return whole_terms(run, model, weights)
     if run.fsdp is not None:
         module = max(embedding_elements(model), max((b.parameters for b in model.blocks), default=0))
         return (
@@ -127,9 +133,37 @@ def load_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, .
     )
 
 
+def moves_whole(run: Run) -> bool:
+    """Whether axolotl puts the whole model on each GPU for FSDP to cut, unless told to load it efficiently."""
+    fsdp = run.fsdp
+    cuts = fsdp is not None and run.world_size > 1 and run.quantization is None and run.tensor_parallel_size == 1
+    return cuts and run.stack.trainer == "axolotl" and fsdp is not None and not fsdp.cpu_ram_efficient_loading
+
+
+def whole_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+    """The whole model while it is cut: FSDP2's preparation holds on to it until all shards are made."""
+    width = base_width(run)
+    added = sum(group.bytes for group in weights.trained) if run.adapter is not None else 0
+    text = f"{width} B x {model.parameters:,}" + (f" + {added:,} B of adapters" if added else "")
+    whole = Term("whole weights", "weights", width * model.parameters + added, text, WHOLE)
+    assert run.fsdp is not None
+    if run.fsdp.version == 2:
+        return (whole, *stored_terms(run, weights))
+    unit = max(embedding_elements(model), max((block.parameters for block in model.blocks), default=0))
+    return (whole, Term("unit being sharded", "overhead", width * unit, f"{width} B x {unit:,}", LOADER))
+
+
 def sharded_load(run: Run) -> bool:
-    """Whether a quantized base reaches the GPU in pieces: ``qlora_sharded_model_loading``, with FSDP alone."""
-    return run.fsdp is not None and run.fsdp.loads_quantized_in_pieces
+    """Whether a quantized base reaches the GPU in pieces.
+
+    FSDP1 asks for ``qlora_sharded_model_loading``; FSDP2's efficient loading quantizes on one process's host
+    (axolotl/loaders/model.py:995-1004@0.19.0).
+    """
+    fsdp = run.fsdp
+    if fsdp is None:
+        return False
+    on_host = fsdp.version == 2 and fsdp.cpu_ram_efficient_loading and run.tensor_parallel_size == 1
+    return fsdp.loads_quantized_in_pieces or on_host
 
 
 def upcast_terms(run: Run, model: Architecture) -> tuple[Term, ...]:

@@ -1,7 +1,8 @@
-"""What sharding holds beside the shards: reduce buckets, gathered parameters, persistent ones."""
+"""What DeepSpeed holds beside its shards: reduce buckets, gathered parameters, persistent ones."""
 
 from math import prod
 
+from advisor.memory.fsdp import Moment, gathered_units
 from advisor.memory.gradients import half_width
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Term
@@ -14,7 +15,6 @@ STAGE_3_BUCKET = "deepspeed/runtime/zero/stage3.py:779-784@0.18.9"
 LIVE = "deepspeed/runtime/zero/partitioned_param_coordinator.py@0.18.9; the factor 2 is measured, not derived"
 PERSISTENT = "deepspeed/runtime/zero/parameter_offload.py:264-282, partition_parameters.py:1657-1768@0.18.9"
 OVERFLOW = "deepspeed/runtime/zero/stage_1_and_2.py, _has_inf_or_nan@0.18.9: 4 + 1 + 1 + 1 + 4 B an element"
-FSDP_UNITS = "torch/distributed/fsdp: the root unit stays gathered, and the layer at work"
 NO_ZERO_INIT = "torch F.linear saves a view of the gathered weight; DeepSpeed patches it inside zero.Init alone"
 
 
@@ -68,13 +68,14 @@ def overflow_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
     return (gradient, Term("overflow check", "overhead", 11 * largest, f"11 B x {largest:,}", OVERFLOW))
 
 
-def gathered_terms(run: Run, model: Architecture, weights: Weights, *, head_only: bool = False) -> tuple[Term, ...]:
-    """Parameters that are gathered from all ranks while a layer (or, with ``head_only``, the loss) is at work."""
+def gathered_terms(run: Run, model: Architecture, weights: Weights, moment: Moment) -> tuple[Term, ...]:
+    """Parameters that are gathered from all ranks at a moment."""
     if run.fsdp is not None and run.world_size > 1:
-        return fsdp_gathered(run, model, head_only=head_only)
-    if run.zero is None or run.zero.stage != 3 or run.shard_size == 1:
+        return gathered_units(run, model, moment)
+    if run.zero is None or run.zero.stage != 3 or run.shard_size == 1 or moment == "end of backward":
         return ()
-    return (*persistent_terms(run, model, weights), *live_terms(run, model, head_only=head_only))
+    at_head = moment in {"end of forward", "start of backward"}
+    return (*persistent_terms(run, model, weights), *live_terms(run, model, head_only=at_head))
 
 
 def live_terms(run: Run, model: Architecture, *, head_only: bool) -> tuple[Term, ...]:
@@ -85,10 +86,12 @@ def live_terms(run: Run, model: Architecture, *, head_only: bool) -> tuple[Term,
     kept = min(max(zero.max_live_parameters, zero.max_reuse_distance), model.parameters)
     module = embedding_elements(model) if head_only else largest_module(model)
     at_work = Term("gathered module", "overhead", half * module, f"{half} B x {module:,}", LIVE)
-    live = Term("live parameters", "overhead", 2 * half * kept, f"2 x {half} B x {kept:,}", LIVE)
-    if head_only and not run.activation_checkpointing:
-        return (at_work,)
-    return (at_work, live) if kept else (at_work,)
+    if head_only and not run.activation_checkpointing and not run.stack.zero_init:
+        return (at_work,)  # retained_terms has them
+    elements = max(0, min(2 * kept, model.parameters + zero.prefetch_bucket_size - module))
+    text = f"{half} B x {elements:,}: 2 x {kept:,}, or the rest of the model and a bucket on its way"
+    live = Term("live parameters", "overhead", half * elements, text, LIVE)
+    return (at_work, live) if elements else (at_work,)
 
 
 def retained_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
@@ -115,51 +118,9 @@ def persistent_terms(run: Run, model: Architecture, weights: Weights) -> tuple[T
     return (Term("persistent parameters", "overhead", half * small, text, PERSISTENT),)
 
 
-def fsdp_gathered(run: Run, model: Architecture, *, head_only: bool) -> tuple[Term, ...]:
-    """The root unit (embedding, final norm, head) and the decoder layer at work, in the compute dtype."""
-    fsdp = run.fsdp
-    assert fsdp is not None
-    width = unit_width(run)
-    layer = max((block.parameters for block in model.blocks), default=0)
-    root = model.parameters - sum(block.parameters * block.count for block in model.blocks) - tower_elements(model)
-    half = half_width(run)
-    root_term = Term("gathered root unit", "overhead", half * root, f"{half} B x {root:,}", FSDP_UNITS)
-    if not fsdp.wraps_layers:
-        whole = model.parameters
-        return (
-            Term(
-                "gathered model",
-                "overhead",
-                round(width * whole),
-                f"{width:.3g} B x {whole:,}: one unit",
-                FSDP_UNITS,
-            ),
-        )
-    if not fsdp.reshard_after_forward:
-        kept = model.parameters - root - tower_elements(model)
-        text = f"{width:.3g} B x {kept:,}: not resharded after forward"
-        return (root_term, Term("gathered layers", "overhead", round(width * kept), text, FSDP_UNITS))
-    if head_only:
-        return (root_term,)
-    units = 2 if fsdp.version == 2 else 1  # FSDP2 gathers the next layer while this one computes
-    text = f"{units} x {width:.3g} B x {layer:,}"
-    return (root_term, Term("gathered layers", "overhead", round(units * width * layer), text, FSDP_UNITS))
-
-
-def unit_width(run: Run) -> float:
-    """Bytes per element of a gathered layer: quantized weights travel as they are stored."""
-    half = 4.0 if run.precision == "fp32" else 2.0
-    return {"nf4": 0.52, "int8": 1.0, "mxfp4": 0.54, "nvfp4": 0.57, "fp8": 1.0}.get(run.quantization or "", half)
-
-
 def embedding_elements(model: Architecture) -> int:
     """Elements of the head, or of the embedding that it is tied to."""
     return model.vocab_size * model.hidden_size
-
-
-def tower_elements(model: Architecture) -> int:
-    """Elements of vision and audio towers and their projectors."""
-    return sum(model.by_kind.get(kind, 0) for kind in ("vision", "audio", "projector"))
 
 
 def largest_module(model: Architecture) -> int:
