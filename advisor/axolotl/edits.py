@@ -132,7 +132,10 @@ def set_fsdp_key(key: str) -> Editor:
 def set_fsdp2(config: Document, _value: object) -> list[Change]:
     """FSDP2 from nothing."""
     stale: list[Change] = [Remove("deepspeed")] if "deepspeed" in config else []
-    return [*stale, Set("fsdp_version", 2), Set("fsdp_config", FSDP_2, after="fsdp_version")]
+    # Refused beside 4 bits: utils/schemas/validation.py:1266@0.19.0.
+    quantized = config.get("load_in_4bit") or config.get("load_in_8bit")
+    settings = FSDP_2 if quantized else {"cpu_ram_efficient_loading": True, **FSDP_2}
+    return [*stale, Set("fsdp_version", 2), Set("fsdp_config", settings, after="fsdp_version")]
 
 
 def set_fsdp_qlora(config: Document, _value: object) -> list[Change]:
@@ -165,6 +168,15 @@ def set_in_pieces(config: Document, value: object) -> list[Change]:
     return [load, *set_fsdp_key("cpu_ram_efficient_loading")(config, True)]
 
 
+def set_sync(config: Document, value: object) -> list[Change]:
+    """Whether FSDP reduces gradients in each micro-step."""
+    settings = {"gradient_accumulation_kwargs": {"sync_each_batch": value}}
+    given: Mapping[str, Any] = config.get("accelerator_config") or {}
+    if given:
+        return [Set(("accelerator_config", "gradient_accumulation_kwargs", "sync_each_batch"), value)]
+    return [Set("accelerator_config", settings, after="gradient_accumulation_steps")]
+
+
 EDITS: dict[str, Editor] = {
     "micro_batch_size": plain("micro_batch_size"),
     "gradient_accumulation_steps": set_accumulation,
@@ -189,6 +201,7 @@ EDITS: dict[str, Editor] = {
     "fsdp2": set_fsdp2,
     "fsdp_qlora": set_fsdp_qlora,
     "loads_quantized_in_pieces": set_in_pieces,
+    "sync_each_batch": set_sync,
     "reshard_after_forward": set_fsdp_key("reshard_after_forward"),
     "fsdp_offload_params": set_fsdp_key("offload_params"),
     "cpu_ram_efficient_loading": set_fsdp_key("cpu_ram_efficient_loading"),

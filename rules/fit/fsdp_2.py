@@ -50,6 +50,7 @@ rule = Rule(
                 attn_implementation: flash_attention_2
                 fsdp_version: 2
                 fsdp_config:
+                  cpu_ram_efficient_loading: true
                   offload_params: false
                   reshard_after_forward: true
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP

@@ -36,6 +36,8 @@ def remedy(run: Run) -> str:
         return "every GPU loads the whole base in 8 bits; 4 bits (`adapter: qlora`) are half of that"
     if run.quantization is not None:
         return "every GPU loads the whole quantized model; take larger GPUs or a smaller model"
+    if run.fsdp is not None and not run.fsdp.cpu_ram_efficient_loading:
+        return "set `cpu_ram_efficient_loading: true` in `fsdp_config`, or every GPU loads the whole model"
     if run.adapter is not None:
         return "quantize the base, or shard it while it is loaded (ZeRO-3, FSDP)"
     return "shard the weights while they are loaded (ZeRO-3, FSDP), or take a smaller model"

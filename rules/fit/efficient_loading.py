@@ -1,0 +1,75 @@
+"""Load the weights once a node, and cut them there."""
+
+from advisor import Example, Rule, Run
+
+
+def applies(run: Run) -> bool:
+    """Whether FSDP2 gets the whole model on every GPU before it cuts it; axolotl refuses the remedy beside 4 bits."""
+    fsdp = run.fsdp
+    whole = fsdp is not None and fsdp.version == 2 and run.world_size > 1 and not fsdp.cpu_ram_efficient_loading
+    return whole and run.quantization is None
+
+
+rule = Rule(
+    id="efficient-loading",
+    stage="fit",
+    title="Let one process load the weights, and give each GPU its shard",
+    when=applies,
+    edits=lambda run: {"cpu_ram_efficient_loading": True},
+    why="""
+        Without `cpu_ram_efficient_loading` axolotl moves the whole model to every GPU before FSDP2 cuts it, so that
+        all of it must fit on one GPU, however many there are.
+    """,
+    cost="None: it also saves the host as many copies of the model as there are processes.",
+    safe=True,
+    source="axolotl/loaders/model.py:582-590,990-1004, monkeypatch/accelerate/fsdp2.py:524-670@0.19.0",
+    examples=(
+        Example(
+            gpus="8x rtx-4090",
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 2048
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                gradient_checkpointing_kwargs:
+                  use_reentrant: false
+                attn_implementation: flash_attention_2
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-14B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 2048
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                gradient_checkpointing_kwargs:
+                  use_reentrant: false
+                attn_implementation: flash_attention_2
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  cpu_ram_efficient_loading: true
+            """,
+            memory="31.3 -> 11.5 GiB",
+        ),
+        Example(
+            gpus="8x rtx-4090",
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  cpu_ram_efficient_loading: true
+            """,
+        ),
+    ),
+)
