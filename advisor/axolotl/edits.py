@@ -132,8 +132,8 @@ def set_fsdp_key(key: str) -> Editor:
 def set_fsdp2(config: Document, _value: object) -> list[Change]:
     """FSDP2 from nothing."""
     stale: list[Change] = [Remove("deepspeed")] if "deepspeed" in config else []
-    # Refused beside 4 bits: utils/schemas/validation.py:1266@0.19.0.
-    quantized = config.get("load_in_4bit") or config.get("load_in_8bit")
+    # Efficient loading is refused for quantized models: utils/schemas/validation.py:1266@0.19.0 and its neighbours.
+    quantized = any(config.get(key) for key in ("load_in_4bit", "load_in_8bit", "model_quantization_config"))
     settings = FSDP_2 if quantized else {"cpu_ram_efficient_loading": True, **FSDP_2}
     return [*stale, Set("fsdp_version", 2), Set("fsdp_config", settings, after="fsdp_version")]
 
