@@ -4,7 +4,7 @@ from advisor import Example, Rule, Run
 
 
 def applies(run: Run) -> bool:
-    """Whether FSDP2 gets the whole model on every GPU before it cuts it; axolotl refuses the remedy for quantized ones."""
+    """Whether FSDP2 gets the whole model on every GPU; axolotl refuses the remedy for quantized ones."""
     fsdp = run.fsdp
     whole = fsdp is not None and fsdp.version == 2 and run.world_size > 1 and not fsdp.cpu_ram_efficient_loading
     return whole and run.quantization is None and not run.config.get("model_quantization_config")
