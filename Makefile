@@ -8,8 +8,9 @@ TORCH := torch==2.13.0
 # torch without CUDA, a tenth of the download; where this index cannot be reached, pip takes torch from its usual one.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 AXOLOTL := axolotl==0.19.0
+INPUTS ?= 2000
 
-.PHONY: help demo setup test oracles examples snapshots accuracy lint format tables bench clean
+.PHONY: help demo setup test oracles examples fuzz snapshots accuracy lint format tables bench clean
 .DEFAULT_GOAL := help
 
 help: ## List the verbs
@@ -39,6 +40,9 @@ oracles: $(VENV)/.installed ## Ask the real transformers, DeepSpeed and axolotl
 
 examples: $(VENV)/.installed ## Run the examples inside the rules
 	$(BIN)/advisor test
+
+fuzz: $(VENV)/.installed ## Put INPUTS (2000) mutated configs of each kind through every command, others each time
+	ADVISOR_FUZZ_INPUTS=$(INPUTS) $(BIN)/python -m pytest tests/fuzz
 
 snapshots: $(VENV)/.installed ## Write tests/snapshots anew; read the diff before you commit it
 	UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -m "not oracle" tests/test_samples.py

@@ -1,7 +1,7 @@
 """A DeepSpeed JSON that no YAML of the call names: only the rules that speak of it alone are asked."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable
 
 from advisor.build import build_run
 from advisor.deepspeed import Section
@@ -34,10 +34,14 @@ def may_be_deepspeed(raw: bytes) -> bool:
     return any(f'"{key}"'.encode() in raw for key in (*SIGNS, *DTYPES))
 
 
-def left_alone(documents: Iterable[Document], opened: Sequence[Opened]) -> list[Document]:
+def json_of(opened: Opened) -> str:
+    """The real path of the JSON that a run has read; empty without one."""
+    section = opened.run.deepspeed
+    return os.path.realpath(section.file) if section is not None and not section.prefix else ""
+
+
+def left_alone(documents: Iterable[Document], named: Container[str]) -> list[Document]:
     """The JSONs that none of the runs has read."""
-    sections = [run.run.deepspeed for run in opened]
-    named = {os.path.realpath(section.file) for section in sections if section is not None and not section.prefix}
     return [document for document in documents if os.path.realpath(document.file) not in named]
 
 

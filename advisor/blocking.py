@@ -7,7 +7,7 @@ from advisor.judge import Options, rules_of
 from advisor.rule import Rule
 
 NO_BLOCK = "ADVISOR_NO_BLOCK"
-"""Set by ``advisor launch --no-block`` for what it launches, so that a plugin in there says its findings and goes on."""
+"""Set by ``advisor launch --no-block`` for what it launches, so that a plugin in there speaks and goes on."""
 
 
 def blockers(report: Report, options: Options) -> tuple[Finding, ...]:

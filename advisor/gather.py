@@ -13,18 +13,23 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 def gathered(paths: Sequence[str]) -> Iterator[Document | InputError]:
     """The axolotl configs and DeepSpeed JSONs among ``paths``, and what could not be read, in order, each once."""
+    for file, named in candidates(paths):
+        found = opened(file, named)
+        if found is not None:
+            yield found
+
+
+def candidates(paths: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """The files that may be configs, each once, and whether they were named outright."""
     seen: set[str] = set()
     # pre-commit names every YAML of a commit, whatever it is for.
     chosen = not os.environ.get("PRE_COMMIT")
     for path in paths:
         for file, named in files_of(path):
             real = os.path.realpath(file)
-            if real in seen:
-                continue
-            seen.add(real)
-            found = opened(file, named and chosen)
-            if found is not None:
-                yield found
+            if real not in seen:
+                seen.add(real)
+                yield file, named and chosen
 
 
 def files_of(path: str) -> Iterator[tuple[str, bool]]:

@@ -135,3 +135,10 @@ def test_a_bare_install_has_its_command(bare: str, config: Path):
     done = subprocess.run([str(advisor), "--help"], capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert "check" in done.stdout
+
+
+@pytest.mark.oracle
+def test_a_bare_install_ships_the_schema_of_its_json(bare: str):
+    code = "import importlib.resources as r; print(r.files('advisor.report').joinpath('schema.json').read_text())"
+    done = subprocess.run([bare, "-c", code], capture_output=True, text=True, check=True, cwd=Path(bare).parent)
+    assert done.stdout.strip() == (ROOT / "advisor" / "report" / "schema.json").read_text(encoding="utf-8").strip()

@@ -1,15 +1,18 @@
 """``advisor check``: 0 clean or all fixed, 1 findings, 2 could not run."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from advisor.commands.asked import Asked, asked_of, options_for, settings_for
-from advisor.commands.opening import opened_runs
+from advisor.commands.opening import nothing, opened_runs, opening, tell
 from advisor.commands.output import say, targets
 from advisor.errors import InputError
 from advisor.finding import LEVELS, Report
 from advisor.judge import check_run
-from advisor.progress import each, shown
+from advisor.progress import shown
+from advisor.project import Opened
 from advisor.repeats import said_once
 
 if TYPE_CHECKING:
@@ -22,20 +25,38 @@ def check_command(paths: Sequence[str], **given: Any) -> int:
     asked = asked_of(given, settings)
     validate(paths, given)
     targets(asked.formats, given["output"])
-    errors, opened = opened_runs(paths, asked, changes(paths, given))
+    changed = changes(paths, given)
     if given["patch"]:
         from advisor.commands.prompting import prompted
 
+        errors, opened = opened_runs(paths, asked, changed)
         return prompted(opened, errors, asked, given)
     if given["fix"] or given["diff"]:
         from advisor.commands.fixing import fix_or_diff
 
+        errors, opened = opened_runs(paths, asked, changed)
         return fix_or_diff(opened, errors, asked, given)
     with shown():
-        named = each(opened, lambda run: run.run.config.file)
-        reports = said_once([check_run(run, options_for(run, asked)) for run in named])
+        errors, reports = judged(opening(paths, asked, changed), asked)
+    tell(errors)
+    if not errors and not reports:
+        click.echo(nothing(changed), err=True)
     say(reports, asked, given)
     return exit_code(reports, errors, asked, given)
+
+
+def judged(found: Iterable[Opened | InputError], asked: Asked) -> tuple[list[InputError], list[Report]]:
+    """The reports of the runs, each let go once it is judged; what is wrong with one keeps none of the others."""
+    errors: list[InputError] = []
+    reports: list[Report] = []
+    for run in found:
+        try:
+            if isinstance(run, InputError):
+                raise run
+            reports.append(check_run(run, options_for(run, asked)))
+        except InputError as error:
+            errors.append(error)
+    return errors, said_once(reports)
 
 
 def changes(paths: Sequence[str], given: dict[str, Any]) -> "Changed | None":

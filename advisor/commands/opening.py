@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from advisor.alone import left_alone, open_json
+from advisor.alone import json_of, left_alone, open_json
 from advisor.cli import colored
 from advisor.commands.asked import Asked
 from advisor.documents import Document
 from advisor.errors import InputError
-from advisor.gather import from_stdin, gathered
+from advisor.gather import candidates, from_stdin
+from advisor.gather import opened as opened_file
 from advisor.progress import doing, each, shown
 from advisor.project import Context, Opened, open_run
 
@@ -27,37 +28,50 @@ def opened_runs(
 ) -> tuple[list[InputError], list[Opened]]:
     """The runs of all paths, or of those that changed, and what could not be read; the errors are told at once."""
     with shown():
-        with doing("looking for configs"):
-            found = list(found_in(paths, changed))
-        errors = [each_found for each_found in found if isinstance(each_found, InputError)]
-        documents = [each_found for each_found in found if isinstance(each_found, Document)]
-        opened = list(opened_with(open_run, [d for d in documents if d.syntax == "yaml"], asked.context, errors))
-        alone = left_alone((d for d in documents if d.syntax == "json"), opened)
-        opened += opened_with(open_json, alone, asked.context, errors)
+        found = list(opening(paths, asked, changed))
+    errors = [each_found for each_found in found if isinstance(each_found, InputError)]
+    opened = [each_found for each_found in found if isinstance(each_found, Opened)]
     tell(errors)
-    if not errors and not opened:
+    if not found:
         click.echo(nothing(changed), err=True)
     return errors, opened
 
 
+def opening(paths: Sequence[str], asked: Asked, changed: "Changed | None" = None) -> Iterator[Opened | InputError]:
+    """The runs one after the other, so that none need stay, then the JSONs that none of them names."""
+    jsons: list[Document] = []
+    named: set[str] = set()
+    for found in found_in(paths, changed):
+        if isinstance(found, Document) and found.syntax == "json":
+            jsons.append(found)
+            continue
+        opened = found if isinstance(found, InputError) else attempted(open_run, found, asked.context)
+        if isinstance(opened, Opened):
+            named.add(json_of(opened))
+        yield opened
+    for document in left_alone(jsons, named):
+        yield attempted(open_json, document, asked.context)
+
+
 def found_in(paths: Sequence[str], changed: "Changed | None") -> Iterator[Document | InputError]:
-    """Configs and JSONs in order; ``-`` is standard input."""
+    """Configs and JSONs in order, each said while it is worked on; ``-`` is standard input."""
     if "-" in paths:
         yield from_stdin(sys.stdin.buffer.read())
         return
-    found = gathered(paths)
-    yield from found if changed is None else (each_found for each_found in found if changed.concerns(each_found))
+    with doing("looking for configs"):
+        files = list(candidates(paths))
+    for file, named in each(files, lambda file: file[0]):
+        found = opened_file(file, named)
+        if found is not None and (changed is None or changed.concerns(found)):
+            yield found
 
 
-def opened_with(
-    opener: Opener, documents: Sequence[Document], context: Context, errors: list[InputError]
-) -> Iterator[Opened]:
-    """The runs of documents; what is wrong with them goes to ``errors``."""
-    for document in each(documents, lambda document: document.file):
-        try:
-            yield opener(document, context)
-        except InputError as error:
-            errors.append(error)
+def attempted(opener: Opener, document: Document, context: Context) -> Opened | InputError:
+    """The run of a document, or what is wrong with it."""
+    try:
+        return opener(document, context)
+    except InputError as error:
+        return error
 
 
 def tell(errors: Sequence[InputError]) -> None:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import click
@@ -31,15 +32,20 @@ def targets(formats: Sequence[str], output: str | None) -> list[tuple[str, str |
 
 def say(reports: Sequence[Report], asked: Asked, given: dict[str, Any], *, to_stderr: bool = False) -> None:
     """The reports, in every format that is asked for."""
-    from advisor.report import render_check
+    from advisor.report import check_pieces
 
     stream = sys.stderr if to_stderr else sys.stdout
     for name, target in targets(asked.formats, given.get("output")):
-        text = render_check(reports, name, color=not target and colored(stream), width=width(), unicode=draws(stream))
+        color = not target and colored(stream)
+        pieces = check_pieces(reports, name, color=color, width=width(), unicode=draws(stream))
         if target:
-            write_all({target: (text + "\n").encode()})
-        elif text:
-            click.echo(text, err=to_stderr, color=True)
+            write_all({target: (piece.encode() for piece in chain(pieces, "\n"))})
+            continue
+        said = False
+        for piece in pieces:
+            click.echo(piece, err=to_stderr, color=True, nl=False)
+            said = said or bool(piece)
+        click.echo(err=to_stderr, nl=said)
 
 
 def width() -> int:

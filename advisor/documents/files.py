@@ -4,7 +4,7 @@ import os
 import signal
 import stat
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
@@ -44,18 +44,19 @@ class _Staged:
     replaced: bool = False
 
 
-def write_all(files: Mapping[str, bytes]) -> None:
+def write_all(files: Mapping[str, bytes | Iterable[bytes]]) -> None:
     """Write each file by replacing it with a finished temporary: all of them, or, where one fails, none.
 
     Mode is kept, and the owner where the system lets us; behind a link its target is written. ``InputError``
-    names the file that could not be written.
+    names the file that could not be written. A long content may come in pieces.
     """
     staged: list[_Staged] = []
     with _terminated_as_exception():
         try:
             for number, (name, content) in enumerate(files.items()):
                 _stage(staged, name, content, number)
-            for file in staged:
+            # New ones first, so that at no moment one file names another that is not there yet.
+            for file in sorted(staged, key=lambda file: file.old is not None):
                 _replace(file)
         except BaseException:
             for file in reversed(staged):
@@ -63,7 +64,7 @@ def write_all(files: Mapping[str, bytes]) -> None:
             raise
 
 
-def _stage(staged: list[_Staged], name: str, content: bytes, number: int) -> None:
+def _stage(staged: list[_Staged], name: str, content: bytes | Iterable[bytes], number: int) -> None:
     target = os.path.realpath(name)
     if any(file.target == target for file in staged):
         raise InputError("is named twice, through a link", name, remedy="name each file once")
@@ -90,14 +91,17 @@ def _check_writable(target: str, status: os.stat_result) -> None:
         raise OSError("it is read-only")
 
 
-def _write_temporary(staged: list[_Staged], file: _Staged, content: bytes, status: os.stat_result | None) -> None:
+def _write_temporary(
+    staged: list[_Staged], file: _Staged, content: bytes | Iterable[bytes], status: os.stat_result | None
+) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     with suppress(FileNotFoundError):
         os.unlink(file.temporary)  # noqa: PTH108
     # Known before it exists, so that an interrupt in between leaves nothing behind.
     staged.append(file)
     with os.fdopen(os.open(file.temporary, flags, 0o600 if status else 0o666), "wb") as temporary:
-        temporary.write(content)
+        for piece in (content,) if isinstance(content, bytes) else content:
+            temporary.write(piece)
         temporary.flush()
         os.fsync(temporary.fileno())
     if status is None:

@@ -1,6 +1,6 @@
 """Says what was found: one module a format, each loaded only when it is asked for."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from advisor.report.rung import Rung, ladder_of
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMATS",
     "Rung",
+    "check_pieces",
     "ladder_of",
     "render_check",
     "render_error",
@@ -40,6 +41,28 @@ def render_check(
     format is a ``ValueError``.
     """
     return _check_renderer(format)(reports, Style(color, width, unicode))
+
+
+def check_pieces(
+    reports: "Sequence[Report]",
+    format: str,  # noqa: A002
+    *,
+    color: bool = False,
+    width: int = 80,
+    unicode: bool = True,
+) -> Iterator[str]:
+    """The same text in pieces: those of the formats that are long are made as they are asked for."""
+    match format:
+        case "json":
+            from advisor.report.as_json import pieces
+
+            yield from pieces(reports)
+        case "sarif":
+            from advisor.report.sarif import pieces
+
+            yield from pieces(reports)
+        case _:
+            yield render_check(reports, format, color=color, width=width, unicode=unicode)
 
 
 def render_estimate(

@@ -1,12 +1,12 @@
 """JSON for programs, version 1, as ``schema.json`` describes it. Fields may be added within a version."""
 
-import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from advisor.finding import Finding, Fix, Place, Report
 from advisor.memory.ledger import Estimate, Phase, Range
+from advisor.report.streaming import dumped, streamed
 from advisor.report.style import Style
 from advisor.report.wording import APPLICABILITY
 
@@ -15,17 +15,17 @@ VERSION = 1
 
 def render(reports: Sequence[Report], _style: Style) -> str:
     """What ``check`` found."""
-    return dumped({"version": VERSION, "runs": [run(report) for report in reports]})
+    return "".join(pieces(reports))
+
+
+def pieces(reports: Iterable[Report]) -> Iterator[str]:
+    """The same, a run at a time."""
+    return streamed({"version": VERSION, "runs": ["<runs>"]}, {"<runs>": map(run, reports)})
 
 
 def render_estimate(report: Report) -> str:
     """The estimate of one run; ``memory`` is null where the model or the hardware is unknown."""
     return dumped({"version": VERSION, **header(report)})
-
-
-def dumped(value: object) -> str:
-    """Indented, in UTF-8."""
-    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def header(report: Report) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """SARIF 2.1.0, the part of it that GitHub code scanning reads (docs.oasis-open.org/sarif/sarif/v2.1.0)."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -13,6 +12,7 @@ from advisor.report.as_json import url
 from advisor.report.identity import identified
 from advisor.report.paths import repository_path
 from advisor.report.sarif_fixes import fixes
+from advisor.report.streaming import streamed
 from advisor.report.style import Style
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -26,16 +26,25 @@ PROBLEM_SEVERITY = {"error": "error", "warning": "warning", "note": "recommendat
 
 def render(reports: Sequence[Report], _style: Style) -> str:
     """One log with one run: the rules that spoke, their results, the estimates as properties of the run."""
-    findings = [finding for report in reports for finding in report.findings]
-    first_of = {finding.rule: finding for finding in reversed(findings)}
+    return "".join(pieces(reports))
+
+
+def pieces(reports: Sequence[Report]) -> Iterator[str]:
+    """The same, a result at a time."""
+    first_of: dict[str, Finding] = {}
+    for report in reports:
+        for finding in report.findings:
+            first_of.setdefault(finding.rule, finding)
     numbers = {name: number for number, name in enumerate(sorted(first_of))}
     run = {
         "tool": {"driver": driver(first_of[name] for name in numbers)},
         "columnKind": "unicodeCodePoints",
-        "results": [result(*found, numbers) for found in identified(reports, ROOT)],
-        "properties": {"estimates": [estimate_properties(report) for report in reports]},
+        "results": ["<results>"],
+        "properties": {"estimates": ["<estimates>"]},
     }
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False)
+    results = (result(*found, numbers) for found in identified(reports, ROOT))
+    lists = {"<results>": results, "<estimates>": map(estimate_properties, reports)}
+    return streamed({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, lists)
 
 
 def driver(rules: Iterable[Finding]) -> dict[str, Any]:

@@ -62,6 +62,30 @@ def test_a_fault_at_any_step_leaves_old_files_and_nothing_more(
         assert len(contents(folder)) == 3
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_a_disk_that_fills_up_in_the_middle_of_a_file_leaves_old_files(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, nth: int
+):
+    real = os.fdopen
+    calls: list[int] = []
+
+    def half_of_it(number: int, mode: str) -> Any:
+        calls.append(number)
+        file = real(number, mode, buffering=0)
+        if len(calls) < nth:
+            return file
+        os.write(number, b"ne")
+        file.close()
+        return real(os.open("/dev/full", os.O_WRONLY), mode)
+
+    monkeypatch.setattr("advisor.documents.files.os.fdopen", half_of_it)
+    with pytest.raises(InputError, match="No space left") as caught:
+        write_all(three(folder))
+    assert str(folder) in caught.value.file
+    assert contents(folder) == {"a.yaml": b"old a", "b.json": b"old b"}
+
+
 def test_mode_is_kept_and_new_files_follow_the_umask(folder: Path):
     (folder / "a.yaml").chmod(0o640)
     old = os.umask(0o027)

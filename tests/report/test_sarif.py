@@ -1,16 +1,16 @@
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
-from advisor.finding import Finding, Place, Report
+from advisor.documents import Edit
+from advisor.finding import Finding, Fix, Place, Report
 from advisor.report import render_check
 
-from .samples import DOES_NOT_FIT, FITS, LINT, ROOM, TIGHT, gib
+from ..schemas import validator_of
+from .samples import DOES_NOT_FIT, FITS, LINT, ROOM, TIGHT, YAML, gib
 
 EVERY_KIND = (FITS, TIGHT, DOES_NOT_FIT, LINT, ROOM)
 
@@ -21,12 +21,10 @@ def run_of(*reports: Report) -> dict[str, Any]:
 
 
 def test_every_kind_of_report_keeps_to_the_oasis_schema():
-    schema = Path(os.environ.get("ADVISOR_CORPUS", "nowhere"), "facts", "sarif-schema-2.1.0.json")
-    if not schema.is_file():
-        pytest.skip("needs sarif-schema-2.1.0.json among the facts of ADVISOR_CORPUS")
-    validator = jsonschema.Draft7Validator(json.loads(schema.read_text(encoding="utf-8")))
+    validator = validator_of("sarif")
     validator.validate(json.loads(render_check(EVERY_KIND, "sarif")))
     validator.validate(json.loads(render_check([FITS], "sarif")))
+    assert not validator.is_valid({"version": "2.1.0", "runs": [{"results": []}]})
 
 
 def test_the_log_names_version_and_tool():
@@ -97,3 +95,76 @@ def test_the_estimates_are_properties_of_the_run():
     assert known["verdict"] == "does-not-fit"
     assert known["memory"]["needed"] == {"low": gib(90.7), "high": gib(95)}
     assert unknown == {"file": "llama.yaml", "hardware": None, "verdict": "unknown", "memory": None}
+
+
+def test_a_rule_of_several_lines_is_no_code_block():
+    finding = replace(LINT.findings[0], why="\n        One reason,\n        and its end.\n    ")
+    (rule,) = run_of(replace(LINT, findings=(finding,)))["tool"]["driver"]["rules"]
+    assert rule["fullDescription"]["text"] == "One reason, and its end."
+    assert "\n\nOne reason, and its end.\n\nSource: " in rule["help"]["markdown"]
+
+
+def mark(line: int, text: str, message: str = "m") -> str:
+    finding = replace(TIGHT.findings[0], message=message, place=Place("llama.yaml", line, 1, line, 2))
+    (result,) = run_of(replace(TIGHT, findings=(finding,), texts={"llama.yaml": text}))["results"]
+    return result["partialFingerprints"]["advisorFinding/v1"]
+
+
+def test_a_fingerprint_survives_lines_above_and_new_numbers_but_not_another_line():
+    assert mark(3, YAML, "77.0 GiB") == mark(5, "# two\n# lines\n" + YAML, "76.1 GiB")
+    assert mark(3, YAML) != mark(2, YAML)
+
+
+def test_fingerprints_differ_within_a_run():
+    marks = [result["partialFingerprints"]["advisorFinding/v1"] for result in run_of(*EVERY_KIND)["results"]]
+    assert len(set(marks)) == len(marks)
+
+
+def test_the_hash_that_github_computes_is_left_to_it():
+    """Its upload action complains of any other value under this name."""
+    assert all("primaryLocationLineHash" not in r["partialFingerprints"] for r in run_of(*EVERY_KIND)["results"])
+
+
+def fixes_of(text: str, *edits: Edit, step: int | None = None) -> list[Any]:
+    finding = replace(TIGHT.findings[0], fix=Fix(True, edits), step=step)
+    (result,) = run_of(replace(TIGHT, findings=(finding,), texts={"llama.yaml": text}))["results"]
+    return result.get("fixes", [])
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["plain", "byte order mark"])
+def test_a_fix_says_in_lines_and_columns_what_the_edits_say_in_bytes(mark: str):
+    text = f"{mark}name: ü # ü\r\nbf16: true\r\n"
+    at = text.encode().index(b"true")
+    (fix,) = fixes_of(text, Edit("llama.yaml", at, at + 4, "false"), Edit("llama.yaml", at + 6, at + 6, "fp16: true\n"))
+    assert fix == {
+        "description": {"text": "same training"},
+        "artifactChanges": [
+            {
+                "artifactLocation": {"uri": "llama.yaml"},
+                "replacements": [
+                    {
+                        "deletedRegion": {"startLine": 2, "startColumn": 7, "endLine": 2, "endColumn": 11},
+                        "insertedContent": {"text": "false"},
+                    },
+                    {
+                        "deletedRegion": {"startLine": 3, "startColumn": 1, "endLine": 3, "endColumn": 1},
+                        "insertedContent": {"text": "fp16: true\n"},
+                    },
+                ],
+            }
+        ],
+    }
+
+
+def test_a_later_step_and_a_new_file_are_no_fixes_of_the_files_that_are_there():
+    change = Edit("llama.yaml", 0, 4, "x")
+    assert fixes_of(YAML, change, step=1)
+    assert not fixes_of(YAML, change, step=2)
+    assert not fixes_of(YAML, change, Edit("new.json", 0, 0, "{}", create=True))
+
+
+def test_a_path_below_the_checkout_is_relative_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    finding = Finding("a", "error", "m", Place(str(tmp_path / "configs" / "a.yaml")))
+    (result,) = run_of(replace(LINT, findings=(finding,)))["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "configs/a.yaml"

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# One check: annotations on standard output, SARIF and Markdown in files, the Markdown in the summary of the job.
+# Its own exit code is 0; that of the check is an output, so that the steps after it still run.
+set -euo pipefail
+
+sarif=$RUNNER_TEMP/advisor.sarif
+markdown=$RUNNER_TEMP/advisor.md
+errors=$RUNNER_TEMP/advisor.err
+rm -f "$sarif" "$markdown"
+
+options=(--output-format github --output-format "sarif=$sarif" --output-format "markdown=$markdown")
+[ -z "$GPUS" ] || options+=(--gpus "$GPUS")
+[ -z "$FAIL_ON" ] || options+=(--fail-on "$FAIL_ON")
+[ -z "$CHANGED_SINCE" ] || options+=(--changed-since "$CHANGED_SINCE")
+
+paths=()
+while IFS= read -r path; do
+    path=${path%$'\r'}
+    [ -z "$path" ] || paths+=("$path")
+done <<< "$WHERE"
+[ ${#paths[@]} -gt 0 ] || paths=(.)
+
+code=0
+"$ADVISOR" check "${options[@]}" -- "${paths[@]}" 2> "$errors" || code=$?
+cat "$errors" >&2
+
+if [ "$code" -gt 1 ]; then
+    said=$(cat "$errors")
+    escaped=${said//'%'/%25}
+    escaped=${escaped//$'\r'/%0D}
+    echo "::error title=advisor could not run::${escaped//$'\n'/%0A}"
+    { printf '\n\n**Could not be checked:**\n\n'; sed 's/^/    /' "$errors"; } >> "$markdown"
+fi
+if [ -f "$markdown" ]; then
+    # A summary may have 1 MiB.
+    head -c 1000000 "$markdown" >> "$GITHUB_STEP_SUMMARY"
+fi
+{
+    echo "exit-code=$code"
+    echo "sarif=$sarif"
+    echo "markdown=$markdown"
+} >> "$GITHUB_OUTPUT"

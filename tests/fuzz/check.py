@@ -1,0 +1,101 @@
+"""One input: every command takes it with exit code 0, 1 or 2, and what is written holds what was meant."""
+
+import faulthandler
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+from click.testing import CliRunner
+
+from advisor.cli import main
+from advisor.documents import Document, PatchError
+from advisor.documents.node import same
+from advisor.fix import fixed
+from advisor.gather import gathered
+from advisor.judge import Options
+from advisor.project import Context, open_run
+
+SECONDS = 20
+"""Of one command; nothing that is measured, only more than a hang will wait."""
+Files = dict[str, bytes]
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    """One command. A traceback passes through, and what hangs ends this process."""
+    faulthandler.dump_traceback_later(SECONDS, exit=True, file=sys.__stderr__)
+    try:
+        result = CliRunner().invoke(main, list(arguments), catch_exceptions=False)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    assert result.exit_code in (0, 1, 2), result.exit_code
+    assert "Traceback" not in result.output
+    return result.exit_code, result.stdout
+
+
+def files_in(folder: Path) -> Files:
+    """What lies in a folder."""
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def checked(folder: Path, raw: bytes, other: tuple[str, bytes | None], gpus: str, form: str) -> str:
+    """What became of an input: ``refused``, ``as it was``, ``patched``, or ``not to be edited``."""
+    os.chdir(folder)
+    (folder / "run.yaml").write_bytes(raw)
+    name, content = other
+    if content is not None:
+        (folder / name).write_bytes(content)
+    given = ("--isolated", "--gpus", gpus)
+    code, said = run("check", *given, "--output-format", form, "run.yaml")
+    if form in ("json", "sarif", "gitlab") and said:
+        json.loads(said)
+    run("estimate", *given, "run.yaml")
+    run("check", *given, ".")
+    before = files_in(folder)
+    run("check", *given, "--diff", "--unsafe-fixes", "run.yaml")
+    assert files_in(folder) == before, "--diff wrote something"
+    meant = intended(gpus) if code != 2 else None
+    fixed_code, _ = run("check", *given, "--fix", "--unsafe-fixes", "run.yaml")
+    after = files_in(folder)
+    assert (fixed_code == 2) == (meant is None)
+    if meant is None:
+        assert after == before, "a file was written all the same"
+        return "refused" if code == 2 else "not to be edited"
+    others = before.keys() - meant
+    assert {name: after.get(name) for name in others} == {name: before[name] for name in others}
+    assert after.keys() - before.keys() <= meant.keys(), "a file was left behind"
+    for name, values in meant.items():
+        assert same(values_of(name, after[name], before.get(name, b"")), values), name
+    if meant:
+        assert run("check", *given, "run.yaml")[0] in (0, 1), "the patched config cannot be read"
+    return "patched" if meant else "as it was"
+
+
+def intended(gpus: str) -> dict[str, dict[str, Any]] | None:
+    """The values that the edits mean, by file, worked out without writing; None where the text leaves no place for them."""
+    found = [document for document in gathered(["run.yaml"]) if isinstance(document, Document)]
+    result: dict[str, dict[str, Any]] = {}
+    for document in found:
+        outcome = fixed(open_run(document, Context(gpus=gpus)), Options(), unsafe=True)
+        result |= {Path(d.file).name: dict(d.values_mapping) for d in outcome.documents}
+        try:
+            outcome.files()
+        except PatchError:
+            return None
+    return result
+
+
+def values_of(name: str, raw: bytes, before: bytes) -> Any:
+    """The values of a written file, as a library that is not ours reads them.
+
+    The loader in C takes some tabs that the one in Python refuses: the latter is asked where it could read the original.
+    """
+    if name.endswith(".json"):
+        return json.loads(raw.decode("utf-8-sig"))
+    try:
+        yaml.safe_load(before)
+    except yaml.YAMLError:
+        return yaml.load(raw, yaml.CSafeLoader)
+    return yaml.safe_load(raw)

@@ -1,0 +1,148 @@
+"""All formats of one call speak of the same findings."""
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from click.testing import CliRunner, Result
+
+from advisor.cli import main
+from advisor.report import FORMATS, schema_models
+
+from ..schemas import validator_of
+
+SAMPLES = Path(__file__).parents[2] / "sample_configs"
+FILES = {name: f"out/report.{name}" for name in FORMATS}
+Told = Counter[tuple[str, str, int]]
+
+
+def check(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["check", "--isolated", *arguments])
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The text of each format, all from one call on the sample configs and on a YAML that is wrong in many ways."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("formats")
+        patch.chdir(folder)
+        for variable in ("CI_PROJECT_DIR", "GITHUB_WORKSPACE"):
+            patch.delenv(variable, raising=False)
+        shutil.copytree(SAMPLES, folder / "configs")
+        (folder / "configs" / "wrong.yaml").write_text(
+            "base_model: x/y  # é\nmicro_batch_sise: 1\nload_in_4bit: true\n"
+        )
+        (folder / "out").mkdir()
+        asked = [part for name, file in FILES.items() for part in ("--output-format", f"{name}={file}")]
+        result = check("--gpus", "8x a100-80gb", *asked, "configs")
+        assert result.exit_code == 1 and result.output == ""
+        return {name: (folder / file).read_text(encoding="utf-8") for name, file in FILES.items()}
+
+
+def told_by_json(text: str) -> Told:
+    runs = json.loads(text)["runs"]
+    places = ((f["rule"], f["location"]["file"], f["location"]["line"]) for run in runs for f in run["findings"])
+    return Counter(places)
+
+
+def told_by_sarif(text: str) -> Told:
+    def place(result: Any) -> tuple[str, str, int]:
+        at = result["locations"][0]["physicalLocation"]
+        return result["ruleId"], at["artifactLocation"]["uri"], at["region"]["startLine"]
+
+    return Counter(place(result) for result in json.loads(text)["runs"][0]["results"])
+
+
+def told_by_gitlab(text: str) -> Told:
+    issues = json.loads(text)
+    return Counter((i["check_name"], i["location"]["path"], i["location"]["lines"]["begin"]) for i in issues)
+
+
+def test_json_sarif_and_gitlab_tell_the_same_findings(written: dict[str, str]):
+    told = told_by_json(written["json"])
+    assert len(told) > 20
+    assert told == told_by_sarif(written["sarif"]) == told_by_gitlab(written["gitlab"])
+
+
+@pytest.mark.parametrize("name", ["full", "concise", "github", "markdown"])
+def test_every_rule_that_speaks_is_named(written: dict[str, str], name: str):
+    for rule, _, _ in told_by_json(written["json"]):
+        assert rule in written[name], rule
+
+
+def test_concise_and_github_have_a_line_for_each(written: dict[str, str]):
+    count = sum(told_by_json(written["json"]).values())
+    assert len(written["github"].splitlines()) == len(written["concise"].splitlines()) - 1 == count
+
+
+def test_github_has_no_more_than_ten_annotations_of_a_level_in_1024_characters(written: dict[str, str]):
+    lines = [line for line in written["github"].splitlines() if line.startswith("::")]
+    levels = [line.split(" ", 1)[0] for line in lines]
+    assert max(Counter(levels).values()) == 10
+    assert levels == sorted(levels, key=["::error", "::warning", "::notice"].index)
+    assert all(len(line.split("::", 2)[2].replace("%0A", "\n").replace("%25", "%")) <= 1024 for line in lines)
+
+
+def test_json_keeps_to_its_schema(written: dict[str, str]):
+    schema = json.loads(schema_models.FILE.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(json.loads(written["json"]))
+
+
+def test_sarif_keeps_to_the_oasis_schema(written: dict[str, str]):
+    validator_of("sarif").validate(json.loads(written["sarif"]))
+
+
+def test_the_fixes_of_sarif_do_what_the_edits_of_json_do(written: dict[str, str]):
+    """Lines and columns of the one are bytes of the other."""
+    checked = 0
+    for result in json.loads(written["sarif"])["runs"][0]["results"]:
+        for change in (c for fix in result.get("fixes", []) for c in fix["artifactChanges"]):
+            raw = (
+                SAMPLES.parent / change["artifactLocation"]["uri"].replace("configs/", "sample_configs/", 1)
+            ).resolve()
+            if not raw.is_file():
+                continue
+            rows = raw.read_text(encoding="utf-8").split("\n")
+            edits = [e for e in result["properties"]["fix"]["edits"] if e["file"] == change["artifactLocation"]["uri"]]
+            for replacement, edit in zip(change["replacements"], edits, strict=True):
+                region = replacement["deletedRegion"]
+                before = "\n".join(
+                    [*rows[: region["startLine"] - 1], rows[region["startLine"] - 1][: region["startColumn"] - 1]]
+                )
+                assert len(before.encode()) == edit["start"]
+                assert replacement.get("insertedContent", {"text": ""})["text"] == edit["text"]
+                checked += 1
+    assert checked > 10
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(SAMPLES / "lora-8b-large-batch.yaml", tmp_path / "a.yaml")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--output-format", "xml"),
+        ("--output-format", "json=r", "--output-format", "xml=s"),
+        ("--output-format", "json=r", "--output-format", "sarif=r"),
+        ("--output-format", "json", "--output-format", "sarif", "-o", "r"),
+    ],
+)
+def test_formats_that_cannot_be_written_are_told_before_anything_is(folder: Path, arguments: tuple[str, ...]):
+    old = (folder / "a.yaml").read_bytes()
+    result = check("--fix", *arguments, "a.yaml")
+    assert result.exit_code == 2 and "error: " in result.stderr
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"a.yaml": old}
+
+
+def test_formats_for_files_and_one_for_the_terminal(folder: Path):
+    result = check("--output-format", "json=r.json", "--output-format", "github", "a.yaml")
+    assert result.stdout.startswith("::error ")
+    assert json.loads((folder / "r.json").read_text())["version"] == 1
