@@ -67,3 +67,30 @@ def test_a_tag_runs_nothing_and_is_refused(folder: Path, value: str):
         result = CliRunner().invoke(main, [*command, "run.yaml"], catch_exceptions=False)
         assert result.exit_code == 2 and "run.yaml:2:4" in result.output
     assert not (folder / "ran").exists()
+
+
+RULE = """\
+from pathlib import Path
+
+from advisor import Example, Rule
+
+Path("ran").touch()
+rule = Rule(id="house-rule", stage="lint", title="A rule", why="-", source="-", examples=(Example(before="base_model: x"),))
+"""
+
+
+def test_rules_of_a_repository_that_is_looked_at_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    cloned, here = tmp_path / "cloned", tmp_path / "here"
+    (cloned / "rules_here").mkdir(parents=True)
+    here.mkdir()
+    (cloned / "advisor.toml").write_text('rules = ["rules_here"]\nignore = ["house-rule"]\n')
+    (cloned / "rules_here" / "house_rule.py").write_text(RULE)
+    (cloned / "run.yaml").write_text("base_model: Qwen/Qwen3-8B\n")
+    monkeypatch.chdir(here)
+    result = CliRunner().invoke(main, ["check", "../cloned/run.yaml"])
+    assert result.exit_code == 0
+    assert "are not run" in result.output
+    assert not (here / "ran").exists()
+    monkeypatch.chdir(cloned)
+    assert CliRunner().invoke(main, ["check", "run.yaml"]).exit_code == 0
+    assert (cloned / "ran").exists()

@@ -4,6 +4,8 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import click
+
 from advisor.errors import InputError
 from advisor.loading import STAGES, built_in_rules, organisation_rules
 from advisor.rule import Rule
@@ -14,12 +16,28 @@ WITHOUT_A_FILE = ("unused-ignore", "axolotl-says", "deepspeed-says")
 
 
 def rules_of_settings(settings: Settings) -> Mapping[str, Rule]:
-    """The organisation's own rules. A folder that is not there is an error of the settings."""
+    """The organisation's own rules. A folder that is not there is an error of the settings.
+
+    Rules are code: those of a repository that is merely looked at are passed over, with a line on standard error.
+    """
     file, line = settings.origins.get("rules", ("", 0))
+    if passed_over(settings):
+        where = f"{file}:{line}" if line else file
+        click.echo(f"advisor: the rules that {where} names are not run: it is not at or above this folder", err=True)
+        return {}
     for folder in settings.rules:
         if not os.path.isdir(folder):  # noqa: PTH112
             raise InputError(f"there is no folder of rules `{folder}`", file, line, remedy="correct `rules`")
     return organisation_rules(settings.rules)
+
+
+def passed_over(settings: Settings) -> bool:
+    """Whether the settings name rules and are not the user's own: of the working directory, or a folder above it."""
+    if not settings.rules or settings.file is None:
+        return False
+    folder = os.path.dirname(os.path.realpath(settings.file))  # noqa: PTH120
+    here = os.path.realpath(".")
+    return os.path.commonpath([folder, here]) != folder
 
 
 def validating(given: dict[str, Any]) -> Mapping[str, Rule]:
@@ -43,7 +61,9 @@ def names(given: Sequence[str], extra: Mapping[str, Rule], file: str = "", line:
 
 
 def names_in(settings: Settings, key: str, given: Sequence[str], extra: Mapping[str, Rule]) -> tuple[str, ...]:
-    """Rule ids of the settings; one that is not known is an error at its line there."""
+    """Rule ids of the settings; one that is not known is an error at its line there, unless its rules did not run."""
+    if passed_over(settings):
+        return tuple(part.strip() for name in given for part in name.split(",") if part.strip())
     return names(given, extra, *settings.origins.get(key, ("", 0)))
 
 
