@@ -1,7 +1,6 @@
 """What is being done, on one line of the terminal, where it takes more than half a second; gone when it is done."""
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -52,8 +51,10 @@ def shown() -> Generator[None]:
 def _paint(stream: TextIO, done: Event) -> None:
     if done.wait(PATIENCE):
         return
+    from shutil import get_terminal_size
+
     while True:
-        room = shutil.get_terminal_size((80, 24)).columns - 1
+        room = get_terminal_size((80, 24)).columns - 1
         what = "".join(char if char.isprintable() else "?" for char in _doing[-1]) if _doing else ""
         stream.write(ERASED + what.encode(stream.encoding, "replace").decode(stream.encoding)[:room])
         stream.flush()

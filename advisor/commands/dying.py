@@ -13,10 +13,10 @@ from advisor.commands.asked import asked_of, documents_of, settings_for
 from advisor.commands.output import draws, width
 from advisor.errors import InputError
 from advisor.hardware import Hardware
-from advisor.judge import check_run
+from advisor.judge import Options, check_run
 from advisor.oom import Death, read_death
 from advisor.oom.answer import card_of, comparison, on_what_was_free, what_happened
-from advisor.project import Opened, open_run
+from advisor.project import Context, Opened, open_run
 from advisor.run import Run
 
 MOST_BYTES = 64 << 20
@@ -30,14 +30,15 @@ def oom_command(log: str, config: str, **given: Any) -> int:
     death = read_death(text)
     if death is None:
         raise InputError("tells of no death for want of memory", log, remedy="give the log with the traceback")
-    opened = opened_run(config, death, text, given)
+    asked = asked_of({**given, "formats": ()}, settings_for([config], given))
+    opened = opened_run(config, death, text, asked.context)
     place = f"{log}:{death.line}"
     click.echo(f"{place}: {what_happened(death)}")
     for line in comparison(opened.run, death):
         click.echo(f"  {line}")
     run = on_what_was_free(opened.run, death)
     if run.hardware is not None and death.cause == "gpu":
-        show(Opened(run, opened.unknown_model), config, given)
+        show(Opened(run, opened.unknown_model), asked.options)
     return 0
 
 
@@ -53,18 +54,16 @@ def log_text(log: str) -> str:
         raise InputError(error.strerror or "cannot be read", log, remedy="name the log of the run") from error
 
 
-def opened_run(config: str, death: Death, log: str, given: dict[str, Any]) -> Opened:
+def opened_run(config: str, death: Death, log: str, context: Context) -> Opened:
     """The run that died, on the hardware that is stated, or that the log shows."""
-    settings = settings_for([config], given)
-    asked = asked_of({**given, "formats": ()}, settings)
     documents = documents_of([config])
     if not documents:
         raise InputError("is not an axolotl config: it has no `base_model`", config, remedy="name an axolotl YAML")
     if isinstance(documents[0], InputError):
         raise documents[0]
-    opened = open_run(documents[0], asked.context)
+    opened = open_run(documents[0], context)
     if opened.run.hardware is None and (found := seen(death, log)):
-        opened = open_run(documents[0], replace(asked.context, hardware=found))
+        opened = open_run(documents[0], replace(context, hardware=found))
     if opened.run.hardware is None and death.cause == "gpu":
         raise InputError("no GPUs are stated, and the log shows none", config, remedy='say them: --gpus "8x a100-80gb"')
     return opened
@@ -76,12 +75,11 @@ def seen(death: Death, log: str) -> Hardware | None:
     return card_of(death, 1 + max(ranks, default=death.gpu or 0))
 
 
-def show(opened: Opened, config: str, given: dict[str, Any]) -> None:
+def show(opened: Opened, options: Options) -> None:
     """The plan, from what was really free."""
     from advisor.report import render_check
 
-    asked = asked_of({**given, "formats": ()}, settings_for([config], given))
-    report = check_run(opened, replace(asked.options, speed=False))
+    report = check_run(opened, replace(options, speed=False))
     kept = tuple(one for one in report.findings if one.step or one.rule in {"does-not-fit", "tight-fit"})
     color = colored(sys.stdout)
     text = render_check([replace(report, findings=kept)], "full", color=color, width=width(), unicode=draws(sys.stdout))

@@ -38,23 +38,27 @@ def backward_phases(run: Run, model: Architecture, weights: Weights, fixed: tupl
         *waiting,
     )
     kept = kept_terms(run, model)
+    first_given = first_gradients(run, weights)
+    all_given = gradient_terms(run, weights) if run.fsdp is None else fsdp.gradients_of_layers(run, weights)
+    layer_gathered = gathered_terms(run, model, weights, "layer")
+    first_layer_gathered = gathered_terms(run, model, weights, "first layer")
     end = (*embedding_gradients(run, model, weights), *fsdp.root_gradients(run, model, weights))
     moments = [
         (
-            *first_gradients(run, weights),
+            *first_given,
             *kept,
             *head_gradient(run, model),
             *busy,
-            *gathered_terms(run, model, weights, "layer"),
+            *layer_gathered,
         ),
         (
             *last_gradients(run, model, weights),
             *first_layer_terms(run, layer),
             *busy,
-            *gathered_terms(run, model, weights, "first layer"),
+            *first_layer_gathered,
         ),
         (
-            *(gradient_terms(run, weights) if run.fsdp is None else fsdp.gradients_of_layers(run, weights)),
+            *all_given,
             *end,
             *buckets,
             *reducing,
@@ -62,10 +66,8 @@ def backward_phases(run: Run, model: Architecture, weights: Weights, fixed: tupl
         ),
     ]
     if done := fsdp.layer_gradients(run, model, weights, done=True):
-        before = gathered_terms(run, model, weights, "layer")
-        moments.append((*first_gradients(run, weights), *kept, *done, *waiting, *before))
-        last = gathered_terms(run, model, weights, "first layer")
-        moments.append((*fsdp.gradients_of_layers(run, weights), *done, *waiting, *last))
+        moments.append((*first_given, *kept, *done, *waiting, *layer_gathered))
+        moments.append((*all_given, *done, *waiting, *first_layer_gathered))
     if overflow := overflow_terms(run, weights):
         moments.append((*buckets, *between_micro_steps(run, weights), *kept, *overflow))
     if run.zero_stage == 1 and not reduces_early(run):

@@ -1,5 +1,7 @@
 """Run -> Estimate: the phases of one training step, each the sum of its terms. The peak is the largest phase."""
 
+from functools import lru_cache
+
 from advisor.memory.backward import backward_phases
 from advisor.memory.forward import evaluation_terms, loss_phases
 from advisor.memory.gradients import between_micro_steps, bucket_copies, step_gradients
@@ -16,8 +18,9 @@ from advisor.models import Architecture
 from advisor.run import Run
 
 
+@lru_cache(maxsize=8)
 def estimate(run: Run) -> Estimate | None:
-    """The memory of a run, or None if its model or hardware is unknown."""
+    """The memory of a run, or None if its model or hardware is unknown. A run does not change: many rules ask once."""
     if run.model is None or run.hardware is None:
         return None
     weights = weights_of(run, run.model)
