@@ -1,8 +1,8 @@
 """One rank of a real DeepSpeed run on the CPU: trains each case for two optimizer steps and writes down its bytes.
 
 ``RANK`` and ``WORLD_SIZE`` say which rank; the arguments are a folder with the model's ``config.json`` and
-``cases.<world size>.json`` (a list of ``{"name", "deepspeed", "unfrozen", "rank"}``, the rank LoRA's), and the file
-that the ranks meet through. The answer is ``<world size>.<rank>.json`` in that folder: this rank's bytes by case.
+``cases.json`` (a list of ``{"name", "deepspeed", "unfrozen", "rank"}``, the rank LoRA's), and the file that the ranks
+meet through. The answer is ``<rank>.json`` in that folder: this rank's bytes by case.
 """
 
 import gc
@@ -251,9 +251,9 @@ def main(folder: Path, meeting: Path) -> None:
     dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=world)
     deepspeed.init_distributed("gloo")
     answers: dict[str, Any] = defaultdict(dict)
-    for case in json.loads((folder / f"cases.{world}.json").read_text()):
+    for case in json.loads((folder / "cases.json").read_text()):
         answers[case["name"]] = measured(case, folder)
-    (folder / f"{world}.{rank}.json").write_text(json.dumps(answers))
+    (folder / f"{rank}.json").write_text(json.dumps(answers))
     dist.barrier()
 
 

@@ -2,10 +2,6 @@
 
 import itertools
 import json
-import os
-import subprocess
-import sys
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,10 +26,11 @@ from advisor.memory.weights import weights_of
 from advisor.models import Architecture
 from advisor.run import Run
 
+from .ranks import differences, each, total, trained_by
+
 pytestmark = pytest.mark.oracle
 
 WORKER = Path(__file__).with_name("deepspeed_worker.py")
-MINUTES = 4
 # Odd sizes, so that every flat group and every shard needs padding.
 MODEL: Mapping[str, Any] = {
     "model_type": "llama",
@@ -72,8 +69,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        given = {key: value for key, value in vars(self).items() if value != Case.__dataclass_fields__[key].default}
-        return ", ".join(f"{key} {value}" for key, value in given.items())
+        return differences(self)
 
     @property
     def lora_rank(self) -> int:
@@ -175,11 +171,6 @@ CASES = [
 ]
 
 
-def each(cases: Iterable[Case]) -> pytest.MarkDecorator:
-    """A test for each of the cases."""
-    return pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in cases])
-
-
 @dataclass(frozen=True, eq=False)
 class Trained:
     """A case, what the advisor knows of it, and what each rank measured."""
@@ -259,10 +250,6 @@ class Trained:
         return total(zero_step(self.run, self.weights, optimizer_named(self.run.optimizer)))
 
 
-def total(terms: Iterable[Term]) -> int:
-    return sum(term.bytes for term in terms)
-
-
 def agree(measured: Iterable[int], counted: int, padding: float = 0, roundings: int = 1) -> None:
     """Every rank measured what is counted, and the padding: a term may have lost less than one byte to ``//``."""
     found = list(measured)
@@ -281,7 +268,11 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trained]:
     """Every case, trained once."""
     folder = tmp_path_factory.mktemp("deepspeed")
     (folder / "config.json").write_text(json.dumps(MODEL))
-    measured = {world: trained_by(world, folder) for world in sorted({case.world for case in CASES})}
+    worlds = sorted({case.world for case in CASES})
+    measured = {
+        world: trained_by(WORKER, world, folder, (asked(case) for case in CASES if case.world == world))
+        for world in worlds
+    }
     return {
         case.name: Trained(case, described(case, folder), tuple(answer[case.name] for answer in measured[case.world]))
         for case in CASES
@@ -293,33 +284,8 @@ def described(case: Case, folder: Path) -> Run:
     return opened_run(config, case.deepspeed, f"{case.world}x a100-80gb", {"deepspeed": "0.18.9"}).run
 
 
-def trained_by(world: int, folder: Path) -> list[dict[str, Any]]:
-    """What ``world`` processes measured, by rank."""
-    asked = [
-        {"name": case.name, "deepspeed": case.deepspeed, "unfrozen": case.unfrozen, "rank": case.lora_rank}
-        for case in CASES
-        if case.world == world
-    ]
-    (folder / f"cases.{world}.json").write_text(json.dumps(asked))
-    processes: list[subprocess.Popen[str]] = []
-    logs = [folder / f"{world}.{rank}.log" for rank in range(world)]
-    for rank, log in enumerate(logs):
-        environment = os.environ | {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(world)}
-        command = [sys.executable, str(WORKER), str(folder), str(folder / f"meeting.{world}")]
-        with log.open("w") as stream:
-            processes.append(subprocess.Popen(command, env=environment, stdout=stream, stderr=stream, text=True))
-    try:
-        # A rank that fails leaves the others waiting for it.
-        deadline = time.monotonic() + 60 * MINUTES
-        while any(process.poll() is None for process in processes) and time.monotonic() < deadline:
-            if any(process.poll() for process in processes):
-                break
-            time.sleep(0.1)
-    finally:
-        for process in processes:
-            process.kill()
-    assert not any(process.wait() for process in processes), "\n".join(log.read_text()[-3000:] for log in logs)
-    return [json.loads((folder / f"{world}.{rank}.json").read_text()) for rank in range(world)]
+def asked(case: Case) -> dict[str, Any]:
+    return {"name": case.name, "deepspeed": case.deepspeed, "unfrozen": case.unfrozen, "rank": case.lora_rank}
 
 
 @each(CASES)

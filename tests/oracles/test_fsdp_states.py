@@ -1,11 +1,7 @@
 """FSDP's memory against the real one: two processes train a tiny Llama, and every rank's bytes are read."""
 
 import json
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,17 +17,17 @@ from advisor.memory import Estimate, estimate
 from advisor.memory.fsdp import gathered_units
 from advisor.memory.gradients import between_micro_steps, step_gradients
 from advisor.memory.groups import Weights
-from advisor.memory.ledger import Term
 from advisor.memory.resident import stored_terms
 from advisor.memory.states import optimizer_terms
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture
 from advisor.run import Run
 
+from .ranks import differences, each, total, trained_by
+
 pytestmark = pytest.mark.oracle
 
 WORKER = Path(__file__).with_name("fsdp_worker.py")
-MINUTES = 4
 MODEL: Mapping[str, Any] = {
     "model_type": "llama",
     "architectures": ["LlamaForCausalLM"],
@@ -64,8 +60,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        given = {key: value for key, value in vars(self).items() if value != Case.__dataclass_fields__[key].default}
-        return ", ".join(f"{key} {value}" for key, value in given.items()) or "plain"
+        return differences(self) or "plain"
 
     @property
     def axolotl(self) -> dict[str, Any]:
@@ -120,11 +115,6 @@ FROZEN_LAYERS = [
 ]
 
 
-def each(cases: Iterable[Case]) -> pytest.MarkDecorator:
-    """A test for each of the cases."""
-    return pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in cases])
-
-
 @dataclass(frozen=True, eq=False)
 class Trained:
     """A case, what the advisor knows of it, and what each rank measured."""
@@ -156,10 +146,6 @@ class Trained:
         return [rank[name] for rank in self.ranks]
 
 
-def total(terms: Iterable[Term]) -> int:
-    return sum(term.bytes for term in terms)
-
-
 @pytest.fixture
 def trained(case: Case, outcomes: Mapping[str, Trained]) -> Trained:
     return outcomes[case.name]
@@ -169,7 +155,8 @@ def trained(case: Case, outcomes: Mapping[str, Trained]) -> Trained:
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trained]:
     """Every case, trained once."""
     folder = tmp_path_factory.mktemp("fsdp")
-    ranks = trained_by(2, folder)
+    (folder / "config.json").write_text(json.dumps(MODEL))
+    ranks = trained_by(WORKER, 2, folder, ({"name": case.name, **vars(case)} for case in CASES))
     return {
         case.name: Trained(case, described(case, folder), tuple(answer[case.name] for answer in ranks))
         for case in CASES
@@ -181,31 +168,6 @@ def described(case: Case, folder: Path) -> Run:
     own.mkdir(exist_ok=True)
     (own / "config.json").write_text(json.dumps({**MODEL, "tie_word_embeddings": case.tied}))
     return opened_run({"base_model": str(own), **case.axolotl}, None, "2x a100-80gb", None).run
-
-
-def trained_by(world: int, folder: Path) -> list[dict[str, Any]]:
-    """What ``world`` processes measured, by rank."""
-    (folder / "config.json").write_text(json.dumps(MODEL))
-    (folder / "cases.json").write_text(json.dumps([{"name": case.name, **vars(case)} for case in CASES]))
-    processes: list[subprocess.Popen[str]] = []
-    logs = [folder / f"{rank}.log" for rank in range(world)]
-    for rank, log in enumerate(logs):
-        environment = os.environ | {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(world)}
-        command = [sys.executable, str(WORKER), str(folder), str(folder / "meeting")]
-        with log.open("w") as stream:
-            processes.append(subprocess.Popen(command, env=environment, stdout=stream, stderr=stream, text=True))
-    try:
-        # A rank that fails leaves the others waiting for it.
-        deadline = time.monotonic() + 60 * MINUTES
-        while any(process.poll() is None for process in processes) and time.monotonic() < deadline:
-            if any(process.poll() for process in processes):
-                break
-            time.sleep(0.1)
-    finally:
-        for process in processes:
-            process.kill()
-    assert not any(process.wait() for process in processes), "\n".join(log.read_text()[-3000:] for log in logs)
-    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(world)]
 
 
 @each(CASES)
