@@ -1,8 +1,7 @@
 """The attention kernel under the name that axolotl knows it by, and which models lack one."""
 
-from dataclasses import dataclass
-
 from advisor.axolotl.read import LEGACY_ATTENTION, WITHOUT_SDPA
+from advisor.frozen import frozen
 from advisor.run import Run
 
 NAMES = {"flash": "flash_attention_2", "flex": "flex_attention"}
@@ -11,7 +10,7 @@ NAMES = {"flash": "flash_attention_2", "flex": "flex_attention"}
 WIDEST_FLASH_HEAD = 256
 
 
-@dataclass(frozen=True)
+@frozen
 class Kernel:
     """``name`` is axolotl's, ``key`` where it was asked for, ``said`` with what value; all empty if it was not."""
 

@@ -3,10 +3,10 @@
 import os
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from advisor.documents import Document
 from advisor.errors import InputError
+from advisor.frozen import frozen
 from advisor.project import deepspeed_candidates
 
 OPTION = "--changed-since"
@@ -16,7 +16,7 @@ SETTINGS = ("-c", "diff.relative=false", "-c", "core.fsmonitor=false")
 """Paths from the top; and no program that the repository's settings name."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Changed:
     """The files that were changed, added or deleted since ``revision``: real paths. A renamed one is there twice."""
 

@@ -1,9 +1,10 @@
 """What the advisor says of a run: findings, each at a place, each with its fix where there is one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from advisor.frozen import frozen
 from advisor.rule import Level
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")
 
 
-@dataclass(frozen=True)
+@frozen
 class Place:
     """A span in a file, 1-based, columns in characters, the end exclusive. Line 0: the whole file."""
 
@@ -24,7 +25,7 @@ class Place:
     end_column: int = 0
 
 
-@dataclass(frozen=True)
+@frozen
 class Fix:
     """Edits that answer a finding. ``before`` and ``after``: peak bytes on one GPU, where the edit changes it.
 
@@ -41,7 +42,7 @@ class Fix:
     """A gain rather than a mistake: ``--fix`` leaves it alone."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Finding:
     """One thing to say. ``message`` names the key, the value, the consequence and the remedy, in that order."""
 
@@ -62,7 +63,7 @@ class Finding:
     """False for a step that the ``--fix`` at hand would not take (an unsafe one, without ``--unsafe-fixes``)."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Skipped:
     """A rung of the ladder that was passed over, and why, in numbers."""
 
@@ -70,7 +71,7 @@ class Skipped:
     reason: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Report:
     """All that is said of one file: a run, or a DeepSpeed JSON alone (then without hardware and estimate)."""
 
@@ -90,3 +91,7 @@ class Report:
     """Findings that ``--fix`` has mended in this call."""
     applied: tuple[Finding, ...] = ()
     """What ``--fix`` did: the mended findings and the steps taken."""
+
+    def without_notes(self) -> "Report":
+        """What speaks against the run: errors and warnings."""
+        return replace(self, findings=tuple(finding for finding in self.findings if finding.level != "note"))

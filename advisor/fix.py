@@ -1,13 +1,14 @@
 """What ``--fix`` writes: the safe lint fixes, then the plan if it ends well; all files of a call at once."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from advisor.build import prefixed, rebuilt, with_config
 from advisor.deepspeed import Section, has_shipped_name
 from advisor.documents import Change, Document, as_path
 from advisor.errors import InputError
 from advisor.finding import Finding, Report
+from advisor.frozen import frozen
 from advisor.judge import Options, check_run, finding_of, lint_hits, planned
 from advisor.memory import estimate
 from advisor.plan import Plan
@@ -19,7 +20,7 @@ from advisor.suppression import is_ignored
 MOST_PASSES = 4
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Fixed:
     """A run after its fixes: documents with changes pending, what was done, and the plan that was followed, if any."""
 

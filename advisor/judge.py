@@ -1,12 +1,12 @@
 """Run -> Report: what the rules find, what the flowchart plans, what could be given back."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from advisor.advice import Planner, with_help
 from advisor.build import prefixed
 from advisor.documents import Edit, PatchError
 from advisor.finding import LEVELS, Finding, Fix, Report
+from advisor.frozen import frozen
 from advisor.loading import built_in_rules, ladder
 from advisor.memory import Estimate, estimate
 from advisor.places import document_of, place_of
@@ -18,7 +18,7 @@ from advisor.steps import step_finding, step_findings
 from advisor.suppression import suppressed
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Options:
     """What the call asks of every check."""
 

@@ -4,16 +4,18 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from advisor.frozen import frozen
 
 MOST_BYTES = 1 << 16
 """Older runs than these at the end of the file do not count."""
 
 
-@dataclass(frozen=True)
+@frozen
 class MeasuredRun:
     """What a run that went through has shown. Bytes of one GPU; nothing in it names a file, a dataset or a model."""
 

@@ -1,11 +1,12 @@
 """The flowchart's loop: the fewest edits, in order, until the run fits; and the way back when there is room."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from advisor.build import edited, rebuilt
 from advisor.errors import InputError
 from advisor.finding import Skipped
+from advisor.frozen import frozen
 from advisor.hardware import Hardware, larger_gpus
 from advisor.memory import Estimate, Verdict, estimate
 from advisor.rule import Rule, RunEdits
@@ -15,7 +16,7 @@ from advisor.units import gib
 RANK: Mapping[Verdict, int] = {"fits": 0, "tight": 1, "does-not-fit": 2, "unknown": 3}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class State:
     """A run and its estimate."""
 
@@ -28,7 +29,7 @@ class State:
         return self.estimate.needed.low
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Step:
     """One edit of the plan: the rule, the edits chosen among its alternatives, the state before and after."""
 
@@ -43,7 +44,7 @@ class Step:
         return self.rule.is_safe(self.before.run)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Plan:
     """The steps that are needed, in order; what was passed over and why; where it ends."""
 

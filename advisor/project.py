@@ -4,12 +4,13 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 
 from advisor.build import build_run
 from advisor.deepspeed import Section, has_shipped_name, shipped
 from advisor.documents import Document, new_document, read
+from advisor.frozen import frozen
 from advisor.hardware import Hardware, detect, parse_hardware
 from advisor.measured import MeasuredRun
 from advisor.models import Architecture, Unknown, resolve_with_config
@@ -22,7 +23,7 @@ NAMED = re.compile(rb"^deepspeed:[ \t]*[\"']?([^\s\"'#]+)", re.MULTILINE)
 MOST_FILES = 5000
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Context:
     """What the call says about every run: where it was made, on which hardware, with which stack."""
 
@@ -42,7 +43,7 @@ class Context:
     """Runs that were measured on this machine."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Opened:
     """A run, and what could not be found for it."""
 

@@ -1,8 +1,10 @@
 """What a rule is: a frozen value that reads like data, with the examples that are its tests and its documentation."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal
+
+from advisor.frozen import frozen
 
 if TYPE_CHECKING:
     from advisor.documents import Change
@@ -15,7 +17,7 @@ RunEdits = Mapping[str, object]
 """Edits in terms of the run: ``{"zero_stage": 2}``. The keys are those of ``axolotl.EDITS`` and ``deepspeed.EDITS``."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Example:
     """A config for which the rule fires (``after`` given, or ``fires``) or stays silent (neither).
 
@@ -37,7 +39,7 @@ class Example:
         return self.fires or self.after is not None or self.after_deepspeed is not None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Hit:
     """What a lint rule found: at a dotted path of the YAML, or of the DeepSpeed JSON with ``document="deepspeed"``."""
 
@@ -62,7 +64,7 @@ def _no_hits(_run: "Run") -> Iterable[Hit]:
     return ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Rule:
     """One rule. ``fit`` and ``speed`` rules give ``when`` and ``edits``; ``lint`` rules give ``finds``.
 

@@ -1,12 +1,13 @@
 """One training run in the field's own terms: what axolotl, DeepSpeed and transformers will really do."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Literal
 
 from advisor.deepspeed.section import Section
 from advisor.documents import Document
+from advisor.frozen import frozen
 from advisor.hardware import Hardware
 from advisor.measured import MeasuredRun
 from advisor.models import Architecture
@@ -33,7 +34,7 @@ WITHOUT_DEEPSPEED = frozenset(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Lora:
     """A low-rank adapter. ``targets`` are module names, or one regular expression with ``targets_pattern``."""
 
@@ -53,7 +54,7 @@ class Lora:
     """axolotl's fused LoRA kernels (``lora_mlp_kernel`` and its siblings)."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Zero:
     """DeepSpeed's ZeRO as this run will have it, every "auto" and default resolved. Sizes in elements."""
 
@@ -80,7 +81,7 @@ class Zero:
     """The type in the JSON's own ``optimizer`` block, which wins over the YAML's."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Fsdp:
     """PyTorch's fully sharded data parallelism, version 1 or 2."""
 
@@ -95,7 +96,7 @@ class Fsdp:
     wraps_layers: bool = True
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Run:
     """One training run. Immutable; every fact says where it came from through ``origins``.
 

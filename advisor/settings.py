@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from types import UnionType
 from typing import Any, NoReturn, cast, get_args, get_origin
 
 from advisor.errors import InputError
+from advisor.frozen import frozen
 from advisor.rule import Level
 from advisor.settings_file import Key, Source, Table, nearest_settings
 from advisor.stack import Stack
@@ -20,7 +21,7 @@ ENVIRONMENT = {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class Settings:
     """What an organisation or a repository asks for; keys are the same in TOML, with dashes.
 

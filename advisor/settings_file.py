@@ -2,17 +2,17 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from advisor.errors import InputError
+from advisor.frozen import frozen
 
 Table = dict[str, object]
 Key = tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Source:
     """A file of settings: its path, as it is shown and as it is; its text; and the table that holds them."""
 

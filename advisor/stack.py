@@ -1,16 +1,17 @@
 """The versions and conditions that facts depend on. The default is what axolotl 0.19.0 pins."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Literal
 
 from advisor.errors import InputError
+from advisor.frozen import frozen
 
 Trainer = Literal["axolotl", "hf-trainer", "trl-sft", "HF"]
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Stack:
     """Library versions (``4.48.1``, or a range such as ``>=0.18.6,<0.19``) and the trainer's habits.
 

@@ -6,15 +6,15 @@ metric or, mostly, of the card: they count as reserved memory on one GPU, under 
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from advisor.frozen import frozen
 from advisor.memory import Range, estimate
 from advisor.units import GIB
 
 
-@dataclass(frozen=True)
+@frozen
 class Claim:
     """A claimed figure beside the estimated range; ``reason`` says why there is none."""
 

@@ -1,15 +1,16 @@
 """Statistics of relative errors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil
 from statistics import mean, median
+
+from advisor.frozen import frozen
 
 LEAST_RUNS = 3
 """A smaller group is listed and not judged."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Errors:
     """Errors as shares of what was measured: without sign, but for the bias, which is their mean."""
 

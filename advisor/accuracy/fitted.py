@@ -1,9 +1,9 @@
 """What in the arithmetic was fitted to measurements or assumed rather than derived, and what nobody has measured."""
 
-from dataclasses import dataclass
+from advisor.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Fitted:
     """One constant: its value, the function that has it, and what it rests on."""
 

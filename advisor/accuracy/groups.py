@@ -1,15 +1,15 @@
 """The figures of groups of like runs, and of all of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import mean
 
 from advisor.accuracy.errors import LEAST_RUNS, Errors, errors_of
 from advisor.accuracy.estimators import ADVISOR, ESTIMATORS
 from advisor.accuracy.judging import Judged
+from advisor.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Share:
     """So many of so many."""
 
@@ -17,7 +17,7 @@ class Share:
     whole: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Group:
     """Like runs: errors of the allocated peak, reserved figures in range, failures that were not called ``fits``.
 
@@ -36,7 +36,7 @@ class Group:
         return self.errors is not None and self.errors.runs >= LEAST_RUNS
 
 
-@dataclass(frozen=True)
+@frozen
 class Compared:
     """An estimator over all runs of which it says anything: errors, failures foreseen, false alarms."""
 

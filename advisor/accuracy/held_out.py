@@ -1,19 +1,19 @@
 """Leave one source out: what the ranges would say of its runs if they rested on the others alone."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from advisor.accuracy.groups import Share
 from advisor.accuracy.judging import Judged, holds, verdict, width
 from advisor.accuracy.ranges import derived, sure
+from advisor.frozen import frozen
 from advisor.memory.evidence import Evidence
 from advisor.memory.ranges import needed, reserved_peak
 
 Source = Callable[[Judged], str]
 
 
-@dataclass(frozen=True)
+@frozen
 class HeldOut:
     """One source: reserved figures inside the range, its median width, certain failures that are not called fits."""
 

@@ -1,18 +1,18 @@
 """Measured runs beside their estimates."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 
 from advisor.accuracy.published import Measured, published
 from advisor.errors import InputError
+from advisor.frozen import frozen
 from advisor.memory import Estimate, Verdict, estimate
 from advisor.memory.ledger import Range
 from advisor.run import Run
 from advisor.units import GIB
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Judged:
     """A measured run beside its estimate. Sizes in bytes."""
 

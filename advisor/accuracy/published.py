@@ -7,10 +7,11 @@ memory tracker measured, the peak is that of training: it starts anew once the m
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from advisor.frozen import frozen
 from advisor.stack import Stack
 
 STACK_KEYS = frozenset(item.name for item in fields(Stack))
@@ -18,7 +19,7 @@ READ_OFF_CHARTS = "LK-"
 """Figures of this group were read off pictures: for ranges and out-of-memory, not for error statistics."""
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Measured:
     """One measured run. Memory in GiB per GPU; ``smi_gib`` is nvidia-smi's figure less the idle one.
 

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from advisor.accuracy.claims import Claim, claims
@@ -11,11 +10,12 @@ from advisor.accuracy.groups import Compared, Group, Share, compared, group, gro
 from advisor.accuracy.held_out import HeldOut, by_file, by_repository, held_out
 from advisor.accuracy.judging import Judged, width
 from advisor.accuracy.ranges import sure
+from advisor.frozen import frozen
 from advisor.memory.kinds import expandable_segments, kind_of
 from advisor.units import GIB
 
 
-@dataclass(frozen=True)
+@frozen
 class Width:
     """The reserved range of a kind: runs with a figure, how many it holds, its median width."""
 
@@ -25,7 +25,7 @@ class Width:
     width: float
 
 
-@dataclass(frozen=True)
+@frozen
 class Failure:
     """A run whose failure is inferred from figures that are missing, and what is said of it."""
 
@@ -38,7 +38,7 @@ class Failure:
     usable_gib: float
 
 
-@dataclass(frozen=True)
+@frozen
 class Verdicts:
     """What the verdict is worth: failures, false alarms, the width of ``needed``, the share of ``tight``."""
 
@@ -49,7 +49,7 @@ class Verdicts:
     width: float
 
 
-@dataclass(frozen=True)
+@frozen
 class Accuracy:
     """The whole report; the last fields but ``sources`` are those of the published runs alone.
 

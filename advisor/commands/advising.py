@@ -6,7 +6,7 @@ from typing import Any
 
 from advisor.commands.asked import asked_of, options_for, settings_for
 from advisor.commands.check import exit_code
-from advisor.commands.launching import hardware, scaled
+from advisor.commands.launching import hardware
 from advisor.commands.output import say
 from advisor.documents import read
 from advisor.errors import InputError
@@ -14,7 +14,7 @@ from advisor.installed import installed_versions
 from advisor.judge import check_run
 from advisor.launch import read_command
 from advisor.overrides import overridden
-from advisor.project import hardware_for, is_config, open_run
+from advisor.project import is_config, open_run
 from advisor.stack import read_stack
 
 LEFT_OUT = {"isolated": False, "model_config": None, "stack": None, "offline": True, "exit_zero": False}
@@ -32,7 +32,7 @@ def advise_command(tokens: Sequence[str], **given: Any) -> int:
     if not is_config(config):
         raise InputError("is not an axolotl config: it has no `base_model`", config.file, remedy="name an axolotl YAML")
     stack = read_stack({**settings.stack, **installed_versions()})
-    found = hardware(command, given["gpus"]) or scaled(command, hardware_for(config, asked.context))
+    found = hardware(command, config, given["gpus"], asked.context)
     opened = open_run(config, replace(asked.context, hardware=found, stack=stack))
     report = check_run(opened, options_for(opened, asked))
     say([report], asked, given)

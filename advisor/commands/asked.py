@@ -3,12 +3,13 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from advisor.commands.choosing import ignores_by_file, names, names_in, rules_of_settings, validating
 from advisor.documents import Document
 from advisor.errors import InputError
+from advisor.frozen import frozen
 from advisor.gather import from_stdin, gathered
 from advisor.judge import Options
 from advisor.measured import measured_here
@@ -18,7 +19,7 @@ from advisor.settings import Settings, load_settings
 from advisor.stack import Stack, read_stack
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Asked:
     """One call of ``check``, settings folded in."""
 

@@ -12,14 +12,14 @@ from advisor.blocking import NO_BLOCK, blockers, in_one_line
 from advisor.cli import colored
 from advisor.commands.asked import asked_of, options_for, settings_for
 from advisor.commands.output import draws, width
-from advisor.documents import read
+from advisor.documents import Document, read
 from advisor.errors import InputError
-from advisor.finding import LEVELS, Finding, Report
+from advisor.finding import Finding, Report
 from advisor.hardware import Hardware, detect, parse_hardware
 from advisor.judge import check_run
 from advisor.launch import Command, read_command
 from advisor.overrides import overridden
-from advisor.project import hardware_for, open_run
+from advisor.project import Context, hardware_for, open_run
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
 """What a shell says of a command that is not there, or that it may not run."""
@@ -60,7 +60,7 @@ def checked(command: Command, given: Mapping[str, Any]) -> bool:
     settings = settings_for([command.config], dict(given))
     asked = asked_of({**given, "formats": ()}, settings)
     config = overridden(read(command.config), command.overrides)
-    found = hardware(command, given["gpus"]) or scaled(command, hardware_for(config, asked.context))
+    found = hardware(command, config, given["gpus"], asked.context)
     opened = open_run(config, replace(asked.context, hardware=found))
     options = replace(options_for(opened, asked), speed=False)
     report = check_run(opened, options)
@@ -72,13 +72,14 @@ def checked(command: Command, given: Mapping[str, Any]) -> bool:
     return not against
 
 
-def hardware(command: Command, gpus: str | None) -> Hardware | None:
-    """The GPUs of the launch: as its own option says, else those of this machine, as many as it starts processes on."""
-    return parse_hardware(gpus) if gpus else scaled(command, detect())
+def hardware(command: Command, config: Document, gpus: str | None, context: Context) -> Hardware | None:
+    """The GPUs of the launch: as its own option says, else those of this machine, else of the config or the settings.
 
-
-def scaled(command: Command, found: Hardware | None) -> Hardware | None:
-    """The hardware with one GPU a process of the command."""
+    One GPU a process of the command, but where the option says how many.
+    """
+    if gpus:
+        return parse_hardware(gpus)
+    found = detect() or hardware_for(config, context)
     if found is None:
         return None
     per_node, nodes = command.scale.counts(found.gpus_per_node, found.nodes)
@@ -89,11 +90,7 @@ def explain(report: Report, against: Sequence[Finding]) -> None:
     """Everything where the launch is blocked; else the verdict, with errors and warnings in a line each."""
     from advisor.report import render_check
 
-    if against:
-        shown = report
-    else:
-        counted = LEVELS[: LEVELS.index("note")]
-        shown = replace(report, findings=tuple(finding for finding in report.findings if finding.level in counted))
+    shown = report if against else report.without_notes()
     if shown.findings:
         form, color = "full" if against else "concise", colored(sys.stderr)
         text = render_check([shown], form, color=color, width=width(), unicode=draws(sys.stderr))

@@ -1,13 +1,13 @@
 """A DeepSpeed config wherever it stands: a JSON of its own, or a mapping inside the YAML."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from advisor.documents import Document, Path, Span, as_path
+from advisor.frozen import frozen
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Section(Mapping[str, Any]):
     """The part of ``document`` below ``prefix``: a read-only mapping that knows its spans."""
 

@@ -2,17 +2,17 @@
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 
 from advisor.documents.node import Node, walk
 from advisor.documents.source import Source
+from advisor.frozen import frozen
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))#[ \t]*advisor:[ \t]*(?P<body>[^\r\n]*)", re.MULTILINE)
 _GPUS = re.compile(r"gpus[ \t]*=[ \t]*(?P<argument>\S.*)")
 _IGNORE = re.compile(r"(?P<name>ignore|file-ignore)\[(?P<argument>[^\]]*[\w-][^\]]*)\](?:[\s:]\s*(?P<reason>.*))?$")
 
 
-@dataclass(frozen=True)
+@frozen
 class Directive:
     """One comment ``# advisor: ...``.
 

@@ -1,7 +1,7 @@
 """A file's values, with their places, and the changes that wait to be written into it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -21,9 +21,10 @@ from advisor.documents.directives import Directive, directives_in
 from advisor.documents.node import Text, same
 from advisor.documents.source import Source, Syntax, locate, overridden, parsed
 from advisor.documents.splices import Splice, spliced
+from advisor.frozen import frozen
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Document(Mapping[str, Any]):
     """The top-level values of a YAML or JSON file, as PyYAML's safe loader and ``json.loads`` type them.
 

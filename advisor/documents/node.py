@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Literal, cast
 
 from advisor.documents.changes import Span
+from advisor.frozen import frozen
 
 Kind = Literal["scalar", "mapping", "sequence", "alias"]
 MAX_DEPTH = 100
@@ -55,7 +56,7 @@ class Special:
         self.text = text
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Text:
     """Decoded text, and how its characters lie in lines and in the bytes on disk."""
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, cast
 
@@ -13,6 +12,7 @@ from advisor.documents.json_tree import json_tree, json_values
 from advisor.documents.node import Node, Text
 from advisor.documents.yaml_tree import TreeError, described, is_merge, yaml_tree
 from advisor.errors import InputError
+from advisor.frozen import frozen
 
 Syntax = Literal["yaml", "json"]
 MAX_BYTES = 10 * 2**20
@@ -23,7 +23,7 @@ _FORBIDDEN = {
 }
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Source:
     """A text with its values. The tree of a JSON is built when it is first asked for."""
 

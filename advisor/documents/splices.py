@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from advisor.frozen import frozen
 
-@dataclass(frozen=True, eq=False, repr=False)
+
+@frozen(eq=False)
 class Splice:
     """Characters ``start`` to ``end`` give way to ``text``."""
 

@@ -4,17 +4,17 @@ import datetime
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 from advisor.documents.changes import PatchError
 from advisor.documents.yaml_scalars import STR, implicit_tag
+from advisor.frozen import frozen
 
 _PLAIN = re.compile(r"(?![-?:](?:\s|$))(?![,\[\]{}#&*!|>'\"%@`=])(?!---|\.\.\.)\S")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Style:
     """How a file indents: blanks a level, and blanks before the dash of a list below its key."""
 

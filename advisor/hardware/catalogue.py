@@ -3,11 +3,11 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from advisor.frozen import frozen
 from advisor.hardware.gpu import GIB, Gpu
 
 # Words that tell no two cards of the catalogue apart. "laptop", "d" and "super" do, so they stay.
@@ -25,7 +25,7 @@ FORMS = {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class Name:
     """A GPU's name taken apart: ``A100 80GB PCIe`` is model ``a100``, 80 GB, form ``pcie``."""
 
@@ -48,7 +48,7 @@ def read_name(text: str) -> Name:
     return Name(re.sub(r"^rtx(?=.)", "", model), size, form)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Catalogue:
     """GPUs by id, by every alias, title and device name, and by model, the most common variant first."""
 

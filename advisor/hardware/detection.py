@@ -3,10 +3,11 @@
 import importlib
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from advisor.frozen import frozen
 from advisor.hardware.catalogue import catalogue, find_gpu
 from advisor.hardware.gpu import GIB, Gpu, Hardware
 
@@ -15,7 +16,7 @@ TIMEOUT_SECONDS = 5
 MIB = 1 << 20
 
 
-@dataclass(frozen=True)
+@frozen
 class Card:
     """One GPU as the driver shows it; sizes in bytes. ``sliced``: MIG is on, so no process gets all of it."""
 

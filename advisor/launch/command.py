@@ -3,9 +3,10 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from advisor.frozen import frozen
 from advisor.launch.launchers import FLAGS, MODULES, Scale, from_environment, launcher_named, scale_of
 
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -17,7 +18,7 @@ OF_THE_COMMAND = {
 """Options of ``axolotl train`` itself: axolotl/cli/main.py:95-110, cli/args.py:38-46, cli/utils/train.py@0.19.0."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Command:
     """What a command is about to do. ``config`` is None where it trains nothing that the advisor can read."""
 

@@ -2,18 +2,19 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
+from advisor.frozen import frozen
 from advisor.values import is_mapping
 
 Count = Literal["nodes", "per_node", "total", "devices"]
 """Nodes; processes of each node; processes of all nodes; or a list of this node's GPUs."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Scale:
     """How many processes a command starts, as far as it says so."""
 

@@ -5,13 +5,14 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from advisor.frozen import frozen
 
-@dataclass(frozen=True)
+
+@frozen
 class Reserved:
     """Reserved over allocated bytes of one kind of run, and how many runs of how many sources show it."""
 
@@ -21,7 +22,7 @@ class Reserved:
     sources: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Slack:
     """Room for fragmentation: the least with which a run went through, above the most with which one failed."""
 
@@ -30,7 +31,7 @@ class Slack:
     failed: str | None
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Evidence:
     """Keys of ``reserved`` are kinds, those of ``needed`` ways of sharding: ``kinds.py``.
 

@@ -5,9 +5,9 @@ sides of it: deepspeed/runtime/zero/stage_1_and_2.py:982-1022,1516-1532@0.18.9.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from advisor.frozen import frozen
 from advisor.memory.groups import Shape, Weights
 from advisor.run import Run
 
@@ -15,7 +15,7 @@ Sizes = Sequence[int]
 """Elements of the tensors of one group, in the order of the model's parameters."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Shard:
     """One rank's part of all groups, in elements."""
 

@@ -1,15 +1,15 @@
 """Weights that are stored and trained alike, counted once; what every other term is computed from."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 
+from advisor.frozen import frozen
 from advisor.run import Run
 
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Group:
     """Weights that are stored and trained alike. ``width`` is bytes per element, scales of quantization included."""
 
@@ -35,7 +35,7 @@ class Group:
         return round(self.elements * self.width)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Weights:
     """All weights of a run, on an unsharded rank."""
 

@@ -1,8 +1,9 @@
 """The shape of an estimate: phases of terms, and the ranges that the verdict rests on."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
+
+from advisor.frozen import frozen
 
 Part = Literal["weights", "gradients", "optimizer", "activations", "loss", "overhead"]
 PARTS: tuple[Part, ...] = ("weights", "gradients", "optimizer", "activations", "loss", "overhead")
@@ -10,7 +11,7 @@ Verdict = Literal["fits", "tight", "does-not-fit", "unknown"]
 PhaseName = Literal["load", "forward and loss", "backward", "optimizer step", "evaluation"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Term:
     """One addend of a phase: its bytes, the arithmetic as text, and where the formula comes from."""
 
@@ -21,7 +22,7 @@ class Term:
     source: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Phase:
     """What is allocated at the worst moment of one phase of training, on the GPU that needs most."""
 
@@ -41,7 +42,7 @@ class Phase:
         return totals
 
 
-@dataclass(frozen=True)
+@frozen
 class Range:
     """Bytes, from ``low`` to ``high``."""
 
@@ -49,7 +50,7 @@ class Range:
     high: int
 
 
-@dataclass(frozen=True)
+@frozen
 class HostTerm:
     """One addend of a node's host memory; pinned bytes cannot be paged out."""
 
@@ -60,7 +61,7 @@ class HostTerm:
     source: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Estimate:
     """Bytes on the GPU that needs most, and on each node's host. Pure arithmetic on a ``Run``.
 

@@ -6,8 +6,9 @@ Peaks hold everything of the loss that is allocated at that moment, what is save
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from advisor.frozen import frozen
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Architecture
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 SOURCE = "transformers/loss/loss_utils.py, ForCausalLMLoss@5.16.1, traced"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Logits:
     """Bytes per logit: kept for backward, and at the peaks of forward and backward."""
 

@@ -3,13 +3,14 @@
 Names: transformers/training_args.py:117-157@5.16.1; axolotl/utils/schemas/enums.py:86-106@0.19.0.
 """
 
-from dataclasses import dataclass
 from typing import Literal
+
+from advisor.frozen import frozen
 
 Width = Literal["param", "fp32", "int8", "int4", "fp8", "factored", "none"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Optimizer:
     """``states``: the width of each state. ``step``: extra elements of the parameter's width alive during the step.
 

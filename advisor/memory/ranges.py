@@ -5,8 +5,9 @@ the cache grows beyond it. Both rest on published runs.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from advisor.frozen import frozen
 from advisor.memory.evidence import Evidence, published_evidence
 from advisor.memory.kinds import ANY, expandable_segments, kind_of, kinds_of, sharding_of
 from advisor.memory.ledger import Range
@@ -16,7 +17,7 @@ ROUNDING = 64 << 20
 """Blocks are rounded to 512 B and segments to 2 or 20 MiB: c10/cuda/CUDACachingAllocator.cpp."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Reservation:
     """Reserved over allocated bytes, from ``runs`` of the kind ``key``; ``scaled`` to expandable segments.
 
@@ -31,7 +32,7 @@ class Reservation:
     measured: int = 0
 
 
-@dataclass(frozen=True)
+@frozen
 class Fragmentation:
     """The share of the allocated bytes to allow for under pressure, and what it rests on."""
 

@@ -1,9 +1,11 @@
 """What a model is made of, as far as memory is concerned: its tensors and its decoder blocks."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Literal
+
+from advisor.frozen import frozen
 
 if TYPE_CHECKING:
     from advisor.models.traced import LayerTrace, ModelTrace
@@ -24,7 +26,7 @@ Kind = Literal[
 ]
 
 
-@dataclass(frozen=True, repr=False)
+@frozen
 class Tensor:
     """One kind of weight, ``count`` times.
 
@@ -56,7 +58,7 @@ class Tensor:
         return self.name.rsplit(".", 1)[0]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Attention:
     """The token mixer of a block.
 
@@ -79,7 +81,7 @@ class Attention:
     logit_softcap: bool = False
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Mlp:
     """The feed-forward part of a block: dense if ``experts`` is 0, else routed experts of ``width`` each.
 
@@ -94,7 +96,7 @@ class Mlp:
     shared_width: int = 0
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Linear:
     """A linear layer of a block: its last name (``q_proj``), widths in elements, and part."""
 
@@ -104,7 +106,7 @@ class Linear:
     kind: Kind
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Block:
     """``count`` decoder layers of one shape, with everything that a layer's activations depend on.
 
@@ -124,7 +126,7 @@ class Block:
     """What such a layer was measured to keep, where its model was traced."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Architecture:
     """A model's inventory. Tied weights stand in ``tensors`` once, as the embedding."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import cast
 
 from advisor.models.architecture import Mlp
@@ -124,57 +125,42 @@ def flattened(c: Config, key: str, renamed: Mapping[str, str]) -> Config:
 
 _NEOX_MLP = plain("mlp.dense_h_to_4h", "mlp.dense_4h_to_h", bias=True)
 _TWO_NORMS = ("ln_1", "ln_2")
+_GPT = partial(
+    Family,
+    norm="layer",
+    norm_bias=True,
+    root="transformer",
+    embedding="wte",
+    stack="h",
+    final_norm="ln_f",
+)
 _STARCODER_MLP = plain("mlp.c_fc", "mlp.c_proj", bias=True)
 
 FAMILIES: dict[str, Family] = {
-    "gpt2": Family(
+    "gpt2": _GPT(
         # Stored as transformers' Conv1D, (in, out); LoRA and bitsandbytes treat it as a linear layer.
         fused_softmax("attn.c_attn", "attn.c_proj", bias=True),
         _STARCODER_MLP,
         norms=_TWO_NORMS,
-        norm="layer",
-        norm_bias=True,
-        root="transformer",
-        embedding="wte",
-        stack="h",
-        final_norm="ln_f",
         outside=learned_positions,
     ),
-    "gpt_bigcode": Family(
+    "gpt_bigcode": _GPT(
         bigcode_attention,
         _STARCODER_MLP,
         norms=_TWO_NORMS,
-        norm="layer",
-        norm_bias=True,
-        root="transformer",
-        embedding="wte",
-        stack="h",
-        final_norm="ln_f",
         outside=learned_positions,
     ),
-    "gpt_neo": Family(
+    "gpt_neo": _GPT(
         softmax("attn.attention", out_bias=True, names=("q_proj", "k_proj", "v_proj", "out_proj")),
         _STARCODER_MLP,
         neo_plan,
         norms=_TWO_NORMS,
-        norm="layer",
-        norm_bias=True,
-        root="transformer",
-        embedding="wte",
-        stack="h",
-        final_norm="ln_f",
         outside=learned_positions,
     ),
-    "gptj": Family(
+    "gptj": _GPT(
         softmax("attn", names=("q_proj", "k_proj", "v_proj", "out_proj")),
         plain("mlp.fc_in", "mlp.fc_out", bias=True),
         norms=("ln_1",),
-        norm="layer",
-        norm_bias=True,
-        root="transformer",
-        embedding="wte",
-        stack="h",
-        final_norm="ln_f",
         head_bias=True,
     ),
     "gpt_neox": Family(
@@ -186,28 +172,18 @@ FAMILIES: dict[str, Family] = {
         embedding="embed_in",
         final_norm="final_layer_norm",
     ),
-    "bloom": Family(
+    "bloom": _GPT(
         fused_softmax("self_attention.query_key_value", "self_attention.dense", bias=True),
         _NEOX_MLP,
-        norm="layer",
-        norm_bias=True,
-        root="transformer",
         embedding="word_embeddings",
-        stack="h",
-        final_norm="ln_f",
         outside=lambda c: norm("word_embeddings_layernorm", c.hidden, True),
         flash_attention=False,
     ),
-    "falcon": Family(
+    "falcon": _GPT(
         falcon_attention,
         plain("mlp.dense_h_to_4h", "mlp.dense_4h_to_h", bias="bias"),
         layer_norms=falcon_norms,
-        norm="layer",
-        norm_bias=True,
-        root="transformer",
         embedding="word_embeddings",
-        stack="h",
-        final_norm="ln_f",
     ),
     "opt": Family(
         softmax(bias="enable_bias", names=("q_proj", "k_proj", "v_proj", "out_proj")),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, cast
 
+from advisor.frozen import frozen
 from advisor.models.architecture import Block, Linear, Tensor
 from advisor.models.attention import softmax
 from advisor.models.config import Config
@@ -23,7 +24,7 @@ SANDWICH = (
 """Norms before and after attention and MLP, as Gemma has them since its second version."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Text:
     """The decoder of a model: tensors outside of its blocks, and its blocks."""
 
@@ -65,7 +66,7 @@ def every_layer_sparse(c: Config) -> list[Layer]:
     return [Layer(layer.mixer, "sparse", layer.window) for layer in plain_plan(c)]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Family:
     """A row of the table of families: which parts its layers have, and what transformers calls them.
 

@@ -8,7 +8,7 @@ from advisor.models.config import Config
 from advisor.models.family import FULL, Family, fitted
 from advisor.models.mixers import delta_net, kimi_delta, mamba, mamba2, short_convolution
 from advisor.models.mlp import experts, gated, gated_linears, plain
-from advisor.models.parts import Layer, Part, linear, loose
+from advisor.models.parts import Builder, Layer, Part, linear, loose
 from advisor.models.sparse import QWEN_SHARED, granite_mlp, leading_dense_marks, qwen_marks, with_experts
 
 _JAMBA_MAMBA = mamba(
@@ -155,42 +155,29 @@ def kimi_plan(c: Config) -> list[Layer]:
     return with_experts([Layer(kind) for kind in fitted(types, c.layers)], leading_dense_marks(c))
 
 
+def state_space(mixer: Builder) -> Family:
+    """Pure Mamba: a mixer and a norm a layer, no MLP."""
+    return Family(
+        mixer,
+        {},
+        lambda c: [Layer("mamba", "")] * c.layers,
+        ("norm",),
+        root="backbone",
+        embedding="embeddings",
+        final_norm="norm_f",
+        flash_attention=False,
+    )
+
+
 _QWEN_MIXERS = {FULL: _GATED_ATTENTION, "linear_attention": delta_net()}
 _PRE_FF = ("input_layernorm", "pre_ff_layernorm")
 _LFM2_NORMS = ("operator_norm", "ffn_norm")
 _PARALLEL = "Attention and a Mamba mixer run side by side in every layer; attention stands for both in the blocks."
 
 FAMILIES: dict[str, Family] = {
-    "mamba": Family(
-        mamba(),
-        {},
-        lambda c: [Layer("mamba", "")] * c.layers,
-        ("norm",),
-        root="backbone",
-        embedding="embeddings",
-        final_norm="norm_f",
-        flash_attention=False,
-    ),
-    "falcon_mamba": Family(
-        mamba(),
-        {},
-        lambda c: [Layer("mamba", "")] * c.layers,
-        ("norm",),
-        root="backbone",
-        embedding="embeddings",
-        final_norm="norm_f",
-        flash_attention=False,
-    ),
-    "mamba2": Family(
-        _MAMBA2,
-        {},
-        lambda c: [Layer("mamba", "")] * c.layers,
-        ("norm",),
-        root="backbone",
-        embedding="embeddings",
-        final_norm="norm_f",
-        flash_attention=False,
-    ),
+    "mamba": state_space(mamba()),
+    "falcon_mamba": state_space(mamba()),
+    "mamba2": state_space(_MAMBA2),
     "jamba": Family(
         {FULL: softmax(), "mamba": _JAMBA_MAMBA},
         {

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from advisor.errors import InputError
+from advisor.frozen import frozen
 from advisor.models import audio, vision, visual
 from advisor.models.config import Config
 from advisor.models.parts import Tensors, linear, loose, norm, of_kind, within
@@ -15,7 +15,7 @@ Projector = Callable[[Config, Config, Config], Tensors]
 """From the outer config, the tower's and the decoder's."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Multimodal:
     """How a multimodal model is put together, and what its parts are called.
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
+from advisor.frozen import frozen
 from advisor.models.architecture import Attention, Kind, Mlp, Tensor
 from advisor.models.config import Config
 
 Tensors = tuple[Tensor, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Layer:
     """What sets one decoder layer apart from another: its mixer, its MLP, and how far attention looks."""
 
@@ -20,7 +20,7 @@ class Layer:
     window: int | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Part:
     """A piece of one layer: its tensors, named within the layer, and what the activation formulas need."""
 

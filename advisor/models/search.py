@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from advisor.errors import InputError
+from advisor.frozen import frozen
 from advisor.models import catalogue, hub
 from advisor.models.architecture import Architecture
 
@@ -27,7 +28,7 @@ _STORED: tuple[tuple[re.Pattern[str], str | None], ...] = (
 """What the end of an id says of how a copy of the model is stored."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Unknown:
     """A model whose architecture could not be found: why, and what the user can do about it."""
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
+
+from advisor.frozen import frozen
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
 
-@dataclass(frozen=True)
+@frozen
 class AdapterFacts:
     """The low-rank adapter that was in place; ``width`` are bytes per element of its weights."""
 
@@ -26,7 +28,7 @@ class AdapterFacts:
     """Stacked experts with adapters of their own, which are not traced."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Facts:
     """Everything of a run that decides what its layers keep, besides its model and its number of tokens."""
 
@@ -48,7 +50,7 @@ class Facts:
         return sum(getattr(self, one.name) == getattr(other, one.name) for one in fields(self))
 
 
-@dataclass(frozen=True)
+@frozen
 class Growth:
     """Bytes at three lengths of a single row: through them goes ``c + a T + b T S`` for T tokens in rows of S."""
 
@@ -92,7 +94,7 @@ def coefficients(points: tuple[tuple[int, int], ...]) -> tuple[Fraction, Fractio
     return y - linear * x - square * x * x, linear, square
 
 
-@dataclass(frozen=True)
+@frozen
 class LayerTrace:
     """One layer under one set of facts.
 
@@ -107,7 +109,7 @@ class LayerTrace:
     entered: Growth
 
 
-@dataclass(frozen=True)
+@frozen
 class ModelTrace:
     """Of which transformers a model was traced, and what is kept outside of its layers, logits left out."""
 

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
+from advisor.frozen import frozen
 from advisor.oom.frames import Moment, moment_of
 
 Cause = Literal["gpu", "host", "elsewhere"]
@@ -42,7 +42,7 @@ FOLLOWED = re.compile(
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Death:
     """How a run died. Sizes in bytes, None where the log does not say."""
 

@@ -2,12 +2,13 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import click
 
 from advisor.errors import InputError
 from advisor.finding import Finding
+from advisor.frozen import frozen
 from advisor.judge import finding_of, lint_hits
 from advisor.project import Context
 from advisor.prompt.editing import edited
@@ -18,7 +19,7 @@ from advisor.report.style import Style
 Steps = tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Prompt:
     """The terminal, and where the configs lie."""
 

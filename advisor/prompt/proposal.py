@@ -1,13 +1,14 @@
 """The edit to ask about next: a lint finding's, a step of the plan as it is now, then what is a matter of choice."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import chain
 
 from advisor.documents import PatchError, as_path
 from advisor.finding import Finding, Fix
 from advisor.fix import with_changes
+from advisor.frozen import frozen
 from advisor.judge import Options, finding_of, lint_hits, steps_of
 from advisor.memory import estimate
 from advisor.plan import Plan, State, plan_fit
@@ -18,7 +19,7 @@ from advisor.suppression import is_ignored
 Key = tuple[object, ...]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Proposal:
     """One edit: the run before and after it, and what is said of it. ``key`` is what it has in common with itself."""
 
@@ -43,7 +44,7 @@ class Proposal:
         return self.fix.safe and not self.own and not self.fix.by_choice
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Review:
     """One file under review: the run with what was accepted, and what was answered so far."""
 

@@ -1,11 +1,11 @@
 """What the editor gets: the lines that an edit writes, and what comes back of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from advisor.documents import Document
 from advisor.errors import InputError
+from advisor.frozen import frozen
 from advisor.run import Run
 from advisor.steps import changed_documents
 
@@ -17,7 +17,7 @@ INTRODUCTION = (
 )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Page:
     """One file of an edit: as it was (None: a new one), as it would be, and which of its lines are new."""
 

@@ -1,14 +1,15 @@
 """The rows of the options table: what each further step would leave on one GPU."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from advisor.frozen import frozen
 
 if TYPE_CHECKING:
     from advisor.finding import Report
     from advisor.memory.ledger import Verdict
 
 
-@dataclass(frozen=True)
+@frozen
 class Rung:
     """One row: the step (``as written`` for the first), bytes that one GPU needs after it, verdict, price.
 

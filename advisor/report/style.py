@@ -1,8 +1,9 @@
 """How text meets a terminal: colour, width, and what it can draw."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from textwrap import wrap
+
+from advisor.frozen import frozen
 
 CODES: Mapping[str, str] = {
     "error": "1;31",
@@ -33,7 +34,7 @@ def printable(text: str) -> str:
     return text.translate(CONTROLS).replace("\t", "    ")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Style:
     """Whether to colour, the columns to keep to, and whether blocks and ellipses can be drawn."""
 

@@ -3,9 +3,10 @@
 import contextlib
 import io
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
+from advisor.frozen import frozen
 from advisor.tables.values import fits
 
 Row = dict[str, Any]
@@ -13,7 +14,7 @@ Rows = dict[str, Row]
 PROBES: tuple[Any, ...] = (True, 7, 0.5, "words", "7", "true", [], ["words"], [7], {}, {"a": 1}, None)
 
 
-@dataclass(frozen=True)
+@frozen
 class Asked:
     """A schema class, and the values without which it accepts nothing."""
 

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from advisor.documents import Path as KeyPath
+from advisor.frozen import frozen
 from advisor.tables.kinds import levels_in
 from advisor.values import is_list, is_mapping
 
@@ -17,7 +17,7 @@ Rows = Mapping[str, Row]
 DATASETS_BY_LOSS = {"dpo": "DPODataset", "ipo": "DPODataset", "simpo": "DPODataset", "kto": "KTODataset"}
 
 
-@dataclass(frozen=True)
+@frozen
 class Found:
     """A key of a config, the level of the table that it stands at, and its row there (None: no such key)."""
 
@@ -40,7 +40,7 @@ class Found:
         return ".".join(parts) if not any("." in part for part in parts) else ".".join(parts[:-1])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Table:
     """The keys of one library: rows by level, and by plugin what that adds to the root."""
 

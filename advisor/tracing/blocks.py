@@ -2,11 +2,11 @@
 """The decoder layers of a real model: which are equal, and what one of each kind is made of."""
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from advisor.frozen import frozen
 from advisor.models.architecture import Attention, Block, Linear, Mlp, Tensor
 from advisor.models.config import ALIASES
 from advisor.tracing.inventory import each_tensor
@@ -15,7 +15,7 @@ LINEAR_MIXER = r"Delta|Recurrent|Rwkv|LSTM|Linear\w*Attention|Lightning"
 NUMBERING = re.compile(r"idx|index|layer_id|layer_num")
 
 
-@dataclass(frozen=True)
+@frozen
 class Group:
     """Equal layers: the one that is traced, and all of them."""
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from advisor.blocking import blockers
@@ -13,6 +13,7 @@ from advisor.documents.changes import plain
 from advisor.documents.node import same
 from advisor.errors import InputError
 from advisor.finding import Finding, Report
+from advisor.frozen import frozen
 from advisor.hardware import Hardware, detect, parse_hardware
 from advisor.installed import installed_versions
 from advisor.judge import check_run
@@ -27,7 +28,7 @@ ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 FILE = "axolotl_config_path"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Checked:
     """The run, all that is said of it, and what of that speaks against the launch."""
 

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 
 from advisor.blocking import in_one_line
 from advisor.cli import colored
@@ -26,6 +25,6 @@ def refusal(report: Report, against: Sequence[Finding], *, whole: bool) -> str:
 
 def verdict(report: Report) -> str:
     """The verdict in one line, with errors and warnings in a line each."""
-    shown = tuple(finding for finding in report.findings if finding.level != "note")
-    lines = render_check([replace(report, findings=shown)], "concise") if shown else ""
+    shown = report.without_notes()
+    lines = render_check([shown], "concise") if shown.findings else ""
     return "\n".join(part for part in (in_one_line(report), lines) if part)

@@ -1,9 +1,10 @@
 """What the real libraries say of a run, as rules that are there for a call with ``--validate``."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from advisor.frozen import frozen
 from advisor.rule import Example, Hit, Rule
 from advisor.run import Run
 from advisor.validation.library import Library
@@ -22,7 +23,7 @@ learning_rate: 1e-4
 BUCKET = '{"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 2, "%s": 20000000}}'
 
 
-@dataclass(frozen=True)
+@frozen
 class Libraries:
     """The libraries of one call. One that is not installed is an ``InputError`` when a run needs it."""
 

@@ -3,8 +3,9 @@ traced."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from advisor.frozen import frozen
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Block
@@ -21,7 +22,7 @@ kernel.
 """
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Family:
     """Deviations from Llama's modules (models/llama/modeling_llama.py@5.16.1)."""
 

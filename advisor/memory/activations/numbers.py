@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from advisor.frozen import frozen
 from advisor.memory.activations.families import Norm
 
 if TYPE_CHECKING:
     from advisor.run import Run
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Numbers:
     """Bytes per element: of matrix products, of the residual stream, and of what a norm gives to its
     linears."""
@@ -24,7 +24,7 @@ class Numbers:
     """Whether the base weights get gradients."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Adapters:
     """How PEFT's LoRA layers keep their input: peft/tuners/lora/layer.py, Linear.forward@0.20.0."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from advisor.frozen import frozen
 from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.numbers import Numbers, adapters
 
@@ -21,7 +21,7 @@ OUTPUTS = {
 """Names of the projections that end attention or MLP."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False)
 class Site:
     """A tensor that linears read: its width as units of a symbol, its linears, and what else is known of
     it."""
