@@ -21,12 +21,6 @@ FITTED = (
         "chosen on 12 runs of Llama-3-8B with checkpointing; perhaps a prefetch and its flat copy",
     ),
     Fitted(
-        "inputs of layers under FSDP1 with an adapter and checkpointing",
-        "2 x",
-        "advisor/memory/backward.py: inputs_again",
-        "the slope over tokens of runs of Mistral-7B against the same on one GPU; cause not found",
-    ),
-    Fitted(
         "cuBLAS workspaces",
         "2 x 8,519,680 B",
         "advisor/memory/resident.py: workspace_terms",

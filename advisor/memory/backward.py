@@ -19,7 +19,6 @@ from advisor.memory.sharding import bucket_terms, flattened_terms, gathered_term
 from advisor.models import Architecture, Block
 from advisor.run import Run
 
-TWICE = "measured, not derived: 2 h a token and layer more than on one GPU (fms-acceleration, FSDP1 with adapters)"
 TIED = "torch/csrc/autograd/input_buffer.cpp: gradients of one tensor are summed before they are accumulated"
 
 
@@ -33,15 +32,13 @@ def backward_phases(run: Run, model: Architecture, weights: Weights, fixed: tupl
         *buckets,
         *reducing,
         *layer_terms(run, layer),
-        *inputs_again(run, model),
         *fsdp.layer_gradients(run, model, weights),
         *waiting,
     )
     kept = kept_terms(run, model)
     first_given = first_gradients(run, weights)
     all_given = gradient_terms(run, weights) if run.fsdp is None else fsdp.gradients_of_layers(run, weights)
-    layer_gathered = gathered_terms(run, model, weights, "layer")
-    first_layer_gathered = gathered_terms(run, model, weights, "first layer")
+    held = fsdp.held_inputs(run, model)
     end = (*embedding_gradients(run, model, weights), *fsdp.root_gradients(run, model, weights))
     moments = [
         (
@@ -49,25 +46,26 @@ def backward_phases(run: Run, model: Architecture, weights: Weights, fixed: tupl
             *kept,
             *head_gradient(run, model),
             *busy,
-            *layer_gathered,
+            *gathered_terms(run, model, weights, "layer"),
         ),
         (
             *last_gradients(run, model, weights),
-            *first_layer_terms(run, layer),
+            *(held or first_layer_terms(run, layer)),
             *busy,
-            *first_layer_gathered,
+            *gathered_terms(run, model, weights, "first layer"),
         ),
         (
             *all_given,
             *end,
+            *held,
             *buckets,
             *reducing,
             *gathered_terms(run, model, weights, "end of backward"),
         ),
     ]
     if done := fsdp.layer_gradients(run, model, weights, done=True):
-        moments.append((*first_given, *kept, *done, *waiting, *layer_gathered))
-        moments.append((*all_given, *done, *waiting, *first_layer_gathered))
+        moments.append((*first_given, *kept, *done, *waiting, *gathered_terms(run, model, weights, "layer done")))
+        moments.append((*all_given, *held, *done, *waiting, *gathered_terms(run, model, weights, "first layer done")))
     if overflow := overflow_terms(run, weights):
         moments.append((*buckets, *between_micro_steps(run, weights), *kept, *overflow))
     if run.zero_stage == 1 and not reduces_early(run):
@@ -145,15 +143,6 @@ def layer_terms(run: Run, block: Block) -> tuple[Term, ...]:
         ),
         working,
     )
-
-
-def inputs_again(run: Run, model: Architecture) -> tuple[Term, ...]:
-    """The layers' inputs a second time, as FSDP1 with adapters holds them in backward; cause not found."""
-    first = run.fsdp is not None and run.fsdp.version == 1 and run.world_size > 1
-    if not first or run.adapter is None or not checkpoints(run) or run.activation_offloading is not None:
-        return ()
-    bytes_ = sum(block.count * checkpoint_bytes(run, block) for block in model.blocks)
-    return (Term("layer inputs again", "activations", bytes_, f"{bytes_:,} B over {model.layers} layers", TWICE),)
 
 
 def first_layer_terms(run: Run, block: Block) -> tuple[Term, ...]:

@@ -3,17 +3,31 @@
 from dataclasses import replace
 from typing import Literal
 
+from advisor.memory.activations import checkpoint_bytes
 from advisor.memory.gradients import accumulates_whole, gradient_terms, half_width
 from advisor.memory.groups import Group, Weights
 from advisor.memory.ledger import Term
 from advisor.models import Architecture
 from advisor.run import Run
 
-Moment = Literal["end of forward", "start of backward", "layer", "first layer", "end of backward", "evaluation"]
+Moment = Literal[
+    "end of forward",
+    "start of backward",
+    "layer",
+    "layer done",
+    "first layer",
+    "first layer done",
+    "end of backward",
+    "evaluation",
+]
+FIRST_LAYER = {"first layer", "first layer done"}
 GROUP = "torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py"
 UNITS = "torch/distributed/fsdp: the root unit stays gathered, and the layer at work"
 OUTPUT = f"{GROUP}:417-490,795-833@2.13.0: a gathered output is copied; forward frees it late, backward prefetches one"
 REDUCED = f"{GROUP}:640-720, _flat_param.py@2.13.0: whole gradients, and the flat copy of a unit that is being reduced"
+HOOKS = "torch/distributed/fsdp/_runtime_utils.py:1473-1520, torch/autograd/graph.py:638-700@2.13.0: "
+FROZEN = f"{HOOKS}the hook on a layer's input that reshards it follows the one that gathers the layer before"
+HELD = f"{HOOKS}the hook that reshards a frozen layer holds the checkpoint's input and its gradient until backward ends"
 ROOT_LAST = "torch/distributed/fsdp: the root unit is reduced when backward ends; the head's gradient waits for it"
 
 
@@ -29,11 +43,12 @@ def gathered_units(run: Run, model: Architecture, moment: Moment) -> tuple[Term,
     root_term = Term("gathered root unit", "overhead", half * root, f"{half} B x {root:,}", UNITS)
     layer = largest_layer(model)
     inside = model.parameters - root - tower_elements(model)
-    stays = not fsdp.reshard_after_forward and moment not in {"first layer", "end of backward"}
+    stays = not fsdp.reshard_after_forward and moment not in FIRST_LAYER | {"end of backward"}
     units = layers_at(run, moment)
     elements = units * layer + (inside if stays else 0)
     text = f"{width:.3g} B x {units} x {layer:,}" + (f" + {width:.3g} B x {inside:,}, not resharded" if stays else "")
-    layers = Term("gathered layers", "overhead", round(width * elements), text, OUTPUT if units else UNITS)
+    source = OUTPUT if fsdp.version == 2 and units else FROZEN if units == 2 else UNITS
+    layers = Term("gathered layers", "overhead", round(width * elements), text, source)
     return (root_term, layers) if elements else (root_term,)
 
 
@@ -41,24 +56,44 @@ def layers_at(run: Run, moment: Moment) -> int:
     """How many layers' worth of weights are whole, beside those that are not resharded.
 
     FSDP2 copies a unit out of its gathered output; forward frees that with the next unit (an adapter's matrices are
-    units of their own), and backward gathers the layer before.
+    units of their own), and backward gathers the layer before. So does FSDP1, for a moment, where layers are frozen.
     """
     fsdp = run.fsdp
     assert fsdp is not None
     two, outlives = fsdp.version == 2, fsdp.version == 2 and run.adapter is None
     match moment:
+        case "layer done" | "first layer done" if not two and run.adapter is not None and not checkpoints_units(run):
+            return 2
         case "end of forward":
             return int(outlives)
         case "evaluation":
             return 2 if outlives else 1
         case "start of backward":
             return int(two and fsdp.reshard_after_forward)
-        case "layer" | "first layer" if fsdp.reshard_after_forward:
-            return 2 if two else 1
-        case "first layer":
+        case "end of backward":
+            return 0
+        case "first layer" | "first layer done" if not fsdp.reshard_after_forward:
             return 1
         case _:
-            return 0
+            return (2 if two else 1) if fsdp.reshard_after_forward else 0
+
+
+def checkpoints_units(run: Run) -> bool:
+    """Whether units lie inside reentrant checkpoints.
+
+    From transformers 4.53 the checkpoint lies inside the layer (modeling_layers.py, GradientCheckpointingLayer).
+    """
+    return run.activation_checkpointing and run.reentrant and not run.stack.at_least("transformers", "4.53.0")
+
+
+def held_inputs(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """Inputs of the layers that backward has passed, and their gradients, where FSDP1 holds them until its end."""
+    fsdp = run.fsdp
+    first = fsdp is not None and fsdp.version == 1 and run.world_size > 1
+    if not first or run.adapter is None or not checkpoints_units(run) or run.activation_offloading is not None:
+        return ()
+    bytes_ = sum(block.count * checkpoint_bytes(run, block) for block in model.blocks)
+    return (Term("layer inputs and their gradients", "activations", 2 * bytes_, f"2 x {bytes_:,} B", HELD),)
 
 
 def root_copied(run: Run, model: Architecture, *, forward: bool) -> tuple[Term, ...]:

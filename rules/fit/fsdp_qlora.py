@@ -83,7 +83,7 @@ rule = Rule(
                 gradient_checkpointing_kwargs:
                   use_reentrant: false
             """,
-            memory="43.5 -> 27.3 GiB",
+            memory="43.5 -> 26.7 GiB",
         ),
         Example(
             gpus="2x rtx-4090",
@@ -125,7 +125,7 @@ rule = Rule(
                   offload_params: true
                   cpu_ram_efficient_loading: true
             """,
-            memory="36.8 -> 6.3 GiB",
+            memory="36.8 -> 5.9 GiB",
         ),
         Example(
             gpus="1x rtx-4090",

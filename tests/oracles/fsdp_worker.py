@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,10 +30,11 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp.wrap import transformer_auto_wrap_policy
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
+from torch.utils.checkpoint import checkpoint
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 
-TOKENS, STEPS = 2, 4
+TOKENS, STEPS = 3, 4
 PHASES = ("forward", "backward", "step")
 HALF = torch.bfloat16
 
@@ -55,6 +56,7 @@ class Live(TorchDispatchMode):
         super().__init__()
         self.made: dict[int, Any] = {}
         self.peak = self.layers_peak = 0
+        self.sizes: list[int] = []
         self.groups: list[Any] = []
 
     def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -67,7 +69,8 @@ class Live(TorchDispatchMode):
     def look(self) -> None:
         there = {address: storage for address, made in self.made.items() if (storage := made()) is not None}
         self.made = {address: self.made[address] for address in there}
-        self.peak = max(self.peak, sum(storage.nbytes() for storage in there.values()))
+        self.sizes = [storage.nbytes() for storage in there.values()]
+        self.peak = max(self.peak, sum(self.sizes))
         self.layers_peak = max(self.layers_peak, self.gathered(self.groups[1:]))
 
     def gathered(self, groups: list[Any]) -> int:
@@ -102,7 +105,7 @@ def prepared(model: Any, case: dict[str, Any], mesh: Any) -> Any:
     if case["version"] == 1:
         model.float() if not case["rank"] else None
         layers = functools.partial(transformer_auto_wrap_policy, transformer_layer_cls={LlamaDecoderLayer})
-        return fsdp.FullyShardedDataParallel(
+        sharded = fsdp.FullyShardedDataParallel(
             model,
             auto_wrap_policy=fsdp_auto_wrap_policy(model) if case["rank"] else layers,
             mixed_precision=fsdp.MixedPrecision(param_dtype=HALF, reduce_dtype=HALF, buffer_dtype=HALF),
@@ -110,6 +113,9 @@ def prepared(model: Any, case: dict[str, Any], mesh: Any) -> Any:
             use_orig_params=True,
             backward_prefetch=None,
         )
+        if case["checkpoints"] == "around":
+            checkpoint_around(unit for unit in sharded.modules() if isinstance(unit, fsdp.FullyShardedDataParallel))
+        return sharded
     plugin = FullyShardedDataParallelPlugin(
         fsdp_version=2,
         auto_wrap_policy="TRANSFORMER_BASED_WRAP",
@@ -126,6 +132,19 @@ def prepared(model: Any, case: dict[str, Any], mesh: Any) -> Any:
         return fsdp2_prepare_model(SimpleNamespace(state=state, is_main_process=True), model)
     finally:
         fsdp.fully_shard = whole
+
+
+class Checkpointed(fsdp.FullyShardedDataParallel):
+    """A unit inside a reentrant checkpoint, as transformers had it before 4.53."""
+
+    def __call__(self, hidden: Any, **given: Any) -> Any:
+        return checkpoint(functools.partial(super().__call__, **given), hidden, use_reentrant=True)
+
+
+def checkpoint_around(units: Iterable[Any]) -> None:
+    for unit in units:
+        if isinstance(unit.module, LlamaDecoderLayer):
+            unit.__class__ = Checkpointed
 
 
 def without_reduction(model: Any, version: int) -> contextlib.AbstractContextManager[None]:
@@ -180,6 +199,7 @@ def step(model: Any, adam: Any, case: dict[str, Any], live: Live) -> dict[str, A
             answer["forward"] = max(answer["forward"], live.peak)
             live.restart()
             loss.backward()
+            answer["like layer inputs"] = live.sizes.count(TOKENS * model.config.hidden_size * HALF.itemsize)
             answer["backward"] = max(answer["backward"], live.peak)
             answer["gathered layers"] = live.layers_peak
         del loss
