@@ -18,7 +18,7 @@ FITTED = (
         "live parameters of ZeRO-3 with several GPUs",
         "2 x max_live_parameters, or max_reuse_distance",
         "advisor/memory/sharding.py: live_terms",
-        "chosen on 12 runs of Llama-3-8B with checkpointing; perhaps a prefetch and its flat copy",
+        "12 runs of Llama-3-8B; DeepSpeed holds one set, freed blocks await the stream",
     ),
     Fitted(
         "cuBLAS workspaces",

@@ -12,7 +12,7 @@ from advisor.run import Run
 BUCKETS = "deepspeed/runtime/zero/stage_1_and_2.py:2302-2323@0.18.9; sizes confirmed in DeepSpeed issue 1302"
 FLAT_COPY = "deepspeed/runtime/zero/stage_1_and_2.py, allreduce_bucket@0.18.9: the bucket is flattened once more"
 STAGE_3_BUCKET = "deepspeed/runtime/zero/stage3.py:779-784@0.18.9"
-LIVE = "deepspeed/runtime/zero/partitioned_param_coordinator.py@0.18.9; the factor 2 is measured, not derived"
+LIVE = "deepspeed/runtime/zero/partitioned_param_coordinator.py:427-452, partition_parameters.py:313,771@0.18.9"
 PERSISTENT = "deepspeed/runtime/zero/parameter_offload.py:264-282, partition_parameters.py:1657-1768@0.18.9"
 OVERFLOW = "deepspeed/runtime/zero/stage_1_and_2.py, _has_inf_or_nan@0.18.9: 4 + 1 + 1 + 1 + 4 B an element"
 NO_ZERO_INIT = "torch F.linear saves a view of the gathered weight; DeepSpeed patches it inside zero.Init alone"
@@ -79,7 +79,11 @@ def gathered_terms(run: Run, model: Architecture, weights: Weights, moment: Mome
 
 
 def live_terms(run: Run, model: Architecture, *, head_only: bool) -> tuple[Term, ...]:
-    """ZeRO-3's live parameters: the module at work, and what is prefetched or kept for reuse."""
+    """ZeRO-3's live parameters: the module at work, and what is prefetched or kept for reuse.
+
+    Twice: DeepSpeed holds one set, and what it has freed stays with the allocator until the compute stream has passed
+    it (``record_stream``); how much of that there is at once was measured, not derived.
+    """
     zero = run.zero
     assert zero is not None
     half = half_width(run)

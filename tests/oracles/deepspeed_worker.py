@@ -83,6 +83,20 @@ class Peak(TorchDispatchMode):
         self.now -= self.live.pop(address, 0)
 
 
+class Gathered(TorchDispatchMode):
+    """The most elements that are whole at once of what stage 3 cuts, those on their way included."""
+
+    def __init__(self, engine: Any) -> None:
+        super().__init__()
+        self.cut = [parameter for parameter in engine.module.parameters() if hasattr(parameter, "ds_status")]
+        self.most = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        whole = [parameter.ds_numel for parameter in self.cut if parameter.ds_status.name != "NOT_AVAILABLE"]
+        self.most = max(self.most, sum(whole))
+        return func(*args, **(kwargs or {}))
+
+
 class Watch:
     """One engine's gradients, buckets left out, at the moments of each micro-step's backward."""
 
@@ -188,9 +202,11 @@ def grouped(model: Any) -> list[list[Any]]:
 def micro_step(engine: Any, watch: Watch) -> int:
     """Forward, backward and step; the most bytes of gradients and of what the step made."""
     tokens = torch.randint(0, 500, (1, TOKENS))
-    loss = engine(input_ids=tokens, labels=tokens).loss
-    watch.micro_steps.append({})
-    engine.backward(loss)
+    with Gathered(engine) as gathered:
+        loss = engine(input_ids=tokens, labels=tokens).loss
+        watch.micro_steps.append({})
+        engine.backward(loss)
+    watch.micro_steps[-1]["gathered"] = gathered.most
     watch.look("end")
     watch.micro_steps[-1]["buckets left"] = sum(watch.in_buckets().values())
     with Peak(watch.gradients()) as peak:

@@ -20,7 +20,7 @@ from advisor.memory.groups import Weights
 from advisor.memory.ledger import Term
 from advisor.memory.optimizers import optimizer_named
 from advisor.memory.resident import stored_terms
-from advisor.memory.sharding import bucket_terms, flattened_terms, persistent_terms
+from advisor.memory.sharding import bucket_terms, flattened_terms, largest_module, live_terms, persistent_terms
 from advisor.memory.states import zero_states, zero_step
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture
@@ -66,6 +66,7 @@ class Case:
     offload: bool = False
     fp32_gradients: bool = False
     sub_group: int = 1_000_000_000
+    live: int = 10_000
 
     @property
     def name(self) -> str:
@@ -86,7 +87,7 @@ class Case:
             "reduce_bucket_size": self.bucket,
             "allgather_bucket_size": 20_000,
             "stage3_prefetch_bucket_size": 10_000,
-            "stage3_max_live_parameters": 10_000,
+            "stage3_max_live_parameters": self.live,
             "stage3_max_reuse_distance": 0,
             "stage3_param_persistence_threshold": self.threshold,
             "sub_group_size": self.sub_group,
@@ -146,6 +147,7 @@ SHARDED_3 = [
 ]
 ADAPTER_3 = Case(3, trained="adapter")
 SUB_GROUPS_3 = Case(3, sub_group=20_000)
+LIVE_3 = [Case(3, live=elements) for elements in (0, 20_000, 60_000)]
 PERSISTENT_3 = [
     Case(3, threshold=1_000),
     Case(3, threshold=5_000),
@@ -167,6 +169,7 @@ CASES = [
     *SHARDED_3,
     ADAPTER_3,
     SUB_GROUPS_3,
+    *LIVE_3,
     *PERSISTENT_3,
 ]
 
@@ -456,6 +459,17 @@ def test_persistent_parameters(trained: Trained) -> None:
         total(persistent_terms(trained.run, trained.model, trained.weights)),
         padding,
     )
+
+
+@each(LIVE_3)
+def test_live_parameters_are_held_once(trained: Trained) -> None:
+    """The advisor counts them twice: a GPU's freed ones await the stream, as a CPU's do not."""
+    table, largest = trained.weights.largest_trained, 75 * 131
+    for gathered in trained.at("gathered"):
+        assert max(table, trained.case.live - largest) <= gathered <= table + trained.case.live + largest
+    at_work, *live = live_terms(trained.run, trained.model, head_only=False)
+    assert at_work.bytes == trained.half * largest_module(trained.model)
+    assert total(live) == trained.half * 2 * trained.case.live
 
 
 @each([*ADAPTER_2, ADAPTER_1])
