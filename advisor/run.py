@@ -50,8 +50,8 @@ class Lora:
     dora: bool = False
     fp32: bool = True
     """Adapter weights in fp32 under bf16 compute: PEFT's ``autocast_adapter_dtype``."""
-    kernels: bool = False
-    """axolotl's fused LoRA kernels (``lora_mlp_kernel`` and its siblings)."""
+    kernels: frozenset[str] = frozenset()
+    """axolotl's fused LoRA kernels: ``mlp``, ``qkv`` and ``o`` (``lora_mlp_kernel`` and its siblings)."""
 
 
 @frozen(eq=False)

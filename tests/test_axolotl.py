@@ -153,3 +153,24 @@ def test_a_wrong_type_is_an_error_at_its_place(make_run, value):
 def test_what_pydantic_would_take_is_taken(make_run):
     run = make_run(LLAMA + "micro_batch_size: '2'\nsample_packing: 'yes'\nsequence_len: 2048.0\n")
     assert (run.micro_batch_size, run.sample_packing, run.sequence_len) == (2, True, 2048)
+
+
+KERNELS = frozenset({"mlp", "qkv", "o"})
+
+
+@pytest.mark.parametrize(
+    ("said", "gpus", "kernels"),
+    [
+        ("adapter: lora", "1x a100-80gb", KERNELS),
+        ("adapter: qlora\nload_in_4bit: true\nlora_dropout: 0.1", "4x a100-80gb", KERNELS),
+        ("adapter: lora\nload_in_8bit: true", "1x a100-80gb", frozenset()),
+        ("adapter: lora\nrl: dpo", "1x a100-80gb", frozenset()),
+        ("adapter: lora\ntrust_remote_code: true", "1x a100-80gb", frozenset()),
+        ("adapter: lora\nlora_mlp_kernel: false", "1x a100-80gb", frozenset()),
+        ("adapter: lora\nlora_qkv_kernel: true\nlora_o_kernel: false", "1x a100-80gb", frozenset({"qkv"})),
+        ("adapter: lora\nfsdp_version: 2\nfsdp_config: {}", "2x a100-80gb", KERNELS),
+        ("adapter: lora\nfsdp_version: 1\nfsdp_config: {}", "2x a100-80gb", frozenset()),
+    ],
+)
+def test_lora_kernels_are_on_where_axolotl_turns_them_on(make_run, said, gpus, kernels):
+    assert make_run(f"{LLAMA}{said}\n", gpus).lora.kernels == kernels

@@ -110,6 +110,11 @@ def set_targets(config: Document, value: Any) -> list[Change]:
     return [*stale, Set("lora_target_modules", modules, after="lora_alpha")]
 
 
+def set_attention_kernels(_config: Document, value: bool) -> list[Change]:
+    """The kernels for attention; whichever is named, axolotl no longer turns on the others by itself."""
+    return [Set("lora_qkv_kernel", value, after="adapter"), Set("lora_o_kernel", value, after="lora_qkv_kernel")]
+
+
 def set_4bit(config: Document, value: bool) -> list[Change]:
     """4 bits; 8 bits would be rejected beside it."""
     stale: list[Change] = [Set("load_in_8bit", False)] if config.get("load_in_8bit") else []
@@ -194,6 +199,7 @@ EDITS: dict[str, Editor] = {
     "lora_r": plain("lora_r", "adapter"),
     "lora_alpha": plain("lora_alpha", "lora_r"),
     "lora_targets": set_targets,
+    "lora_attention_kernels": set_attention_kernels,
     "lora_modules_to_save": plain("lora_modules_to_save", "lora_alpha"),
     "load_in_4bit": set_4bit,
     "quantize_moe_experts": plain("quantize_moe_experts", "load_in_4bit"),

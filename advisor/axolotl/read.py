@@ -125,18 +125,18 @@ def lora(reader: Reader, stack: Stack, facts: Facts) -> Facts:
     }
 
 
-def fused_lora_kernels(reader: Reader, stack: Stack, facts: Facts) -> bool:
-    """Whether axolotl patches its fused LoRA kernels in, given or by default."""
+def fused_lora_kernels(reader: Reader, stack: Stack, facts: Facts) -> frozenset[str]:
+    """Which of its fused LoRA kernels axolotl patches in, given or by default."""
+    keys = {"mlp": "lora_mlp_kernel", "qkv": "lora_qkv_kernel", "o": "lora_o_kernel"}
     if stack.trainer != "axolotl":
-        return False
-    given = [key for key in ("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel") if reader.has(key)]
-    if given or reader.has("lora_embedding_kernel"):
-        return any(reader.flag(key) for key in given)
+        return frozenset()
+    if any(reader.has(key) for key in (*keys.values(), "lora_embedding_kernel")):
+        return frozenset(kernel for kernel, key in keys.items() if reader.flag(key))
     if reader.text("adapter") == "lora" and reader.flag("load_in_8bit"):
-        return False
+        return frozenset()
     fsdp1 = reader.has("fsdp_config") and str(reader.source.at("fsdp_version")) != "2"
-    several = bool(facts.get("several_gpus"))
-    return not reader.flag("trust_remote_code") and facts.get("rl") is None and not (fsdp1 and several)
+    refused = reader.flag("trust_remote_code") or facts.get("rl") is not None
+    return frozenset() if refused or (fsdp1 and facts.get("several_gpus")) else frozenset(keys)
 
 
 def quantization(reader: Reader, model: Architecture | None, adapter: str | None) -> Facts:

@@ -37,7 +37,7 @@ def backward_phases(run: Run, model: Architecture, weights: Weights, fixed: tupl
     )
     kept = kept_terms(run, model)
     first_given = first_gradients(run, weights)
-    all_given = gradient_terms(run, weights) if run.fsdp is None else fsdp.gradients_of_layers(run, weights)
+    all_given = gradient_terms(run, weights) if run.fsdp is None else fsdp.gradients_of_layers(run, model, weights)
     held = fsdp.held_inputs(run, model)
     end = (*embedding_gradients(run, model, weights), *fsdp.root_gradients(run, model, weights))
     moments = [
@@ -86,7 +86,7 @@ def first_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
 def last_gradients(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """Gradients while the first layer is at work: all but the embedding's, which comes after it."""
     if run.fsdp is not None:
-        return fsdp.gradients_of_layers(run, weights)
+        return fsdp.gradients_of_layers(run, model, weights)
     found = gradient_terms(run, weights)
     embedding = 0 if model.tied or run.gradient_accumulation_steps > 1 else embedding_bytes(run, weights)
     if run.zero is not None or not embedding or len(found) != 1:

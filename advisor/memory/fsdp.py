@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Literal
 
 from advisor.memory.activations import checkpoint_bytes
+from advisor.memory.activations.fused import adapter_elements
 from advisor.memory.gradients import accumulates_whole, gradient_terms, half_width
 from advisor.memory.groups import Group, Weights
 from advisor.memory.ledger import Term
@@ -26,6 +27,7 @@ UNITS = "torch/distributed/fsdp: the root unit stays gathered, and the layer at 
 OUTPUT = f"{GROUP}:417-490,795-833@2.13.0: a gathered output is copied; forward frees it late, backward prefetches one"
 REDUCED = f"{GROUP}:640-720, _flat_param.py@2.13.0: whole gradients, and the flat copy of a unit that is being reduced"
 HOOKS = "torch/distributed/fsdp/_runtime_utils.py:1473-1520, torch/autograd/graph.py:638-700@2.13.0: "
+PAST_HOOKS = "axolotl/kernels/lora.py:73-81@0.19.0: adapters are gathered by hand, and cut again when backward ends"
 FROZEN = f"{HOOKS}the hook on a layer's input that reshards it follows the one that gathers the layer before"
 HELD = f"{HOOKS}the hook that reshards a frozen layer holds the checkpoint's input and its gradient until backward ends"
 ROOT_LAST = "torch/distributed/fsdp: the root unit is reduced when backward ends; the head's gradient waits for it"
@@ -44,15 +46,27 @@ def gathered_units(run: Run, model: Architecture, moment: Moment) -> tuple[Term,
     layer = largest_layer(model)
     inside = model.parameters - root - tower_elements(model)
     stays = not fsdp.reshard_after_forward and moment not in FIRST_LAYER | {"end of backward"}
-    units = layers_at(run, moment)
+    units = layers_at(run, model, moment)
     elements = units * layer + (inside if stays else 0)
     text = f"{width:.3g} B x {units} x {layer:,}" + (f" + {width:.3g} B x {inside:,}, not resharded" if stays else "")
     source = OUTPUT if fsdp.version == 2 and units else FROZEN if units == 2 else UNITS
     layers = Term("gathered layers", "overhead", round(width * elements), text, source)
-    return (root_term, layers) if elements else (root_term,)
+    return (root_term, *((layers,) if elements else ()), *whole_adapters(run, model))
 
 
-def layers_at(run: Run, moment: Moment) -> int:
+def whole_adapters(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """Adapters that axolotl's kernels gather past FSDP2's hooks: whole from their first use until backward ends."""
+    elements = fused_elements(run, model)
+    return (Term("whole adapters", "overhead", 2 * elements, f"2 B x {elements:,}", PAST_HOOKS),) if elements else ()
+
+
+def fused_elements(run: Run, model: Architecture) -> int:
+    """Elements of the adapters that axolotl's kernels gather under FSDP2."""
+    two = run.fsdp is not None and run.fsdp.version == 2 and run.world_size > 1
+    return sum(adapter_elements(run, block) * block.count for block in model.blocks) if two else 0
+
+
+def layers_at(run: Run, model: Architecture, moment: Moment) -> int:
     """How many layers' worth of weights are whole, beside those that are not resharded.
 
     FSDP2 copies a unit out of its gathered output; forward frees that with the next unit (an adapter's matrices are
@@ -60,7 +74,8 @@ def layers_at(run: Run, moment: Moment) -> int:
     """
     fsdp = run.fsdp
     assert fsdp is not None
-    two, outlives = fsdp.version == 2, fsdp.version == 2 and run.adapter is None
+    two = fsdp.version == 2
+    outlives = two and (run.adapter is None or fused_elements(run, model) > 0)
     match moment:
         case "layer done" | "first layer done" if not two and run.adapter is not None and not checkpoints_units(run):
             return 2
@@ -134,13 +149,18 @@ def waiting_head(run: Run, model: Architecture, weights: Weights) -> tuple[Term,
     return (Term("head gradient", "gradients", half * elements, f"{half} B x {elements:,}", ROOT_LAST),)
 
 
-def gradients_of_layers(run: Run, weights: Weights) -> tuple[Term, ...]:
-    """Gradients when all layers' are reduced, and the root unit's are not yet."""
+def gradients_of_layers(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+    """Gradients when all layers' are reduced, and the root unit's are not yet, nor those of adapters in kernels."""
     (found,) = gradient_terms(run, weights)
     if accumulates_whole(run) or run.world_size == 1 or not found.bytes:
         return (found,)
-    tables = sum(group.bytes for group in weights.trained if is_table(group)) // run.shard_size
-    return (replace(found, bytes=found.bytes - tables, formula=f"{found.formula}, less {tables:,} B of the root unit"),)
+    whole = fused_elements(run, model)
+    late = [group for group in weights.trained if is_table(group) or (whole and group.name == "adapter")]
+    bytes_ = sum(group.bytes for group in late) // run.shard_size
+    reduced = replace(found, bytes=found.bytes - bytes_, formula=f"{found.formula}, less {bytes_:,} B that come later")
+    if not whole:
+        return (reduced,)
+    return (reduced, Term("adapters' whole gradients", "gradients", 2 * whole, f"2 B x {whole:,}", PAST_HOOKS))
 
 
 def root_gradients(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:

@@ -1,5 +1,6 @@
 """What lies on the GPU from start to end: weights, a reference model, library workspaces; and the load before it."""
 
+from advisor.memory.activations.fused import adapter_elements
 from advisor.memory.groups import Weights, base_width
 from advisor.memory.ledger import Term
 from advisor.memory.sharding import embedding_elements, largest_module
@@ -22,6 +23,9 @@ WHOLE_INT8 = (
     "bitsandbytes/nn/modules.py, Linear8bitLt@0.49.1: its state keeps the matrix, which ZeRO-3 does not know of"
 )
 DEQUANTIZE = "bitsandbytes/autograd/_functions.py, MatMul4Bit: one weight at a time is dequantized"
+FUSED_COPIES = (
+    "axolotl/kernels/lora.py:454-468,968-982,1682-1688@0.19.0: each function keeps its adapters in half precision"
+)
 AUTOCAST = "torch autocast keeps half-precision copies of fp32 weights that need gradients"
 
 
@@ -62,8 +66,24 @@ def autocast_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Ter
     if not run.autocast or run.fsdp is not None:
         return ()
     multiplied = [g for g in weights.trained if g.width == 4 and (model.tied or not g.embedding)]
-    elements = sum(group.matrix_elements for group in multiplied)
-    return (Term("autocast copies", "overhead", 2 * elements, f"2 B x {elements:,} trained fp32 elements", AUTOCAST),)
+    fused, kept = fused_elements(run, model)
+    elements = sum(group.matrix_elements for group in multiplied) - fused
+    copies = Term("autocast copies", "overhead", 2 * elements, f"2 B x {elements:,} trained fp32 elements", AUTOCAST)
+    if not kept:
+        return (copies,)
+    return (copies, Term("adapters' copies", "overhead", 2 * kept, f"2 B x {kept:,} fp32 elements", FUSED_COPIES))
+
+
+def fused_elements(run: Run, model: Architecture) -> tuple[int, int]:
+    """Elements of fp32 adapters that axolotl's kernels copy themselves, and how many of the copies are there at once.
+
+    A layer keeps its own for its backward; of checkpointed layers there is one at work.
+    """
+    if run.lora is None or run.zero is not None or not run.lora.fp32:
+        return (0, 0)
+    layers = [(adapter_elements(run, block), block.count) for block in model.blocks]
+    every = sum(elements * count for elements, count in layers)
+    return every, max(elements for elements, _ in layers) if run.activation_checkpointing else every
 
 
 def dequantized_terms(run: Run, model: Architecture) -> tuple[Term, ...]:

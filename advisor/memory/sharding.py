@@ -2,6 +2,7 @@
 
 from math import prod
 
+from advisor.memory.activations.fused import MLP, fused
 from advisor.memory.fsdp import Moment, gathered_units
 from advisor.memory.gradients import half_width
 from advisor.memory.groups import Weights
@@ -88,7 +89,7 @@ def live_terms(run: Run, model: Architecture, *, head_only: bool) -> tuple[Term,
     assert zero is not None
     half = half_width(run)
     kept = min(max(zero.max_live_parameters, zero.max_reuse_distance), model.parameters)
-    module = embedding_elements(model) if head_only else largest_module(model)
+    module = embedding_elements(model) if head_only else max(largest_module(model), largest_kernel(run, model))
     at_work = Term("gathered module", "overhead", half * module, f"{half} B x {module:,}", LIVE)
     if head_only and not run.activation_checkpointing and not run.stack.zero_init:
         return (at_work,)  # retained_terms has them
@@ -133,6 +134,15 @@ def largest_module(model: Architecture) -> int:
     largest = max((tensor.numel for tensor in inner), default=0)
     experts = max((expert_elements(block, model) for block in model.blocks), default=0)
     return max(largest, experts)
+
+
+def largest_kernel(run: Run, model: Architecture) -> int:
+    """Elements of the weights that axolotl's fused MLP reads, which ZeRO-3 gathers with the MLP: external parameters.
+
+    deepspeed/runtime/zero/parameter_offload.py:57-71@0.18.9.
+    """
+    mlps = [[x for x in block.linears if x.name in MLP and x.name in fused(run, block)] for block in model.blocks]
+    return max((sum(x.n_in * x.n_out for x in linears) for linears in mlps), default=0)
 
 
 def expert_elements(block: Block, model: Architecture) -> int:

@@ -60,7 +60,7 @@ rule = Rule(
                   - axolotl.integrations.liger.LigerPlugin
                 liger_fused_linear_cross_entropy: true
             """,
-            memory="24.8 -> 18.0 GiB",
+            memory="19.7 -> 12.9 GiB",
         ),
         Example(
             gpus="1x rtx-4090",

@@ -59,7 +59,7 @@ rule = Rule(
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP
                   cpu_ram_efficient_loading: true
             """,
-            memory="31.3 -> 11.5 GiB",
+            memory="31.3 -> 11.6 GiB",
         ),
         Example(
             gpus="8x rtx-4090",

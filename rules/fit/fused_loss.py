@@ -148,7 +148,7 @@ rule = Rule(
                   - axolotl.integrations.liger.LigerPlugin
                 liger_fused_linear_cross_entropy: true
             """,
-            memory="19.9 -> 10.7 GiB",
+            memory="19.8 -> 9.4 GiB",
         ),
         Example(
             gpus="1x rtx-4090",

@@ -56,7 +56,7 @@ rule = Rule(
                 attn_implementation: flash_attention_2
                 gradient_checkpointing: true
             """,
-            memory="80.5 -> 29.4 GiB",
+            memory="58.5 -> 29.3 GiB",
         ),
         Example(
             gpus="1x a100-80gb",

@@ -4,11 +4,13 @@ from dataclasses import replace
 
 from advisor import Example, Rule, Run, RunEdits
 from advisor.freezing import bears_zero_3, for_new_tokens, for_zero_3
+from advisor.lora_kernels import for_attention
 
 
 def edits(run: Run) -> RunEdits:
     """Rank 16, alpha 32, every linear layer, and what frozen weights ask for; the learning rate stays."""
-    wanted = {"adapter": "lora", "lora_r": 16, "lora_alpha": 32, "lora_targets": "linear", **for_new_tokens(run)}
+    wanted = {"adapter": "lora", "lora_r": 16, "lora_alpha": 32, "lora_targets": "linear"}
+    wanted |= {**for_new_tokens(run), **for_attention(run)}
     return {**wanted, **for_zero_3(replace(run, adapter="lora"))} if run.zero_stage == 3 else wanted
 
 
@@ -58,7 +60,30 @@ rule = Rule(
                 lora_alpha: 32
                 lora_target_linear: true
             """,
-            memory="59.9 -> 19.0 GiB",
+            memory="59.9 -> 18.9 GiB",
+        ),
+        Example(
+            gpus="1x a100-40gb",
+            before="""
+                base_model: allenai/OLMo-2-1124-7B
+                sequence_len: 2048
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+            """,
+            after="""
+                base_model: allenai/OLMo-2-1124-7B
+                sequence_len: 2048
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                adapter: lora
+                lora_qkv_kernel: false
+                lora_o_kernel: false
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
         ),
         Example(
             gpus="1x a100-40gb",

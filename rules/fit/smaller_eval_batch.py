@@ -55,7 +55,7 @@ rule = Rule(
                 val_set_size: 0.05
                 evals_per_epoch: 1
             """,
-            memory="45.4 -> 15.9 GiB",
+            memory="45.3 -> 15.8 GiB",
         ),
         Example(
             gpus="1x rtx-4090",

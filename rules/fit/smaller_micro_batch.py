@@ -57,7 +57,7 @@ rule = Rule(
                 attn_implementation: flash_attention_2
                 # a comment that stays
             """,
-            memory="71.2 -> 43.4 GiB",
+            memory="71.1 -> 43.4 GiB",
         ),
         Example(
             gpus="1x a100-80gb",

@@ -30,20 +30,35 @@ pytestmark = pytest.mark.skipif(folder() is None, reason="ADVISOR_CORPUS is not 
 ERRORS_WITHOUT_A_MISTAKE = {"does-not-fit", "missing-deepspeed-file", "host-memory-exceeded"}
 # For other numbers of GPUs than the tests' own, for other cards, or stopped once the model is loaded.
 STOPPED_LATER = {
+    ("archived/cerebras/qlora.yml", "lora-kernels-unpatchable"),
     ("archived/dbrx/fft-ds-zero3.yaml", "reentrant-zero3-lora"),
+    ("archived/gptj/qlora.yml", "lora-kernels-unpatchable"),
     ("distributed-parallel/llama-3_1-8b-hsdp-tp.yaml", "parallel-sizes-do-not-divide-world"),
+    ("falcon-h1/falcon-h1-500m-qlora.yaml", "lora-kernels-unpatchable"),
+    ("gemma3n/gemma-3n-e2b-qlora.yml", "lora-kernels-unpatchable"),
+    ("gemma3n/gemma-3n-e2b-vision-audio-qlora.yml", "lora-kernels-unpatchable"),
+    ("glm_moe_dsa/glm-5.2-nvfp4-lora.yaml", "lora-kernels-unpatchable"),
     ("glm_moe_dsa/glm-5.2-nvfp4-lora.yaml", "parallel-sizes-do-not-divide-world"),
     ("gpt-oss/gpt-oss-120b-fft-fsdp2-offload.yaml", "parallel-sizes-do-not-divide-world"),
+    ("llama-3-vision/lora-11b.yaml", "lora-kernels-unpatchable"),
     ("llama-3/3b-fp8-fsdp2.yaml", "fp8-unsupported"),
     ("llama-4/do-no-use-fa2/scout-qlora-fsdp1.yaml", "flash-attention-unsupported"),
     ("llama-4/do-no-use-fa2/scout-qlora-single-h100.yaml", "flash-attention-unsupported"),
+    ("llama-4/do-no-use-fa2/scout-qlora-single-h100.yaml", "lora-kernels-unpatchable"),
     ("llama-4/do-no-use-fa2/scout-vision-qlora-fsdp.yaml", "flash-attention-unsupported"),
     ("llama-4/scout-vision-qlora-fsdp2-flex.yaml", "fsdp-combination-refused"),  # by 0.19.0; the verdict is older
     ("mistral/bigstral/bigstral-ds-zero3.yaml", "reentrant-zero3-lora"),
     ("mistral/mixtral/mixtral_22.yml", "reentrant-zero3-lora"),
+    ("mistral4/qlora-text.yml", "lora-kernels-unpatchable"),
+    ("olmo3/olmo3-7b-qlora.yaml", "lora-kernels-unpatchable"),
+    ("phi/phi-qlora.yml", "lora-kernels-unpatchable"),
+    ("pixtral/lora-12b.yml", "lora-kernels-unpatchable"),
+    ("qwen2-vl/lora-7b.yaml", "lora-kernels-unpatchable"),
+    ("qwen2_5-vl/lora-7b.yaml", "lora-kernels-unpatchable"),
     ("qwen3.5/122b-a10b-moe-qlora-fsdp.yaml", "double-checkpointing"),
     ("qwen3.5/27b-qlora-fsdp.yaml", "double-checkpointing"),
     ("qwen3.5/35b-a3b-moe-qlora-fsdp.yaml", "double-checkpointing"),
+    ("voxtral/voxtral-mini-audio-qlora.yml", "lora-kernels-unpatchable"),
 }
 MISSING = re.compile(r"\(([\d,]+) bytes\) too much")
 

@@ -240,3 +240,25 @@ def test_fused_kernels_never_keep_more(facts: dict[str, Any], adapter: dict[str,
     plain = run_of(LLAMA_3_8B, **settled, **(adapter or {}))
     fused = replace(plain, liger=frozenset({"rms_norm", "glu"}))
     assert saved_bytes(fused, LLAMA_3_8B) < saved_bytes(plain, LLAMA_3_8B)
+
+
+KERNELS = frozenset({"mlp", "qkv", "o"})
+
+
+@given(facts=runs, dropout=st.sampled_from([0.0, 0.1]), fp32=st.booleans())
+def test_lora_kernels_never_keep_more(facts: dict[str, Any], dropout: float, fp32: bool):
+    plain = run_of(LLAMA_3_8B, **facts, **lora(dropout=dropout, fp32=fp32))
+    fused = run_of(LLAMA_3_8B, **facts, **lora(dropout=dropout, fp32=fp32, kernels=KERNELS))
+    assert saved_bytes(fused, LLAMA_3_8B) < saved_bytes(plain, LLAMA_3_8B)
+    assert forward_working_bytes(fused, LLAMA_3_8B) <= forward_working_bytes(plain, LLAMA_3_8B)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "more"),
+    [("olmo2", {}), ("llama", {"dora": True}), ("llama", {"targets": ("q_proj", "up_proj"), "target_linear": False})],
+    ids=["attention that is not known", "DoRA", "too few adapters"],
+)
+def test_lora_kernels_that_do_not_apply_change_nothing(model_type: str, more: dict[str, Any]):
+    plain, fused = (run_of(LLAMA_3_8B, model_type, **lora(kernels=k, **more)) for k in (frozenset[str](), KERNELS))
+    assert saved_bytes(fused, LLAMA_3_8B) == saved_bytes(plain, LLAMA_3_8B)
+    assert working_bytes(fused, LLAMA_3_8B) == working_bytes(plain, LLAMA_3_8B)

@@ -97,7 +97,18 @@ def built(case: dict[str, Any], folder: Path) -> Any:
     if case["rank"]:
         model.enable_input_require_grads()
         model = get_peft_model(model, LoraConfig(r=case["rank"], target_modules="all-linear", task_type="CAUSAL_LM"))
+    if case["kernels"]:
+        with_kernels(model)
     return model
+
+
+def with_kernels(model: Any) -> None:
+    """axolotl's fused LoRA kernels, in plain operations where they are Triton's."""
+    from tests.oracles import axolotl_kernels
+
+    axolotl_kernels.lora.swiglu_forward = lambda gate, up: torch.nn.functional.silu(gate) * up
+    axolotl_kernels.lora.swiglu_backward = lambda gradient, gate, up: (gradient, gate, up)
+    axolotl_kernels.fused(model)
 
 
 def prepared(model: Any, case: dict[str, Any], mesh: Any) -> Any:

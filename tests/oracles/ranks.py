@@ -13,6 +13,7 @@ import pytest
 
 from advisor.memory.ledger import Term
 
+ROOT = Path(__file__).parents[2]
 MINUTES = 15
 
 
@@ -23,7 +24,7 @@ class Case(Protocol):
     def name(self) -> str: ...
 
 
-def trained_by(worker: Path, world: int, folder: Path, cases: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def trained_by(worker: str, world: int, folder: Path, cases: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What ``world`` processes of a worker measured of the cases, by rank and by the case's name.
 
     The worker gets the folder, in which ``config.json`` lies and ``cases.json`` and the answers will, and the file
@@ -34,9 +35,8 @@ def trained_by(worker: Path, world: int, folder: Path, cases: Iterable[Mapping[s
     (own / "cases.json").write_text(json.dumps(list(cases)))
     (own / "config.json").write_text((folder / "config.json").read_text())
     logs = [own / f"{rank}.log" for rank in range(world)]
-    processes = [
-        launched([str(worker), str(own), str(own / "meeting")], rank, world, logs[rank]) for rank in range(world)
-    ]
+    command = ["-m", f"{__package__}.{worker}", str(own), str(own / "meeting")]
+    processes = [launched(command, rank, world, log) for rank, log in enumerate(logs)]
     wait(processes)
     assert not any(process.returncode for process in processes), "\n".join(log.read_text()[-3000:] for log in logs)
     return [json.loads((own / f"{rank}.json").read_text()) for rank in range(world)]
@@ -45,7 +45,8 @@ def trained_by(worker: Path, world: int, folder: Path, cases: Iterable[Mapping[s
 def launched(arguments: list[str], rank: int, world: int, log: Path) -> "subprocess.Popen[bytes]":
     environment = os.environ | {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(world)}
     with log.open("w") as stream:
-        return subprocess.Popen([sys.executable, *arguments], env=environment, stdout=stream, stderr=stream)
+        command = [sys.executable, *arguments]
+        return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=stream, stderr=stream)
 
 
 def wait(processes: "list[subprocess.Popen[bytes]]") -> None:

@@ -30,7 +30,7 @@ from .ranks import differences, each, total, trained_by
 
 pytestmark = pytest.mark.oracle
 
-WORKER = Path(__file__).with_name("deepspeed_worker.py")
+WORKER = "deepspeed_worker"
 # Odd sizes, so that every flat group and every shard needs padding.
 MODEL: Mapping[str, Any] = {
     "model_type": "llama",

@@ -27,7 +27,7 @@ from .ranks import differences, each, total, trained_by
 
 pytestmark = pytest.mark.oracle
 
-WORKER = Path(__file__).with_name("fsdp_worker.py")
+WORKER = "fsdp_worker"
 MODEL: Mapping[str, Any] = {
     "model_type": "llama",
     "architectures": ["LlamaForCausalLM"],
@@ -58,6 +58,7 @@ class Case:
     accumulation: int = 1
     reshards: bool = True
     tied: bool = False
+    kernels: bool = False
 
     @property
     def name(self) -> str:
@@ -80,6 +81,7 @@ class Case:
         }
         if self.rank:
             values |= {"adapter": "lora", "lora_r": self.rank, "lora_alpha": 8, "lora_target_linear": True}
+            values |= dict.fromkeys(("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel"), self.kernels)
         if self.checkpoints in {"reentrant", "not reentrant", "around"}:
             reentrant = self.checkpoints != "not reentrant"
             values |= {
@@ -103,12 +105,16 @@ FULL_2 = [
     Case(tied=True, accumulation=2),
 ]
 LORA_2 = [Case(rank=4, checkpoints=kind, accumulation=steps) for kind in ("none", "reentrant") for steps in (1, 2)]
+KERNELS_2 = [
+    *(Case(rank=4, kernels=True, checkpoints=kind) for kind in ("none", "reentrant", "not reentrant")),
+    Case(rank=4, kernels=True, accumulation=2),
+]
 FULL_1 = [Case(1), Case(1, accumulation=2), Case(1, tied=True)]
 LORA_1 = [
     *(Case(1, rank=4, checkpoints=kind) for kind in ("none", "reentrant", "not reentrant", "around")),
     Case(1, rank=4, accumulation=2),
 ]
-VERSION_2 = [*FULL_2, *LORA_2]
+VERSION_2 = [*FULL_2, *LORA_2, *KERNELS_2]
 CASES = [*VERSION_2, *FULL_1, *LORA_1]
 
 
@@ -189,8 +195,8 @@ def test_a_layer_is_still_gathered_when_forward_ends(trained: Trained) -> None:
 
 @each(case for case in VERSION_2 if case.reshards)
 def test_backward_gathers_the_layer_before(trained: Trained) -> None:
-    _, layers = gathered_units(trained.run, trained.model, "layer")
-    assert all(0 <= bytes_ - layers.bytes <= ADAPTER_UNIT for bytes_ in trained.each_rank("gathered layers"))
+    _, *layers = gathered_units(trained.run, trained.model, "layer")
+    assert all(0 <= bytes_ - total(layers) <= ADAPTER_UNIT for bytes_ in trained.each_rank("gathered layers"))
 
 
 @each(VERSION_2)

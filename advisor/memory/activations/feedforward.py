@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.families import Family
+from advisor.memory.activations.fused import fused
 from advisor.memory.activations.numbers import Numbers
 
 if TYPE_CHECKING:
@@ -21,20 +22,20 @@ def mlp_amounts(run: Run, n: Numbers, family: Family, block: Block) -> Iterator[
     if mlp is None:
         return
     if not mlp.experts:
-        yield from dense_amounts(run, n, family, mlp, "f")
+        yield from dense_amounts(n, family, mlp, "f", recomputed="glu" in run.liger or "down_proj" in fused(run, block))
         return
     yield from routing_amounts(n, family, mlp)
     adapted = run.lora is not None and bool(run.lora.target_parameters)
     yield from expert_amounts(replace(n, trained=n.trained or adapted), family, mlp)
     if mlp.shared_width:
-        yield from dense_amounts(run, n, family, mlp, "f shared")
+        yield from dense_amounts(n, family, mlp, "f shared", recomputed="glu" in run.liger)
 
 
-def dense_amounts(run: Run, n: Numbers, family: Family, mlp: Mlp, symbol: str) -> Iterator[Amount]:
-    """Gate, its activation and up; Liger's kernel recomputes the activation
+def dense_amounts(n: Numbers, family: Family, mlp: Mlp, symbol: str, *, recomputed: bool) -> Iterator[Amount]:
+    """Gate, its activation and up; a kernel of Liger's or axolotl's recomputes the activation
     (liger_kernel/ops/swiglu.py@0.8.1)."""
     if mlp.gated:
-        yield (2 if "glu" in run.liger else 3) * n.compute, symbol
+        yield (2 if recomputed else 3) * n.compute, symbol
         return
     yield n.compute, symbol
     extra = family.activation[n.autocast]

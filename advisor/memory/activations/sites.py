@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from advisor.frozen import frozen
 from advisor.memory.activations.amounts import ONE, Amount
+from advisor.memory.activations.fused import fused, fused_amounts
 from advisor.memory.activations.numbers import Numbers, adapters
+from advisor.memory.activations.targets import is_target
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Block, Linear
@@ -33,6 +34,8 @@ class Site:
     kept_anyway: bool = False
     """What made it keeps it too."""
     units: int = 1
+    fused: frozenset[str] = frozenset()
+    """Names of linears of the layer that axolotl's kernels compute."""
 
 
 def is_output(linear: Linear, block: Block) -> bool:
@@ -40,7 +43,7 @@ def is_output(linear: Linear, block: Block) -> bool:
     return linear.n_out == block.hidden and linear.name in OUTPUTS
 
 
-def sites(n: Numbers, block: Block, copied_output: bool) -> list[Site]:
+def sites(run: Run, n: Numbers, block: Block, copied_output: bool) -> list[Site]:
     """The inputs of a layer's linears; with one norm for both, attention and MLP read the same tensor."""
     attention = [x for x in block.linears if x.kind in {"attention", "mixer"}]
     mlp = [x for x in block.linears if x.kind in {"mlp", "router"}]
@@ -48,7 +51,8 @@ def sites(n: Numbers, block: Block, copied_output: bool) -> list[Site]:
     mlp_in = [x for x in mlp if not is_output(x, block)]
     wide = [x for x in attention_in if x.n_in == block.hidden]
     starts = [[*wide, *mlp_in]] if block.norms == 1 else [wide, mlp_in]
-    found = [Site("h", tuple(one), n.normed) for one in starts if one]
+    taken = fused(run, block)
+    found = [Site("h", tuple(one), n.normed, fused=taken) for one in starts if one]
     if block.mlp is not None and block.mlp.experts and not mlp_in:
         # The router is a bare weight in transformers 5 (models/mixtral, MixtralTopKRouter): no
         # linear stands for it.
@@ -57,17 +61,17 @@ def sites(n: Numbers, block: Block, copied_output: bool) -> list[Site]:
     found += [Site(ONE, (x,), n.compute, units=x.n_in) for x in attention_in if x.n_in != block.hidden]
     outputs = tuple(x for x in attention if is_output(x, block))
     if outputs and block.attention is not None and block.attention.kind in {"softmax", "latent"}:
-        found.append(Site("out", outputs, n.compute, kept_anyway=not copied_output))
+        found.append(Site("out", outputs, n.compute, kept_anyway=not copied_output, fused=taken))
     elif outputs:
         found.append(Site(ONE, outputs, n.compute, units=outputs[0].n_in))
-    return [*found, *mlp_output(n, block)]
+    return [*found, *mlp_output(run, n, block)]
 
 
-def mlp_output(n: Numbers, block: Block) -> list[Site]:
+def mlp_output(run: Run, n: Numbers, block: Block) -> list[Site]:
     """The product that the last linear of the MLP reads; with experts, only a shared one has linears."""
     outputs = tuple(x for x in block.linears if x.kind == "mlp" and is_output(x, block))
     shared = block.mlp is not None and block.mlp.experts > 0
-    return [Site("f shared" if shared else "f", outputs, n.compute)] if outputs else []
+    return [Site("f shared" if shared else "f", outputs, n.compute, fused=fused(run, block))] if outputs else []
 
 
 def site_amounts(run: Run, n: Numbers, site: Site) -> Iterator[Amount]:
@@ -85,7 +89,8 @@ def site_amounts(run: Run, n: Numbers, site: Site) -> Iterator[Amount]:
 def adapter_amounts(run: Run, lora: Lora, site: Site) -> Iterator[Amount]:
     """What the adapters at one input keep: copies of it, dropout masks, and the products with A for B's
     gradient."""
-    targets = [linear for linear in site.linears if is_target(lora, linear)]
+    yield from fused_amounts(lora, site)
+    targets = [linear for linear in site.linears if is_target(lora, linear) and linear.name not in site.fused]
     if not targets:
         return
     kept = adapters(run, site.source)
@@ -98,14 +103,3 @@ def adapter_amounts(run: Run, lora: Lora, site: Site) -> Iterator[Amount]:
     for linear in targets:
         rank = lora.rank_pattern.get(linear.name, lora.rank)
         yield (kept.width, "r") if rank == lora.rank else (kept.width * rank, ONE)
-
-
-def is_target(lora: Lora, linear: Linear) -> bool:
-    """Whether the linear carries an adapter: by name, by the pattern that names it, or as one of all
-    linears."""
-    if lora.target_linear or "all-linear" in lora.targets:
-        return linear.kind != "router"
-    if lora.targets_pattern:
-        name = re.compile(rf"(?<![A-Za-z0-9_]){re.escape(linear.name)}(?![A-Za-z0-9_])")
-        return any(name.search(pattern) for pattern in lora.targets)
-    return any(target == linear.name or target.endswith(f".{linear.name}") for target in lora.targets)

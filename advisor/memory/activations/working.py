@@ -14,10 +14,12 @@ from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import copied_output, repeated, without_kernel
 from advisor.memory.activations.families import Family, Norm, family_and_norm
 from advisor.memory.activations.feedforward import merged_experts, mlp_amounts
+from advisor.memory.activations.fused import fused, fused_working_bytes
 from advisor.memory.activations.measured import measured
 from advisor.memory.activations.norms import norm_amounts
 from advisor.memory.activations.numbers import Adapters, Numbers, adapters, numbers
-from advisor.memory.activations.sites import Site, is_target, mlp_output, site_amounts, sites
+from advisor.memory.activations.sites import Site, mlp_output, site_amounts, sites
+from advisor.memory.activations.targets import is_target
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Attention, Block
@@ -42,18 +44,28 @@ def derived_bytes(run: Run, block: Block) -> int:
     family, norm = family_and_norm(run, block)
     n = numbers(run, norm)
     known = widths(run, block)
-    widest = max((total(moment, known) for moment in moments(run, n, family, norm, block)), default=0)
-    return run.tokens * max(0, widest) + max(merged_experts(run, n, block), default=0)
+    per_token = max((total(moment, known) for moment in moments(run, n, family, block)), default=0)
+    kernels = fused_working_bytes(run, n, known, block) if "down_proj" in fused(run, block) else 0
+    widest = max(0, run.tokens * per_token, closing_bytes(run, n, family, norm, block), kernels)
+    return widest + max(merged_experts(run, n, block), default=0)
 
 
-def moments(run: Run, n: Numbers, family: Family, norm: Norm, block: Block) -> Iterator[Moment]:
+def closing_bytes(run: Run, n: Numbers, family: Family, norm: Norm, block: Block) -> int:
+    """The moment of a norm at the end of the MLP, where there is one; ``1 + weight`` of Gemma's has gone by then."""
+    if block.norms != 4 and not family.post_norm:
+        return 0
+    amounts = total(closing_norm(n, norm), widths(run, block))
+    return run.tokens * amounts - (4 * block.hidden if norm == "offset rms" else 0)
+
+
+def moments(run: Run, n: Numbers, family: Family, block: Block) -> Iterator[Moment]:
     """The moments of a layer's backward that can be its widest, from the layer's end to its start."""
     stream = (n.stream, "h")
     used_mask = (-1 if family.residual_masks else 0, "h")
     branch = (n.compute if family.residual_masks or family.scales_residual else 0, "h")
-    if block.norms == 4 or family.post_norm:
-        yield closing_norm(n, norm)
-    if block.mlp is not None:
+    if block.mlp is None:
+        yield [stream, (n.compute * projected_width(block), ONE)]
+    elif "down_proj" not in fused(run, block):
         yield [stream, used_mask, branch, *adapter_gradients(run, n, block)]
         yield [stream, used_mask, *half_adapter_gradients(run, n, block)]
         yield [stream, used_mask, branch, (n.compute, "f shared" if block.mlp.experts else "f")]
@@ -62,10 +74,8 @@ def moments(run: Run, n: Numbers, family: Family, norm: Norm, block: Block) -> I
             yield [stream, *routed_gradients(n, family, block)]
         if run.activation_checkpointing:
             yield list(recomputed_forward(run, n, block))
-    else:
-        yield [stream, (n.compute * projected_width(block), ONE)]
     if block.attention is not None and probabilities(run, family, block.attention):
-        yield [stream, *probability_gradients(run, n, family, norm, block)]
+        yield [stream, *probability_gradients(run, n, family, block)]
 
 
 def probabilities(run: Run, family: Family, attention: Attention) -> bool:
@@ -104,7 +114,7 @@ def product_gradients(run: Run, n: Numbers, family: Family, block: Block) -> Ite
         if n.trained:
             yield -times * n.compute, "f"
         return
-    yield from gone(a for site in mlp_output(n, block) for a in site_amounts(run, n, site))
+    yield from gone(a for site in mlp_output(run, n, block) for a in site_amounts(run, n, site))
 
 
 def adapter_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
@@ -147,8 +157,9 @@ def recomputed_forward(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
 
 def adapted_outputs(run: Run, n: Numbers, block: Block) -> Iterator[tuple[Site, Adapters]]:
     """The MLP's last input, where an adapter reads it."""
-    for site in mlp_output(n, block):
-        if run.lora is not None and any(is_target(run.lora, linear) for linear in site.linears):
+    for site in mlp_output(run, n, block):
+        targets = [x for x in site.linears if x.name not in site.fused]
+        if run.lora is not None and any(is_target(run.lora, linear) for linear in targets):
             yield site, adapters(run, n.compute)
 
 
@@ -163,7 +174,7 @@ def routed_gradients(n: Numbers, family: Family, block: Block) -> Iterator[Amoun
         yield 3 * chosen * n.compute, "h"
 
 
-def probability_gradients(run: Run, n: Numbers, family: Family, norm: Norm, block: Block) -> Iterator[Amount]:
+def probability_gradients(run: Run, n: Numbers, family: Family, block: Block) -> Iterator[Amount]:
     """Eager attention at its softmax: fp32 gradients of probabilities and scores, with all that follows
     gone."""
     attention = block.attention
@@ -173,18 +184,18 @@ def probability_gradients(run: Run, n: Numbers, family: Family, norm: Norm, bloc
     yield from gone(copies[1:])
     if n.compute != 4:
         yield -n.compute, "heads S"
-    yield from gone(after_attention(run, n, family, norm, block))
+    yield from gone(after_attention(run, n, family, block))
 
 
-def after_attention(run: Run, n: Numbers, family: Family, norm: Norm, block: Block) -> Iterator[Amount]:
+def after_attention(run: Run, n: Numbers, family: Family, block: Block) -> Iterator[Amount]:
     """What is kept behind the attention kernel: the output projection's input, the MLP's norm, and the
     MLP."""
-    behind = sites(n, block, copied_output(run, family, block))
+    behind = sites(run, n, block, copied_output(run, family, block))
     first = next((site for site in behind if site.symbol == "h"), None)
     for site in behind:
         if site is not first:
             yield from site_amounts(run, n, site)
-    norms = list(norm_amounts(n, norm, family, block))
+    norms = list(norm_amounts(n, family_and_norm(run, block)[1], family, block))
     yield from norms[len(norms) // 2 :]
     yield from mlp_amounts(run, n, family, block)
 

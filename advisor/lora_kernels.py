@@ -1,0 +1,27 @@
+"""axolotl's fused LoRA kernels: the models into whose attention they cannot be patched."""
+
+from advisor.rule import RunEdits
+from advisor.run import Run
+
+KEYS = ("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel", "lora_embedding_kernel")
+STOPS = """
+    afmoe bloom cohere dbrx deepseek_v2 deepseek_v3 deepseek_v32 deepseek_v4 falcon falcon_h1 falcon_mamba flex_olmo
+    gemma3n gemma3n_text glm4_moe glm4_moe_lite glm4v glm4v_moe glm4v_moe_text glm4v_text glm_moe_dsa gpt2 gpt_bigcode
+    gpt_neo gpt_neox gptj internvl lfm2 lfm2_moe lfm2_vl llama4 llama4_text llava llava_next llava_onevision mamba
+    mamba2 minimax_m2 mistral4 mllama mllama_text_model mpt olmo olmo2 olmo3 olmoe opt paligemma phi phi3 pixtral
+    qwen2_5_vl qwen2_5_vl_text qwen2_vl qwen2_vl_text qwen3_5_moe_text qwen3_5_text qwen3_vl_moe qwen3_vl_moe_text
+    qwen3_vl_text stablelm voxtral
+"""
+UNPATCHABLE = frozenset(STOPS.split())
+"""Model types whose attention class axolotl does not find, or whose code it does not recognise: then it stops.
+
+axolotl/monkeypatch/lora_kernels.py:130-220,303-306@0.19.0, asked with transformers 5.16.1 about every model type that
+is counted here.
+"""
+
+
+def for_attention(run: Run) -> RunEdits:
+    """What an adapter asks for with it: axolotl would turn the kernels on by itself, and stop."""
+    stops = run.model is not None and run.model.model_type in UNPATCHABLE
+    settled = run.rl is not None or any(run.config.get(key) is not None for key in (*KEYS, "trust_remote_code"))
+    return {"lora_attention_kernels": False} if stops and not settled else {}
