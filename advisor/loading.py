@@ -34,16 +34,32 @@ def rules_in(folder: Path, stage: Stage | None = None) -> Mapping[str, Rule]:
 
 
 def organisation_rules(folders: Iterable[str]) -> Mapping[str, Rule]:
-    """The rules of the folders that the settings name, flat or in folders by stage."""
+    """The rules of the folders that the settings name, flat or in folders by stage; a name twice is ``InputError``."""
     found: dict[str, Rule] = {}
     for name in folders:
         folder = Path(name)
         if not folder.is_dir():
             raise InputError("no such folder of rules", name, remedy="name a folder with one rule a file")
-        found |= guarded_rules(folder)
+        add(found, folder)
         for stage in STAGES:
-            found |= guarded_rules(folder / stage, stage)
+            add(found, folder / stage, stage)
     return found
+
+
+def add(found: dict[str, Rule], folder: Path, stage: Stage | None = None) -> None:
+    """The rules of one more folder, none of which may replace another."""
+    more = guarded_rules(folder, stage)
+    for rule in more:
+        if rule in found or is_built_in(rule):
+            other = "another of yours" if rule in found else "one of the advisor's own"
+            file = folder / f"{rule.replace('-', '_')}.py"
+            raise InputError(f"the rule `{rule}` has the name of {other}", str(file), remedy="rename it")
+    found |= more
+
+
+def is_built_in(rule: str) -> bool:
+    """Whether one of the advisor's own rules has this id, which is its file's name."""
+    return any((built_in_folder() / stage / f"{rule.replace('-', '_')}.py").is_file() for stage in STAGES)
 
 
 def guarded_rules(folder: Path, stage: Stage | None = None) -> Mapping[str, Rule]:

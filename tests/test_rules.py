@@ -44,6 +44,19 @@ def test_an_organisations_folder_is_loaded_like_our_own(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "whose"), [("does-not-fit", "one of the advisor's own"), ("our-rule", "another of yours")]
+)
+def test_an_organisations_rule_replaces_no_other(tmp_path, name, whose):
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        file = tmp_path / folder / f"{name.replace('-', '_')}.py"
+        file.write_text(GOOD.replace("our-rule", name))
+    with pytest.raises(InputError, match=whose) as caught:
+        organisation_rules([str(tmp_path / "one"), str(tmp_path / "two")])
+    assert caught.value.file.endswith(file.name)
+
+
+@pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [
         ("other_name.py", GOOD, "is not the file's name"),
