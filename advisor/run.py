@@ -153,6 +153,8 @@ class Run:
     activation_offloading: Literal["saved-tensors", "hidden-states"] | None = None
     attention: AttentionKernel = "sdpa"
     attention_given: bool = False
+    sdpa_varlen: bool = False
+    """Whether axolotl may send packed rows of sdpa through ``varlen_attn``: where sdpa is asked for by name."""
     loss: Loss = "plain"
     liger: frozenset[str] = frozenset()
     """Fused Liger layers in use: ``rms_norm``, ``glu``, ``rope``, ``layer_norm``."""

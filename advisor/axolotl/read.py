@@ -206,13 +206,14 @@ def tiled_mlp_shards(reader: Reader) -> int:
 def attention(reader: Reader, model: Architecture | None) -> Facts:
     """The attention kernel: canonical name, else a legacy flag, else transformers' default: sdpa where there is one."""
     name = reader.text("attn_implementation", "", "transformers' default: sdpa")
+    base = name.split("@")[0].split(":")[0]
+    kernel = ATTENTION_NAMES.get(base) or ("flash" if "flash" in base else "sage" if "sage" in base else "sdpa")
     if not name:
         flags = [kernel for key, kernel in LEGACY_ATTENTION.items() if reader.flag(key)]
         default = "eager" if model is not None and model.model_type in WITHOUT_SDPA else "sdpa"
-        return {"attention": flags[0] if flags else default, "attention_given": bool(flags)}
-    base = name.split("@")[0].split(":")[0]
-    kernel = ATTENTION_NAMES.get(base) or ("flash" if "flash" in base else "sage" if "sage" in base else "sdpa")
-    return {"attention": kernel, "attention_given": True}
+        name, kernel = (flags[0], flags[0]) if flags else ("", default)
+    varlen = bool(name) and reader.flag("sdpa_varlen", default=True)
+    return {"attention": kernel, "attention_given": bool(name), "sdpa_varlen": varlen}
 
 
 def loss(reader: Reader, rl: str | None) -> Facts:

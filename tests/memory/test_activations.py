@@ -262,3 +262,23 @@ def test_lora_kernels_that_do_not_apply_change_nothing(model_type: str, more: di
     plain, fused = (run_of(LLAMA_3_8B, model_type, **lora(kernels=k, **more)) for k in (frozenset[str](), KERNELS))
     assert saved_bytes(fused, LLAMA_3_8B) == saved_bytes(plain, LLAMA_3_8B)
     assert working_bytes(fused, LLAMA_3_8B) == working_bytes(plain, LLAMA_3_8B)
+
+
+@pytest.mark.parametrize(
+    ("facts", "keeps_masks"),
+    [
+        ({}, False),
+        ({"sdpa_varlen": False}, True),
+        ({"precision": "fp32"}, True),
+        ({"stack": Stack(torch="2.9.1")}, True),
+        ({"stack": Stack(trainer="trl-sft")}, True),
+    ],
+)
+def test_packed_rows_of_sdpa_need_no_mask_in_axolotl(facts: dict[str, Any], keeps_masks: bool):
+    packed: dict[str, Any] = {"attention": "sdpa", "sample_packing": True, "sdpa_varlen": True} | facts
+    run = run_of(LLAMA_3_8B, **packed)
+    unmasked = replace(run, attention="flash")
+    repeated = 2 * 2 * (4096 - 1024)
+    mask = 4 if run.precision == "fp32" else 2
+    excess = (saved_bytes(run, LLAMA_3_8B) - saved_bytes(unmasked, LLAMA_3_8B)) / run.tokens
+    assert excess == repeated * mask / 2 + (mask * 4096 if keeps_masks else 0)

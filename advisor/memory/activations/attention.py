@@ -52,7 +52,8 @@ def kernel_amounts(run: Run, n: Numbers, family: Family, block: Block) -> Iterat
     if masked(run, family, attention):
         yield n.compute, "q"
         yield from repeated(n, attention)
-        yield n.compute, "S"
+        if not varlen(run):
+            yield n.compute, "S"
     else:
         yield from projected(n, family, block)
     yield n.compute, "out"
@@ -114,6 +115,19 @@ def masked(run: Run, family: Family, attention: Attention) -> bool:
     padded = run.micro_batch_size > 1 or run.paired or run.pads_to_sequence_len or run.sample_packing
     windowed = attention.window is not None and attention.window <= run.sequence_len
     return family.always_masked or windowed or (padded and run.stack.padding != "packed")
+
+
+def varlen(run: Run) -> bool:
+    """Whether axolotl sends packed rows through ``varlen_attn``, without a mask.
+
+    axolotl/loaders/patch_manager.py:826-926@0.19.0: for heads up to 256 wide, all of one width, and no window.
+    """
+    packed = run.attention == "sdpa" and run.sample_packing and run.precision != "fp32"
+    able = run.stack.trainer == "axolotl" and run.stack.at_least("torch", "2.10.0")
+    if run.model is None or not (run.sdpa_varlen and packed and able):
+        return False
+    layers = [block.attention for block in run.model.blocks if block.attention is not None]
+    return all(one.window is None and one.head_dim <= 256 and one.kind != "latent" for one in layers)
 
 
 def without_kernel(run: Run, family: Family, attention: Attention) -> bool:
