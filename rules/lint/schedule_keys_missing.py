@@ -1,0 +1,120 @@
+"""Keys that ask for another one, which says when to stop, save or evaluate."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+
+STREAMS = ("streaming", "pretraining_dataset")
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Each key whose companion is not there."""
+    stream = next((key for key in STREAMS if run.config.get(key)), None)
+    if stream and not run.config.get("max_steps"):
+        said = f": {str(run.config.get(stream)).lower()}" if stream == "streaming" else ""
+        yield Hit(
+            stream,
+            f"`{stream}{said}` without `max_steps` is refused by axolotl: a stream has no length to end at, or to"
+            " schedule the learning rate over; set `max_steps`",
+        )
+    if run.config.get("early_stopping_patience"):
+        yield from stops_early(run)
+    if run.config.get("do_bench_eval") and not (run.config.get("evals_per_epoch") or run.config.get("eval_steps")):
+        yield Hit(
+            "do_bench_eval",
+            "`do_bench_eval: true` is refused by axolotl without `evals_per_epoch` or `eval_steps`, since the benchmark"
+            " runs with the evaluation; set one of them",
+        )
+
+
+def stops_early(run: Run) -> Iterator[Hit]:
+    """Early stopping looks at each evaluation, and goes back to a checkpoint that was saved with one."""
+    saves, evaluates = run.config.get("save_steps"), run.config.get("eval_steps")
+    said = f"`early_stopping_patience: {run.config.get('early_stopping_patience')}` is refused by axolotl"
+    if not saves or not evaluates:
+        missing = [key for key in ("eval_steps", "save_steps") if not run.config.get(key)]
+        names = " and ".join(f"`{key}`" for key in missing)
+        yield Hit("early_stopping_patience", f"{said} without {names}: it counts evaluations in steps; set {names}")
+    elif isinstance(saves, int | float) and isinstance(evaluates, int | float) and saves % evaluates:
+        yield Hit(
+            "early_stopping_patience",
+            f"{said} where `eval_steps: {evaluates}` does not divide `save_steps: {saves}`: the best evaluation may lie"
+            " between two checkpoints; make one a multiple of the other",
+        )
+
+
+rule = Rule(
+    id="schedule-keys-missing",
+    stage="lint",
+    title="Keys that ask for another one, which is not there",
+    finds=finds,
+    level="error",
+    proof="rejects",
+    why="""
+        A stream has no length, so that the trainer must be told when to end. Early stopping compares evaluations and
+        keeps the checkpoint of the best, for which both must fall on the same steps. The benchmark is a part of the
+        evaluation.
+    """,
+    safe=True,
+    source="axolotl/utils/schemas/validation.py:366-372, 1480-1485, 1536-1542, 1766-1777@0.19.0",
+    examples=(
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                streaming: true
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                pretraining_dataset:
+                  - path: HuggingFaceFW/fineweb-edu
+                    type: pretrain
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                val_set_size: 0.05
+                evals_per_epoch: 4
+                early_stopping_patience: 3
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                val_set_size: 0.05
+                eval_steps: 100
+                save_steps: 250
+                early_stopping_patience: 3
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                do_bench_eval: true
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                streaming: true
+                max_steps: 1000
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                val_set_size: 0.05
+                eval_steps: 100
+                save_steps: 200
+                early_stopping_patience: 3
+            """,
+        ),
+    ),
+)
