@@ -56,11 +56,11 @@ def gathered_units(run: Run, model: Architecture, moment: Moment) -> tuple[Term,
 
 def whole_adapters(run: Run, model: Architecture) -> tuple[Term, ...]:
     """Adapters that axolotl's kernels gather past FSDP2's hooks: whole from their first use until backward ends."""
-    elements = fused_elements(run, model)
+    elements = gathered_by_hand(run, model)
     return (Term("whole adapters", "overhead", 2 * elements, f"2 B x {elements:,}", PAST_HOOKS),) if elements else ()
 
 
-def fused_elements(run: Run, model: Architecture) -> int:
+def gathered_by_hand(run: Run, model: Architecture) -> int:
     """Elements of the adapters that axolotl's kernels gather under FSDP2."""
     two = run.fsdp is not None and run.fsdp.version == 2 and run.world_size > 1
     return sum(adapter_elements(run, block) * block.count for block in model.blocks) if two else 0
@@ -75,7 +75,7 @@ def layers_at(run: Run, model: Architecture, moment: Moment) -> int:
     fsdp = run.fsdp
     assert fsdp is not None
     two = fsdp.version == 2
-    outlives = two and (run.adapter is None or fused_elements(run, model) > 0)
+    outlives = two and (run.adapter is None or gathered_by_hand(run, model) > 0)
     match moment:
         case "layer done" | "first layer done" if not two and run.adapter is not None and not checkpoints_units(run):
             return 2
@@ -154,7 +154,7 @@ def gradients_of_layers(run: Run, model: Architecture, weights: Weights) -> tupl
     (found,) = gradient_terms(run, weights)
     if accumulates_whole(run) or run.world_size == 1 or not found.bytes:
         return (found,)
-    whole = fused_elements(run, model)
+    whole = gathered_by_hand(run, model)
     late = [group for group in weights.trained if is_table(group) or (whole and group.name == "adapter")]
     bytes_ = sum(group.bytes for group in late) // run.shard_size
     reduced = replace(found, bytes=found.bytes - bytes_, formula=f"{found.formula}, less {bytes_:,} B that come later")

@@ -66,7 +66,7 @@ def autocast_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Ter
     if not run.autocast or run.fsdp is not None:
         return ()
     multiplied = [g for g in weights.trained if g.width == 4 and (model.tied or not g.embedding)]
-    fused, kept = fused_elements(run, model)
+    fused, kept = copied_elements(run, model)
     elements = sum(group.matrix_elements for group in multiplied) - fused
     copies = Term("autocast copies", "overhead", 2 * elements, f"2 B x {elements:,} trained fp32 elements", AUTOCAST)
     if not kept:
@@ -74,7 +74,7 @@ def autocast_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Ter
     return (copies, Term("adapters' copies", "overhead", 2 * kept, f"2 B x {kept:,} fp32 elements", FUSED_COPIES))
 
 
-def fused_elements(run: Run, model: Architecture) -> tuple[int, int]:
+def copied_elements(run: Run, model: Architecture) -> tuple[int, int]:
     """Elements of fp32 adapters that axolotl's kernels copy themselves, and how many of the copies are there at once.
 
     A layer keeps its own for its backward; of checkpointed layers there is one at work.
