@@ -32,6 +32,8 @@ def frozen(cls: Any = None, /, *, eq: bool = True, kw_only: bool = False) -> Any
 
     def made(cls: Any) -> Any:
         dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)
+        if hasattr(cls, "__post_init__") or not all(one.init for one in fields(cls)):
+            raise TypeError(f"{cls.__name__}: neither __post_init__ nor fields without init are known here")
         methods = {"__init__": first_init(cls), "__repr__": shown, **(compared(cls) if eq else {})}
         for name, method in methods.items():
             if name not in vars(cls):
@@ -79,7 +81,7 @@ def first_init(cls: Any) -> Callable[..., None]:
 
 def compiled_init(cls: Any) -> Callable[..., None]:
     """As ``dataclasses`` writes it: a parameter for each field, assigned past ``__setattr__``."""
-    names: dict[str, Any] = {"put": object.__setattr__, "MISSING": MISSING}
+    names: dict[str, Any] = {"_put": object.__setattr__, "_MISSING": MISSING}
     parameters: dict[bool, list[str]] = {False: [], True: []}
     lines: list[str] = []
     for one in fields(cls):
@@ -87,9 +89,9 @@ def compiled_init(cls: Any) -> Callable[..., None]:
         value = (
             one.name
             if one.default_factory is MISSING
-            else f"made_{one.name}() if {one.name} is MISSING else {one.name}"
+            else f"_made_{one.name}() if {one.name} is _MISSING else {one.name}"
         )
-        lines.append(f"  put(self, {one.name!r}, {value})")
+        lines.append(f"  _put(self, {one.name!r}, {value})")
     keywords = ["*", *parameters[True]] if parameters[True] else []
     source = f"def __init__({', '.join(['self', *parameters[False], *keywords])}):\n" + "\n".join(lines or ["  pass"])
     exec(source, names)
@@ -101,9 +103,9 @@ def compiled_init(cls: Any) -> Callable[..., None]:
 def parameter(one: "Field[Any]", names: dict[str, Any]) -> str:
     """A field as a parameter; its default goes into ``names``."""
     if one.default_factory is not MISSING:
-        names[f"made_{one.name}"] = one.default_factory
-        return f"{one.name}=MISSING"
+        names[f"_made_{one.name}"] = one.default_factory
+        return f"{one.name}=_MISSING"
     if one.default is not MISSING:
-        names[f"default_{one.name}"] = one.default
-        return f"{one.name}=default_{one.name}"
+        names[f"_default_{one.name}"] = one.default
+        return f"{one.name}=_default_{one.name}"
     return one.name

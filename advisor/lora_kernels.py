@@ -20,8 +20,36 @@ is counted here.
 """
 
 
+UNBOUND = frozenset({"nemotron_h"})
+"""Patched, but not bound: their attention is not where axolotl then looks for it (lora_kernels.py:317-325@0.19.0)."""
+FP32_NORMS = frozenset({"phimoe", "starcoder2"})
+"""Under autocast ``nn.LayerNorm`` gives fp32, and the kernels add in place, where autocast does not help.
+
+axolotl/kernels/lora.py:265-273@0.19.0: ``addmm_`` of a half-precision product and an fp32 matrix.
+"""
+
+
+def stops(run: Run) -> bool:
+    """Whether the kernels for attention stop a run of this model."""
+    return why_stops(run) != ""
+
+
+def why_stops(run: Run) -> str:
+    """What happens to a run with the kernels for attention; empty if they work."""
+    kind = run.model.model_type if run.model is not None else ""
+    if kind in UNPATCHABLE:
+        return f"cannot be patched into the attention of `{kind}`: axolotl stops before the model is loaded"
+    if kind in UNBOUND:
+        return f"are not bound to the attention of `{kind}`, which calls them: the first forward stops"
+    if kind in FP32_NORMS and run.autocast and run.precision != "fp32":
+        return f"cannot add what the fp32 norms of `{kind}` give them: the first forward stops"
+    return ""
+
+
 def for_attention(run: Run) -> RunEdits:
     """What an adapter asks for with it: axolotl would turn the kernels on by itself, and stop."""
-    stops = run.model is not None and run.model.model_type in UNPATCHABLE
-    settled = run.rl is not None or any(run.config.get(key) is not None for key in (*KEYS, "trust_remote_code"))
-    return {"lora_attention_kernels": False} if stops and not settled else {}
+    alone = run.rl is None and not run.config.get("trust_remote_code") and not run.config.get("nvfp4_merge_aware")
+    named = [run.config.get(key) for key in KEYS]
+    asked = any(run.config.get(key) for key in ("lora_qkv_kernel", "lora_o_kernel"))
+    comes = asked or (alone and all(value is None for value in named))
+    return {"lora_attention_kernels": False} if stops(run) and comes else {}

@@ -135,7 +135,7 @@ def fused_lora_kernels(reader: Reader, stack: Stack, facts: Facts) -> frozenset[
     if reader.text("adapter") == "lora" and reader.flag("load_in_8bit"):
         return frozenset()
     fsdp1 = reader.has("fsdp_config") and str(reader.source.at("fsdp_version")) != "2"
-    refused = reader.flag("trust_remote_code") or facts.get("rl") is not None
+    refused = reader.flag("trust_remote_code") or reader.flag("nvfp4_merge_aware") or facts.get("rl") is not None
     return frozenset() if refused or (fsdp1 and facts.get("several_gpus")) else frozenset(keys)
 
 
@@ -212,7 +212,7 @@ def attention(reader: Reader, model: Architecture | None) -> Facts:
         flags = [kernel for key, kernel in LEGACY_ATTENTION.items() if reader.flag(key)]
         default = "eager" if model is not None and model.model_type in WITHOUT_SDPA else "sdpa"
         name, kernel = (flags[0], flags[0]) if flags else ("", default)
-    varlen = bool(name) and reader.flag("sdpa_varlen", default=True)
+    varlen = reader.flag("sdpa_varlen", default=bool(name))
     return {"attention": kernel, "attention_given": bool(name), "sdpa_varlen": varlen}
 
 

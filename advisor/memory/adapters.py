@@ -1,9 +1,7 @@
 """What an adapter adds: LoRA's matrices, and the trained copies of whole modules."""
 
-import re
-from collections.abc import Iterable
-
 from advisor.memory.groups import Group, Shape, base_width, group_of
+from advisor.memory.lora_targets import named, rank_at, wraps
 from advisor.models import Architecture, Tensor
 from advisor.run import Lora, Run
 
@@ -19,11 +17,11 @@ def adapter_groups(run: Run, model: Architecture) -> tuple[list[Group], list[tup
     shapes: list[tuple[Shape, int]] = []
     for tensor in model.tensors:
         if tensor.linear and targets(lora, tensor):
-            shapes += low_rank(rank_of(lora, tensor), tensor.shape, tensor.count)
+            shapes += low_rank(rank_at(lora, tensor.module), tensor.shape, tensor.count)
             shapes += [((tensor.shape[0],), tensor.count)] if lora.dora else []
         elif tensor.kind == "experts" and names_parameter(lora, tensor):
             experts = tensor.shape[0]
-            shapes += low_rank(rank_of(lora, tensor) * experts, tensor.shape[-2:], tensor.count)
+            shapes += low_rank(rank_at(lora, tensor.module) * experts, tensor.shape[-2:], tensor.count)
     groups = [group_of("adapter", width, True, PEFT, shapes)] if shapes else []
     saved = [tensor for tensor in model.tensors if saves_module(lora, tensor)]
     saved += [t for t in model.tensors if model.tied and t.kind == "embedding" and "lm_head" in lora.modules_to_save]
@@ -48,41 +46,16 @@ def low_rank(rank: int, shape: Shape, count: int) -> list[tuple[Shape, int]]:
 
 
 def targets(lora: Lora, tensor: Tensor) -> bool:
-    """Whether LoRA wraps this linear layer: peft/tuners/tuners_utils.py, check_target_module_exists@0.20.0."""
-    if not tensor.name.endswith("weight") or tensor.kind == "head":
-        return tensor.kind == "head" and tensor.name.endswith("weight") and named(lora.targets, tensor.module)
-    if lora.target_linear or "all-linear" in lora.targets:
-        return True
-    if lora.targets_pattern:
-        return matches_pattern(lora.targets[0], tensor.module)
-    return named(lora.targets, tensor.module)
-
-
-def named(names: Iterable[str], module: str) -> bool:
-    """Whether a module is one of ``names``, in full or by its last parts."""
-    return any(module == name or module.endswith("." + name) for name in names)
-
-
-def matches_pattern(pattern: str, module: str) -> bool:
-    """Whether a regular expression matches the whole module name; ``*`` stands for layer 0."""
-    try:
-        return re.fullmatch(pattern, module.replace("*", "0")) is not None
-    except re.error:
+    """Whether LoRA wraps this linear layer; the head only where it is named."""
+    if not tensor.name.endswith("weight"):
         return False
+    return named(lora.targets, tensor.module) if tensor.kind == "head" else wraps(lora, tensor.module)
 
 
 def names_parameter(lora: Lora, tensor: Tensor) -> bool:
     """Whether ``lora_target_parameters`` names this stacked expert weight."""
     bare = tensor.name.removesuffix(".weight")
     return any(bare == name or bare.endswith("." + name) for name in lora.target_parameters)
-
-
-def rank_of(lora: Lora, tensor: Tensor) -> int:
-    """The rank for this layer: ``lora_rank_pattern`` before ``lora_r``."""
-    for name, rank in lora.rank_pattern.items():
-        if tensor.module.endswith(name):
-            return rank
-    return lora.rank
 
 
 def saves_module(lora: Lora, tensor: Tensor) -> bool:

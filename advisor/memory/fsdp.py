@@ -56,8 +56,9 @@ def gathered_units(run: Run, model: Architecture, moment: Moment) -> tuple[Term,
 
 def whole_adapters(run: Run, model: Architecture) -> tuple[Term, ...]:
     """Adapters that axolotl's kernels gather past FSDP2's hooks: whole from their first use until backward ends."""
-    elements = gathered_by_hand(run, model)
-    return (Term("whole adapters", "overhead", 2 * elements, f"2 B x {elements:,}", PAST_HOOKS),) if elements else ()
+    elements, half = gathered_by_hand(run, model), half_width(run)
+    text = f"{half} B x {elements:,}"
+    return (Term("whole adapters", "overhead", half * elements, text, PAST_HOOKS),) if elements else ()
 
 
 def gathered_by_hand(run: Run, model: Architecture) -> int:
@@ -77,7 +78,7 @@ def layers_at(run: Run, model: Architecture, moment: Moment) -> int:
     two = fsdp.version == 2
     outlives = two and (run.adapter is None or gathered_by_hand(run, model) > 0)
     match moment:
-        case "layer done" | "first layer done" if not two and run.adapter is not None and not checkpoints_units(run):
+        case "layer done" | "first layer done" if fsdp.reshard_after_forward and gathers_ahead(run):
             return 2
         case "end of forward":
             return int(outlives)
@@ -91,6 +92,12 @@ def layers_at(run: Run, model: Architecture, moment: Moment) -> int:
             return 1
         case _:
             return (2 if two else 1) if fsdp.reshard_after_forward else 0
+
+
+def gathers_ahead(run: Run) -> bool:
+    """Whether a frozen layer of FSDP1 is still whole when the one before it is gathered."""
+    first = run.fsdp is not None and run.fsdp.version == 1
+    return first and run.adapter is not None and not checkpoints_units(run)
 
 
 def checkpoints_units(run: Run) -> bool:
@@ -154,13 +161,14 @@ def gradients_of_layers(run: Run, model: Architecture, weights: Weights) -> tupl
     (found,) = gradient_terms(run, weights)
     if accumulates_whole(run) or run.world_size == 1 or not found.bytes:
         return (found,)
-    whole = gathered_by_hand(run, model)
-    late = [group for group in weights.trained if is_table(group) or (whole and group.name == "adapter")]
-    bytes_ = sum(group.bytes for group in late) // run.shard_size
+    whole, half = gathered_by_hand(run, model), half_width(run)
+    width = max((group.width for group in weights.trained if group.name == "adapter"), default=0)
+    late = sum(group.bytes for group in weights.trained if is_table(group)) + round(width * whole)
+    bytes_ = late // run.shard_size
     reduced = replace(found, bytes=found.bytes - bytes_, formula=f"{found.formula}, less {bytes_:,} B that come later")
     if not whole:
         return (reduced,)
-    return (reduced, Term("adapters' whole gradients", "gradients", 2 * whole, f"2 B x {whole:,}", PAST_HOOKS))
+    return (reduced, Term("adapters' whole gradients", "gradients", half * whole, f"{half} B x {whole:,}", PAST_HOOKS))
 
 
 def root_gradients(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:

@@ -98,12 +98,18 @@ class Mlp:
 
 @frozen(eq=False)
 class Linear:
-    """A linear layer of a block: its last name (``q_proj``), widths in elements, and part."""
+    """A linear layer of a block: its last name (``q_proj``), widths in elements, part, and full path, if known."""
 
     name: str
     n_in: int
     n_out: int
     kind: Kind
+    module: str = ""
+
+    @property
+    def path(self) -> str:
+        """The full path, with ``*`` for the layer's index, or else the last name."""
+        return self.module or self.name
 
 
 @frozen(eq=False)

@@ -110,7 +110,7 @@ def assemble(family: Family, c: Config, tied: bool, prefix: str = "", head_prefi
         kinds[layer] = kinds.get(layer, 0) + 1
     built = [(layer_parts(family, c, layer), count) for layer, count in kinds.items()]
     layers = [t for parts, count in built for t in within(f"{root}.{family.stack}.*", tensors_of(parts), count)]
-    blocks = tuple(block(family, c, parts, count) for parts, count in built)
+    blocks = tuple(block(family, c, parts, count, f"{root}.{family.stack}.*.") for parts, count in built)
     before, after = ends(family, c, tied, head_prefix)
     return Text(merged((*within(root, before), *layers, *within(root, family.outside(c)), *after)), blocks)
 
@@ -149,7 +149,7 @@ def tensors_of(parts: Sequence[Part]) -> list[Tensor]:
     return [tensor for part in parts for tensor in part.tensors]
 
 
-def block(family: Family, c: Config, parts: Sequence[Part], count: int) -> Block:
+def block(family: Family, c: Config, parts: Sequence[Part], count: int, path: str) -> Block:
     """What activations need to know of one kind of layer."""
     tensors = tensors_of(parts)
     names = family.layer_norms(c) if family.layer_norms else family.norms
@@ -158,13 +158,14 @@ def block(family: Family, c: Config, parts: Sequence[Part], count: int) -> Block
         hidden=c.hidden,
         attention=next((part.attention for part in parts if part.attention), None),
         mlp=next((part.mlp for part in parts if part.mlp), None),
-        linears=tuple(as_linear(tensor) for tensor in tensors if tensor.linear),
+        linears=tuple(as_linear(tensor, path) for tensor in tensors if tensor.linear),
         parameters=sum(tensor.elements for tensor in tensors),
         norms=len(names),
         norm=family.norm,
     )
 
 
-def as_linear(tensor: Tensor) -> Linear:
-    """The weight of a linear layer as a linear layer of its block."""
-    return Linear(tensor.module.rsplit(".", 1)[-1], tensor.shape[1], tensor.shape[0], tensor.kind)
+def as_linear(tensor: Tensor, path: str = "") -> Linear:
+    """The weight of a linear layer as a linear layer of its block; ``path`` comes before the module's name."""
+    name = tensor.module.rsplit(".", 1)[-1]
+    return Linear(name, tensor.shape[1], tensor.shape[0], tensor.kind, path + tensor.module)

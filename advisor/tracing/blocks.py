@@ -7,8 +7,9 @@ from typing import Any
 import torch
 
 from advisor.frozen import frozen
-from advisor.models.architecture import Attention, Block, Linear, Mlp, Tensor
+from advisor.models.architecture import Attention, Block, Mlp, Tensor
 from advisor.models.config import ALIASES
+from advisor.models.family import as_linear
 from advisor.tracing.inventory import each_tensor
 
 LINEAR_MIXER = r"Delta|Recurrent|Rwkv|LSTM|Linear\w*Attention|Lightning"
@@ -65,7 +66,7 @@ def block(layers: Any, group: Group, config: Any) -> Block:
         hidden=hidden,
         attention=attention(layer, config, inside),
         mlp=mlp(config, inside, hidden),
-        linears=tuple(Linear(t.module.rsplit(".", 1)[-1], t.shape[1], t.shape[0], t.kind) for t in inside if t.linear),
+        linears=tuple(as_linear(tensor) for tensor in inside if tensor.linear),
         parameters=elements // len(group.members),
         norms=len(norms),
         norm="layer" if any(isinstance(one, torch.nn.LayerNorm) for one in layer.modules()) else "rms",

@@ -5,7 +5,8 @@ from typing import Any
 
 import torch
 
-from advisor.memory.adapters import rank_of, targets
+from advisor.memory.adapters import targets
+from advisor.memory.lora_targets import rank_at
 from advisor.models.architecture import Tensor
 from advisor.models.traced import AdapterFacts
 from advisor.run import Lora
@@ -56,7 +57,7 @@ def adapt(model: Any, facts: AdapterFacts) -> None:
         weight = Tensor(starred(f"{path}.weight"), "head" if module is head else "other", (n_out, n_in), 1, linear=True)
         if targets(lora, weight):
             parent, _, name = path.rpartition(".")
-            wrapped = Adapted(module, n_in, n_out, rank_of(lora, weight), facts)
+            wrapped = Adapted(module, n_in, n_out, rank_at(lora, weight.module), facts)
             setattr(model.get_submodule(parent), name, wrapped)
 
 

@@ -1,43 +1,58 @@
-"""axolotl's LoRA kernels with a model whose attention they cannot be patched into."""
+"""axolotl's LoRA kernels with a model that they cannot work on."""
 
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
-from advisor.documents import Set
-from advisor.lora_kernels import UNPATCHABLE
+from advisor.documents import Remove, Set
+from advisor.lora_kernels import why_stops
 
 ATTENTION = {"qkv": "lora_qkv_kernel", "o": "lora_o_kernel"}
+KERNELS = ("lora_mlp_kernel", *ATTENTION.values())
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """At the key that asks for the kernels, or at the adapter that brings them."""
-    lora, model = run.lora, run.model
-    wanted = [key for kernel, key in ATTENTION.items() if lora is not None and kernel in lora.kernels]
-    if not wanted or model is None or model.model_type not in UNPATCHABLE or refused_before(run):
+    if run.adapter is None:
+        yield from without_adapter(run)
+        return
+    wanted = [key for kernel, key in ATTENTION.items() if run.lora is not None and kernel in run.lora.kernels]
+    why = why_stops(run)
+    if not wanted or not why or refused_before(run):
         return
     named = [key for key in wanted if run.config.get(key)]
-    key = named[0] if named else "adapter"
+    key, off = (named or ["adapter"])[0], named or wanted
     value = "true" if named else str(run.config.get("adapter"))
     brings = "" if named else " brings axolotl's fused LoRA kernels with it, which"
-    off = named or wanted
     yield Hit(
         key,
-        f"`{key}: {value}`{brings} cannot be patched into the attention of `{model.model_type}`: axolotl stops before"
-        f" the model is loaded; set {' and '.join(f'`{key}: false`' for key in off)}",
+        f"`{key}: {value}`{brings} {why}; set {' and '.join(f'`{key}: false`' for key in off)}",
         tuple(Set(key, False, after=before) for before, key in zip(("adapter", *off), off, strict=False)),
     )
+
+
+def without_adapter(run: Run) -> Iterator[Hit]:
+    """The kernels look for PEFT's layers, and there are none."""
+    named = [key for key in KERNELS if run.config.get(key)]
+    if named and not run.config.get("adapter"):
+        yield Hit(
+            named[0],
+            f"`{named[0]}: true` without an `adapter` stops axolotl once the model is loaded: the kernels are for"
+            " LoRA's layers; remove it",
+            tuple(Remove(key) for key in named),
+        )
 
 
 def refused_before(run: Run) -> bool:
     """What `lora-kernels-refused` says already."""
     eight_bits = run.config.get("adapter") == "lora" and bool(run.config.get("load_in_8bit"))
-    return eight_bits or bool(run.config.get("trust_remote_code"))
+    unsharded = run.fsdp is not None and run.world_size > 1 and str(run.config.get("fsdp_version")) != "2"
+    return eight_bits or unsharded or bool(run.config.get("trust_remote_code"))
 
 
 rule = Rule(
     id="lora-kernels-unpatchable",
     stage="lint",
-    title="Fused LoRA kernels in a model that they do not know",
+    title="Fused LoRA kernels with a model that they cannot work on",
     finds=finds,
     level="error",
     proof="read",
@@ -45,12 +60,13 @@ rule = Rule(
         axolotl turns its fused LoRA kernels on by itself for supervised runs with an adapter, and rewrites the source
         of the model's attention to call them. Where the class has another name or its code other lines than the
         rewriting expects (fused projections, norms of the whole query, multi-head latent attention, most vision
-        models), it stops: "Original QKV code not found", or "could not import attention class". Naming any of the
-        kernels, even with `false`, keeps it from turning on the others.
+        models), it stops: "Original QKV code not found", or "could not import attention class". A few models it
+        patches, and they stop at their first forward. Naming any of the kernels, even with `false`, keeps it from
+        turning on the others.
     """,
     cost="The speed and the memory of the kernels, which this model cannot have.",
     safe=True,
-    source="axolotl/monkeypatch/lora_kernels.py:303-306@0.19.0; axolotl/utils/schemas/config.py:1985-2075@0.19.0",
+    source="axolotl/monkeypatch/lora_kernels.py:303-306, 484-485@0.19.0; utils/schemas/config.py:1985-2075@0.19.0",
     examples=(
         Example(
             before="""
@@ -88,6 +104,25 @@ rule = Rule(
                 lora_alpha: 32
                 lora_target_linear: true
                 lora_qkv_kernel: false
+            """,
+        ),
+        Example(
+            before="""
+                base_model: bigcode/starcoder2-3b
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                lora_mlp_kernel: true
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-7B
             """,
         ),
         Example(

@@ -39,7 +39,7 @@ def stops_early(run: Run) -> Iterator[Hit]:
         yield Hit(
             "early_stopping_patience",
             f"{said} where `eval_steps: {evaluates}` does not divide `save_steps: {saves}`: the best evaluation may lie"
-            " between two checkpoints; make one a multiple of the other",
+            " between two checkpoints; make `save_steps` a multiple of `eval_steps`",
         )
 
 

@@ -33,6 +33,7 @@ STOPPED_LATER = {
     ("archived/cerebras/qlora.yml", "lora-kernels-unpatchable"),
     ("archived/dbrx/fft-ds-zero3.yaml", "reentrant-zero3-lora"),
     ("archived/gptj/qlora.yml", "lora-kernels-unpatchable"),
+    ("archived/starcoder2/qlora.yml", "lora-kernels-unpatchable"),
     ("distributed-parallel/llama-3_1-8b-hsdp-tp.yaml", "parallel-sizes-do-not-divide-world"),
     ("falcon-h1/falcon-h1-500m-qlora.yaml", "lora-kernels-unpatchable"),
     ("gemma3n/gemma-3n-e2b-qlora.yml", "lora-kernels-unpatchable"),

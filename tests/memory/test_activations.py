@@ -33,7 +33,8 @@ def block_of(hidden: int, heads: int, kv_heads: int, width: int, head_dim: int =
         ("up_proj", hidden, width, "mlp"),
         ("down_proj", width, hidden, "mlp"),
     )
-    linears = tuple(Linear(*shape) for shape in shapes)
+    homes = {"attention": "self_attn", "mlp": "mlp"}
+    linears = tuple(Linear(*shape, f"model.layers.*.{homes[shape[3]]}.{shape[0]}") for shape in shapes)
     elements = sum(x.n_in * x.n_out for x in linears)
     return Block(32, hidden, attention, Mlp(width), linears, elements, **more)
 

@@ -58,7 +58,7 @@ with blanks(*NOT_ASKED), without_triton(), mock.patch.multiple(torch.amp, **ON_C
     from axolotl.utils.dict import DictDefault
 
 lora_kernels.get_causal_lm_model_cls_prefix = beside("axolotl.utils.callbacks", "models").get_causal_lm_model_cls_prefix
-__all__ = ["fused", "lora", "patches"]
+__all__ = ["fused", "lora", "lora_kernels", "patches"]
 ALL = ("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel")
 
 

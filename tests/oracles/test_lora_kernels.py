@@ -11,16 +11,18 @@ pytest.importorskip("transformers")
 pytest.importorskip("peft")
 pytest.importorskip("axolotl")
 
+import torch
+from transformers import AutoModelForCausalLM, NemotronHConfig, NemotronHForCausalLM
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
-from advisor.lora_kernels import UNPATCHABLE
+from advisor.lora_kernels import FP32_NORMS, UNBOUND, UNPATCHABLE
 from advisor.memory import activations
 from advisor.memory.activations.fused import adapter_elements
 from advisor.models.count import _HOMES
 from advisor.models.multimodal import MULTIMODAL
 from advisor.tracing.storages import layer_forward_working, layer_saved, layer_working
 
-from .axolotl_kernels import fused, patches
+from .axolotl_kernels import fused, lora, lora_kernels, patches
 from .families import FAMILIES, described, lora_of, run_of
 from .trace import Setting, trace
 
@@ -104,3 +106,36 @@ def known_types():
 @pytest.mark.parametrize("model_type", known_types())
 def test_axolotl_stops_where_it_cannot_patch_the_attention(model_type):
     assert patches(model_type) == (model_type not in UNPATCHABLE)
+
+
+def test_nemotrons_attention_is_patched_and_not_bound():
+    config = NemotronHConfig(
+        vocab_size=64,
+        hidden_size=64,
+        intermediate_size=64,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=16,
+        layers_block_type=["attention", "mlp"],
+    )
+    assert patches("nemotron_h")
+    with torch.device("meta"):
+        model = NemotronHForCausalLM(config)
+    layers = model.model.layers
+    assert type(layers[0].mixer).__name__ == "NemotronHAttention"
+    assert not any(True for layer in layers for _ in lora_kernels.find_self_attn_in_layer(layer))
+    assert set(UNBOUND) == {"nemotron_h"}
+
+
+@pytest.mark.parametrize("name", ["starcoder2"])
+def test_kernels_cannot_add_what_fp32_norms_give_them(name):
+    """CUDA's autocast computes ``nn.LayerNorm`` in fp32, and hands that on."""
+    assert name in FP32_NORMS
+    with torch.device("meta"):
+        norm = AutoModelForCausalLM.from_config(FAMILIES[name](2)).model.layers[0].input_layernorm
+    assert isinstance(norm, torch.nn.LayerNorm)
+    half, a, b = torch.ones(4, 8, dtype=torch.bfloat16), torch.ones(2, 8), torch.ones(4, 2)
+    with torch.autocast("cpu", torch.bfloat16):
+        lora.matmul_lora(torch.ones(1, 3, 8, dtype=torch.bfloat16), half, None, None, a, b, 1.0)
+        with pytest.raises(RuntimeError, match="dtype"):
+            lora.matmul_lora(torch.ones(1, 3, 8), half, None, None, a, b, 1.0)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from advisor.lora_kernels import UNPATCHABLE
+from advisor.lora_kernels import stops
 from advisor.memory.activations.amounts import Amount, total
 from advisor.memory.activations.families import family_and_norm
 from advisor.memory.activations.numbers import adapters
 from advisor.memory.activations.targets import is_target
+from advisor.memory.lora_targets import rank_at
 
 if TYPE_CHECKING:
     from advisor.memory.activations.numbers import Numbers
@@ -25,14 +26,19 @@ ATTENTION = {"qkv": {"q_proj", "k_proj", "v_proj"}, "o": {"o_proj"}}
 MLP = {"gate_proj", "up_proj", "down_proj"}
 READERS = (*ATTENTION.values(), MLP - {"down_proj"})
 """Linears that read one tensor in one kernel; what ``down_proj`` reads is computed anew in backward."""
+HOMES = dict.fromkeys(MLP, "mlp") | dict.fromkeys(("q_proj", "k_proj", "v_proj", "o_proj"), "self_attn")
+"""Where in a layer the kernels look for a linear."""
 
 
 def fused(run: Run, block: Block) -> frozenset[str]:
-    """Names of a layer's linears that the kernels compute: axolotl/monkeypatch/lora_kernels.py:536-640@0.19.0."""
+    """Names of a layer's linears that the kernels compute: axolotl/monkeypatch/lora_kernels.py:536-640@0.19.0.
+
+    Left out: linear attention, which they compute in part, and DoRA, for which they keep more than this says.
+    """
     lora = run.lora
-    if lora is None or not lora.kernels or lora.dora or unpatchable(run):
+    if lora is None or not lora.kernels or lora.dora or (stops(run) and lora.kernels & ATTENTION.keys()):
         return frozenset()
-    linears = {linear.name: linear for linear in block.linears}
+    linears = {linear.name: linear for linear in block.linears if is_home(linear)}
     wanted = [names for kernel, names in ATTENTION.items() if kernel in lora.kernels and attends(block, linears)]
     if "mlp" in lora.kernels and block.mlp is not None and not block.mlp.experts and linears.keys() >= MLP:
         wanted.append(MLP)
@@ -40,9 +46,11 @@ def fused(run: Run, block: Block) -> frozenset[str]:
     return frozenset(name for names in present if all(is_target(lora, linears[n]) for n in names) for name in names)
 
 
-def unpatchable(run: Run) -> bool:
-    """Whether the run starts only once the kernels are off."""
-    return run.model is not None and run.model.model_type in UNPATCHABLE
+def is_home(linear: Linear) -> bool:
+    """Whether a linear lies where the kernels look for it."""
+    return linear.name in HOMES and (
+        not linear.module or linear.module.endswith(f".{HOMES[linear.name]}.{linear.name}")
+    )
 
 
 def attends(block: Block, linears: dict[str, Linear]) -> bool:
@@ -99,4 +107,4 @@ def adapter_elements(run: Run, block: Block, among: set[str] | None = None) -> i
     if lora is None:
         return 0
     linears = [x for x in block.linears if x.name in taken and (among is None or x.name in among)]
-    return sum(lora.rank_pattern.get(x.name, lora.rank) * (x.n_in + x.n_out) for x in linears)
+    return sum(rank_at(lora, x.path) * (x.n_in + x.n_out) for x in linears)

@@ -10,6 +10,7 @@ from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.fused import fused, fused_amounts
 from advisor.memory.activations.numbers import Numbers, adapters
 from advisor.memory.activations.targets import is_target
+from advisor.memory.lora_targets import rank_at
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Block, Linear
@@ -101,5 +102,5 @@ def adapter_amounts(run: Run, lora: Lora, site: Site) -> Iterator[Amount]:
     if kept.dropout:
         yield len(targets) * site.units, site.symbol
     for linear in targets:
-        rank = lora.rank_pattern.get(linear.name, lora.rank)
+        rank = rank_at(lora, linear.path)
         yield (kept.width, "r") if rank == lora.rank else (kept.width * rank, ONE)

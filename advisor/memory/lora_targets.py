@@ -1,0 +1,33 @@
+"""Which modules carry a LoRA adapter, and of which rank: by a module's full path, ``*`` for the layer's index."""
+
+import re
+from collections.abc import Iterable
+
+from advisor.run import Lora
+
+
+def wraps(lora: Lora, module: str) -> bool:
+    """Whether LoRA wraps a linear layer: peft/tuners/tuners_utils.py, check_target_module_exists@0.20.0."""
+    if lora.target_linear or "all-linear" in lora.targets:
+        return True
+    if lora.targets_pattern:
+        return matches_pattern(lora.targets[0], module)
+    return named(lora.targets, module)
+
+
+def named(names: Iterable[str], module: str) -> bool:
+    """Whether a module is one of ``names``, in full or by its last parts."""
+    return any(module == name or module.endswith("." + name) for name in names)
+
+
+def matches_pattern(pattern: str, module: str) -> bool:
+    """Whether a regular expression matches the whole module name; ``*`` stands for layer 0."""
+    try:
+        return re.fullmatch(pattern, module.replace("*", "0")) is not None
+    except re.error:
+        return False
+
+
+def rank_at(lora: Lora, module: str) -> int:
+    """The rank of one module: ``lora_rank_pattern`` before ``lora_r``."""
+    return next((rank for name, rank in lora.rank_pattern.items() if module.endswith(name)), lora.rank)
