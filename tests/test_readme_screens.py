@@ -21,7 +21,13 @@ def printed(command: str, folder: Path) -> str:
     launched = folder / "accelerate"
     launched.write_text("#!/bin/sh\n")
     launched.chmod(0o755)
-    own = {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80", "NO_COLOR": "1", "PYTHONUTF8": "1"}
+    own = {
+        "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": "80",
+        "NO_COLOR": "1",
+        "PYTHONUTF8": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+    }
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("ADVISOR_")}
     done = subprocess.run(
         [sys.executable, "-m", "advisor", *command.split()],

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Literal
 
 from advisor.memory.activations import checkpoint_bytes
-from advisor.memory.activations.fused import adapter_elements
+from advisor.memory.activations.fused import all_adapter_elements
 from advisor.memory.gradients import accumulates_whole, gradient_terms, half_width
 from advisor.memory.groups import Group, Weights
 from advisor.memory.ledger import Term
@@ -64,7 +64,7 @@ def whole_adapters(run: Run, model: Architecture) -> tuple[Term, ...]:
 def gathered_by_hand(run: Run, model: Architecture) -> int:
     """Elements of the adapters that axolotl's kernels gather under FSDP2."""
     two = run.fsdp is not None and run.fsdp.version == 2 and run.world_size > 1
-    return sum(adapter_elements(run, block) * block.count for block in model.blocks) if two else 0
+    return all_adapter_elements(run, model) if two else 0
 
 
 def layers_at(run: Run, model: Architecture, moment: Moment) -> int:

@@ -8,11 +8,16 @@ from advisor.run import Lora
 
 def wraps(lora: Lora, module: str) -> bool:
     """Whether LoRA wraps a linear layer: peft/tuners/tuners_utils.py, check_target_module_exists@0.20.0."""
-    if lora.target_linear or "all-linear" in lora.targets:
+    if everywhere(lora):
         return True
     if lora.targets_pattern:
         return matches_pattern(lora.targets[0], module)
     return named(lora.targets, module)
+
+
+def everywhere(lora: Lora) -> bool:
+    """Whether every linear layer is wrapped, without being named."""
+    return lora.target_linear or "all-linear" in lora.targets
 
 
 def named(names: Iterable[str], module: str) -> bool:

@@ -1,6 +1,6 @@
 """What lies on the GPU from start to end: weights, a reference model, library workspaces; and the load before it."""
 
-from advisor.memory.activations.fused import adapter_elements
+from advisor.memory.activations.fused import adapter_elements, all_adapter_elements
 from advisor.memory.groups import Weights, base_width
 from advisor.memory.ledger import Term
 from advisor.memory.sharding import embedding_elements, largest_module
@@ -81,9 +81,8 @@ def copied_elements(run: Run, model: Architecture) -> tuple[int, int]:
     """
     if run.lora is None or run.zero is not None or not run.lora.fp32:
         return (0, 0)
-    layers = [(adapter_elements(run, block), block.count) for block in model.blocks]
-    every = sum(elements * count for elements, count in layers)
-    return every, max(elements for elements, _ in layers) if run.activation_checkpointing else every
+    every = all_adapter_elements(run, model)
+    return every, max(adapter_elements(run, block) for block in model.blocks) if run.activation_checkpointing else every
 
 
 def dequantized_terms(run: Run, model: Architecture) -> tuple[Term, ...]:

@@ -9,7 +9,7 @@ from advisor.memory.activations.amounts import ONE, Amount, total, widths
 from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import repeated
 from advisor.memory.activations.families import Family, family_and_norm
-from advisor.memory.activations.fused import fused
+from advisor.memory.activations.fused import forward_mlp, fuses_mlp
 from advisor.memory.activations.measured import measured
 from advisor.memory.activations.numbers import Numbers, adapters, numbers
 from advisor.memory.activations.sites import is_output
@@ -47,8 +47,8 @@ def feedforward(run: Run, n: Numbers, family: Family, block: Block) -> Iterator[
         return
     inner = [x for x in block.linears if x.kind == "mlp" and not is_output(x, block)]
     yield [*held, (product_width(n, family, mlp, fused=len(inner) == 1), "f")]
-    if "down_proj" in fused(run, block):
-        yield [*held, (n.compute, "h"), (3 * n.compute, "f"), (n.compute, "r")]
+    if fuses_mlp(run, block):
+        yield [*held, *forward_mlp(n)]
         return
     if run.lora is not None and any(is_target(run.lora, x) for x in inner):
         yield [*held, *adapted_projection(run, n, mlp, fused=len(inner) == 1)]

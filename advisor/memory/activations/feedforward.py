@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.families import Family
-from advisor.memory.activations.fused import fused
+from advisor.memory.activations.fused import fuses_mlp
 from advisor.memory.activations.numbers import Numbers
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def mlp_amounts(run: Run, n: Numbers, family: Family, block: Block) -> Iterator[
     if mlp is None:
         return
     if not mlp.experts:
-        yield from dense_amounts(n, family, mlp, "f", recomputed="glu" in run.liger or "down_proj" in fused(run, block))
+        yield from dense_amounts(n, family, mlp, "f", recomputed="glu" in run.liger or fuses_mlp(run, block))
         return
     yield from routing_amounts(n, family, mlp)
     adapted = run.lora is not None and bool(run.lora.target_parameters)

@@ -19,7 +19,7 @@ from advisor.memory.lora_targets import rank_at
 if TYPE_CHECKING:
     from advisor.memory.activations.numbers import Numbers
     from advisor.memory.activations.sites import Site
-    from advisor.models.architecture import Block, Linear
+    from advisor.models.architecture import Architecture, Block, Linear
     from advisor.run import Lora, Run
 
 ATTENTION = {"qkv": {"q_proj", "k_proj", "v_proj"}, "o": {"o_proj"}}
@@ -44,6 +44,11 @@ def fused(run: Run, block: Block) -> frozenset[str]:
         wanted.append(MLP)
     present = [names & linears.keys() for names in wanted]
     return frozenset(name for names in present if all(is_target(lora, linears[n]) for n in names) for name in names)
+
+
+def fuses_mlp(run: Run, block: Block) -> bool:
+    """Whether one kernel computes the whole MLP of a layer."""
+    return "down_proj" in fused(run, block)
 
 
 def is_home(linear: Linear) -> bool:
@@ -89,6 +94,11 @@ def mlp_gradients(lora: Lora, n: Numbers) -> Iterator[Amount]:
     yield 3 * n.compute, "r"
 
 
+def forward_mlp(n: Numbers) -> Iterator[Amount]:
+    """The MLP's forward at its end: the output, gate and up and their product, and the product times A."""
+    yield from ((n.compute, "h"), (3 * n.compute, "f"), (n.compute, "r"))
+
+
 def recomputed_mlp(n: Numbers) -> Iterator[Amount]:
     """The recomputed MLP at its end: the gradient that waits, the residual, the product and the output."""
     yield from ((2 * n.stream + n.compute, "h"), (n.compute, "f"))
@@ -108,3 +118,8 @@ def adapter_elements(run: Run, block: Block, among: set[str] | None = None) -> i
         return 0
     linears = [x for x in block.linears if x.name in taken and (among is None or x.name in among)]
     return sum(rank_at(lora, x.path) * (x.n_in + x.n_out) for x in linears)
+
+
+def all_adapter_elements(run: Run, model: Architecture) -> int:
+    """Elements of all layers' adapters that the kernels compute."""
+    return sum(adapter_elements(run, block) * block.count for block in model.blocks)

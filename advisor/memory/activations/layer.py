@@ -9,7 +9,7 @@ from advisor.memory.activations.approximate import mixer_amounts
 from advisor.memory.activations.attention import attention_amounts, copied_output
 from advisor.memory.activations.families import family_and_norm
 from advisor.memory.activations.feedforward import merged_experts, mlp_amounts
-from advisor.memory.activations.fused import fused
+from advisor.memory.activations.fused import fuses_mlp
 from advisor.memory.activations.measured import measured
 from advisor.memory.activations.measured import written as traced_text
 from advisor.memory.activations.norms import norm_amounts
@@ -52,7 +52,7 @@ def amounts(run: Run, block: Block) -> list[Amount]:
     inputs = [a for site in sites(run, n, block, copied_output(run, family, block)) for a in site_amounts(run, n, site)]
     norms = list(norm_amounts(n, norm, family, block))
     # The fused MLP leaves out the dropout that some families have behind it.
-    masks = [(family.residual_masks - ("down_proj" in fused(run, block)), "h")] if family.residual_masks else []
+    masks = [(family.residual_masks - fuses_mlp(run, block), "h")] if family.residual_masks else []
     return [*norms, *inputs, *masks, *mixer, *mlp_amounts(run, n, family, block)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor.memory.lora_targets import wraps
+from advisor.memory.lora_targets import everywhere, wraps
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Linear
@@ -13,5 +13,4 @@ if TYPE_CHECKING:
 
 def is_target(lora: Lora, linear: Linear) -> bool:
     """Whether the linear carries an adapter; a router only where it is named."""
-    everywhere = lora.target_linear or "all-linear" in lora.targets
-    return linear.kind != "router" if everywhere else wraps(lora, linear.path)
+    return wraps(lora, linear.path) and not (linear.kind == "router" and everywhere(lora))

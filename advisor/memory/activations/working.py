@@ -14,7 +14,7 @@ from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import copied_output, repeated, without_kernel
 from advisor.memory.activations.families import Family, Norm, family_and_norm
 from advisor.memory.activations.feedforward import merged_experts, mlp_amounts
-from advisor.memory.activations.fused import fused, fused_working_bytes
+from advisor.memory.activations.fused import fused_working_bytes, fuses_mlp
 from advisor.memory.activations.measured import measured
 from advisor.memory.activations.norms import norm_amounts
 from advisor.memory.activations.numbers import Adapters, Numbers, adapters, numbers
@@ -44,8 +44,8 @@ def derived_bytes(run: Run, block: Block) -> int:
     family, norm = family_and_norm(run, block)
     n = numbers(run, norm)
     known = widths(run, block)
-    per_token = max((total(moment, known) for moment in moments(run, n, family, block)), default=0)
-    kernels = fused_working_bytes(run, n, known, block) if "down_proj" in fused(run, block) else 0
+    per_token = max((total(moment, known) for moment in moments(run, n, family, norm, block)), default=0)
+    kernels = fused_working_bytes(run, n, known, block) if fuses_mlp(run, block) else 0
     widest = max(0, run.tokens * per_token, closing_bytes(run, n, family, norm, block), kernels)
     return widest + max(merged_experts(run, n, block), default=0)
 
@@ -58,14 +58,14 @@ def closing_bytes(run: Run, n: Numbers, family: Family, norm: Norm, block: Block
     return run.tokens * amounts - (4 * block.hidden if norm == "offset rms" else 0)
 
 
-def moments(run: Run, n: Numbers, family: Family, block: Block) -> Iterator[Moment]:
+def moments(run: Run, n: Numbers, family: Family, norm: Norm, block: Block) -> Iterator[Moment]:
     """The moments of a layer's backward that can be its widest, from the layer's end to its start."""
     stream = (n.stream, "h")
     used_mask = (-1 if family.residual_masks else 0, "h")
     branch = (n.compute if family.residual_masks or family.scales_residual else 0, "h")
     if block.mlp is None:
         yield [stream, (n.compute * projected_width(block), ONE)]
-    elif "down_proj" not in fused(run, block):
+    elif not fuses_mlp(run, block):
         yield [stream, used_mask, branch, *adapter_gradients(run, n, block)]
         yield [stream, used_mask, *half_adapter_gradients(run, n, block)]
         yield [stream, used_mask, branch, (n.compute, "f shared" if block.mlp.experts else "f")]
@@ -75,7 +75,7 @@ def moments(run: Run, n: Numbers, family: Family, block: Block) -> Iterator[Mome
         if run.activation_checkpointing:
             yield list(recomputed_forward(run, n, block))
     if block.attention is not None and probabilities(run, family, block.attention):
-        yield [stream, *probability_gradients(run, n, family, block)]
+        yield [stream, *probability_gradients(run, n, family, norm, block)]
 
 
 def probabilities(run: Run, family: Family, attention: Attention) -> bool:
@@ -174,7 +174,7 @@ def routed_gradients(n: Numbers, family: Family, block: Block) -> Iterator[Amoun
         yield 3 * chosen * n.compute, "h"
 
 
-def probability_gradients(run: Run, n: Numbers, family: Family, block: Block) -> Iterator[Amount]:
+def probability_gradients(run: Run, n: Numbers, family: Family, norm: Norm, block: Block) -> Iterator[Amount]:
     """Eager attention at its softmax: fp32 gradients of probabilities and scores, with all that follows
     gone."""
     attention = block.attention
@@ -184,10 +184,10 @@ def probability_gradients(run: Run, n: Numbers, family: Family, block: Block) ->
     yield from gone(copies[1:])
     if n.compute != 4:
         yield -n.compute, "heads S"
-    yield from gone(after_attention(run, n, family, block))
+    yield from gone(after_attention(run, n, family, norm, block))
 
 
-def after_attention(run: Run, n: Numbers, family: Family, block: Block) -> Iterator[Amount]:
+def after_attention(run: Run, n: Numbers, family: Family, norm: Norm, block: Block) -> Iterator[Amount]:
     """What is kept behind the attention kernel: the output projection's input, the MLP's norm, and the
     MLP."""
     behind = sites(run, n, block, copied_output(run, family, block))
@@ -195,7 +195,7 @@ def after_attention(run: Run, n: Numbers, family: Family, block: Block) -> Itera
     for site in behind:
         if site is not first:
             yield from site_amounts(run, n, site)
-    norms = list(norm_amounts(n, family_and_norm(run, block)[1], family, block))
+    norms = list(norm_amounts(n, norm, family, block))
     yield from norms[len(norms) // 2 :]
     yield from mlp_amounts(run, n, family, block)
 
