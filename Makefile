@@ -60,7 +60,7 @@ format: $(VENV)/.installed ## Let ruff mend and format
 	$(BIN)/ruff format
 
 tables: $(VENV)/.installed ## Write the key tables anew from the installed axolotl and DeepSpeed
-	$(BIN)/python -m advisor.tables.generate
+	$(BIN)/python -m tests.tables.generate
 
 bench: $(VENV)/.installed ## Time a cold check, and all configs of the corpus
 	$(BIN)/python -m tests.benchmarks.cold

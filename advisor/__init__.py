@@ -5,7 +5,7 @@ Will it fit, what is wrong with it, and the smallest patch that mends it.
 
 from typing import TYPE_CHECKING, Any
 
-from advisor.rule import Example, Hit, Rule, RunEdits
+from advisor.engine.rule import Example, Hit, Rule, RunEdits
 
 if TYPE_CHECKING:
     from advisor.api import check, estimate

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.documents import Document, new_document, parse, read
+from advisor.engine.check import Options, check_run
+from advisor.engine.finding import Report
 from advisor.errors import InputError
-from advisor.finding import Report
-from advisor.judge import Options, check_run
 from advisor.memory import Estimate
 from advisor.memory import estimate as estimate_run
-from advisor.project import Context, Opened, open_run
-from advisor.stack import read_stack
+from advisor.opening import Context, Opened, open_run
+from advisor.run.stack import read_stack
 
 Config = Mapping[str, Any] | str | os.PathLike[str]
 

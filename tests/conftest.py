@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from advisor.documents import parse
-from advisor.project import Context, Opened, open_run
+from advisor.opening import Context, Opened, open_run
 from advisor.run import Run
-from advisor.stack import read_stack
+from advisor.run.stack import read_stack
 
 
 @pytest.fixture(scope="session", autouse=True)

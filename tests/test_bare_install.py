@@ -29,7 +29,7 @@ COMMAND = """
 import sys
 
 import advisor
-from advisor.cli import main
+from advisor.cli.main import main
 
 try:
     main()

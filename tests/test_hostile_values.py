@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from advisor.axolotl.reader import as_integer
-from advisor.cli import main
-from advisor.values import divisors
+from advisor.cli.main import main
+from advisor.run.axolotl.reader import as_integer
+from advisor.util import divisors
 
 CONFIG = "base_model: meta-llama/Llama-3.1-8B\nsequence_len: 2048\nmicro_batch_size: 2\n"
 

@@ -7,7 +7,7 @@ from typing import NoReturn
 import pytest
 from click.testing import CliRunner
 
-from advisor.cli import main
+from advisor.cli.main import main
 
 CONFIG = """\
 base_model: acme/no-such-model-anywhere

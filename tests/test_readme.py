@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from advisor.cli import main
+from advisor.cli.main import main
 
 SECTION = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8").partition("## Rules of your own")[2]
 CONFIG = """\

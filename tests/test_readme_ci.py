@@ -10,9 +10,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from advisor.cli import main
+from advisor.cli.main import main
 
-from .schemas import validator_of
+from .json_schemas import validator_of
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

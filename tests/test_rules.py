@@ -2,10 +2,10 @@
 
 import pytest
 
+from advisor.engine.examples import failures_of
+from advisor.engine.registry import STAGES, built_in_folder, built_in_rules, organisation_rules, rules_in
+from advisor.engine.rule import Rule
 from advisor.errors import InputError
-from advisor.examples import failures_of
-from advisor.loading import STAGES, built_in_folder, built_in_rules, organisation_rules, rules_in
-from advisor.rule import Rule
 
 RULES = [rule for stage in STAGES for rule in built_in_rules(stage).values()]
 

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from advisor.documents import read
-from advisor.finding import Report
-from advisor.fix import fixed, report_after
-from advisor.judge import Options, check_run
-from advisor.project import Context, Opened, open_run
+from advisor.engine.check import Options, check_run
+from advisor.engine.finding import Report
+from advisor.engine.fix import fixed, report_after
+from advisor.opening import Context, Opened, open_run
 from advisor.report import render_check
 
 ROOT = Path(__file__).parents[1]

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from advisor.frozen import frozen
 from advisor.memory import Range, estimate
+from advisor.record import record
 from advisor.units import GIB
 
 
-@frozen
+@record
 class Claim:
     """A claimed figure beside the estimated range; ``reason`` says why there is none."""
 

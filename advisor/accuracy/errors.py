@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from math import ceil
 from statistics import mean, median
 
-from advisor.frozen import frozen
+from advisor.record import record
 
 LEAST_RUNS = 3
 """A smaller group is listed and not judged."""
 
 
-@frozen
+@record
 class Errors:
     """Errors as shares of what was measured: without sign, but for the bias, which is their mean."""
 

@@ -1,9 +1,9 @@
 """What in the arithmetic was fitted to measurements or assumed rather than derived, and what nobody has measured."""
 
-from advisor.frozen import frozen
+from advisor.record import record
 
 
-@frozen
+@record
 class Fitted:
     """One constant: its value, the function that has it, and what it rests on."""
 
@@ -17,13 +17,13 @@ FITTED = (
     Fitted(
         "live parameters of ZeRO-3 with several GPUs",
         "2 x max_live_parameters, or max_reuse_distance",
-        "advisor/memory/sharding.py: live_terms",
+        "advisor/memory/deepspeed.py: live_terms",
         "12 runs of Llama-3-8B; DeepSpeed holds one set, freed blocks await the stream",
     ),
     Fitted(
         "cuBLAS workspaces",
         "2 x 8,519,680 B",
-        "advisor/memory/resident.py: workspace_terms",
+        "advisor/memory/model.py: workspace_terms",
         "the size is torch's; that there are two is what the runs with DeepSpeed leave over",
     ),
     Fitted(

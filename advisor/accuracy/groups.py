@@ -6,10 +6,10 @@ from statistics import mean
 from advisor.accuracy.errors import LEAST_RUNS, Errors, errors_of
 from advisor.accuracy.estimators import ADVISOR, ESTIMATORS
 from advisor.accuracy.judging import Judged
-from advisor.frozen import frozen
+from advisor.record import record
 
 
-@frozen
+@record
 class Share:
     """So many of so many."""
 
@@ -17,7 +17,7 @@ class Share:
     whole: int
 
 
-@frozen
+@record
 class Group:
     """Like runs: errors of the allocated peak, reserved figures in range, failures that were not called ``fits``.
 
@@ -36,7 +36,7 @@ class Group:
         return self.errors is not None and self.errors.runs >= LEAST_RUNS
 
 
-@frozen
+@record
 class Compared:
     """An estimator over all runs of which it says anything: errors, failures foreseen, false alarms."""
 

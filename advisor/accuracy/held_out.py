@@ -6,14 +6,14 @@ from statistics import median
 from advisor.accuracy.groups import Share
 from advisor.accuracy.judging import Judged, holds, verdict, width
 from advisor.accuracy.ranges import derived, sure
-from advisor.frozen import frozen
 from advisor.memory.evidence import Evidence
 from advisor.memory.ranges import needed, reserved_peak
+from advisor.record import record
 
 Source = Callable[[Judged], str]
 
 
-@frozen
+@record
 class HeldOut:
     """One source: reserved figures inside the range, its median width, certain failures that are not called fits."""
 

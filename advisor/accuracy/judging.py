@@ -5,14 +5,14 @@ from functools import cached_property
 
 from advisor.accuracy.published import Measured, published
 from advisor.errors import InputError
-from advisor.frozen import frozen
 from advisor.memory import Estimate, Verdict, estimate
 from advisor.memory.ledger import Range
+from advisor.record import record
 from advisor.run import Run
 from advisor.units import GIB
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Judged:
     """A measured run beside its estimate. Sizes in bytes."""
 

@@ -11,15 +11,15 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from advisor.frozen import frozen
-from advisor.stack import Stack
+from advisor.record import record
+from advisor.run.stack import Stack
 
 STACK_KEYS = frozenset(item.name for item in fields(Stack))
 READ_OFF_CHARTS = "LK-"
 """Figures of this group were read off pictures: for ranges and out-of-memory, not for error statistics."""
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Measured:
     """One measured run. Memory in GiB per GPU; ``smi_gib`` is nvidia-smi's figure less the idle one.
 

@@ -10,12 +10,12 @@ from advisor.accuracy.groups import Compared, Group, Share, compared, group, gro
 from advisor.accuracy.held_out import HeldOut, by_file, by_repository, held_out
 from advisor.accuracy.judging import Judged, width
 from advisor.accuracy.ranges import sure
-from advisor.frozen import frozen
 from advisor.memory.kinds import expandable_segments, kind_of
+from advisor.record import record
 from advisor.units import GIB
 
 
-@frozen
+@record
 class Width:
     """The reserved range of a kind: runs with a figure, how many it holds, its median width."""
 
@@ -25,7 +25,7 @@ class Width:
     width: float
 
 
-@frozen
+@record
 class Failure:
     """A run whose failure is inferred from figures that are missing, and what is said of it."""
 
@@ -38,7 +38,7 @@ class Failure:
     usable_gib: float
 
 
-@frozen
+@record
 class Verdicts:
     """What the verdict is worth: failures, false alarms, the width of ``needed``, the share of ``tight``."""
 
@@ -49,7 +49,7 @@ class Verdicts:
     width: float
 
 
-@frozen
+@record
 class Accuracy:
     """The whole report; the last fields but ``sources`` are those of the published runs alone.
 

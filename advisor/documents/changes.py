@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from advisor.errors import InputError
-from advisor.frozen import frozen
+from advisor.record import record
 
 Path = tuple[str | int, ...]
 MISSING: Any = object()
@@ -14,7 +14,7 @@ class PatchError(InputError):
     """A change that cannot be made, or not written so that the file would hold exactly the values meant."""
 
 
-@frozen
+@record
 class Span:
     """A place in a file, its end exclusive.
 
@@ -29,7 +29,7 @@ class Span:
     end_column: int
 
 
-@frozen
+@record
 class Edit:
     """Bytes ``start`` to ``end`` of ``file`` give way to ``text``; with ``create`` the file is new."""
 
@@ -40,7 +40,7 @@ class Edit:
     create: bool = False
 
 
-@frozen
+@record
 class Set:
     """Give ``path`` this value; mappings that lack on the way are created.
 
@@ -52,14 +52,14 @@ class Set:
     after: str | None = None
 
 
-@frozen
+@record
 class Remove:
     """Take ``path`` out. Nothing happens where it is absent."""
 
     path: str | Path
 
 
-@frozen
+@record
 class Rename:
     """Call the key at ``path`` by another name, in its place. Nothing happens where it is absent."""
 

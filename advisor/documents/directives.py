@@ -5,14 +5,14 @@ from bisect import bisect_right
 
 from advisor.documents.node import Node, walk
 from advisor.documents.source import Source
-from advisor.frozen import frozen
+from advisor.record import record
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))#[ \t]*advisor:[ \t]*(?P<body>[^\r\n]*)", re.MULTILINE)
 _GPUS = re.compile(r"gpus[ \t]*=[ \t]*(?P<argument>\S.*)")
 _IGNORE = re.compile(r"(?P<name>ignore|file-ignore)\[(?P<argument>[^\]]*[\w-][^\]]*)\](?:[\s:]\s*(?P<reason>.*))?$")
 
 
-@frozen
+@record
 class Directive:
     """One comment ``# advisor: ...``.
 

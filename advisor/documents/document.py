@@ -21,10 +21,10 @@ from advisor.documents.directives import Directive, directives_in
 from advisor.documents.node import Text, same
 from advisor.documents.source import Source, Syntax, locate, overridden, parsed
 from advisor.documents.splices import Splice, spliced
-from advisor.frozen import frozen
+from advisor.record import record
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Document(Mapping[str, Any]):
     """The top-level values of a YAML or JSON file, as PyYAML's safe loader and ``json.loads`` type them.
 

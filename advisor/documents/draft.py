@@ -11,7 +11,7 @@ from advisor.documents.changes import PatchError, Path
 from advisor.documents.node import Node, Text, walk
 from advisor.documents.splices import Splices
 from advisor.documents.yaml_writer import Style, is_block
-from advisor.frozen import frozen
+from advisor.record import record
 
 _COLON = re.compile(r"[ \t]*:")
 _BLANKS = re.compile(r"[ \t]*")
@@ -20,7 +20,7 @@ Additions = Mapping[int, Sequence[tuple[Any, Any]]]
 """New pairs of key and value (None and an item in lists), by the index of the entry before them; -1: none."""
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Slot:
     """Where a value sits: behind a key in block style, behind a dash, inside flow style, or at the root."""
 

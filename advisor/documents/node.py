@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal, cast
 
 from advisor.documents.changes import Span
-from advisor.frozen import frozen
+from advisor.record import record
 
 Kind = Literal["scalar", "mapping", "sequence", "alias"]
 MAX_DEPTH = 100
@@ -56,7 +56,7 @@ class Special:
         self.text = text
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Text:
     """Decoded text, and how its characters lie in lines and in the bytes on disk."""
 

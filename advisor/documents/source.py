@@ -12,7 +12,7 @@ from advisor.documents.json_tree import json_tree, json_values
 from advisor.documents.node import Node, Text
 from advisor.documents.yaml_tree import TreeError, described, is_merge, yaml_tree
 from advisor.errors import InputError
-from advisor.frozen import frozen
+from advisor.record import record
 
 Syntax = Literal["yaml", "json"]
 MAX_BYTES = 10 * 2**20
@@ -23,7 +23,7 @@ _FORBIDDEN = {
 }
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Source:
     """A text with its values. The tree of a JSON is built when it is first asked for."""
 

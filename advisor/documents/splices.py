@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from advisor.frozen import frozen
+from advisor.record import record
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Splice:
     """Characters ``start`` to ``end`` give way to ``text``."""
 

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 from advisor.documents.changes import PatchError
 from advisor.documents.yaml_scalars import STR, implicit_tag
-from advisor.frozen import frozen
+from advisor.record import record
 
 _PLAIN = re.compile(r"(?![-?:](?:\s|$))(?![,\[\]{}#&*!|>'\"%@`=])(?!---|\.\.\.)\S")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Style:
     """How a file indents: blanks a level, and blanks before the dash of a list below its key."""
 

@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from advisor.frozen import frozen
 from advisor.hardware.gpu import GIB, Gpu
+from advisor.record import record
 
 # Words that tell no two cards of the catalogue apart. "laptop", "d" and "super" do, so they stay.
 DECORATION = re.compile(
@@ -25,7 +25,7 @@ FORMS = {
 }
 
 
-@frozen
+@record
 class Name:
     """A GPU's name taken apart: ``A100 80GB PCIe`` is model ``a100``, 80 GB, form ``pcie``."""
 
@@ -48,7 +48,7 @@ def read_name(text: str) -> Name:
     return Name(re.sub(r"^rtx(?=.)", "", model), size, form)
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Catalogue:
     """GPUs by id, by every alias, title and device name, and by model, the most common variant first."""
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from advisor.frozen import frozen
 from advisor.hardware.catalogue import catalogue, find_gpu
 from advisor.hardware.gpu import GIB, Gpu, Hardware
+from advisor.record import record
 
 QUERY = ("index", "uuid", "name", "memory.total", "memory.free", "compute_cap", "mig.mode.current")
 TIMEOUT_SECONDS = 5
 MIB = 1 << 20
 
 
-@frozen
+@record
 class Card:
     """One GPU as the driver shows it; sizes in bytes. ``sliced``: MIG is on, so no process gets all of it."""
 

@@ -1,6 +1,6 @@
 """A GPU and a set of them: what the estimate needs to know of hardware."""
 
-from advisor.frozen import frozen
+from advisor.record import record
 
 GIB = 1 << 30
 UNITS = {"TiB": 1 << 40, "GiB": GIB, "TB": 10**12, "GB": 10**9, "MiB": 1 << 20, "MB": 10**6, "B": 1}
@@ -9,7 +9,7 @@ UNITS = {"TiB": 1 << 40, "GiB": GIB, "TB": 10**12, "GB": 10**9, "MiB": 1 << 20, 
 OUTSIDE_TORCH_ON_SEVERAL_GPUS = int(1.1 * GIB)
 
 
-@frozen
+@record
 class Gpu:
     """One accelerator as torch sees it.
 
@@ -43,7 +43,7 @@ class Gpu:
     """nvidia-smi's total less ``total_bytes``: what the driver keeps. None where nvidia-smi was not read."""
 
 
-@frozen
+@record
 class Hardware:
     """``nodes`` machines of ``gpus_per_node`` equal GPUs. Sizes in bytes; ``host_bytes`` is per node.
 

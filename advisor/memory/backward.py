@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from advisor.memory import fsdp
 from advisor.memory.activations import checkpoint_bytes, saved_bytes, saved_formula, working_bytes
+from advisor.memory.deepspeed import bucket_terms, flattened_terms, gathered_terms, overflow_terms
 from advisor.memory.forward import SAVED, WORKING, checkpoints, kept_terms
 from advisor.memory.gradients import (
     between_micro_steps,
@@ -15,7 +16,6 @@ from advisor.memory.gradients import (
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
 from advisor.memory.optimizers import optimizer_named
-from advisor.memory.sharding import bucket_terms, flattened_terms, gathered_terms, overflow_terms
 from advisor.models import Architecture, Block
 from advisor.run import Run
 

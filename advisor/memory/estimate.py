@@ -3,15 +3,15 @@
 from functools import lru_cache
 
 from advisor.memory.backward import backward_phases
+from advisor.memory.deepspeed import bucket_terms, retained_terms
 from advisor.memory.forward import evaluation_terms, loss_phases
 from advisor.memory.gradients import between_micro_steps, bucket_copies, step_gradients
 from advisor.memory.groups import Weights
 from advisor.memory.host import host_terms
 from advisor.memory.ledger import Estimate, Phase
+from advisor.memory.model import autocast_terms, load_terms, reference_terms, weight_terms, workspace_terms
+from advisor.memory.optimizer_states import optimizer_terms, step_terms
 from advisor.memory.ranges import needed, range_notes, reserved_peak
-from advisor.memory.resident import autocast_terms, load_terms, reference_terms, weight_terms, workspace_terms
-from advisor.memory.sharding import bucket_terms, retained_terms
-from advisor.memory.states import optimizer_terms, step_terms
 from advisor.memory.traced import sourced
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture

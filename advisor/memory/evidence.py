@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from advisor.frozen import frozen
+from advisor.record import record
 
 
-@frozen
+@record
 class Reserved:
     """Reserved over allocated bytes of one kind of run, and how many runs of how many sources show it."""
 
@@ -22,7 +22,7 @@ class Reserved:
     sources: int
 
 
-@frozen
+@record
 class Slack:
     """Room for fragmentation: the least with which a run went through, above the most with which one failed."""
 
@@ -31,7 +31,7 @@ class Slack:
     failed: str | None
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Evidence:
     """Keys of ``reserved`` are kinds, those of ``needed`` ways of sharding: ``kinds.py``.
 

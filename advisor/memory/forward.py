@@ -10,11 +10,11 @@ from advisor.memory.activations import (
     saved_bytes,
     saved_formula,
 )
+from advisor.memory.deepspeed import buckets_at_loss, gathered_terms, lasting_buckets
 from advisor.memory.fsdp import root_copied
 from advisor.memory.gradients import half_width
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
-from advisor.memory.sharding import buckets_at_loss, gathered_terms, lasting_buckets
 from advisor.models import Architecture, Block
 from advisor.run import Run
 

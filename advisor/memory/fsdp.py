@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Literal
 
 from advisor.memory.activations import checkpoint_bytes
-from advisor.memory.activations.fused import all_adapter_elements
+from advisor.memory.activations.lora_kernels import all_adapter_elements
 from advisor.memory.gradients import accumulates_whole, gradient_terms, half_width
 from advisor.memory.groups import Group, Weights
 from advisor.memory.ledger import Term

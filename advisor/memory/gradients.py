@@ -1,9 +1,9 @@
 """Gradients: how many bytes of them lie on one GPU, and when."""
 
-from advisor.memory.flat import beyond_buckets, in_first_bucket, widest_shard
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Term
 from advisor.memory.optimizers import optimizer_named
+from advisor.memory.zero_shards import beyond_buckets, in_first_bucket, widest_shard
 from advisor.run import Run
 
 AUTOGRAD = "torch: .grad has the parameter's dtype; zero_grad(set_to_none=True) frees it after the step"

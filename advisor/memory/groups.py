@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from functools import cached_property
 
-from advisor.frozen import frozen
+from advisor.record import record
 from advisor.run import Run
 
 Shape = tuple[int, ...]
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Group:
     """Weights that are stored and trained alike. ``width`` is bytes per element, scales of quantization included."""
 
@@ -35,7 +35,7 @@ class Group:
         return round(self.elements * self.width)
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Weights:
     """All weights of a run, on an unsharded rank."""
 

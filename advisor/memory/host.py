@@ -3,7 +3,7 @@
 from advisor.memory.activations import checkpoint_bytes
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import HostTerm
-from advisor.memory.states import effective_optimizer, flat_state_width, state_bytes
+from advisor.memory.optimizer_states import effective_optimizer, flat_state_width, state_bytes
 from advisor.models import Architecture
 from advisor.run import Run
 

@@ -3,7 +3,7 @@
 from functools import cached_property
 from typing import Literal
 
-from advisor.frozen import frozen
+from advisor.record import record
 
 Part = Literal["weights", "gradients", "optimizer", "activations", "loss", "overhead"]
 PARTS: tuple[Part, ...] = ("weights", "gradients", "optimizer", "activations", "loss", "overhead")
@@ -11,7 +11,7 @@ Verdict = Literal["fits", "tight", "does-not-fit", "unknown"]
 PhaseName = Literal["load", "forward and loss", "backward", "optimizer step", "evaluation"]
 
 
-@frozen
+@record
 class Term:
     """One addend of a phase: its bytes, the arithmetic as text, and where the formula comes from."""
 
@@ -22,7 +22,7 @@ class Term:
     source: str
 
 
-@frozen
+@record
 class Phase:
     """What is allocated at the worst moment of one phase of training, on the GPU that needs most."""
 
@@ -42,7 +42,7 @@ class Phase:
         return totals
 
 
-@frozen
+@record
 class Range:
     """Bytes, from ``low`` to ``high``."""
 
@@ -50,7 +50,7 @@ class Range:
     high: int
 
 
-@frozen
+@record
 class HostTerm:
     """One addend of a node's host memory; pinned bytes cannot be paged out."""
 
@@ -61,7 +61,7 @@ class HostTerm:
     source: str
 
 
-@frozen
+@record
 class Estimate:
     """Bytes on the GPU that needs most, and on each node's host. Pure arithmetic on a ``Run``.
 

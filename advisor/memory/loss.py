@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor.frozen import frozen
+from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Architecture
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SOURCE = "transformers/loss/loss_utils.py, ForCausalLMLoss@5.16.1, traced"
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Logits:
     """Bytes per logit: kept for backward, and at the peaks of forward and backward."""
 

@@ -5,12 +5,12 @@ Names: transformers/training_args.py:117-157@5.16.1; axolotl/utils/schemas/enums
 
 from typing import Literal
 
-from advisor.frozen import frozen
+from advisor.record import record
 
 Width = Literal["param", "fp32", "int8", "int4", "fp8", "factored", "none"]
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Optimizer:
     """``states``: the width of each state. ``step``: extra elements of the parameter's width alive during the step.
 

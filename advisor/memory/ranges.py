@@ -7,17 +7,17 @@ the cache grows beyond it. Both rest on published runs.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from advisor.frozen import frozen
 from advisor.memory.evidence import Evidence, published_evidence
 from advisor.memory.kinds import ANY, expandable_segments, kind_of, kinds_of, sharding_of
 from advisor.memory.ledger import Range
+from advisor.record import record
 from advisor.run import Run
 
 ROUNDING = 64 << 20
 """Blocks are rounded to 512 B and segments to 2 or 20 MiB: c10/cuda/CUDACachingAllocator.cpp."""
 
 
-@frozen
+@record
 class Reservation:
     """Reserved over allocated bytes, from ``runs`` of the kind ``key``; ``scaled`` to expandable segments.
 
@@ -32,7 +32,7 @@ class Reservation:
     measured: int = 0
 
 
-@frozen
+@record
 class Fragmentation:
     """The share of the allocated bytes to allow for under pressure, and what it rests on."""
 

@@ -4,11 +4,11 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from advisor.freezing import embedding_modules
 from advisor.memory.adapters import adapter_groups
 from advisor.memory.groups import Shape, Weights, base_width, group_of
 from advisor.models import Architecture, Tensor
 from advisor.run import Run
+from advisor.run.axolotl.checkpointing import embedding_modules
 
 # bitsandbytes 4-bit: half a byte, one 8-bit scale per 64 elements, one fp32 per 256 of those (arXiv 2305.14314,
 # section 3).

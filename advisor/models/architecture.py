@@ -5,7 +5,7 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Literal
 
-from advisor.frozen import frozen
+from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.models.traced import LayerTrace, ModelTrace
@@ -26,7 +26,7 @@ Kind = Literal[
 ]
 
 
-@frozen
+@record
 class Tensor:
     """One kind of weight, ``count`` times.
 
@@ -58,7 +58,7 @@ class Tensor:
         return self.name.rsplit(".", 1)[0]
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Attention:
     """The token mixer of a block.
 
@@ -81,7 +81,7 @@ class Attention:
     logit_softcap: bool = False
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Mlp:
     """The feed-forward part of a block: dense if ``experts`` is 0, else routed experts of ``width`` each.
 
@@ -96,7 +96,7 @@ class Mlp:
     shared_width: int = 0
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Linear:
     """A linear layer of a block: its last name (``q_proj``), widths in elements, part, and full path, if known."""
 
@@ -112,7 +112,7 @@ class Linear:
         return self.module or self.name
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Block:
     """``count`` decoder layers of one shape, with everything that a layer's activations depend on.
 
@@ -132,7 +132,7 @@ class Block:
     """What such a layer was measured to keep, where its model was traced."""
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Architecture:
     """A model's inventory. Tied weights stand in ``tensors`` once, as the embedding."""
 

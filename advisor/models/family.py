@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Literal, cast
 
-from advisor.frozen import frozen
 from advisor.models.architecture import Block, Linear, Tensor
 from advisor.models.attention import softmax
 from advisor.models.config import Config
 from advisor.models.mlp import gated
 from advisor.models.parts import Builder, Layer, Part, Tensors, linear, loose, merged, norm, within
+from advisor.record import record
 
 Plan = Callable[[Config], Sequence[Layer]]
 FULL, SLIDING = "full_attention", "sliding_attention"
@@ -24,7 +24,7 @@ SANDWICH = (
 """Norms before and after attention and MLP, as Gemma has them since its second version."""
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Text:
     """The decoder of a model: tensors outside of its blocks, and its blocks."""
 
@@ -66,7 +66,7 @@ def every_layer_sparse(c: Config) -> list[Layer]:
     return [Layer(layer.mixer, "sparse", layer.window) for layer in plain_plan(c)]
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Family:
     """A row of the table of families: which parts its layers have, and what transformers calls them.
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from advisor.errors import InputError
-from advisor.frozen import frozen
 from advisor.models import audio, vision, visual
 from advisor.models.config import Config
 from advisor.models.parts import Tensors, linear, loose, norm, of_kind, within
+from advisor.record import record
 
 Tower = Callable[[Config], Tensors]
 Projector = Callable[[Config, Config, Config], Tensors]
 """From the outer config, the tower's and the decoder's."""
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Multimodal:
     """How a multimodal model is put together, and what its parts are called.
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from advisor.frozen import frozen
 from advisor.models.architecture import Attention, Kind, Mlp, Tensor
 from advisor.models.config import Config
+from advisor.record import record
 
 Tensors = tuple[Tensor, ...]
 
 
-@frozen
+@record
 class Layer:
     """What sets one decoder layer apart from another: its mixer, its MLP, and how far attention looks."""
 
@@ -20,7 +20,7 @@ class Layer:
     window: int | None = None
 
 
-@frozen
+@record
 class Part:
     """A piece of one layer: its tensors, named within the layer, and what the activation formulas need."""
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from advisor.errors import InputError
-from advisor.frozen import frozen
 from advisor.models import catalogue, hub
 from advisor.models.architecture import Architecture
+from advisor.record import record
 
 _STORED: tuple[tuple[re.Pattern[str], str | None], ...] = (
     (re.compile(r"[-_](unsloth-)?(bnb|4bit|nf4)\b", re.IGNORECASE), "bitsandbytes"),
@@ -28,7 +28,7 @@ _STORED: tuple[tuple[re.Pattern[str], str | None], ...] = (
 """What the end of an id says of how a copy of the model is stored."""
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Unknown:
     """A model whose architecture could not be found: why, and what the user can do about it."""
 

@@ -7,13 +7,13 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from advisor.frozen import frozen
+from advisor.record import record
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
 
-@frozen
+@record
 class AdapterFacts:
     """The low-rank adapter that was in place; ``width`` are bytes per element of its weights."""
 
@@ -28,7 +28,7 @@ class AdapterFacts:
     """Stacked experts with adapters of their own, which are not traced."""
 
 
-@frozen
+@record
 class Facts:
     """Everything of a run that decides what its layers keep, besides its model and its number of tokens."""
 
@@ -50,7 +50,7 @@ class Facts:
         return sum(getattr(self, one.name) == getattr(other, one.name) for one in fields(self))
 
 
-@frozen
+@record
 class Growth:
     """Bytes at three lengths of a single row: through them goes ``c + a T + b T S`` for T tokens in rows of S."""
 
@@ -94,7 +94,7 @@ def coefficients(points: tuple[tuple[int, int], ...]) -> tuple[Fraction, Fractio
     return y - linear * x - square * x * x, linear, square
 
 
-@frozen
+@record
 class LayerTrace:
     """One layer under one set of facts.
 
@@ -109,7 +109,7 @@ class LayerTrace:
     entered: Growth
 
 
-@frozen
+@record
 class ModelTrace:
     """Of which transformers a model was traced, and what is kept outside of its layers, logits left out."""
 

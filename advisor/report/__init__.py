@@ -7,9 +7,9 @@ from advisor.report.rung import Rung, ladder_of
 from advisor.report.style import Style
 
 if TYPE_CHECKING:
+    from advisor.engine.finding import Report
+    from advisor.engine.rule import Rule
     from advisor.errors import InputError
-    from advisor.finding import Report
-    from advisor.rule import Rule
 
 __all__ = [
     "FORMATS",

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from advisor.finding import Finding, Fix, Place, Report
+from advisor.engine.finding import Finding, Fix, Place, Report
 from advisor.memory.ledger import Estimate, Phase, Range
 from advisor.report.streaming import dumped, streamed
 from advisor.report.style import Style

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from advisor.finding import Finding, Report
+from advisor.engine.finding import Finding, Report
 from advisor.report.style import Style, printable
 from advisor.report.wording import change, findings_of, is_offer, position, status, totals
 

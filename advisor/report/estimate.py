@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from advisor.finding import Report
+from advisor.engine.finding import Report
 from advisor.memory.ledger import PARTS, Estimate, HostTerm, Part, Phase, Verdict
 from advisor.report.rung import Rung
 from advisor.report.style import Style

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from advisor.finding import Finding, Fix, Report
+from advisor.engine.finding import Finding, Fix, Report
 from advisor.report.snippet import diff_lines, snippet
 from advisor.report.style import Style
 from advisor.report.wording import SAFETY, VERDICT_RULES, change, counted, fill, offers, remarks, status, steps, totals

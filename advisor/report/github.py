@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from advisor.finding import Finding, Place, Report
+from advisor.engine.finding import Finding, Place, Report
+from advisor.engine.rule import Level
 from advisor.report.concise import line
 from advisor.report.paths import repository_path
 from advisor.report.style import Style
 from advisor.report.wording import SAFETY, change, findings_of
-from advisor.rule import Level
 
 COMMANDS: Mapping[Level, str] = {"error": "error", "warning": "warning", "note": "notice"}
 SHOWN_OF_A_LEVEL = 10

@@ -4,11 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from advisor.finding import Finding, Report
-from advisor.report.identity import identified
+from advisor.engine.finding import Finding, Report
+from advisor.engine.rule import Level
+from advisor.report.fingerprint import identified
 from advisor.report.paths import repository_path
 from advisor.report.style import Style
-from advisor.rule import Level
 
 ROOT = "CI_PROJECT_DIR"
 SEVERITIES: Mapping[Level, str] = {"error": "critical", "warning": "minor", "note": "info"}

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from advisor.finding import Finding, Fix, Report
+from advisor.engine.finding import Finding, Fix, Report
 from advisor.memory.ledger import PARTS, Estimate
 from advisor.report.snippet import lines_of
 from advisor.report.style import Style, printable

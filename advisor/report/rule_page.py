@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 from inspect import cleandoc
 from typing import Any
 
+from advisor.engine.rule import Example, Rule, Stage
 from advisor.report.snippet import diff_lines
 from advisor.report.style import Style
 from advisor.report.wording import APPLICABILITY
-from advisor.rule import Example, Rule, Stage
 
 STAGES: dict[Stage, str] = {
     "lint": "lint: always consulted",

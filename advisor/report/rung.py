@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from advisor.frozen import frozen
+from advisor.record import record
 
 if TYPE_CHECKING:
-    from advisor.finding import Report
+    from advisor.engine.finding import Report
     from advisor.memory.ledger import Verdict
 
 
-@frozen
+@record
 class Rung:
     """One row: the step (``as written`` for the first), bytes that one GPU needs after it, verdict, price.
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from advisor.finding import Finding, Place, Report
+from advisor.engine.finding import Finding, Place, Report
 from advisor.memory.ledger import Estimate
 from advisor.report.as_json import fix as json_fix
 from advisor.report.as_json import memory as json_memory
 from advisor.report.as_json import url
-from advisor.report.identity import identified
+from advisor.report.fingerprint import identified
 from advisor.report.paths import repository_path
 from advisor.report.sarif_fixes import fixes
 from advisor.report.streaming import streamed

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from advisor.documents import Edit
-from advisor.finding import Finding
+from advisor.engine.finding import Finding
 from advisor.report.paths import repository_path
 from advisor.report.snippet import lines_of
 from advisor.report.wording import SAFETY

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from advisor.finding import Place
+from advisor.engine.finding import Place
 from advisor.report.style import Style, printable
 
 MOST_DIFF_LINES = 48

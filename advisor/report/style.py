@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from textwrap import wrap
 
-from advisor.frozen import frozen
+from advisor.record import record
 
 CODES: Mapping[str, str] = {
     "error": "1;31",
@@ -34,7 +34,7 @@ def printable(text: str) -> str:
     return text.translate(CONTROLS).replace("\t", "    ")
 
 
-@frozen(eq=False)
+@record(eq=False)
 class Style:
     """Whether to colour, the columns to keep to, and whether blocks and ellipses can be drawn."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from advisor.finding import LEVELS, Finding, Fix, Place, Report
+from advisor.engine.finding import LEVELS, Finding, Fix, Place, Report
 from advisor.memory.ledger import Estimate, Range, Verdict
 from advisor.units import GIB
 

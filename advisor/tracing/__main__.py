@@ -5,7 +5,7 @@ import sys
 from contextlib import redirect_stdout
 from typing import Any
 
-from advisor.tracing.coded import encoded, facts
+from advisor.tracing.serialize import encoded, facts
 
 
 def main() -> None:

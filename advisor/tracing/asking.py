@@ -15,7 +15,7 @@ from advisor.errors import InputError
 from advisor.models.architecture import Architecture
 from advisor.models.traced import Facts
 from advisor.progress import doing
-from advisor.tracing.coded import decoded
+from advisor.tracing.serialize import decoded
 
 SECONDS = 300
 NEEDED = ("torch", "transformers")

@@ -6,17 +6,17 @@ from typing import Any
 
 import torch
 
-from advisor.frozen import frozen
 from advisor.models.architecture import Attention, Block, Mlp, Tensor
 from advisor.models.config import ALIASES
 from advisor.models.family import as_linear
+from advisor.record import record
 from advisor.tracing.inventory import each_tensor
 
 LINEAR_MIXER = r"Delta|Recurrent|Rwkv|LSTM|Linear\w*Attention|Lightning"
 NUMBERING = re.compile(r"idx|index|layer_id|layer_num")
 
 
-@frozen
+@record
 class Group:
     """Equal layers: the one that is traced, and all of them."""
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from advisor.models.architecture import Architecture
 from advisor.models.traced import Facts
-from advisor.tracing.coded import decoded, encoded
 from advisor.tracing.place import folder
+from advisor.tracing.serialize import decoded, encoded
 
 FORMAT = 1
 """Of the files; others are passed over."""

@@ -13,6 +13,7 @@ import transformers
 
 from advisor.models.architecture import Architecture, Block
 from advisor.models.traced import Facts, Growth, LayerTrace, ModelTrace
+from advisor.tracing.allocations import Trace, belongs, layer_forward_working, layer_saved, layer_working
 from advisor.tracing.blocks import Group, block, groups, read
 from advisor.tracing.inventory import tensors
 from advisor.tracing.kernels import has_delta_rule, stand_ins
@@ -21,7 +22,6 @@ from advisor.tracing.lora import adapt
 from advisor.tracing.modules import built, decoder_layers, widened
 from advisor.tracing.recorder import materialise
 from advisor.tracing.step import Watch, as_on_cuda, outputs, passing, recorded
-from advisor.tracing.storages import Trace, belongs, layer_forward_working, layer_saved, layer_working
 
 PLAIN = "state spaces and linear attention are traced in plain PyTorch, which needs more than fused kernels do"
 Points = dict[str, list[tuple[int, int]]]

@@ -9,7 +9,7 @@ import transformers
 from transformers.models.auto import modeling_auto
 
 from advisor.models.traced import Facts
-from advisor.tracing.habits import stand_in
+from advisor.tracing.cuda_emulation import stand_in
 
 NOT_STRUCTURE = ("auto_map", "quantization_config", "dtype", "torch_dtype", "transformers_version")
 MOST_LAYERS = 10_000

@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
-from advisor.tracing.storages import Storage, Trace
+from advisor.tracing.allocations import Storage, Trace
 
 
 class Recorder(TorchDispatchMode):

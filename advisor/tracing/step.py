@@ -13,10 +13,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from advisor.models.traced import Facts
-from advisor.tracing.habits import CudaHabits, cuda_dropout
+from advisor.tracing.allocations import Trace
+from advisor.tracing.cuda_emulation import CudaHabits, cuda_dropout
 from advisor.tracing.modules import FLASH, flash
 from advisor.tracing.recorder import Recorder
-from advisor.tracing.storages import Trace
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Weights on the host."""
 
 from advisor import Example, Rule, Run, RunEdits
-from advisor.freezing import bears_zero_3, for_zero_3
+from advisor.run.axolotl.checkpointing import bears_zero_3, for_zero_3
 
 
 def edits(run: Run) -> RunEdits:

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from advisor import Example, Rule, Run, RunEdits
-from advisor.freezing import bears_zero_3, for_new_tokens, for_zero_3
-from advisor.lora_kernels import for_attention
+from advisor.run.axolotl.checkpointing import bears_zero_3, for_new_tokens, for_zero_3
+from advisor.run.axolotl.lora_kernels import for_attention
 
 
 def edits(run: Run) -> RunEdits:

@@ -1,7 +1,7 @@
 """Evaluate in smaller batches."""
 
 from advisor import Example, Rule, Run, RunEdits
-from advisor.values import divisors
+from advisor.util import divisors
 
 
 def edits(run: Run) -> list[RunEdits]:

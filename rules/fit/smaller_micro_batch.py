@@ -1,7 +1,7 @@
 """Fewer rows at once, as many per optimizer step."""
 
 from advisor import Example, Rule, Run, RunEdits
-from advisor.values import divisors
+from advisor.util import divisors
 
 
 def edits(run: Run) -> list[RunEdits]:

@@ -1,7 +1,7 @@
 """Shard the weights as well."""
 
 from advisor import Example, Rule, Run
-from advisor.freezing import bears_zero_3, for_zero_3
+from advisor.run.axolotl.checkpointing import bears_zero_3, for_zero_3
 
 
 def applies(run: Run) -> bool:

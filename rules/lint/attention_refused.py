@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
-from advisor.attention import can_flash, plain
 from advisor.documents import Set
-from advisor.tables import nearest
+from advisor.run.axolotl.attention import can_flash, plain
+from advisor.schemas import nearest
 
 KEY = "attn_implementation"
 HYBRID = "gemma4_hybrid_attn_impl"

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
-from advisor.attention import can_flash, kernel
 from advisor.documents import Change, Remove, Set
-from advisor.flags import is_on
-from advisor.values import is_mapping
+from advisor.run.axolotl.attention import can_flash, kernel
+from advisor.run.axolotl.flags import is_on
+from advisor.util import is_mapping
 
 
 def finds(run: Run) -> Iterator[Hit]:

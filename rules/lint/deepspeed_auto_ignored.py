@@ -5,9 +5,9 @@ from typing import Any
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Path, Remove
-from advisor.json_hits import json_hit
-from advisor.tables import deepspeed_keys
-from advisor.values import is_mapping
+from advisor.engine.json_hits import json_hit
+from advisor.schemas import deepspeed_keys
+from advisor.util import is_mapping
 
 # What the trainer fills in there stands in no table: axolotl refuses both blocks (accelerate/accelerator.py:2231-2252).
 BLOCKS = frozenset({"optimizer", "scheduler"})

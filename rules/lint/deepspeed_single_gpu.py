@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
-from advisor.build import with_config
 from advisor.documents import Remove
 from advisor.memory import Estimate, estimate
+from advisor.run.build import with_config
 from advisor.units import gib
 
 WITHOUT = Remove("deepspeed")

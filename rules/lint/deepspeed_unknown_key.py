@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Rename
-from advisor.json_hits import json_hit
-from advisor.tables import Found, deepspeed_keys, nearest
+from advisor.engine.json_hits import json_hit
+from advisor.schemas import Found, deepspeed_keys, nearest
 
 
 def finds(run: Run) -> Iterator[Hit]:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from advisor import Example, Hit, Rule, Run
-from advisor.json_hits import json_hit
-from advisor.tables import Found, deepspeed_keys, fits
-from advisor.values import is_mapping
+from advisor.engine.json_hits import json_hit
+from advisor.schemas import Found, deepspeed_keys, fits
+from advisor.util import is_mapping
 
 WORDS = {"bool": "true or false", "int": "an integer", "float": "a number", "str": "a string", "null": "null"}
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
-from advisor.build import edited
 from advisor.documents import Set
-from advisor.json_hits import json_hit
+from advisor.engine.json_hits import json_hit
 from advisor.memory import estimate
+from advisor.run.build import edited
 from advisor.units import gib
 
 KEY = "zero_optimization.reduce_bucket_size"

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from advisor import Example, Hit, Rule, Run
-from advisor.attention import can_flash
-from advisor.axolotl.read import LEGACY_ATTENTION
 from advisor.documents import Change, Path, Remove, Rename, Set
-from advisor.tables import Found, axolotl_keys, bare
-from advisor.values import is_mapping
+from advisor.run.axolotl.attention import can_flash
+from advisor.run.axolotl.read import LEGACY_ATTENTION
+from advisor.schemas import Found, axolotl_keys, bare
+from advisor.util import is_mapping
 
 # Beside the new key axolotl refuses these: old-key-beside-new.
 REFUSED_BESIDE_NEW = {*LEGACY_ATTENTION, "liger_swiglu", "pretrain_multipack_buffer_size"}

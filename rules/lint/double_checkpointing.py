@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Change, Remove, Set
-from advisor.values import is_mapping
+from advisor.util import is_mapping
 
 
 def finds(run: Run) -> Iterator[Hit]:

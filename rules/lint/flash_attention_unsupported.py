@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
-from advisor.attention import WIDEST_FLASH_HEAD, Kernel, kernel, plain, widest_head
 from advisor.documents import Change, Remove, Set
+from advisor.run.axolotl.attention import WIDEST_FLASH_HEAD, Kernel, kernel, plain, widest_head
 
 FLASH = re.compile(r"flash_attention_[234]")
 LIMITED = frozenset({"flash_attention_2", "flash_attention_3"})

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Remove
-from advisor.flags import is_on
+from advisor.run.axolotl.flags import is_on
 
 # axolotl/cli/config.py:353-358@0.19.0. Ada has fp8 units, and is refused all the same.
 FIRST_WITH_FP8 = (9, 0)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
-from advisor.flags import is_on
+from advisor.run.axolotl.flags import is_on
 
 REFUSED_QUANTIZED = frozenset({"dpo", "ipo", "kto", "orpo"})
 NEED_VERSION_2 = frozenset({"muon", "polora", "q_galore_adamw8bit"})

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Remove
-from advisor.values import is_list, is_mapping
+from advisor.util import is_list, is_mapping
 
 FSDP1_ALONE = frozenset({"no_shard", "hybrid_shard", "hybrid_shard_zero2"})
 RESHARD = ("reshard_after_forward", "fsdp_reshard_after_forward")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Change, Path, Remove, Rename, Set
 from advisor.run import Fsdp
-from advisor.values import is_mapping
+from advisor.util import is_mapping
 
 KEYS = ("sharding_strategy", "fsdp_sharding_strategy")
 RESHARD = "reshard_after_forward"

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
-from advisor.axolotl import changes
-from advisor.build import with_config
 from advisor.documents import Change
-from advisor.loading import built_in_rules
+from advisor.engine.plan import alternatives
+from advisor.engine.registry import built_in_rules
 from advisor.memory import Estimate, estimate
-from advisor.plan import alternatives
+from advisor.run.axolotl import changes
+from advisor.run.build import with_config
 from advisor.units import GIB, gib
 
 PART = 4

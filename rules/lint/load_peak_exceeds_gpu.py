@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
-from advisor.loading import built_in_rules
+from advisor.engine.registry import built_in_rules
 from advisor.memory import Estimate, estimate
 from advisor.units import gib
 
@@ -56,7 +56,7 @@ rule = Rule(
         offloading) do nothing for it.
     """,
     safe=False,
-    source="advisor/memory/resident.py; https://github.com/axolotl-ai-cloud/axolotl/issues/1717",
+    source="advisor/memory/model.py; https://github.com/axolotl-ai-cloud/axolotl/issues/1717",
     examples=(
         Example(
             gpus="8x a100-40gb",

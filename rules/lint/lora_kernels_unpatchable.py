@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Remove, Set
-from advisor.lora_kernels import why_stops
+from advisor.run.axolotl.lora_kernels import why_stops
 
 ATTENTION = {"qkv": "lora_qkv_kernel", "o": "lora_o_kernel"}
 KERNELS = ("lora_mlp_kernel", *ATTENTION.values())

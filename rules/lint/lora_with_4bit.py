@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Remove, Set
-from advisor.flags import is_on
 from advisor.memory.weights import weights_of
+from advisor.run.axolotl.flags import is_on
 from advisor.units import gib
 
 KEY = "load_in_4bit"

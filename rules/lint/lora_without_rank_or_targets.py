@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Set
-from advisor.flags import is_on
+from advisor.run.axolotl.flags import is_on
 
 RANK = 16
 LINEAR = "lora_target_linear"

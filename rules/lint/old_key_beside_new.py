@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
-from advisor.attention import NAMES
-from advisor.axolotl.read import LEGACY_ATTENTION
 from advisor.documents import Remove
-from advisor.tables import axolotl_keys, listed_plugins
+from advisor.run.axolotl.attention import NAMES
+from advisor.run.axolotl.read import LEGACY_ATTENTION
+from advisor.schemas import axolotl_keys, listed_plugins
 
 RENAMED = {
     "pretrain_multipack_buffer_size": "streaming_multipack_buffer_size",

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
-from advisor.deepspeed import Section
 from advisor.documents import Remove
-from advisor.values import is_mapping
+from advisor.run.deepspeed import Section
+from advisor.util import is_mapping
 
 TORCH_ADAMW = frozenset(["adamw_torch", "adamw_torch_fused"])
 # Settings of the YAML that make DeepSpeed's one group of parameters differ from the trainer's.

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
-from advisor.attention import can_flash, kernel, plain
 from advisor.documents import Set
+from advisor.run.axolotl.attention import can_flash, kernel, plain
 
 ISOLATING = frozenset(
     [

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Set
-from advisor.tables import axolotl_keys, plugin_of
-from advisor.values import is_list
+from advisor.schemas import axolotl_keys, plugin_of
+from advisor.util import is_list
 
 
 def finds(run: Run) -> Iterator[Hit]:

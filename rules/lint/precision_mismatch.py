@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Remove, Set
-from advisor.flags import is_on
-from advisor.json_hits import json_hit
+from advisor.engine.json_hits import json_hit
+from advisor.run.axolotl.flags import is_on
 
 NAMES = ("bf16", "fp16")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Remove, Set
-from advisor.flags import is_on
+from advisor.run.axolotl.flags import is_on
 
 
 def finds(run: Run) -> Iterator[Hit]:

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
-from advisor.attention import can_flash, kernel, plain
-from advisor.axolotl.read import WITHOUT_SDPA
 from advisor.documents import Set
 from advisor.memory.activations.attention import eager_amounts
-from advisor.memory.activations.families import family_and_norm
-from advisor.memory.activations.numbers import numbers
+from advisor.memory.activations.deviations import family_and_norm
+from advisor.memory.activations.dtypes import numbers
 from advisor.models import Block
+from advisor.run.axolotl.attention import can_flash, kernel, plain
+from advisor.run.axolotl.read import WITHOUT_SDPA
 from advisor.units import GIB, gib
 
 NOTICEABLE = GIB

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
-from advisor.flags import is_on
+from advisor.run.axolotl.flags import is_on
 
 ADAPTERS = {"load_in_4bit": "qlora", "load_in_8bit": "lora"}
 

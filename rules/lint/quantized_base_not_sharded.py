@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
-from advisor.flags import is_on
-from advisor.loading import built_in_rules
+from advisor.engine.registry import built_in_rules
 from advisor.memory.weights import weights_of
+from advisor.run.axolotl.flags import is_on
 from advisor.units import gib
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Set
-from advisor.freezing import FIXED, may_be_reentrant, stops_zero_3
-from advisor.values import is_mapping
+from advisor.run.axolotl.checkpointing import FIXED, may_be_reentrant, stops_zero_3
+from advisor.util import is_mapping
 
 KEY = "gradient_checkpointing_kwargs.use_reentrant"
 

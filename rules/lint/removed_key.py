@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Remove, Set
-from advisor.tables import Found, axolotl_keys
+from advisor.schemas import Found, axolotl_keys
 
 
 def finds(run: Run) -> Iterator[Hit]:

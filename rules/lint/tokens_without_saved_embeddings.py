@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Set
-from advisor.freezing import EMBEDDING_MODULES, embedding_modules
-from advisor.values import is_list
+from advisor.run.axolotl.checkpointing import EMBEDDING_MODULES, embedding_modules
+from advisor.util import is_list
 
 
 def finds(run: Run) -> Iterator[Hit]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Remove
-from advisor.values import is_mapping
+from advisor.util import is_mapping
 
 # axolotl/utils/schemas/enums.py:179-192@0.19.0.
 ALLOWED = frozenset(

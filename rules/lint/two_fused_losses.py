@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Change, Remove, Set
-from advisor.values import is_list
+from advisor.util import is_list
 
 FUSED = ("cut_cross_entropy", "liger_fused_linear_cross_entropy")
 KEYS = (*FUSED, "chunked_cross_entropy", "liger_cross_entropy")

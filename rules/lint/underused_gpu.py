@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
-from advisor.loading import built_in_rules
+from advisor.engine.registry import built_in_rules
 from advisor.memory import estimate
 from advisor.units import gib
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Rename
-from advisor.tables import (
+from advisor.schemas import (
     DATASETS_BY_LOSS,
     Found,
     Table,
@@ -15,7 +15,7 @@ from advisor.tables import (
     nearest,
     plugin_of,
 )
-from advisor.values import is_list
+from advisor.util import is_list
 
 # Keys that people keep anchors and notes under.
 NOTES = ("_", ".", "x-", "x_")

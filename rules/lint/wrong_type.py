@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Change, Remove, Set
-from advisor.tables import Found, axolotl_keys, fits
-from advisor.values import is_mapping
+from advisor.schemas import Found, axolotl_keys, fits
+from advisor.util import is_mapping
 
 WORDS = {
     "bool": "true or false",

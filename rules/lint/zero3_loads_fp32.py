@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
-from advisor.deepspeed.shipped import SHIPPED
 from advisor.documents import Set
-from advisor.json_hits import json_hit
+from advisor.engine.json_hits import json_hit
 from advisor.memory import estimate
+from advisor.run.deepspeed.shipped import SHIPPED
 from advisor.units import GIB, gib
-from advisor.values import is_mapping
+from advisor.util import is_mapping
 
 WITH_AUTO, WITH_BF16 = "zero3.json", "zero3_bf16.json"
 

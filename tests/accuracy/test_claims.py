@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from advisor import estimate
 from advisor.accuracy.claims import claims
-from advisor.cli import main
+from advisor.cli.main import main
 
 RESTATED = Path(__file__).parents[2] / "advisor" / "accuracy" / "claims.jsonl"
 ANOTHER_VARIANT = {"CLAIM-11", "CLAIM-54"}

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from advisor import estimate
 from advisor.accuracy.judging import judged
 from advisor.accuracy.own import own_runs
-from advisor.cli import main
+from advisor.cli.main import main
 
 AXOLOTL = {
     "base_model": "meta-llama/Llama-3.2-1B",

@@ -13,7 +13,7 @@ from advisor.accuracy.judging import Judged, judged
 from advisor.accuracy.published import published
 from advisor.accuracy.ranges import derived
 from advisor.accuracy.report import Accuracy, accuracy
-from advisor.cli import main
+from advisor.cli.main import main
 from advisor.memory.kinds import ANY, kind_of, sharding_of
 from advisor.memory.ranges import reservation
 

@@ -9,11 +9,11 @@ from functools import cached_property
 from pathlib import Path
 
 from advisor.documents import Document, read
-from advisor.finding import Report
-from advisor.fix import Fixed, fixed
-from advisor.gather import gathered
-from advisor.judge import Options, check_run
-from advisor.project import Context, Opened, open_run
+from advisor.documents.discovery import gathered
+from advisor.engine.check import Options, check_run
+from advisor.engine.finding import Report
+from advisor.engine.fix import Fixed, fixed
+from advisor.opening import Context, Opened, open_run
 
 GPUS = "4x rtx-4090"
 

@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from advisor.documents import Document, Rename, as_path, read, write_all
+from advisor.engine.check import Options
+from advisor.engine.fix import fixed
 from advisor.errors import InputError
-from advisor.fix import fixed
-from advisor.judge import Options
 
 from .configs import (
     GPUS,

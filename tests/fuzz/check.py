@@ -10,13 +10,13 @@ from typing import Any
 import yaml
 from click.testing import CliRunner
 
-from advisor.cli import main
+from advisor.cli.main import main
 from advisor.documents import Document, PatchError
+from advisor.documents.discovery import gathered
 from advisor.documents.node import same
-from advisor.fix import fixed
-from advisor.gather import gathered
-from advisor.judge import Options
-from advisor.project import Context, open_run
+from advisor.engine.check import Options
+from advisor.engine.fix import fixed
+from advisor.opening import Context, open_run
 
 SECONDS = 20
 """Of one command; nothing that is measured, only more than a hang will wait."""

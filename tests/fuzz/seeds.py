@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from advisor.examples import text_of
-from advisor.loading import STAGES, built_in_rules
+from advisor.engine.examples import text_of
+from advisor.engine.registry import STAGES, built_in_rules
 
 SAMPLES = Path(__file__).parents[2] / "sample_configs"
 MOST_BYTES = 8192

@@ -17,7 +17,7 @@ from advisor.memory.activations import (
 )
 from advisor.models.architecture import Architecture, Attention, Block, Kind, Linear, Mlp
 from advisor.run import Lora, Run
-from advisor.stack import Stack
+from advisor.run.stack import Stack
 
 
 def block_of(hidden: int, heads: int, kv_heads: int, width: int, head_dim: int = 128, **more: Any) -> Block:

@@ -1,10 +1,10 @@
 """What the ranks' shards of DeepSpeed's flat groups touch."""
 
 from advisor.api import opened_run
-from advisor.memory.flat import beyond_buckets, flat_groups, in_first_bucket, shards
 from advisor.memory.groups import Weights
-from advisor.memory.states import largest_sub_group
+from advisor.memory.optimizer_states import largest_sub_group
 from advisor.memory.weights import weights_of
+from advisor.memory.zero_shards import beyond_buckets, flat_groups, in_first_bucket, shards
 from advisor.run import Run
 
 ODD = Weights((), (((7, 10), 1), ((3, 5), 2), ((5,), 2), ((10,), 1)))

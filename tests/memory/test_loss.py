@@ -8,7 +8,7 @@ import pytest
 from advisor.memory import loss
 from advisor.models.architecture import Architecture
 from advisor.run import Lora, Run
-from advisor.stack import Stack
+from advisor.run.stack import Stack
 
 VOCABULARY, HIDDEN, TOKENS = 128_256, 4096, 4096
 MODEL = Architecture("m", "llama", HIDDEN, VOCABULARY, False, (), ())

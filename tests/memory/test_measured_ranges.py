@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.build import rebuilt
-from advisor.measured import MeasuredRun
 from advisor.memory import estimate
 from advisor.memory.evidence import published_evidence
 from advisor.memory.kinds import kind_of
 from advisor.memory.ranges import published, reservation
 from advisor.run import Run
+from advisor.run.build import rebuilt
+from advisor.run.history import MeasuredRun
 
 CONFIG = "base_model: meta-llama/Llama-3.1-8B\nadapter: qlora\nload_in_4bit: true\nlora_r: 8\nlora_target_linear: true\ngradient_checkpointing: true\n"
 

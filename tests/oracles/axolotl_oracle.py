@@ -14,8 +14,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from advisor.validation.ask_axolotl import answer
-from advisor.validation.serving import serve
+from advisor.schemas.validate.ask_axolotl import answer
+from advisor.schemas.validate.server import serve
 
 os.environ.update(HF_HUB_OFFLINE="1", AXOLOTL_DO_NOT_TRACK="1", CUDA_VISIBLE_DEVICES="")
 CAPABILITIES = {"bf16": True, "fp8": True, "tf32": True, "compute_capability": "sm_89"}

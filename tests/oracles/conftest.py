@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.examples import opened, outcome
-from advisor.loading import STAGES, built_in_rules
-from advisor.rule import Example, Rule
+from advisor.engine.examples import opened, outcome
+from advisor.engine.registry import STAGES, built_in_rules
+from advisor.engine.rule import Example, Rule
 from advisor.run import Run
 
 from ..corpus import configs

@@ -11,7 +11,7 @@ from transformers import PretrainedConfig
 
 from advisor.models import Architecture, describe
 from advisor.run import AttentionKernel, Lora, Run
-from advisor.stack import Stack
+from advisor.run.stack import Stack
 
 from .trace import Setting
 

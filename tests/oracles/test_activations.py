@@ -10,7 +10,7 @@ pytest.importorskip("transformers")
 pytest.importorskip("peft")
 
 from advisor.memory import activations, loss  # noqa: E402
-from advisor.tracing.storages import layer_forward_working, layer_saved, layer_working  # noqa: E402
+from advisor.tracing.allocations import layer_forward_working, layer_saved, layer_working  # noqa: E402
 
 from .families import EAGER, FAMILIES, described, run_of  # noqa: E402
 from .trace import Setting, trace  # noqa: E402

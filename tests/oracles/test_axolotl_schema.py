@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 import yaml
 
-from advisor.build import edited
 from advisor.documents import read, write_all
-from advisor.examples import text_of
-from advisor.fix import fixed
-from advisor.judge import Options
-from advisor.loading import built_in_rules, flowcharts
-from advisor.plan import alternatives
-from advisor.project import Context, open_run
-from advisor.rule import Rule
+from advisor.engine.check import Options
+from advisor.engine.examples import text_of
+from advisor.engine.fix import fixed
+from advisor.engine.plan import alternatives
+from advisor.engine.registry import built_in_rules, flowcharts
+from advisor.engine.rule import Rule
+from advisor.opening import Context, open_run
+from advisor.run.build import edited
 
 from ..corpus.configs import GPUS, Case, accepted_by_axolotl, examples, patched_examples
 from .asking import REST, Axolotl, Configs, whole

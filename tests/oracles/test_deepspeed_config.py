@@ -12,14 +12,14 @@ os.environ.setdefault("DS_ACCELERATOR", "cpu")
 pytest.importorskip("deepspeed")
 pytest.importorskip("transformers")
 
-from advisor.axolotl.reader import Reader
-from advisor.deepspeed import Section, fresh_config, zero
-from advisor.deepspeed.edits import EDITS, changes
-from advisor.deepspeed.shipped import SHIPPED
 from advisor.documents import new_document
-from advisor.loading import flowcharts
-from advisor.validation import ask_deepspeed
-from advisor.validation.questions import DEFAULTS
+from advisor.engine.registry import flowcharts
+from advisor.run.axolotl.reader import Reader
+from advisor.run.deepspeed import Section, fresh_config, zero
+from advisor.run.deepspeed.edits import EDITS, changes
+from advisor.run.deepspeed.shipped import SHIPPED
+from advisor.schemas.validate import ask_deepspeed
+from advisor.schemas.validate.requests import DEFAULTS
 
 from ..corpus.configs import folder, patched_examples
 

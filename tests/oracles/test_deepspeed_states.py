@@ -15,13 +15,13 @@ pytest.importorskip("transformers")
 
 from advisor.api import opened_run
 from advisor.memory import estimate
+from advisor.memory.deepspeed import bucket_terms, flattened_terms, largest_module, live_terms, persistent_terms
 from advisor.memory.gradients import between_micro_steps, reduction_terms, zero_gradients
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Term
+from advisor.memory.model import stored_terms
+from advisor.memory.optimizer_states import zero_states, zero_step
 from advisor.memory.optimizers import optimizer_named
-from advisor.memory.resident import stored_terms
-from advisor.memory.sharding import bucket_terms, flattened_terms, largest_module, live_terms, persistent_terms
-from advisor.memory.states import zero_states, zero_step
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture
 from advisor.run import Run

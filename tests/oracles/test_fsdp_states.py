@@ -17,8 +17,8 @@ from advisor.memory import Estimate, estimate
 from advisor.memory.fsdp import gathered_units, held_inputs
 from advisor.memory.gradients import between_micro_steps, step_gradients
 from advisor.memory.groups import Weights
-from advisor.memory.resident import stored_terms
-from advisor.memory.states import optimizer_terms
+from advisor.memory.model import stored_terms
+from advisor.memory.optimizer_states import optimizer_terms
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture
 from advisor.run import Run

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from advisor.documents import parse
+from advisor.engine.registry import built_in_rules
 from advisor.errors import InputError
-from advisor.loading import built_in_rules
-from advisor.project import Context, open_run
-from advisor.tables import axolotl_keys, fits
+from advisor.opening import Context, open_run
+from advisor.schemas import axolotl_keys, fits
 
 from ..corpus.configs import config_files
 from .asking import Axolotl, whole
@@ -28,10 +28,10 @@ NONSENSE = {"no": "such thing"}
 def test_the_tables_are_those_of_the_installed_libraries(tmp_path: Path):
     pytest.importorskip("axolotl")
     pytest.importorskip("deepspeed")
-    command = [sys.executable, "-m", "advisor.tables.generate", str(tmp_path)]
+    command = [sys.executable, "-m", "tests.tables.generate", str(tmp_path)]
     subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PYTHONWARNINGS": "ignore"})
     for name in ("axolotl.json", "deepspeed.json"):
-        committed = files("advisor.tables").joinpath(name).read_text(encoding="utf-8")
+        committed = files("advisor.schemas").joinpath(name).read_text(encoding="utf-8")
         assert (tmp_path / name).read_text(encoding="utf-8") == committed, f"{name}: run `make tables`"
 
 
@@ -99,7 +99,7 @@ def test_a_level_that_forbids_other_keys_refuses_them(axolotl: Axolotl, tmp_path
 
 def test_without_zero_optimization_accelerate_refuses_the_config():
     pytest.importorskip("deepspeed")
-    filling = pytest.importorskip("advisor.tables.filling")
+    filling = pytest.importorskip("tests.tables.filling")
     filling.prepared({"zero_optimization": {"stage": 2}})
     with pytest.raises(ValueError, match="specify the ZeRO optimization config"):
         filling.prepared({"zero_optimisation": {"stage": 2}})
@@ -108,6 +108,6 @@ def test_without_zero_optimization_accelerate_refuses_the_config():
 @pytest.mark.parametrize("values", [{"sub_group_size": "auto"}, {"no_such_key": "auto"}])
 def test_an_auto_that_nothing_fills_in_stops_accelerate(values: dict[str, Any]):
     pytest.importorskip("deepspeed")
-    filling = pytest.importorskip("advisor.tables.filling")
+    filling = pytest.importorskip("tests.tables.filling")
     with pytest.raises(ValueError, match="not found in kwargs"):
         filling.prepared({"zero_optimization": {"stage": 3, **values}})

@@ -14,7 +14,7 @@ if find_spec("liger_kernel") is None or find_spec("triton") is not None:
     pytest.skip("needs liger-kernel, and no Triton", allow_module_level=True)
 
 from advisor.memory import activations, loss  # noqa: E402
-from advisor.tracing.storages import layer_saved, layer_working  # noqa: E402
+from advisor.tracing.allocations import layer_saved, layer_working  # noqa: E402
 
 from .families import FAMILIES, described, run_of  # noqa: E402
 from .no_triton import without_triton  # noqa: E402

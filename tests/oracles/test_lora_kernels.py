@@ -15,12 +15,12 @@ import torch
 from transformers import AutoModelForCausalLM, NemotronHConfig, NemotronHForCausalLM
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
-from advisor.lora_kernels import FP32_NORMS, UNBOUND, UNPATCHABLE
 from advisor.memory import activations
-from advisor.memory.activations.fused import adapter_elements
+from advisor.memory.activations.lora_kernels import adapter_elements
 from advisor.models.count import _HOMES
 from advisor.models.multimodal import MULTIMODAL
-from advisor.tracing.storages import layer_forward_working, layer_saved, layer_working
+from advisor.run.axolotl.lora_kernels import FP32_NORMS, UNBOUND, UNPATCHABLE
+from advisor.tracing.allocations import layer_forward_working, layer_saved, layer_working
 
 from .axolotl_kernels import fused, lora, lora_kernels, patches
 from .families import FAMILIES, described, lora_of, run_of

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from advisor.examples import opened, outcome
-from advisor.loading import built_in_rules
-from advisor.rule import Example, Proof, Rule
+from advisor.engine.examples import opened, outcome
+from advisor.engine.registry import built_in_rules
+from advisor.engine.rule import Example, Proof, Rule
 from advisor.run import Run
-from advisor.validation import ask_deepspeed
-from advisor.validation.questions import capabilities, deepspeed_question
+from advisor.schemas.validate import ask_deepspeed
+from advisor.schemas.validate.requests import capabilities, deepspeed_question
 
 from .asking import Axolotl, whole
 from .citations import cited, own_modules

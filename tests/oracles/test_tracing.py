@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from advisor.memory import activations  # noqa: E402
-from advisor.memory.activations.measured import facts_of  # noqa: E402
+from advisor.memory.activations.from_trace import facts_of  # noqa: E402
 from advisor.models import Block, describe  # noqa: E402
 from advisor.tracing.asking import asked  # noqa: E402
 from advisor.tracing.kernels import delta_rule  # noqa: E402
@@ -228,7 +228,7 @@ import sys
 if "blocked" in sys.argv:
     sys.argv.remove("blocked")
     sys.modules["torch"] = sys.modules["transformers"] = None
-from advisor.cli import main
+from advisor.cli.main import main
 
 try:
     main()

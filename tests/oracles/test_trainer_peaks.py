@@ -13,7 +13,7 @@ STEPS, WORST = 5, 3
 def test_the_worst_step_and_a_worse_evaluation_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any):
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
-    from advisor.training.measuring import Peaks, Watch
+    from advisor.plugins.axolotl.callback import Peaks, Watch
 
     counters = {"peak": 0, "step": 0}
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)

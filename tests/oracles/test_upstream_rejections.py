@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from advisor.documents import parse
-from advisor.judge import Options, check_run
-from advisor.project import Context, open_run
+from advisor.engine.check import Options, check_run
+from advisor.opening import Context, open_run
 
 from ..corpus.configs import folder
 from .asking import Axolotl

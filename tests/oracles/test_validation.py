@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from advisor.cli import main
-from advisor.examples import failures_of
-from advisor.rule import Rule
-from advisor.validation import rules_that_ask
+from advisor.cli.main import main
+from advisor.engine.examples import failures_of
+from advisor.engine.rule import Rule
+from advisor.schemas.validate import rules_that_ask
 
 pytestmark = pytest.mark.oracle
 pytest.importorskip("axolotl")

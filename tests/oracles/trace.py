@@ -20,9 +20,9 @@ from accelerate.utils.operations import convert_to_fp32
 from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers import AutoModelForCausalLM, PretrainedConfig
 
-from advisor.tracing.habits import CudaHabits, cuda_dropout
+from advisor.tracing.allocations import Trace
+from advisor.tracing.cuda_emulation import CudaHabits, cuda_dropout
 from advisor.tracing.recorder import Recorder, materialise
-from advisor.tracing.storages import Trace
 
 
 @dataclass(frozen=True)

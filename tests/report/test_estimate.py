@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from advisor.finding import Report
+from advisor.engine.finding import Report
 from advisor.memory.ledger import Estimate, Phase, Range, Term
 from advisor.report import Rung, ladder_of, render_estimate
 

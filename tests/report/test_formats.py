@@ -10,10 +10,10 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
-from advisor.cli import main
+from advisor.cli.main import main
 from advisor.report import FORMATS, schema_models
 
-from ..schemas import validator_of
+from ..json_schemas import validator_of
 
 SAMPLES = Path(__file__).parents[2] / "sample_configs"
 FILES = {name: f"out/report.{name}" for name in FORMATS}

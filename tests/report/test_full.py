@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.finding import Place, Report
+from advisor.engine.finding import Place, Report
 from advisor.report import render_check
 
 from .samples import DOES_NOT_FIT, FITS, JSON_ALONE, LINT, ROOM, TIGHT, YAML

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.finding import Finding, Place, Report
+from advisor.engine.finding import Finding, Place, Report
 from advisor.report import render_check
 
 from .samples import DOES_NOT_FIT, FITS, LINT

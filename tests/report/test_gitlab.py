@@ -3,7 +3,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from advisor.finding import Place, Report
+from advisor.engine.finding import Place, Report
 from advisor.report import render_check
 
 from .samples import DOES_NOT_FIT, FITS, LINT, TIGHT, YAML

@@ -15,7 +15,7 @@ SLOW = (
 )
 PROGRAM = """
 import sys
-from advisor.finding import Report
+from advisor.engine.finding import Report
 before = set(sys.modules)
 from advisor.report import render_check, render_estimate
 report = Report("a.yaml", None, "unknown", None, ())

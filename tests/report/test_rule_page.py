@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
+from advisor.engine.rule import Example, Rule
 from advisor.report import render_rule, render_rules, rule_page_json
-from advisor.rule import Example, Rule
 
 ZERO_2 = Rule(
     id="zero-2",

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from advisor.documents import Edit
-from advisor.finding import Finding, Fix, Place, Report
+from advisor.engine.finding import Finding, Fix, Place, Report
 from advisor.report import render_check
 
-from ..schemas import validator_of
+from ..json_schemas import validator_of
 from .samples import DOES_NOT_FIT, FITS, LINT, ROOM, TIGHT, YAML, gib
 
 EVERY_KIND = (FITS, TIGHT, DOES_NOT_FIT, LINT, ROOM)

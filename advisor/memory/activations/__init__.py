@@ -6,10 +6,10 @@ byte.
 """
 
 from advisor.memory.activations.evaluation import forward_working_bytes
+from advisor.memory.activations.from_trace import facts_of, traced_source
 from advisor.memory.activations.layer import saved_bytes, saved_formula
-from advisor.memory.activations.measured import facts_of, traced_source
-from advisor.memory.activations.outside import checkpoint_bytes, head_saved_bytes
-from advisor.memory.activations.working import working_bytes
+from advisor.memory.activations.non_layer import checkpoint_bytes, head_saved_bytes
+from advisor.memory.activations.transient import working_bytes
 
 __all__ = [
     "checkpoint_bytes",

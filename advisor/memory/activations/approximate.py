@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount
+from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.activations.norms import rms_amounts
-from advisor.memory.activations.numbers import Numbers
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Block

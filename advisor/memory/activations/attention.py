@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount
-from advisor.memory.activations.families import Family, Norm
+from advisor.memory.activations.deviations import Family, Norm
+from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.activations.norms import rms_amounts
-from advisor.memory.activations.numbers import Numbers
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Attention, Block

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from advisor.memory.activations.amounts import ONE, Amount, total, widths
 from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import repeated
-from advisor.memory.activations.families import Family, family_and_norm
-from advisor.memory.activations.fused import forward_mlp, fuses_mlp
-from advisor.memory.activations.measured import measured
-from advisor.memory.activations.numbers import Numbers, adapters, numbers
-from advisor.memory.activations.sites import is_output
+from advisor.memory.activations.deviations import Family, family_and_norm
+from advisor.memory.activations.dtypes import Numbers, adapters, numbers
+from advisor.memory.activations.from_trace import measured
+from advisor.memory.activations.linear_inputs import is_output
+from advisor.memory.activations.lora_kernels import forward_mlp, fuses_mlp
 from advisor.memory.activations.targets import is_target
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount
-from advisor.memory.activations.families import Family
-from advisor.memory.activations.fused import fuses_mlp
-from advisor.memory.activations.numbers import Numbers
+from advisor.memory.activations.deviations import Family
+from advisor.memory.activations.dtypes import Numbers
+from advisor.memory.activations.lora_kernels import fuses_mlp
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Block, Mlp

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from advisor.memory.activations.amounts import Amount, total, widths, written
 from advisor.memory.activations.approximate import mixer_amounts
 from advisor.memory.activations.attention import attention_amounts, copied_output
-from advisor.memory.activations.families import family_and_norm
+from advisor.memory.activations.deviations import family_and_norm
+from advisor.memory.activations.dtypes import numbers
 from advisor.memory.activations.feedforward import merged_experts, mlp_amounts
-from advisor.memory.activations.fused import fuses_mlp
-from advisor.memory.activations.measured import measured
-from advisor.memory.activations.measured import written as traced_text
+from advisor.memory.activations.from_trace import measured
+from advisor.memory.activations.from_trace import written as traced_text
+from advisor.memory.activations.linear_inputs import site_amounts, sites
+from advisor.memory.activations.lora_kernels import fuses_mlp
 from advisor.memory.activations.norms import norm_amounts
-from advisor.memory.activations.numbers import numbers
-from advisor.memory.activations.sites import site_amounts, sites
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Block

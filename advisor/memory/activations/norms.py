@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount
-from advisor.memory.activations.families import Family, Norm
-from advisor.memory.activations.numbers import Numbers
+from advisor.memory.activations.deviations import Family, Norm
+from advisor.memory.activations.dtypes import Numbers
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Block

@@ -1,6 +1,0 @@
-"""axolotl YAML -> facts, with axolotl's own defaults resolved; edits of the run -> edits of the YAML."""
-
-from advisor.axolotl.edits import EDITS, changes
-from advisor.axolotl.reader import Reader
-
-__all__ = ["EDITS", "Reader", "changes"]

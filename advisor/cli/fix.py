@@ -1,0 +1,91 @@
+"""``advisor check --fix`` and ``--diff``."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from advisor.cli.check import exit_code
+from advisor.cli.options import Asked, options_for
+from advisor.cli.output import say
+from advisor.documents import write_all
+from advisor.engine.check import Options, check_run
+from advisor.engine.fix import Fixed, fixed, merged, report_after
+from advisor.engine.repeats import said_once
+from advisor.errors import InputError
+from advisor.opening import Opened
+from advisor.progress import each, shown
+from advisor.run.deepspeed import Section
+
+
+def fix_or_diff(opened: list[Opened], errors: list[InputError], asked: Asked, given: dict[str, Any]) -> int:
+    """``--fix`` and ``--diff``."""
+    unsafe = bool(given["unsafe_fixes"])
+    options = [options_for(run, asked) for run in opened]
+    if given["output_dir"]:
+        opened = moved_to(given["output_dir"], opened)
+    with shown():
+        pairs = each(list(zip(opened, options, strict=True)), lambda pair: pair[0].run.config.file)
+        results = [fixed(run, option, unsafe=unsafe) for run, option in pairs]
+    if given["diff"]:
+        return show_diff(results, options, errors, asked, given)
+    stdin = any(run.run.config.file == "<stdin>" for run in opened)
+    files = merged(results)
+    if stdin:
+        click.echo(results[0].run.config.patched(), nl=False) if results else None
+        files.pop("<stdin>", None)
+    if given["output_dir"]:
+        files = {run.run.config.file: original(run) for run in opened} | files
+        for file in files:
+            Path(file).parent.mkdir(parents=True, exist_ok=True)
+    write_all(files)
+    # Where safe steps fall short, the plan in the report shows the others.
+    reports = said_once([report_after(result, option) for result, option in zip(results, options, strict=True)])
+    say(reports, asked, given, to_stderr=stdin)
+    return exit_code(reports, errors, asked, given)
+
+
+def moved_to(folder: str, opened: list[Opened]) -> list[Opened]:
+    """The runs as if their files lay in ``folder``, in the folders that they lie in below what they have in common."""
+    above = [os.path.dirname(os.path.abspath(each_run.run.config.file)) for each_run in opened]  # noqa: PTH100, PTH120
+    root = os.path.commonpath(above) if above else ""
+    return [
+        moved(each_run, os.path.join(folder, os.path.relpath(place, root)))  # noqa: PTH118
+        for each_run, place in zip(opened, above, strict=True)
+    ]
+
+
+def moved(opened: Opened, folder: str) -> Opened:
+    """The run as if its YAML lay in ``folder``, so that what is written lands there."""
+    run = opened.run
+    file = os.path.normpath(os.path.join(folder, os.path.basename(run.config.file)))  # noqa: PTH118, PTH119
+    config = replace(run.config, file=file)
+    section = run.deepspeed
+    if section is not None and run.is_json_alone:
+        return Opened(replace(run, config=config, deepspeed=Section(replace(section.document, file=file))))
+    if section is not None and section.prefix:
+        section = replace(section, document=config)
+    return Opened(replace(run, config=config, deepspeed=section, deepspeed_editable=False), opened.unknown_model)
+
+
+def original(opened: Opened) -> bytes:
+    """What the file holds that the run is named after."""
+    section = opened.run.deepspeed
+    return section.document.raw if section is not None and opened.run.is_json_alone else opened.run.config.raw
+
+
+def show_diff(
+    results: list[Fixed], options: list[Options], errors: list[InputError], asked: Asked, given: dict[str, Any]
+) -> int:
+    """The diffs on standard output; 1 if one of them answers a finding that counts."""
+    text = "".join(result.diff() for result in results)
+    click.echo(text, nl=False)
+    if errors:
+        return 2
+    befores = [Opened(result.before) for result in results]
+    reports = [check_run(before, option) for before, option in zip(befores, options, strict=True)]
+    answered = text and any(finding for report in reports for finding in report.findings)
+    code = exit_code(reports, errors, asked, given)
+    return 0 if given["exit_zero"] else max(code, 1 if answered else 0)

@@ -1,0 +1,90 @@
+"""The runs of a call: every config among its paths, and the DeepSpeed JSONs that none of them names."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from advisor.cli.main import colored
+from advisor.cli.options import Asked
+from advisor.documents import Document
+from advisor.documents.alone import json_of, left_alone, open_json
+from advisor.documents.discovery import candidates, from_stdin
+from advisor.documents.discovery import opened as opened_file
+from advisor.errors import InputError
+from advisor.opening import Context, Opened, open_run
+from advisor.progress import doing, each, shown
+
+if TYPE_CHECKING:
+    from advisor.cli.changed_since import Changed
+
+Opener = Callable[[Document, Context], Opened]
+
+
+def opened_runs(
+    paths: Sequence[str], asked: Asked, changed: "Changed | None" = None
+) -> tuple[list[InputError], list[Opened]]:
+    """The runs of all paths, or of those that changed, and what could not be read; the errors are told at once."""
+    with shown():
+        found = list(opening(paths, asked, changed))
+    errors = [each_found for each_found in found if isinstance(each_found, InputError)]
+    opened = [each_found for each_found in found if isinstance(each_found, Opened)]
+    tell(errors)
+    if not found:
+        click.echo(nothing(changed), err=True)
+    return errors, opened
+
+
+def opening(paths: Sequence[str], asked: Asked, changed: "Changed | None" = None) -> Iterator[Opened | InputError]:
+    """The runs one after the other, so that none need stay, then the JSONs that none of them names."""
+    jsons: list[Document] = []
+    named: set[str] = set()
+    for found in found_in(paths, changed):
+        if isinstance(found, Document) and found.syntax == "json":
+            jsons.append(found)
+            continue
+        opened = found if isinstance(found, InputError) else attempted(open_run, found, asked.context)
+        if isinstance(opened, Opened):
+            named.add(json_of(opened))
+        yield opened
+    for document in left_alone(jsons, named):
+        yield attempted(open_json, document, asked.context)
+
+
+def found_in(paths: Sequence[str], changed: "Changed | None") -> Iterator[Document | InputError]:
+    """Configs and JSONs in order, each said while it is worked on; ``-`` is standard input."""
+    if "-" in paths:
+        yield from_stdin(sys.stdin.buffer.read())
+        return
+    with doing("looking for configs"):
+        files = list(candidates(paths))
+    for file, named in each(files, lambda file: file[0]):
+        found = opened_file(file, named)
+        if found is not None and (changed is None or changed.concerns(found)):
+            yield found
+
+
+def attempted(opener: Opener, document: Document, context: Context) -> Opened | InputError:
+    """The run of a document, or what is wrong with it."""
+    try:
+        return opener(document, context)
+    except InputError as error:
+        return error
+
+
+def tell(errors: Sequence[InputError]) -> None:
+    """The errors on standard error, each once: a JSON may be named by many."""
+    from advisor.report import render_error
+
+    once = {(os.path.realpath(error.file), error.line, error.column, error.message): error for error in errors}
+    for error in once.values():
+        click.echo(render_error(error, color=colored(sys.stderr)), err=True)
+
+
+def nothing(changed: "Changed | None") -> str:
+    """Why there is nothing to check."""
+    if changed is not None:
+        return f"nothing to check: no config here has changed since {changed.revision}"
+    return "nothing to check: an axolotl config is a YAML with a `base_model`"

@@ -1,0 +1,129 @@
+"""A launch command -> which config it trains, with which overrides, on how many processes."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any
+
+from advisor.cli.launchers.launchers import FLAGS, MODULES, Scale, from_environment, launcher_named, scale_of
+from advisor.record import record
+
+ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+YAML = (".yml", ".yaml")
+OF_THE_COMMAND = {
+    *("launcher", "cloud", "sweep", "num_processes", "main_process_port"),
+    *("debug", "debug_text_only", "debug_num_examples", "prompter", "shard"),
+}
+"""Options of ``axolotl train`` itself: axolotl/cli/main.py:95-110, cli/args.py:38-46, cli/utils/train.py@0.19.0."""
+
+
+@record
+class Command:
+    """What a command is about to do. ``config`` is None where it trains nothing that the advisor can read."""
+
+    config: str | None = None
+    overrides: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Dotted keys of the config with the values that the command gives them."""
+    scale: Scale = field(default_factory=Scale)
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Variables that the command sets for itself: ``env CUDA_VISIBLE_DEVICES=0 ...``."""
+    reason: str = ""
+    """Why there is no config, as a clause."""
+
+
+def read_command(tokens: Sequence[str]) -> Command:
+    """Reads a command from its outermost launcher to axolotl's own arguments."""
+    environment: dict[str, str] = {}
+    scale, launcher, start = from_environment(os.environ), None, 0
+    for index, token in enumerate(tokens):
+        if ASSIGNMENT.match(token) and launcher in {None, "srun"}:
+            name, _, value = token.partition("=")
+            environment[name] = value
+        following = tokens[index + 1] if index + 1 < len(tokens) else ""
+        if token == "axolotl" or token.endswith("/axolotl"):
+            scale = flags(launcher, tokens[start:index], scale)
+            return axolotl_command(tokens[index + 1 :], scale, environment)
+        if token in {"-m", "--module"} and following.startswith("axolotl.cli."):
+            scale = flags(launcher, tokens[start:index], scale)
+            return trained(following.rpartition(".")[2], tokens[index + 2 :], scale, environment)
+        named = launcher_named(token) or MODULES.get(following if token == "-m" else "")
+        if named is not None:
+            scale = flags(launcher, tokens[start:index], scale)
+            launcher, start = named, index + 1
+    return Command(scale=scale, environment=environment, reason="the command runs no `axolotl train`")
+
+
+def flags(launcher: str | None, tokens: Sequence[str], scale: Scale) -> Scale:
+    """What one launcher's flags add. Inside srun's one task a node, the inner launcher starts the processes."""
+    if launcher is None:
+        return scale
+    found = scale_of(launcher, tokens, Scale())
+    if launcher == "srun" and found.nodes and found.total == found.nodes:
+        found = replace(found, total=None)
+    if launcher == "srun" and found.per_node == 1 and found.nodes:
+        found = replace(found, per_node=None)
+    nodes, devices = found.nodes or scale.nodes, found.devices or scale.devices
+    if found.per_node or found.total:
+        return Scale(nodes, found.per_node, found.total, devices)
+    return replace(scale, nodes=nodes, devices=devices)
+
+
+def axolotl_command(tokens: Sequence[str], scale: Scale, environment: Mapping[str, str]) -> Command:
+    """``axolotl train config.yml --key value -- --launcher-flag``."""
+    own, inner = list(tokens), []
+    if "--" in own:
+        cut = own.index("--")
+        own, inner = own[:cut], own[cut + 1 :]
+    subcommand = next((token for token in own if not token.startswith("-")), "")
+    rest = own[own.index(subcommand) + 1 :] if subcommand else []
+    command = trained(subcommand, rest, scale, environment)
+    launcher = str(options(rest)[1].get("launcher", "accelerate"))
+    found = scale_of("axolotl", rest, command.scale)
+    if launcher in FLAGS:
+        found = flags(launcher, inner, found)
+    return replace(command, scale=replace(found, per_node=1, total=None) if launcher == "python" else found)
+
+
+def trained(subcommand: str, tokens: Sequence[str], scale: Scale, environment: Mapping[str, str]) -> Command:
+    """axolotl's own arguments: the config, and keys that override it."""
+    if subcommand != "train":
+        reason = f"`axolotl {subcommand}` trains nothing" if subcommand else "the command runs no `axolotl train`"
+        return Command(scale=scale, environment=environment, reason=reason)
+    config, given = options(tokens)
+    config = config or str(given.pop("config", "")) or None
+    if "cloud" in given or "sweep" in given:
+        reason = "it trains in the cloud" if "cloud" in given else "a sweep trains many configs"
+        return Command(scale=scale, environment=environment, reason=reason)
+    overrides = {key: value for key, value in given.items() if key not in OF_THE_COMMAND}
+    reason = "" if config else "the command names no config"
+    return Command(config, overrides, scale, environment, reason)
+
+
+def options(tokens: Sequence[str]) -> tuple[str | None, dict[str, Any]]:
+    """The config and the overrides, as click and fire read them: ``--a-b 1``, ``--a_b=1``, ``--on``, ``--no-on``."""
+    config: str | None = None
+    given: dict[str, Any] = {}
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        index += 1
+        if not token.startswith("--"):
+            config = config or (None if token.startswith("-") else token)
+            continue
+        name, explicit, value = token[2:].partition("=")
+        following = tokens[index] if index < len(tokens) else "--"
+        if not explicit and not following.startswith("--") and not (config is None and following.endswith(YAML)):
+            explicit, value = "=", following
+            index += 1
+        key, said = setting(name, value if explicit else None)
+        given[key] = said
+    return config, given
+
+
+def setting(name: str, value: str | None) -> tuple[str, Any]:
+    """One option as a dotted key of the config and its value, still a word."""
+    key = name.replace("-", "_").replace("__", ".")
+    if value is not None:
+        return key, value
+    return (key.removeprefix("no_"), False) if key.startswith("no_") else (key, True)

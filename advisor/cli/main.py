@@ -1,0 +1,189 @@
+"""The commands, thin: read, judge, say."""
+
+import gc
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from advisor.errors import InputError
+
+GPUS_HELP = 'The target: "8x a100-80gb", "2n8x h100-80gb host=1TiB".'
+FORMAT_HELP = "full, concise, json, github, gitlab, sarif or markdown; FORMAT=FILE writes it to a file. May repeat."
+
+
+class Telling(click.Command):
+    """Turns what goes wrong into one clear line and exit code 2."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        gc.set_threshold(100_000)  # collections while modules load cost a tenth of the start
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            from advisor.report import render_error
+
+            click.echo(render_error(error, color=colored(sys.stderr)), err=True)
+            ctx.exit(2)
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            ctx.exit(130)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(1)
+
+
+class Group(Telling, click.Group):
+    """Commands that do so."""
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="axolotl-advisor", message="advisor %(version)s", version=None)
+def main() -> None:
+    """Tell before the launch whether an axolotl run fits, and the smallest patch with which it does."""
+
+
+def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that say what a run is and where it will be."""
+    for option in (
+        click.option("--gpus", metavar="SPEC", help=GPUS_HELP),
+        click.option("--model-config", metavar="PATH", help="The model's config.json, for a model that is not known."),
+        click.option(
+            "--trace",
+            is_flag=True,
+            help="Ask transformers once for an architecture that the formulas do not know, and keep the answer.",
+        ),
+        click.option(
+            "--stack",
+            "stack",
+            metavar="KEY=VALUE,...",
+            help="Versions and conditions: torch=2.9.0,trainer=trl-sft; or `installed`.",
+        ),
+        click.option("--flowchart", metavar="NAME", help="default, safe-first, huggingface or pytorch."),
+        click.option("--isolated", is_flag=True, help="Read no settings file."),
+        click.option(
+            "--offline/--online",
+            default=True,
+            help="Whether the hub may be asked for a model's config (needs transformers).",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@main.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@run_options
+@click.option("--fix", is_flag=True, help="Write the safe edits: the same thing is trained.")
+@click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: also edits that change what is trained.")
+@click.option("--diff", is_flag=True, help="Show what --fix would write, and write nothing.")
+@click.option("-p", "--patch", is_flag=True, help="Ask about each edit, as `git add -p` does.")
+@click.option("--output-dir", metavar="DIR", help="Write patched copies there instead of the originals.")
+@click.option("--output-format", "formats", multiple=True, metavar="FORMAT[=FILE]", help=FORMAT_HELP)
+@click.option("-o", "--output", metavar="FILE", help="Write the report to a file.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning", "note"]),
+    help="The level from which the exit code is 1 (default: error).",
+)
+@click.option("--select", multiple=True, metavar="RULE", help="Only these rules.")
+@click.option("--ignore", multiple=True, metavar="RULE", help="Not these rules; a step is taken off the ladder.")
+@click.option("--validate", is_flag=True, help="Also ask the real axolotl and DeepSpeed, installed beside the advisor.")
+@click.option("--changed-since", metavar="REV", help="Only configs that git knows to have changed since REV.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found; 2 stays 2.")
+def check(**given: Any) -> None:
+    """Check axolotl configs (files or folders, - for standard input).
+
+    Findings, verdict, and the plan that makes a run fit.
+    """
+    from advisor.cli.check import check_command
+
+    sys.exit(check_command(**given))
+
+
+@main.command()
+@click.argument("path")
+@run_options
+@click.option("--ledger", is_flag=True, help="Every term of every phase, with its arithmetic and source.")
+@click.option("--output-format", "format_", type=click.Choice(["full", "json"]), default="full")
+@click.option("-o", "--output", metavar="FILE", help="Write to a file.")
+def estimate(**given: Any) -> None:
+    """Show where the memory of one config goes.
+
+    By part and by phase against the card, with the arithmetic beside it.
+    """
+    from advisor.cli.estimate import estimate_command
+
+    sys.exit(estimate_command(**given))
+
+
+@main.command(context_settings={"ignore_unknown_options": True})
+@click.argument("tokens", nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED)
+@run_options
+@click.option("--no-block", is_flag=True, help="Say what is wrong, and launch all the same.")
+def launch(tokens: tuple[str, ...], **given: Any) -> None:
+    """Check the run that a command starts, then become that command.
+
+    Any launcher: axolotl, accelerate, torchrun, deepspeed, srun. 1 if the run is blocked.
+    """
+    from advisor.cli.launch import launch_command
+
+    sys.exit(launch_command(tokens, **given))
+
+
+@main.command()
+@click.argument("log", metavar="LOG")
+@click.option("--config", required=True, metavar="PATH", help="The axolotl YAML of the run that died.")
+@run_options
+def oom(log: str, config: str, **given: Any) -> None:
+    """Explain a run that died for want of memory, from its log.
+
+    In which phase, against what the estimate had said, and which steps come next.
+    """
+    from advisor.cli.oom import oom_command
+
+    sys.exit(oom_command(log, config, **given))
+
+
+@main.command()
+@click.argument("name", required=False)
+@click.option("--output-format", "format_", type=click.Choice(["full", "json"]), default="full")
+def rule(name: str | None, format_: str) -> None:
+    """Print the page of a rule, or the list of rules."""
+    from advisor.cli.rule import rule_command
+
+    sys.exit(rule_command(name, format_))
+
+
+@main.command()
+@click.option("--runs", metavar="FILE", help="Runs of your own, as tests/gpu/measure.py writes them.")
+@click.option("--output-format", "format_", type=click.Choice(["full", "json"]), default="full")
+def accuracy(runs: str | None, format_: str) -> None:
+    """Compare the estimates with published runs.
+
+    Prints how far they are from measured memory, and how far other estimators are.
+    """
+    from advisor.cli.accuracy import accuracy_command
+
+    sys.exit(accuracy_command(runs, format_))
+
+
+@main.command("test")
+@click.argument("folder", required=False, metavar="[DIR]")
+def test_rules(folder: str | None) -> None:
+    """Run the examples inside rules.
+
+    The advisor's own, or those of an organisation's folder.
+    """
+    from advisor.cli.rule import test_command
+
+    sys.exit(test_command(folder))
+
+
+def colored(stream: Any) -> bool:
+    """NO_COLOR and FORCE_COLOR, if they are not empty, else whether it is a terminal."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()

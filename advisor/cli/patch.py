@@ -1,0 +1,82 @@
+"""``advisor check --patch``: asks about each edit, and writes at the end what was accepted."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from advisor.cli.check import exit_code
+from advisor.cli.main import colored
+from advisor.cli.options import Asked, options_for
+from advisor.cli.output import draws, say, width
+from advisor.cli.prompt.loop import Prompt, reviewed
+from advisor.cli.prompt.proposal import Review
+from advisor.documents import read, write_all
+from advisor.engine.check import Options
+from advisor.engine.finding import Report
+from advisor.engine.fix import Fixed, merged, report_after
+from advisor.engine.repeats import said_once
+from advisor.errors import InputError
+from advisor.opening import Opened
+from advisor.report.style import Style
+
+EXCLUDED = {"fix": "--fix", "unsafe_fixes": "--unsafe-fixes", "diff": "--diff", "output_dir": "--output-dir"}
+
+
+def validate_prompt(paths: Sequence[str], given: Mapping[str, Any]) -> None:
+    """What contradicts a prompt, and whether there is anybody to ask."""
+    for option, written in EXCLUDED.items():
+        if given[option]:
+            raise InputError(f"-p asks about each edit, and {written} does not", remedy=f"give -p or {written}")
+    if "-" in paths:
+        raise InputError("-p reads its answers from standard input, and so no config", remedy="name a file")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InputError("-p asks, and this is not a terminal", remedy="use --fix, or --diff to see what it writes")
+
+
+def prompted(opened: list[Opened], errors: list[InputError], asked: Asked, given: dict[str, Any]) -> int:
+    """Asks, writes, and reports; 130 if it was interrupted, with every file as it was."""
+    options = [options_for(run, asked) for run in opened]
+    try:
+        reviews = all_reviewed(opened, options, asked)
+    except KeyboardInterrupt:
+        click.echo("\ninterrupted: nothing was written", err=True)
+        return 130
+    results = [Fixed(review.before, review.run, review.done, None) for review in reviews]
+    write(results)
+    reports = said_once([after(result, review) for result, review in zip(results, reviews, strict=True)])
+    click.echo()
+    say(reports, asked, given)
+    return exit_code(reports, errors, asked, given)
+
+
+def all_reviewed(opened: Sequence[Opened], options: Sequence[Options], asked: Asked) -> list[Review]:
+    """What was accepted of each file; nothing of those that a ``q`` leaves."""
+    style = Style(colored(sys.stdout), width(), draws(sys.stdout))
+    prompt = Prompt(style, asked.context)
+    reviews = [Review(run.run, run.run, option) for run, option in zip(opened, options, strict=True)]
+    for number, review in enumerate(reviews):
+        reviews[number], goes_on = reviewed(review, prompt)
+        if not goes_on:
+            break
+    return reviews
+
+
+def write(results: Sequence[Fixed]) -> None:
+    """All files at once. ``InputError`` where one is no longer what was shown."""
+    for result in results:
+        for document in result.documents:
+            if not document.is_new and read(document.file).raw != document.raw:
+                remedy = "nothing was written; ask again"
+                raise InputError("has changed since it was read", document.file, remedy=remedy)
+    files = merged(results)
+    write_all(files)
+    if files:
+        click.echo(f"\nwrote {', '.join(files)}", err=True)
+
+
+def after(result: Fixed, review: Review) -> Report:
+    """What is left to say, with the refused steps off the ladder."""
+    return report_after(result, replace(review.options, ignore=(*review.options.ignore, *review.off)))

@@ -1,0 +1,91 @@
+"""What the prompt shows of an edit, and what it asks."""
+
+from collections.abc import Sequence
+
+from advisor.cli.prompt.proposal import Proposal
+from advisor.engine.finding import Finding
+from advisor.engine.plan import Plan
+from advisor.memory import estimate
+from advisor.report.snippet import diff_lines
+from advisor.report.style import Style, printable
+from advisor.report.wording import ON, SAFETY, change, counted, fill
+from advisor.run import Run
+
+MEANINGS = {
+    "y": "apply this edit",
+    "n": "do not apply it; a step of the plan is then off the ladder for this file",
+    "a": "apply it and all later edits of this file that --fix would write; ask about the others",
+    "d": "apply neither this edit nor any later one of this file",
+    "e": "write the value yourself, in $EDITOR; it is checked and asked again",
+    "q": "quit: neither this edit nor any later one, of any file; what was accepted is written",
+    "?": "these lines, and why",
+}
+UNSAFE = "unsafe: changes what is trained; `a` never takes it"
+CHOICE = "same training; a matter of choice, which `a` leaves alone"
+OWN = "your own value: whether it trains the same thing is not known"
+ENDS = {"fits": "then it fits", "tight": "then it is tight", "does-not-fit": "and it still does not fit"}
+
+
+def file_lines(run: Run, style: Style) -> list[str]:
+    """Which run this is about, and its verdict as it is."""
+    found = estimate(run)
+    if run.hardware is None or found is None:
+        return [style.paint(printable(run.config.file), "strong")]
+    words = f"{ON[found.verdict]} {run.hardware.title}: {fill(found)}"
+    first, *rest = style.prose(words, f"{printable(run.config.file)}: ", "strong", indent=2)
+    return [first, *rest]
+
+
+def plan_lines(plan: Plan, style: Style, *, anew: bool) -> list[str]:
+    """How many steps are ahead, and where they end."""
+    lead = "planned anew: " if anew else "plan: "
+    count = counted(len(plan.steps), "step")
+    return style.prose(f"{count}, {ENDS[plan.verdict]} ({fill(plan.end.estimate)})", lead, "strong", indent=2)
+
+
+def proposal_lines(proposal: Proposal, style: Style) -> list[str]:
+    """Title, memory before and after, what it costs, and the diff."""
+    finding, fix = proposal.finding, proposal.fix
+    lines = title_lines(finding, style)
+    margin = "   "
+    if words := change(fix):
+        lines += style.prose(words, margin)
+    if fix.safe and not proposal.own:
+        lines += style.prose(CHOICE if fix.by_choice else SAFETY[True], margin)
+    else:
+        said = style.prose(OWN if proposal.own else UNSAFE, margin)
+        lines += [margin + style.paint(line.strip(), "warning") for line in said]
+    if finding.cost:
+        lines += style.prose(finding.cost, f"{margin}cost: ")
+    return [*lines, *diff_lines(fix.diff, style, margin)]
+
+
+def title_lines(finding: Finding, style: Style) -> list[str]:
+    """The step with its number, or what was found and where."""
+    if finding.step is not None:
+        lead = f"{finding.step}. {finding.rule}: "
+        return style.prose(finding.title or finding.message, lead, "strong", indent=3)
+    lines = style.prose(finding.message, f"{finding.level}[{finding.rule}]: ", finding.level, indent=3)
+    place = finding.place
+    where = f"{place.file}:{place.line}:{place.column}" if place.line else place.file
+    return [*lines, f"   {style.paint('-->', 'frame')} {printable(where)}"]
+
+
+def letters(proposal: Proposal) -> Sequence[str]:
+    """The answers that there are."""
+    return [letter for letter in MEANINGS if letter != "a" or proposal.one_of_many]
+
+
+def question(proposal: Proposal, style: Style) -> str:
+    """The question, with a blank behind it."""
+    return style.paint(f"Apply this edit [{','.join(letters(proposal))}]?", "frame") + " "
+
+
+def help_lines(proposal: Proposal, style: Style) -> list[str]:
+    """What the answers mean, then why the edit is proposed and who says so."""
+    lines = [line for letter in letters(proposal) for line in style.prose(MEANINGS[letter], f"{letter} - ", "strong")]
+    finding = proposal.finding
+    for lead, text in (("why: ", finding.why), ("cost: ", finding.cost), ("source: ", finding.source)):
+        if text:
+            lines += style.prose(text, lead)
+    return lines

@@ -1,0 +1,85 @@
+"""Which rules a call is about: the organisation's own, and those that options and settings name."""
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import click
+
+from advisor.engine.registry import STAGES, built_in_rules, organisation_rules
+from advisor.engine.rule import Rule
+from advisor.errors import InputError
+from advisor.settings import Settings
+
+# Known by name without a rule file: the suppressions' own, and those of `--validate`.
+WITHOUT_A_FILE = ("unused-ignore", "axolotl-says", "deepspeed-says")
+
+
+def rules_of_settings(settings: Settings) -> Mapping[str, Rule]:
+    """The organisation's own rules. A folder that is not there is an error of the settings.
+
+    Rules are code: those of a repository that is merely looked at are passed over, with a line on standard error.
+    """
+    file, line = settings.origins.get("rules", ("", 0))
+    if passed_over(settings):
+        where = f"{file}:{line}" if line else file
+        click.echo(f"advisor: the rules that {where} names are not run: it is not at or above this folder", err=True)
+        return {}
+    for folder in settings.rules:
+        if not os.path.isdir(folder):  # noqa: PTH112
+            raise InputError(f"there is no folder of rules `{folder}`", file, line, remedy="correct `rules`")
+    return organisation_rules(settings.rules)
+
+
+def passed_over(settings: Settings) -> bool:
+    """Whether the settings name rules and are not the user's own: of the working directory, or a folder above it."""
+    if not settings.rules or settings.file is None:
+        return False
+    folder = os.path.dirname(os.path.realpath(settings.file))  # noqa: PTH120
+    here = os.path.realpath(".")
+    return os.path.commonpath([folder, here]) != folder
+
+
+def validating(given: dict[str, Any]) -> Mapping[str, Rule]:
+    """The rules that ask the real libraries, with ``--validate``."""
+    if not given.get("validate"):
+        return {}
+    from advisor.schemas.validate import rules_that_ask
+
+    return rules_that_ask()
+
+
+def names(given: Sequence[str], extra: Mapping[str, Rule], file: str = "", line: int = 0) -> tuple[str, ...]:
+    """Rule ids, checked against the rules there are."""
+    wanted = tuple(part.strip() for name in given for part in name.split(",") if part.strip())
+    if wanted:
+        known = {rule for stage in STAGES for rule in built_in_rules(stage)} | {*extra, *WITHOUT_A_FILE}
+        for name in wanted:
+            if name not in known:
+                raise InputError(f"unknown rule `{name}`", file, line, remedy=near(name, known))
+    return wanted
+
+
+def names_in(settings: Settings, key: str, given: Sequence[str], extra: Mapping[str, Rule]) -> tuple[str, ...]:
+    """Rule ids of the settings; one that is not known is an error at its line there, unless its rules did not run."""
+    if passed_over(settings):
+        return tuple(part.strip() for name in given for part in name.split(",") if part.strip())
+    return names(given, extra, *settings.origins.get(key, ("", 0)))
+
+
+def ignores_by_file(settings: Settings, extra: Mapping[str, Rule]) -> Mapping[str, tuple[str, ...]]:
+    """The rules to leave out by pattern. A pattern is from the folder of the settings on."""
+    folder = os.path.dirname(os.path.realpath(settings.file or ""))  # noqa: PTH120
+    ignores = settings.per_file_ignores.items()
+    return {
+        os.path.join(folder, pattern): names_in(settings, "per_file_ignores", rules, extra)  # noqa: PTH118
+        for pattern, rules in ignores
+    }
+
+
+def near(name: str, known: Collection[str]) -> str:
+    """What may have been meant."""
+    import difflib
+
+    close = difflib.get_close_matches(name, sorted(known), 1)
+    return f"did you mean `{close[0]}`?" if close else "`advisor rule` lists them"

@@ -1,0 +1,35 @@
+"""Whether a launch may go on: one decision for ``advisor launch``, ``axolotl advise`` and the axolotl plugin."""
+
+from collections.abc import Mapping
+
+from advisor.engine.check import Options, rules_of
+from advisor.engine.finding import Finding, Report
+from advisor.engine.rule import Rule
+
+NO_BLOCK = "ADVISOR_NO_BLOCK"
+"""Set by ``advisor launch --no-block`` for what it launches, so that a plugin in there speaks and goes on."""
+
+
+def blockers(report: Report, options: Options) -> tuple[Finding, ...]:
+    """The errors that are proven to stop the run after the download, or for want of memory.
+
+    A finding that a comment or the settings keep quiet is not in the report, and blocks nothing.
+    """
+    rules: Mapping[str, Rule] = rules_of("lint", options)
+    return tuple(
+        finding
+        for finding in report.findings
+        if finding.level == "error" and finding.rule in rules and rules[finding.rule].fatal
+    )
+
+
+def in_one_line(report: Report) -> str:
+    """The verdict with its numbers: ``fits: needs 12.3 to 14.0 of 23.1 GiB on each of 2x RTX 4090``."""
+    from advisor.units import GIB
+
+    found = report.estimate
+    if found is None:
+        reason = "no hardware is known" if report.hardware is None else "the model is not known"
+        return f"no verdict: {reason}"
+    needed = f"{found.needed.low / GIB:.1f} to {found.needed.high / GIB:.1f} of {found.usable / GIB:.1f} GiB"
+    return f"{report.verdict.replace('-', ' ')}: needs {needed} on each of {report.hardware}"

@@ -1,0 +1,171 @@
+"""Run -> Report: what the rules find, what the flowchart plans, what could be given back."""
+
+from collections.abc import Iterable, Mapping
+
+from advisor.documents import Edit, PatchError
+from advisor.engine.finding import LEVELS, Finding, Fix, Report
+from advisor.engine.help import Planner, with_help
+from advisor.engine.locations import document_of, place_of
+from advisor.engine.plan import Plan, State, plan_fit, plan_speed, state_of
+from advisor.engine.plan_findings import step_finding, step_findings
+from advisor.engine.registry import built_in_rules, ladder
+from advisor.engine.rule import Hit, Rule, Stage
+from advisor.engine.suppression import suppressed
+from advisor.memory import Estimate, estimate
+from advisor.opening import Opened
+from advisor.record import record
+from advisor.run import Run
+from advisor.run.build import prefixed
+
+
+@record(eq=False)
+class Options:
+    """What the call asks of every check."""
+
+    flowchart: str = "default"
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    safe_only: bool = False
+    """Plan with safe steps alone: what ``--fix`` without ``--unsafe-fixes`` may write."""
+    speed: bool = True
+    extra_rules: Mapping[str, Rule] | None = None
+
+    def wants(self, rule: str) -> bool:
+        """Whether a rule is selected and not ignored."""
+        return (not self.select or rule in self.select) and rule not in self.ignore
+
+    def consults(self, rule: str) -> bool:
+        """Whether a rule that is wanted is there: those of ``--validate`` are only with that option."""
+        return self.wants(rule) and (not rule.endswith("-says") or rule in (self.extra_rules or {}))
+
+
+def check_run(opened: Opened, options: Options) -> Report:
+    """All that is said of one run."""
+    run = opened.run
+    found = estimate(run)
+    findings = [finding_of(run, rule, hit) for rule, hit in lint_hits(run, options)]
+    plan = planned(run, found, options)
+    if plan is not None:
+        findings = [with_help(run, finding, plan, planner(options)) for finding in findings]
+        findings += step_findings(plan, safe_only=options.safe_only)
+    if found is not None and found.verdict == "fits" and options.speed:
+        findings += speed_findings(State(run, found), options)
+    kept = suppressed(run, findings, options.consults)
+    return Report(
+        file=run.config.file,
+        hardware=run.hardware.title if run.hardware else None,
+        verdict=found.verdict if found else "unknown",
+        estimate=found,
+        findings=tuple(sorted(kept, key=lambda finding: (LEVELS.index(finding.level), finding.step or 0))),
+        skipped=plan.skipped if plan else (),
+        summary=summary(run),
+        texts=texts(run),
+        planned=plan.end.estimate if plan else None,
+    )
+
+
+def rules_of(stage: Stage, options: Options) -> Mapping[str, Rule]:
+    """The rules of one stage, the organisation's own included."""
+    extra = {name: rule for name, rule in (options.extra_rules or {}).items() if rule.stage == stage}
+    return {**built_in_rules(stage), **extra}
+
+
+def lint_hits(run: Run, options: Options) -> Iterable[tuple[Rule, Hit]]:
+    """What the lint rules find."""
+    rules = rules_of("lint", options)
+    for rule in rules.values():
+        if options.wants(rule.id) and (rule.alone or not run.is_json_alone):
+            for hit in rule.finds(run):
+                yield rule, hit
+
+
+def planned(run: Run, found: Estimate | None, options: Options) -> Plan | None:
+    """The flowchart's plan, for a run that does not fit."""
+    if found is None or found.verdict != "does-not-fit":
+        return None
+    steps = steps_of(options)
+    # A selection of other rules wants no plan.
+    if not steps and not options.wants("does-not-fit"):
+        return None
+    return plan_fit(State(run, found), steps, safe_only=options.safe_only)
+
+
+def planner(options: Options) -> Planner:
+    """Plans along the flowchart that is asked for."""
+    return lambda run, safe_only: plan_fit(state_of(run), steps_of(options), safe_only=safe_only or options.safe_only)
+
+
+def steps_of(options: Options) -> list[Rule]:
+    """The ladder's rules, in order, less those that are ignored. A selection with ``does-not-fit`` has all of them."""
+    rules = rules_of("fit", options)
+    chosen = None if "does-not-fit" in options.select else options.select
+    names = [name for name in ladder(options.flowchart) if name in rules and name not in options.ignore]
+    return [rules[name] for name in names if not chosen or name in chosen]
+
+
+def finding_of(run: Run, rule: Rule, hit: Hit) -> Finding:
+    """A lint rule's hit, at its place."""
+    edits = hit_edits(run, hit)
+    return Finding(
+        rule=rule.id,
+        level=hit.level or rule.level,
+        message=hit.message,
+        place=place_of(run, hit),
+        title=rule.title,
+        cost=rule.cost,
+        why=rule.why,
+        source=rule.source,
+        fix=Fix(safe=rule.is_safe(run), edits=edits, by_choice=rule.offer) if edits else None,
+    )
+
+
+def hit_edits(run: Run, hit: Hit) -> tuple[Edit, ...]:
+    """A hit's changes as byte edits of the document that it points into."""
+    if not hit.edits:
+        return ()
+    document = document_of(run, hit)
+    if document is None or document.is_new:
+        return ()
+    inside = run.deepspeed.prefix if hit.document == "deepspeed" and run.deepspeed else ()
+    try:
+        return document.changed(*(prefixed(change, inside) for change in hit.edits)).edits()
+    except PatchError:  # a key that is written in a way that the edit cannot keep: the finding stands without it
+        return ()
+
+
+def speed_findings(start: State, options: Options) -> list[Finding]:
+    """What could be given back, each on its own."""
+    rules = rules_of("speed", options)
+    wanted = [rule for rule in rules.values() if options.wants(rule.id)]
+    return [step_finding(step) for step in plan_speed(start, wanted)]
+
+
+def summary(run: Run) -> str:
+    """The run in one line."""
+    if run.is_json_alone:
+        return "DeepSpeed config"
+    method = {"lora": "LoRA", "qlora": "QLoRA"}.get(run.adapter or "", "full fine-tune")
+    if run.rl:
+        method = f"{run.rl.upper()}, {method}"
+    if run.zero is not None:
+        sharding = f"ZeRO-{run.zero.stage}"
+    elif run.fsdp is not None:
+        sharding = f"FSDP{run.fsdp.version}"
+    else:
+        sharding = "DDP" if run.world_size > 1 else ""
+    parts = [
+        method,
+        run.precision,
+        sharding,
+        f"seq {run.sequence_len}",
+        f"micro batch {run.micro_batch_size}",
+    ]
+    return ", ".join(part for part in (*parts, f"global batch {run.global_batch_size}") if part)
+
+
+def texts(run: Run) -> dict[str, str]:
+    """The files that findings point into, with the byte order marks that the places of edits count."""
+    documents = [run.config]
+    if run.deepspeed is not None and not run.deepspeed.document.is_new:
+        documents.append(run.deepspeed.document)
+    return {document.file: "\ufeff" * bool(document.source.text.bom) + document.text for document in documents}

@@ -1,0 +1,97 @@
+"""What the advisor says of a run: findings, each at a place, each with its fix where there is one."""
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from typing import TYPE_CHECKING
+
+from advisor.engine.rule import Level
+from advisor.record import record
+
+if TYPE_CHECKING:
+    from advisor.documents import Edit
+    from advisor.memory.ledger import Estimate, Verdict
+
+LEVELS: tuple[Level, ...] = ("error", "warning", "note")
+
+
+@record
+class Place:
+    """A span in a file, 1-based, columns in characters, the end exclusive. Line 0: the whole file."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+    end_line: int = 0
+    end_column: int = 0
+
+
+@record
+class Fix:
+    """Edits that answer a finding. ``before`` and ``after``: peak bytes on one GPU, where the edit changes it.
+
+    ``edits`` are against the files as the previous step of the plan left them; ``diff`` shows them as unified diff.
+    """
+
+    safe: bool
+    edits: "tuple[Edit, ...]"
+    before: int | None = None
+    after: int | None = None
+    verdict: "Verdict | None" = None
+    diff: str = ""
+    by_choice: bool = False
+    """A gain rather than a mistake: ``--fix`` leaves it alone."""
+
+
+@record
+class Finding:
+    """One thing to say. ``message`` names the key, the value, the consequence and the remedy, in that order."""
+
+    rule: str
+    level: Level
+    message: str
+    place: Place
+    title: str = ""
+    cost: str = ""
+    why: str = ""
+    source: str = ""
+    fix: Fix | None = None
+    help: tuple[str, ...] = ()
+    """Further lines of advice, such as what hardware would do."""
+    step: int | None = None
+    """The number of this step in the plan, from 1; None if the finding is no step."""
+    offered: bool = True
+    """False for a step that the ``--fix`` at hand would not take (an unsafe one, without ``--unsafe-fixes``)."""
+
+
+@record
+class Skipped:
+    """A rung of the ladder that was passed over, and why, in numbers."""
+
+    rule: str
+    reason: str
+
+
+@record(eq=False)
+class Report:
+    """All that is said of one file: a run, or a DeepSpeed JSON alone (then without hardware and estimate)."""
+
+    file: str
+    hardware: str | None
+    verdict: "Verdict"
+    estimate: "Estimate | None"
+    findings: tuple[Finding, ...]
+    skipped: tuple[Skipped, ...] = ()
+    summary: str = ""
+    """The run in one line: ``full fine-tune, bf16, seq 4096, micro batch 2, global batch 128``."""
+    texts: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Text of each file that a finding points into, with its byte order mark, for snippets."""
+    planned: "Estimate | None" = None
+    """The estimate after all steps of the plan."""
+    fixed: int = 0
+    """Findings that ``--fix`` has mended in this call."""
+    applied: tuple[Finding, ...] = ()
+    """What ``--fix`` did: the mended findings and the steps taken."""
+
+    def without_notes(self) -> "Report":
+        """What speaks against the run: errors and warnings."""
+        return replace(self, findings=tuple(finding for finding in self.findings if finding.level != "note"))

@@ -1,0 +1,64 @@
+"""What is said beside the verdict: does batch size one fit, how far the plan gets, which hardware would do."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from advisor.engine.finding import Finding
+from advisor.engine.plan import Plan, hardware_that_would_do
+from advisor.memory import estimate
+from advisor.run import Run
+from advisor.units import gib
+
+Planner = Callable[[Run, bool], Plan]
+"""Plans for a run, with safe steps alone or with all."""
+
+
+def with_help(run: Run, finding: Finding, plan: Plan, planner: Planner) -> Finding:
+    """The answer to "does batch size one fit?", how far the plan gets, and the hardware that would do."""
+    if finding.rule != "does-not-fit":
+        return finding
+    lines = [batch_of_one(run), outcome(plan), *safe_outcome(run, plan, planner)]
+    if plan.verdict == "does-not-fit":
+        enough = hardware_that_would_do(run, lambda other: planner(other, False))
+        fits = f"with the same steps it would fit {' or '.join(enough)}"
+        lines.append(fits if enough else "no hardware in the catalogue would do")
+    lines.append("known to fit? say so with `# advisor: ignore[does-not-fit] reason` at the end of this line")
+    return replace(finding, help=tuple(lines))
+
+
+def batch_of_one(run: Run) -> str:
+    """What a micro batch of one row needs, all else as it is."""
+    single = estimate(replace(run, micro_batch_size=1, eval_batch_size=1))
+    assert single is not None
+    verdict = {"fits": "fits", "tight": "tight", "does-not-fit": "does not fit either", "unknown": "unknown"}[
+        single.verdict
+    ]
+    prefix = "batch size one, as here," if run.micro_batch_size == 1 else "batch size one"
+    return f"{prefix} needs {gib(single.needed.low)}: {verdict if run.micro_batch_size > 1 else 'does not fit'}"
+
+
+def safe_outcome(run: Run, plan: Plan, planner: Planner) -> list[str]:
+    """How far the steps that train the same thing get, where the plan has others."""
+    unsafe = [step.rule.id for step in plan.steps if not step.safe]
+    if not unsafe:
+        return []
+    alone = planner(run, True)
+    reached = gib(alone.end.estimate.needed.low)
+    if alone.verdict != "does-not-fit":
+        taken = ", ".join(step.rule.id for step in alone.steps)
+        return [f"`--fix` takes a way that trains the same thing, to {reached}: {taken}"]
+    return [f"safe steps alone reach {reached}; `--fix --unsafe-fixes` adds {', '.join(unsafe)}"]
+
+
+def outcome(plan: Plan) -> str:
+    """Where the plan ends."""
+    end = plan.end.estimate
+    if plan.verdict == "does-not-fit":
+        missing = end.needed.low - end.usable
+        return f"all steps together reach {gib(end.needed.low)}: {gib(missing)} ({missing:,} bytes) too much"
+    unsafe = sum(not step.safe for step in plan.steps)
+    if len(plan.steps) == 1:
+        changes = ", and changes what is trained" if unsafe else ", and trains the same thing"
+        return f"1 step reaches {gib(end.needed.low)}{changes}"
+    changes = f", {unsafe} of them changing what is trained" if unsafe else ", all training the same thing"
+    return f"{len(plan.steps)} steps reach {gib(end.needed.low)}{changes}"

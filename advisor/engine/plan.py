@@ -1,0 +1,228 @@
+"""The flowchart's loop: the fewest edits, in order, until the run fits; and the way back when there is room."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from advisor.engine.finding import Skipped
+from advisor.engine.rule import Rule, RunEdits
+from advisor.errors import InputError
+from advisor.hardware import Hardware, larger_gpus
+from advisor.memory import Estimate, Verdict, estimate
+from advisor.record import record
+from advisor.run import Run
+from advisor.run.build import edited, rebuilt
+from advisor.units import gib
+
+RANK: Mapping[Verdict, int] = {"fits": 0, "tight": 1, "does-not-fit": 2, "unknown": 3}
+
+
+@record(eq=False)
+class State:
+    """A run and its estimate."""
+
+    run: Run
+    estimate: Estimate
+
+    @property
+    def needed(self) -> int:
+        """Bytes with which the run may just go through, on the GPU that needs most."""
+        return self.estimate.needed.low
+
+
+@record(eq=False)
+class Step:
+    """One edit of the plan: the rule, the edits chosen among its alternatives, the state before and after."""
+
+    rule: Rule
+    edits: RunEdits
+    before: State
+    after: State
+
+    @property
+    def safe(self) -> bool:
+        """Whether the same thing is trained after this step."""
+        return self.rule.is_safe(self.before.run)
+
+
+@record(eq=False)
+class Plan:
+    """The steps that are needed, in order; what was passed over and why; where it ends."""
+
+    steps: tuple[Step, ...]
+    skipped: tuple[Skipped, ...]
+    end: State
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict after all steps."""
+        return self.end.estimate.verdict
+
+
+def state_of(run: Run) -> State:
+    """A run with its estimate; the model and the hardware must be known."""
+    found = estimate(run)
+    assert found is not None, "a plan needs a model and hardware"
+    return State(run, found)
+
+
+def state_after(state: State, edits: RunEdits, rule: Rule) -> State | None:
+    """The state after a rule's edits; None where they would put a value in force that cannot be read."""
+    try:
+        return state_of(edited(state.run, edits, rule.id))
+    except InputError:
+        return None
+
+
+def plan_fit(start: State, ladder: Iterable[Rule], *, safe_only: bool = False) -> Plan:
+    """Walk the ladder until the run fits, then drop every step without which the final run still does."""
+    state = start
+    steps: list[Step] = []
+    skipped: list[Skipped] = []
+    for rule in ladder:
+        if state.estimate.verdict == "fits":
+            break
+        if not rule.when(state.run):
+            continue
+        safe = rule.is_safe(state.run)
+        if not safe and (safe_only or state.estimate.verdict == "tight"):
+            continue
+        step = best_step(rule, state)
+        if isinstance(step, Skipped):
+            skipped.append(step)
+            continue
+        steps.append(step)
+        state = step.after
+    kept = milder(needed(steps))
+    return Plan(tuple(kept), tuple(skipped), end_of(start, kept))
+
+
+def end_of(start: State, steps: Sequence[Step]) -> State:
+    """Where the steps lead from ``start``."""
+    return steps[-1].after if steps else start
+
+
+def best_step(rule: Rule, state: State) -> Step | Skipped:
+    """The mildest alternative that fits, else the one that lowers the peak most; or why none helps."""
+    tried = [
+        Step(rule, edits, state, after)
+        for edits in alternatives(rule, state.run)
+        if (after := state_after(state, edits, rule)) is not None
+    ]
+    if not tried:
+        return Skipped(rule.id, "nothing left to change")
+    for step in tried:
+        if step.after.estimate.verdict == "fits" and host_suffices(step.after):
+            return step
+    best = min(tried, key=lambda step: step.after.needed)
+    if not host_suffices(best.after):
+        host = best.after.run.hardware.host_bytes if best.after.run.hardware else 0
+        return Skipped(rule.id, f"needs {gib(best.after.estimate.host_peak)} of host memory, {gib(host or 0)} stated")
+    if best.after.needed >= state.needed:
+        return Skipped(rule.id, f"would not lower the peak: {gib(state.needed)} -> {gib(best.after.needed)} per GPU")
+    return best
+
+
+def alternatives(rule: Rule, run: Run) -> Sequence[RunEdits]:
+    """A rule's edits, mildest first."""
+    edits = rule.edits(run)
+    return [edits] if isinstance(edits, Mapping) else list(edits)
+
+
+def host_suffices(state: State) -> bool:
+    """Whether the node's stated memory holds what is offloaded; unknown counts as yes."""
+    host = state.run.hardware.host_bytes if state.run.hardware else None
+    return host is None or state.estimate.host_peak <= host
+
+
+def needed(steps: Sequence[Step]) -> list[Step]:
+    """From the last step back, so that the dearest go first, drop each one without which the end is as good."""
+    kept = list(steps)
+    if not kept:
+        return kept
+    goal = RANK[kept[-1].after.estimate.verdict]
+    if goal == RANK["does-not-fit"]:
+        return kept
+    for index in reversed(range(len(steps))):
+        before = kept[index].before
+        rest = replayed(before, kept[index + 1 :])
+        if rest is not None and reaches(before, rest, goal):
+            kept[index:] = rest
+    return kept
+
+
+def reaches(start: State, steps: Sequence[Step], goal: int) -> bool:
+    """Whether the run after these steps has a verdict at least as good."""
+    return RANK[end_of(start, steps).estimate.verdict] <= goal
+
+
+def replayed(start: State, steps: Sequence[Step]) -> list[Step] | None:
+    """The same rules with the same edits from another start; None if one no longer applies."""
+    state = start
+    made: list[Step] = []
+    for step in steps:
+        if not step.rule.when(state.run):
+            return None
+        offered = alternatives(step.rule, state.run)
+        if not offered:
+            return None
+        edits = step.edits if step.edits in offered else offered[-1]
+        after = state_after(state, edits, step.rule)
+        if after is None:
+            return None
+        made.append(Step(step.rule, edits, state, after))
+        state = after
+    return made
+
+
+def milder(steps: list[Step]) -> list[Step]:
+    """Where a rule has alternatives, the mildest with which the end is as good."""
+    if not steps or steps[-1].after.estimate.verdict == "does-not-fit":
+        return steps
+    goal = RANK[steps[-1].after.estimate.verdict]
+    for index, step in enumerate(steps):
+        for edits in alternatives(step.rule, step.before.run):
+            if edits == step.edits:
+                break
+            rest = replayed(step.before, [replace(step, edits=edits), *steps[index + 1 :]])
+            if rest is not None and reaches(step.before, rest, goal):
+                return milder([*steps[:index], *rest])
+    return steps
+
+
+def plan_speed(start: State, rules: Iterable[Rule]) -> list[Step]:
+    """What could be given back, each on its own, kept only if the run still fits."""
+    offers: list[Step] = []
+    for rule in rules:
+        if not rule.when(start.run):
+            continue
+        for edits in reversed(alternatives(rule, start.run)):
+            after = state_after(start, edits, rule)
+            if after is not None and after.estimate.verdict == "fits" and host_suffices(after):
+                offers.append(Step(rule, edits, start, after))
+                break
+    return offers
+
+
+def hardware_that_would_do(run: Run, planned: Callable[[Run], Plan]) -> list[str]:
+    """The smallest number of these GPUs, and the next larger card, with which a plan ends well."""
+    hardware = run.hardware
+    assert hardware is not None
+    found: list[str] = []
+    counts = [n for n in (2, 4, 8, 16, 32, 64) if n > hardware.world_size]
+    for count in counts:
+        nodes = max(1, -(-count // hardware.gpu.gpus_per_node))
+        more = replace(hardware, gpus_per_node=count // nodes, nodes=nodes)
+        if planned(on_hardware(run, more)).verdict in {"fits", "tight"}:
+            found.append(more.title)
+            break
+    for gpu in larger_gpus(hardware.gpu):
+        larger = replace(hardware, gpu=gpu, free_bytes=None)
+        if planned(on_hardware(run, larger)).verdict in {"fits", "tight"}:
+            found.append(larger.title)
+            break
+    return found
+
+
+def on_hardware(run: Run, hardware: Hardware) -> Run:
+    """The same documents on other hardware, read anew: precision and kernels may depend on it."""
+    return rebuilt(replace(run, hardware=hardware), run.config, run.deepspeed)

@@ -1,0 +1,75 @@
+"""Steps of a plan, and offers -> findings, each with its edits against the files as the step before left them."""
+
+from advisor.documents import Document, Edit
+from advisor.engine.finding import Finding, Fix
+from advisor.engine.locations import run_place
+from advisor.engine.plan import Plan, Step
+from advisor.run import Run
+from advisor.units import gib
+
+
+def step_findings(plan: Plan, *, safe_only: bool) -> list[Finding]:
+    """One note per step, each with its own fix against the files as the step before left them."""
+    return [step_finding(step, number, safe_only=safe_only) for number, step in enumerate(plan.steps, 1)]
+
+
+def step_finding(step: Step, number: int = 0, *, safe_only: bool = False) -> Finding:
+    """A step of the plan by its number, or without one an offer to give something back."""
+    rule = step.rule
+    edits, diff = step_edits(step.before.run, step.after.run, shown=number > 0)
+    fix = Fix(step.safe, edits, step.before.needed, step.after.needed, step.after.estimate.verdict, diff)
+    message = f"{rule.title}: {gib(step.before.needed)} -> {gib(step.after.needed)} per GPU"
+    return Finding(
+        rule=rule.id,
+        level="note",
+        message=message,
+        place=run_place(step.before.run),
+        title=rule.title,
+        cost=rule.cost,
+        why=rule.why,
+        source=rule.source,
+        fix=fix,
+        step=number or None,
+        offered=step.safe or not safe_only,
+    )
+
+
+def step_edits(before: Run, after: Run, *, shown: bool) -> tuple[tuple[Edit, ...], str]:
+    """The edits of one step, and their diff if it is shown, from documents with everything before it written."""
+    edits: list[Edit] = []
+    diffs: list[str] = []
+    for old, new in changed_documents(before, after):
+        base = old.rebased() if old is not None else None
+        target = new if base is None else rebased_onto(base, old, new)
+        edits += target.edits()
+        if shown:
+            diffs.append(unified(base.text if base else "", target.patched().decode(), new.file))
+    return tuple(edits), "".join(diffs)
+
+
+def changed_documents(before: Run, after: Run) -> list[tuple[Document | None, Document]]:
+    """The documents that a step changed or made: (as it was, as it is)."""
+    found: list[tuple[Document | None, Document]] = []
+    if after.config is not before.config:
+        found.append((before.config, after.config))
+    old = before.deepspeed.document if before.deepspeed and not before.deepspeed.prefix else None
+    new = after.deepspeed.document if after.deepspeed and not after.deepspeed.prefix else None
+    if new is not None and new is not old and new.values_mapping is not (old.values_mapping if old else None):
+        same_file = old is not None and old.file == new.file
+        found.append((old if same_file else None, new))
+    return found
+
+
+def rebased_onto(base: Document, old: Document | None, new: Document) -> Document:
+    """What ``new`` has to change beyond ``old``, as changes of ``base``."""
+    done = len(old.pending) if old is not None else 0
+    return base.changed(*new.pending[done:])
+
+
+def unified(old: str, new: str, file: str) -> str:
+    """A unified diff with one line of context."""
+    import difflib
+
+    name = file if old else "/dev/null"
+    lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, file, n=1)
+    return "".join(line if line.endswith("\n") else line + "\n" for line in lines)

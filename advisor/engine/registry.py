@@ -1,0 +1,118 @@
+"""Finds rules by folder: one file, one ``rule``; and the order of the flowchart, which is data."""
+
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+
+from advisor.engine.rule import Rule, Stage
+from advisor.errors import InputError
+
+STAGES: tuple[Stage, ...] = ("lint", "fit", "speed")
+
+
+@lru_cache(maxsize=1)
+def built_in_folder() -> Path:
+    """Where the advisor's own rules lie, in a wheel or a checkout."""
+    return Path(next(iter(importlib.import_module("advisor.rules").__path__)))
+
+
+@lru_cache(maxsize=8)
+def built_in_rules(stage: Stage) -> Mapping[str, Rule]:
+    """The advisor's own rules of one stage, by id."""
+    return rules_in(built_in_folder() / stage, stage)
+
+
+def rules_in(folder: Path, stage: Stage | None = None) -> Mapping[str, Rule]:
+    """The rules of a folder, by id, in the order of their names. ``InputError`` names the file that breaks the form."""
+    files = sorted(path for path in folder.glob("*.py") if not path.name.startswith("_"))
+    return {rule.id: rule for rule in (load_rule(path, stage) for path in files)}
+
+
+def organisation_rules(folders: Iterable[str]) -> Mapping[str, Rule]:
+    """The rules of the folders that the settings name, flat or in folders by stage; a name twice is ``InputError``."""
+    found: dict[str, Rule] = {}
+    for name in folders:
+        folder = Path(name)
+        if not folder.is_dir():
+            raise InputError("no such folder of rules", name, remedy="name a folder with one rule a file")
+        add(found, folder)
+        for stage in STAGES:
+            add(found, folder / stage, stage)
+    return found
+
+
+def add(found: dict[str, Rule], folder: Path, stage: Stage | None = None) -> None:
+    """The rules of one more folder, none of which may replace another."""
+    more = guarded_rules(folder, stage)
+    for rule in more:
+        if rule in found or is_built_in(rule):
+            other = "another of yours" if rule in found else "one of the advisor's own"
+            file = folder / f"{rule.replace('-', '_')}.py"
+            raise InputError(f"the rule `{rule}` has the name of {other}", str(file), remedy="rename it")
+    found |= more
+
+
+def is_built_in(rule: str) -> bool:
+    """Whether one of the advisor's own rules has this id, which is its file's name."""
+    return any((built_in_folder() / stage / f"{rule.replace('-', '_')}.py").is_file() for stage in STAGES)
+
+
+def guarded_rules(folder: Path, stage: Stage | None = None) -> Mapping[str, Rule]:
+    """The rules of a folder of somebody else's, whose faults are theirs."""
+    from advisor.engine.guard import guarded
+
+    rules = rules_in(folder, stage)
+    return {name: guarded(rule, str(folder / f"{name.replace('-', '_')}.py")) for name, rule in rules.items()}
+
+
+def load_rule(path: Path, stage: Stage | None = None) -> Rule:
+    """The ``rule`` of one file, whose id is the file's name with dashes."""
+    rule = getattr(executed(path), "rule", None)
+    if not isinstance(rule, Rule):
+        raise InputError("a rule file holds one value `rule = Rule(...)`", str(path), remedy="see CONTRIBUTING.md")
+    if rule.id != path.stem.replace("_", "-"):
+        raise InputError(f"the rule's id `{rule.id}` is not the file's name", str(path), remedy="rename one of them")
+    if stage is not None and rule.stage != stage:
+        raise InputError(f"a `{rule.stage}` rule lies in the folder `{stage}`", str(path), remedy="move the file")
+    return rule
+
+
+def executed(path: Path) -> ModuleType:
+    """The module of a rule file; what goes wrong inside it is told with its file."""
+    name = "advisor_rule_" + re.sub(r"\W", "_", str(path.with_suffix("")))
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise InputError("cannot be loaded as Python", str(path))
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        line = error.lineno or 0 if isinstance(error, SyntaxError) else 0
+        raise InputError(f"{type(error).__name__}: {error}", str(path), line, remedy="mend the rule file") from error
+    sys.modules[name] = module
+    return module
+
+
+@lru_cache(maxsize=1)
+def flowcharts() -> Mapping[str, tuple[str, ...]]:
+    """The ladders by name, from ``flowchart.toml``: ids of fit rules, in order."""
+    text = (built_in_folder() / "flowchart.toml").read_text(encoding="utf-8")
+    ladders: dict[str, tuple[str, ...]] = {}
+    # The file holds arrays of strings alone, so that Python 3.10 needs no TOML library.
+    for name, body in re.findall(r"^([\w-]+)\s*=\s*\[(.*?)\]", text, re.MULTILINE | re.DOTALL):
+        ladders[name] = tuple(re.findall(r'"([^"]+)"', re.sub(r"#.*", "", body)))
+    return ladders
+
+
+def ladder(name: str) -> tuple[str, ...]:
+    """The ids of one flowchart. An unknown name is an ``InputError`` that lists the others."""
+    if name not in flowcharts():
+        raise InputError(f"unknown flowchart `{name}`", remedy=f"choose one of {', '.join(flowcharts())}")
+    return flowcharts()[name]

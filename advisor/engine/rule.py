@@ -1,0 +1,99 @@
+"""What a rule is: a frozen value that reads like data, with the examples that are its tests and its documentation."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Literal
+
+from advisor.record import record
+
+if TYPE_CHECKING:
+    from advisor.documents import Change
+    from advisor.run import Run
+
+Level = Literal["error", "warning", "note"]
+Stage = Literal["fit", "speed", "lint"]
+Proof = Literal["rejects", "accepts", "read"]
+RunEdits = Mapping[str, object]
+"""Edits in terms of the run: ``{"zero_stage": 2}``. The keys are those of ``axolotl.EDITS`` and ``deepspeed.EDITS``."""
+
+
+@record(eq=False)
+class Example:
+    """A config for which the rule fires (``after`` given, or ``fires``) or stays silent (neither).
+
+    ``memory`` is what the edit does to the peak on one GPU: ``"42.1 -> 29.0 GiB"``.
+    """
+
+    before: str
+    gpus: str = "1x a100-80gb"
+    after: str | None = None
+    memory: str | None = None
+    deepspeed: str | None = None
+    after_deepspeed: str | None = None
+    stack: Mapping[str, object] = field(default_factory=dict[str, object])
+    fires: bool = False
+
+    @property
+    def expects_finding(self) -> bool:
+        """Whether the rule must speak up about this example."""
+        return self.fires or self.after is not None or self.after_deepspeed is not None
+
+
+@record(eq=False)
+class Hit:
+    """What a lint rule found: at a dotted path of the YAML, or of the DeepSpeed JSON with ``document="deepspeed"``."""
+
+    at: str
+    message: str
+    edits: tuple["Change", ...] = ()
+    document: Literal["config", "deepspeed"] = "config"
+    on_key: bool = False
+    level: Level | None = None
+    """Where one rule speaks at two levels; None is the rule's own."""
+
+
+def _never(_run: "Run") -> bool:
+    return False
+
+
+def _nothing(_run: "Run") -> RunEdits:
+    return {}
+
+
+def _no_hits(_run: "Run") -> Iterable[Hit]:
+    return ()
+
+
+@record(kw_only=True)
+class Rule:
+    """One rule. ``fit`` and ``speed`` rules give ``when`` and ``edits``; ``lint`` rules give ``finds``.
+
+    ``edits`` gives the edits, or a list of alternatives, mildest first: the engine takes the mildest that suffices.
+
+    ``safe``: the same thing is trained (parameters, objective, data, global batch, optimizer).
+    ``proof`` of a lint rule: ``rejects`` and ``accepts`` are tested against the real library, ``read`` cites a line.
+    ``fatal``: proven to stop the run after the download, so a launch hook may block on it.
+    ``offer``: a gain to choose and no mistake: shown with its edit, which ``--fix`` leaves alone.
+    ``alone``: speaks of the DeepSpeed config whatever the YAML says, and so of a JSON that no YAML of the call names.
+    """
+
+    id: str
+    stage: Stage
+    title: str
+    why: str
+    source: str
+    examples: tuple[Example, ...]
+    cost: str = ""
+    safe: bool | Callable[["Run"], bool] = False
+    when: Callable[["Run"], bool] = _never
+    edits: Callable[["Run"], RunEdits | Sequence[RunEdits]] = _nothing
+    finds: Callable[["Run"], Iterable[Hit]] = _no_hits
+    level: Level = "warning"
+    proof: Proof = "read"
+    fatal: bool = False
+    alone: bool = False
+    offer: bool = False
+
+    def is_safe(self, run: "Run") -> bool:
+        """Whether this rule's edits leave what is trained as it is, for this run."""
+        return self.safe(run) if callable(self.safe) else self.safe

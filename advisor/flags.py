@@ -1,9 +1,0 @@
-"""Switches of the YAML, as rules ask for them."""
-
-from advisor.axolotl.reader import TRUE
-from advisor.run import Run
-
-
-def is_on(run: Run, key: str) -> bool:
-    """Whether the YAML says true, in any of the ways that axolotl's schema takes for it."""
-    return str(run.config.get(key)).lower() in TRUE

@@ -1,0 +1,76 @@
+"""In which precision a layer computes, and what its LoRA adapters do with their inputs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from advisor.memory.activations.deviations import Norm
+from advisor.record import record
+
+if TYPE_CHECKING:
+    from advisor.run import Run
+
+
+@record(eq=False)
+class Numbers:
+    """Bytes per element: of matrix products, of the residual stream, and of what a norm gives to its
+    linears."""
+
+    compute: int
+    stream: int
+    normed: int
+    autocast: bool
+    trained: bool
+    """Whether the base weights get gradients."""
+
+
+@record(eq=False)
+class Adapters:
+    """How PEFT's LoRA layers keep their input: peft/tuners/lora/layer.py, Linear.forward@0.20.0."""
+
+    weight: int
+    """Bytes per element of the adapter's weights, and so of the gradient of its cast input."""
+    width: int
+    """Bytes per element of the copy of the input that each adapter keeps."""
+    own: bool
+    """Whether each adapter keeps a copy of its own, rather than sharing the layer's tensor."""
+    dropout: bool
+    """A kept mask, one byte per element on CUDA: aten/src/ATen/native/cuda/Dropout.cu."""
+
+
+def numbers(run: Run, norm: Norm) -> Numbers:
+    """The precision of the parts of a layer with norms of this kind."""
+    compute = 4 if run.precision == "fp32" else 2
+    wide = run.precision == "fp32" or run.fp32_residual_stream or fp32_weights(run) or fp32_branches(run, norm)
+    stream = 4 if wide else 2
+    # CUDA's autocast runs layer_norm in fp32 and hands fp32 on; RMS norms are written to return their
+    # input's dtype.
+    normed = 4 if norm == "layer" and run.autocast else stream
+    return Numbers(compute, stream, normed, run.autocast, trained=run.adapter is None)
+
+
+def fp32_weights(run: Run) -> bool:
+    """Whether the model is computed from fp32 weights: loaded so, and cast by no engine or FSDP policy."""
+    return run.stack.base_dtype == "float32" and run.zero is None and run.fsdp is None
+
+
+def fp32_branches(run: Run, norm: Norm) -> bool:
+    """Whether 4-bit layers hand on the fp32 that autocast's layer_norm gave them, and so widen the residual stream.
+
+    bitsandbytes/nn/modules.py:550-557, Linear4bit.forward@0.49.1: the output has the input's dtype.
+    """
+    return norm == "layer" and run.autocast and run.quantization == "nf4"
+
+
+def adapters(run: Run, source: int) -> Adapters:
+    """How adapters keep inputs that have ``source`` bytes per element.
+
+    DeepSpeed casts the adapters with the model, and FSDP's policy casts them for each forward: bf16 adapters.
+    """
+    assert run.lora is not None
+    engine = run.zero is not None or run.fsdp is not None
+    half = run.precision != "fp32"
+    weight = 2 if half and (engine or not run.lora.fp32) else 4
+    kept = 2 if run.autocast and half else weight
+    dropout = run.lora.dropout > 0
+    return Adapters(weight, kept, own=dropout or weight != source or kept != source, dropout=dropout)

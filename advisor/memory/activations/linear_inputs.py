@@ -1,0 +1,106 @@
+"""Where a layer's linears read: tensors that are kept for the gradients of weights and adapters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from advisor.memory.activations.amounts import ONE, Amount
+from advisor.memory.activations.dtypes import Numbers, adapters
+from advisor.memory.activations.lora_kernels import fused, fused_amounts
+from advisor.memory.activations.targets import is_target
+from advisor.memory.lora_targets import rank_at
+from advisor.record import record
+
+if TYPE_CHECKING:
+    from advisor.models.architecture import Block, Linear
+    from advisor.run import Lora, Run
+
+OUTPUTS = {
+    "o_proj", "out_proj", "c_proj", "dense", "wo", "o", "attn_out", "resid_attn_dropout",
+    "down_proj", "dense_4h_to_h", "fc2", "w2", "fc_out", "linear_2", "ff_out",
+}  # fmt: skip
+"""Names of the projections that end attention or MLP."""
+
+
+@record(eq=False)
+class Site:
+    """A tensor that linears read: its width as units of a symbol, its linears, and what else is known of
+    it."""
+
+    symbol: str
+    linears: tuple[Linear, ...]
+    source: int
+    """Bytes per element."""
+    kept_anyway: bool = False
+    """What made it keeps it too."""
+    units: int = 1
+    fused: frozenset[str] = frozenset()
+    """Names of linears of the layer that axolotl's kernels compute."""
+
+
+def is_output(linear: Linear, block: Block) -> bool:
+    """Whether a linear leads back to the residual stream."""
+    return linear.n_out == block.hidden and linear.name in OUTPUTS
+
+
+def sites(run: Run, n: Numbers, block: Block, copied_output: bool) -> list[Site]:
+    """The inputs of a layer's linears; with one norm for both, attention and MLP read the same tensor."""
+    attention = [x for x in block.linears if x.kind in {"attention", "mixer"}]
+    mlp = [x for x in block.linears if x.kind in {"mlp", "router"}]
+    attention_in = [x for x in attention if not is_output(x, block)]
+    mlp_in = [x for x in mlp if not is_output(x, block)]
+    wide = [x for x in attention_in if x.n_in == block.hidden]
+    starts = [[*wide, *mlp_in]] if block.norms == 1 else [wide, mlp_in]
+    taken = fused(run, block)
+    found = [Site("h", tuple(one), n.normed, fused=taken) for one in starts if one]
+    if block.mlp is not None and block.mlp.experts and not mlp_in:
+        # The router is a bare weight in transformers 5 (models/mixtral, MixtralTopKRouter): no
+        # linear stands for it.
+        found.append(Site("h", (), n.normed))
+    # Low-rank projections (MLA) read a narrow tensor each.
+    found += [Site(ONE, (x,), n.compute, units=x.n_in) for x in attention_in if x.n_in != block.hidden]
+    outputs = tuple(x for x in attention if is_output(x, block))
+    if outputs and block.attention is not None and block.attention.kind in {"softmax", "latent"}:
+        found.append(Site("out", outputs, n.compute, kept_anyway=not copied_output, fused=taken))
+    elif outputs:
+        found.append(Site(ONE, outputs, n.compute, units=outputs[0].n_in))
+    return [*found, *mlp_output(run, n, block)]
+
+
+def mlp_output(run: Run, n: Numbers, block: Block) -> list[Site]:
+    """The product that the last linear of the MLP reads; with experts, only a shared one has linears."""
+    outputs = tuple(x for x in block.linears if x.kind == "mlp" and is_output(x, block))
+    shared = block.mlp is not None and block.mlp.experts > 0
+    return [Site("f shared" if shared else "f", outputs, n.compute, fused=fused(run, block))] if outputs else []
+
+
+def site_amounts(run: Run, n: Numbers, site: Site) -> Iterator[Amount]:
+    """What one input keeps: for the weights' gradients, or for the adapters' alone."""
+    if n.trained:
+        # Autocast casts a tensor anew for each linear; it caches casts of weights only
+        # (ATen/autocast_mode.cpp).
+        copies = max(1, len(site.linears)) if site.source != n.compute else 1
+        if not site.kept_anyway:
+            yield copies * n.compute * site.units, site.symbol
+    elif run.lora is not None:
+        yield from adapter_amounts(run, run.lora, site)
+
+
+def adapter_amounts(run: Run, lora: Lora, site: Site) -> Iterator[Amount]:
+    """What the adapters at one input keep: copies of it, dropout masks, and the products with A for B's
+    gradient."""
+    yield from fused_amounts(lora, site)
+    targets = [linear for linear in site.linears if is_target(lora, linear) and linear.name not in site.fused]
+    if not targets:
+        return
+    kept = adapters(run, site.source)
+    if kept.own:
+        yield len(targets) * kept.width * site.units, site.symbol
+    elif not site.kept_anyway:
+        yield kept.width * site.units, site.symbol
+    if kept.dropout:
+        yield len(targets) * site.units, site.symbol
+    for linear in targets:
+        rank = rank_at(lora, linear.path)
+        yield (kept.width, "r") if rank == lora.rank else (kept.width * rank, ONE)

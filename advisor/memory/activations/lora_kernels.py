@@ -1,0 +1,125 @@
+"""axolotl's fused LoRA kernels: which adapters they take over, and what they keep and hold instead of PEFT.
+
+One autograd function computes queries, keys and values, one the output projection, one the whole MLP: base and
+adapter together, with one dropout mask for what one of them reads (axolotl/kernels/lora.py@0.19.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from advisor.memory.activations.amounts import Amount, total
+from advisor.memory.activations.deviations import family_and_norm
+from advisor.memory.activations.dtypes import adapters
+from advisor.memory.activations.targets import is_target
+from advisor.memory.lora_targets import rank_at
+from advisor.run.axolotl.lora_kernels import stops
+
+if TYPE_CHECKING:
+    from advisor.memory.activations.dtypes import Numbers
+    from advisor.memory.activations.linear_inputs import Site
+    from advisor.models.architecture import Architecture, Block, Linear
+    from advisor.run import Lora, Run
+
+ATTENTION = {"qkv": {"q_proj", "k_proj", "v_proj"}, "o": {"o_proj"}}
+MLP = {"gate_proj", "up_proj", "down_proj"}
+READERS = (*ATTENTION.values(), MLP - {"down_proj"})
+"""Linears that read one tensor in one kernel; what ``down_proj`` reads is computed anew in backward."""
+HOMES = dict.fromkeys(MLP, "mlp") | dict.fromkeys(("q_proj", "k_proj", "v_proj", "o_proj"), "self_attn")
+"""Where in a layer the kernels look for a linear."""
+
+
+def fused(run: Run, block: Block) -> frozenset[str]:
+    """Names of a layer's linears that the kernels compute: axolotl/monkeypatch/lora_kernels.py:536-640@0.19.0.
+
+    Left out: linear attention, which they compute in part, and DoRA, for which they keep more than this says.
+    """
+    lora = run.lora
+    if lora is None or not lora.kernels or lora.dora or (stops(run) and lora.kernels & ATTENTION.keys()):
+        return frozenset()
+    linears = {linear.name: linear for linear in block.linears if is_home(linear)}
+    wanted = [names for kernel, names in ATTENTION.items() if kernel in lora.kernels and attends(block, linears)]
+    if "mlp" in lora.kernels and block.mlp is not None and not block.mlp.experts and linears.keys() >= MLP:
+        wanted.append(MLP)
+    present = [names & linears.keys() for names in wanted]
+    return frozenset(name for names in present if all(is_target(lora, linears[n]) for n in names) for name in names)
+
+
+def fuses_mlp(run: Run, block: Block) -> bool:
+    """Whether one kernel computes the whole MLP of a layer."""
+    return "down_proj" in fused(run, block)
+
+
+def is_home(linear: Linear) -> bool:
+    """Whether a linear lies where the kernels look for it."""
+    return linear.name in HOMES and (
+        not linear.module or linear.module.endswith(f".{HOMES[linear.name]}.{linear.name}")
+    )
+
+
+def attends(block: Block, linears: dict[str, Linear]) -> bool:
+    """Whether attention has the projections that the kernels look for; values may be keys (Gemma 4)."""
+    softmax = block.attention is not None and block.attention.kind == "softmax"
+    return softmax and linears.keys() >= {"q_proj", "k_proj", "o_proj"}
+
+
+def fused_amounts(lora: Lora, site: Site) -> Iterator[Amount]:
+    """What the kernels that read a tensor keep: the tensor, and with dropout what each of them reads, and its mask."""
+    names = {linear.name for linear in site.linears} & site.fused
+    readers = sum(1 for read in READERS if names & read)
+    if readers and not site.kept_anyway:
+        yield site.source * site.units, site.symbol
+    if lora.dropout > 0:
+        yield readers * (site.source + 1) * site.units, site.symbol
+
+
+def fused_working_bytes(run: Run, n: Numbers, known: Mapping[str, int], block: Block) -> int:
+    """The widest moment of the fused MLP's backward, or of its recomputed forward, beside what it keeps."""
+    lora, (family, _) = run.lora, family_and_norm(run, block)
+    assert lora is not None
+    stream = (n.stream + (n.compute if family.scales_residual else 0), "h")
+    backward = run.tokens * total([stream, *mlp_gradients(lora, n)], known) + half_gradients(run, block)
+    again = run.tokens * total(recomputed_mlp(n), known) if run.activation_checkpointing else 0
+    return max(backward, again)
+
+
+def mlp_gradients(lora: Lora, n: Numbers) -> Iterator[Amount]:
+    """The MLP's backward at its end: gradients of the product, of both inputs, and of each output times B.
+
+    Those of gate and up are written over gate and up, the product over its gradient (kernels/swiglu.py:118-178@0.19.0).
+    """
+    yield n.compute, "f"
+    yield n.compute * (2 if lora.dropout > 0 else 1), "h"
+    yield 3 * n.compute, "r"
+
+
+def forward_mlp(n: Numbers) -> Iterator[Amount]:
+    """The MLP's forward at its end: the output, gate and up and their product, and the product times A."""
+    yield from ((n.compute, "h"), (3 * n.compute, "f"), (n.compute, "r"))
+
+
+def recomputed_mlp(n: Numbers) -> Iterator[Amount]:
+    """The recomputed MLP at its end: the gradient that waits, the residual, the product and the output."""
+    yield from ((2 * n.stream + n.compute, "h"), (n.compute, "f"))
+
+
+def half_gradients(run: Run, block: Block) -> int:
+    """Bytes of the MLP adapters' gradients, half precision at first, where the adapters are fp32."""
+    if run.precision == "fp32" or adapters(run, 2).weight == 2:
+        return 0
+    return 2 * adapter_elements(run, block, MLP)
+
+
+def adapter_elements(run: Run, block: Block, among: set[str] | None = None) -> int:
+    """Elements of one layer's adapters that the kernels compute."""
+    lora, taken = run.lora, fused(run, block)
+    if lora is None:
+        return 0
+    linears = [x for x in block.linears if x.name in taken and (among is None or x.name in among)]
+    return sum(rank_at(lora, x.path) * (x.n_in + x.n_out) for x in linears)
+
+
+def all_adapter_elements(run: Run, model: Architecture) -> int:
+    """Elements of all layers' adapters that the kernels compute."""
+    return sum(adapter_elements(run, block) * block.count for block in model.blocks)

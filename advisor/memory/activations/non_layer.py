@@ -1,0 +1,73 @@
+"""What is kept outside of the layers' own graphs: checkpoints, and what belongs to no layer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from advisor.memory.activations.amounts import ONE, total, widths
+from advisor.memory.activations.attention import masked
+from advisor.memory.activations.deviations import Family, family_and_norm
+from advisor.memory.activations.dtypes import Numbers, numbers
+from advisor.memory.activations.from_trace import measured, measured_outside
+from advisor.memory.activations.norms import norm_amounts
+from advisor.memory.loss import head_is_trained
+
+if TYPE_CHECKING:
+    from advisor.models.architecture import Architecture, Block
+    from advisor.run import Run
+
+
+def checkpoint_bytes(run: Run, block: Block) -> int:
+    """Bytes that activation checkpointing keeps of one layer: its input (arXiv 1604.06174).
+
+    Both wrappers of torch/utils/checkpoint.py@2.13.0 keep nothing else on the GPU; the random state they
+    stash is on the host, and 16 bytes of the GPU's (traced: nothing of the size of an activation).
+    """
+    return measured(run, block, "entered", input_bytes)
+
+
+def input_bytes(run: Run, block: Block) -> int:
+    """A layer's input, as wide as the residual stream."""
+    return run.tokens * block.hidden * numbers(run, family_and_norm(run, block)[1]).stream
+
+
+def head_saved_bytes(run: Run, model: Architecture) -> int:
+    """Bytes that belong to no layer, without logits: final norm, the head's input, rotary tables, labels, a
+    held mask."""
+    kept = measured_outside(run, model, lambda one: derived_outside(one, model))
+    return kept + held_mask_bytes(run, model.blocks[-1])
+
+
+def derived_outside(run: Run, model: Architecture) -> int:
+    """Likewise by the formulas, without a held mask."""
+    block = model.blocks[-1]
+    family, norm = family_and_norm(run, block)
+    n = numbers(run, norm)
+    one = replace(block, norms=1) if block.norm != "none" else block
+    amounts = [*norm_amounts(n, norm, family, one), (8, ONE)]
+    # Liger's fused loss has the head's gradient already, and lets go of its input.
+    if head_is_trained(run) and run.loss != "liger-fused":
+        amounts.append((n.compute, "h"))
+    per_token = total(amounts, widths(run, block))
+    return run.tokens * per_token + rotary_bytes(run, n, family, block)
+
+
+def rotary_bytes(run: Run, n: Numbers, family: Family, block: Block) -> int:
+    """Cosines and sines of one row, shared by all layers (models/llama,
+    LlamaRotaryEmbedding.forward@5.16.1)."""
+    attention = block.attention
+    if attention is None or not family.rotates:
+        return 0
+    return 2 * n.stream * attention.head_dim * run.sequence_len
+
+
+def held_mask_bytes(run: Run, block: Block) -> int:
+    """The mask of all layers, which checkpointing holds as an argument: bool for sdpa, compute type for
+    eager."""
+    attention = block.attention
+    if attention is None or not run.activation_checkpointing:
+        return 0
+    family, _ = family_and_norm(run, block)
+    width = 2 if run.attention == "eager" else 1 if masked(run, family, attention) else 0
+    return width * run.tokens * run.sequence_len

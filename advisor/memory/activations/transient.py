@@ -1,0 +1,205 @@
+"""What is live for a moment beside what is saved: the gradients of a layer's intermediates.
+
+Backward frees a saved tensor once it has been used, so each moment adds the gradients that exist and takes
+off what is gone by then; the widest moment counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from advisor.memory.activations.amounts import ONE, Amount, total, widths
+from advisor.memory.activations.approximate import projected_width
+from advisor.memory.activations.attention import copied_output, repeated, without_kernel
+from advisor.memory.activations.deviations import Family, Norm, family_and_norm
+from advisor.memory.activations.dtypes import Adapters, Numbers, adapters, numbers
+from advisor.memory.activations.feedforward import merged_experts, mlp_amounts
+from advisor.memory.activations.from_trace import measured
+from advisor.memory.activations.linear_inputs import Site, mlp_output, site_amounts, sites
+from advisor.memory.activations.lora_kernels import fused_working_bytes, fuses_mlp
+from advisor.memory.activations.norms import norm_amounts
+from advisor.memory.activations.targets import is_target
+
+if TYPE_CHECKING:
+    from advisor.models.architecture import Attention, Block
+    from advisor.run import Run
+
+Moment = list[Amount]
+
+
+def working_bytes(run: Run, block: Block) -> int:
+    """The most that one layer's backward holds beside the saved tensors of this and earlier layers.
+
+    The reentrant checkpoint also holds the recomputed output (torch/utils/checkpoint.py,
+    CheckpointFunction.backward@2.13.0).
+    """
+    _, norm = family_and_norm(run, block)
+    output = numbers(run, norm).stream * block.hidden if run.activation_checkpointing and run.reentrant else 0
+    return measured(run, block, "working", derived_bytes) + run.tokens * output
+
+
+def derived_bytes(run: Run, block: Block) -> int:
+    """The widest moment of the backward by the formulas."""
+    family, norm = family_and_norm(run, block)
+    n = numbers(run, norm)
+    known = widths(run, block)
+    per_token = max((total(moment, known) for moment in moments(run, n, family, norm, block)), default=0)
+    kernels = fused_working_bytes(run, n, known, block) if fuses_mlp(run, block) else 0
+    widest = max(0, run.tokens * per_token, closing_bytes(run, n, family, norm, block), kernels)
+    return widest + max(merged_experts(run, n, block), default=0)
+
+
+def closing_bytes(run: Run, n: Numbers, family: Family, norm: Norm, block: Block) -> int:
+    """The moment of a norm at the end of the MLP, where there is one; ``1 + weight`` of Gemma's has gone by then."""
+    if block.norms != 4 and not family.post_norm:
+        return 0
+    amounts = total(closing_norm(n, norm), widths(run, block))
+    return run.tokens * amounts - (4 * block.hidden if norm == "offset rms" else 0)
+
+
+def moments(run: Run, n: Numbers, family: Family, norm: Norm, block: Block) -> Iterator[Moment]:
+    """The moments of a layer's backward that can be its widest, from the layer's end to its start."""
+    stream = (n.stream, "h")
+    used_mask = (-1 if family.residual_masks else 0, "h")
+    branch = (n.compute if family.residual_masks or family.scales_residual else 0, "h")
+    if block.mlp is None:
+        yield [stream, (n.compute * projected_width(block), ONE)]
+    elif not fuses_mlp(run, block):
+        yield [stream, used_mask, branch, *adapter_gradients(run, n, block)]
+        yield [stream, used_mask, *half_adapter_gradients(run, n, block)]
+        yield [stream, used_mask, branch, (n.compute, "f shared" if block.mlp.experts else "f")]
+        yield [stream, used_mask, *product_gradients(run, n, family, block)]
+        if block.mlp.experts:
+            yield [stream, *routed_gradients(n, family, block)]
+        if run.activation_checkpointing:
+            yield list(recomputed_forward(run, n, block))
+    if block.attention is not None and probabilities(run, family, block.attention):
+        yield [stream, *probability_gradients(run, n, family, norm, block)]
+
+
+def probabilities(run: Run, family: Family, attention: Attention) -> bool:
+    """Whether attention's probabilities exist as a tensor."""
+    return run.attention == "eager" or without_kernel(run, family, attention)
+
+
+def closing_norm(n: Numbers, norm: Norm) -> Moment:
+    """A norm at the end of the MLP: fp32 gradients of square, mean, root and product at once, its root
+    gone."""
+    if norm == "liger":
+        return [(2 * n.stream, "h")]
+    if not n.trained:
+        return [(20 + n.stream, "h"), (-4, ONE)]
+    return [(18 + n.stream - (2 if norm != "rms" else 0), "h"), (-4, ONE)]
+
+
+def product_gradients(run: Run, n: Numbers, family: Family, block: Block) -> Iterator[Amount]:
+    """Gradients of product, activation and up, after the product itself has gone.
+
+    Liger's kernel writes both gradients over gate and up (liger_kernel/ops/swiglu.py, swiglu_backward@0.8.1).
+    """
+    mlp = block.mlp
+    assert mlp is not None
+    times = mlp.experts_per_token if mlp.experts else 1
+    if not mlp.gated:
+        step = family.activation_gradient
+        yield (step[n.autocast] if step else 2 * n.compute) * times, "f"
+    elif "glu" in run.liger and not mlp.experts:
+        yield n.compute, "f"
+        return
+    else:
+        yield 3 * n.compute * times, "f"
+    if mlp.experts:
+        yield from ((-times * n.compute, "h"), (-8 * times, ONE))
+        if n.trained:
+            yield -times * n.compute, "f"
+        return
+    yield from gone(a for site in mlp_output(run, n, block) for a in site_amounts(run, n, site))
+
+
+def adapter_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
+    """The gradient of the down projection's input while an fp32 adapter works on half precision, before the
+    base does.
+
+    Autocast gives it in half precision, PEFT's cast turns it into fp32, and dropout makes a second one of it.
+    """
+    for site, kept in adapted_outputs(run, n, block):
+        if kept.weight == n.compute:
+            continue
+        if n.stream != n.compute or not n.autocast:
+            yield n.compute, "h"
+        if not n.autocast:
+            yield kept.weight, site.symbol
+            continue
+        yield (2 * kept.weight if kept.dropout else kept.weight + n.compute), site.symbol
+        yield from ((-kept.width, site.symbol), (-kept.width, "r"))
+
+
+def half_adapter_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
+    """Likewise with an adapter in the compute type: its gradient, the base's, and their sum."""
+    for site, kept in adapted_outputs(run, n, block):
+        if kept.weight == n.compute:
+            yield 3 * n.compute, site.symbol
+            yield from gone(site_amounts(run, n, site))
+
+
+def recomputed_forward(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
+    """The recomputed forward at an fp32 adapter of the down projection, at times wider than the backward.
+
+    The gradient that waits, the residual, both normed inputs, the base's result, and of the product itself,
+    its fp32 copy and that after dropout, none of which is saved.
+    """
+    for site, kept in adapted_outputs(run, n, block):
+        if kept.weight > n.compute and kept.width == n.compute:
+            yield 2 * n.stream + 2 * n.normed + n.compute, "h"
+            yield n.compute + kept.weight * (2 if kept.dropout else 1), site.symbol
+
+
+def adapted_outputs(run: Run, n: Numbers, block: Block) -> Iterator[tuple[Site, Adapters]]:
+    """The MLP's last input, where an adapter reads it."""
+    for site in mlp_output(run, n, block):
+        targets = [x for x in site.linears if x.name not in site.fused]
+        if run.lora is not None and any(is_target(run.lora, linear) for linear in targets):
+            yield site, adapters(run, n.compute)
+
+
+def routed_gradients(n: Numbers, family: Family, block: Block) -> Iterator[Amount]:
+    """Gradients of the experts' outputs, weighted and put back in order; in fp32 where routing weights
+    are."""
+    assert block.mlp is not None
+    chosen = block.mlp.experts_per_token
+    if family.fp32_routing:
+        yield from ((chosen * (12 + n.compute), "h"), (-8 * chosen, ONE))
+    else:
+        yield 3 * chosen * n.compute, "h"
+
+
+def probability_gradients(run: Run, n: Numbers, family: Family, norm: Norm, block: Block) -> Iterator[Amount]:
+    """Eager attention at its softmax: fp32 gradients of probabilities and scores, with all that follows
+    gone."""
+    attention = block.attention
+    assert attention is not None
+    yield from ((8, "heads S"), (n.compute, "q"))
+    copies = list(repeated(n, attention))
+    yield from gone(copies[1:])
+    if n.compute != 4:
+        yield -n.compute, "heads S"
+    yield from gone(after_attention(run, n, family, norm, block))
+
+
+def after_attention(run: Run, n: Numbers, family: Family, norm: Norm, block: Block) -> Iterator[Amount]:
+    """What is kept behind the attention kernel: the output projection's input, the MLP's norm, and the
+    MLP."""
+    behind = sites(run, n, block, copied_output(run, family, block))
+    first = next((site for site in behind if site.symbol == "h"), None)
+    for site in behind:
+        if site is not first:
+            yield from site_amounts(run, n, site)
+    norms = list(norm_amounts(n, norm, family, block))
+    yield from norms[len(norms) // 2 :]
+    yield from mlp_amounts(run, n, family, block)
+
+
+def gone(amounts: Iterable[Amount]) -> Iterator[Amount]:
+    """What has been freed."""
+    return ((-coefficient, symbol) for coefficient, symbol in amounts)

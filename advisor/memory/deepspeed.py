@@ -1,0 +1,153 @@
+"""What DeepSpeed holds beside its shards: reduce buckets, gathered parameters, persistent ones."""
+
+from math import prod
+
+from advisor.memory.activations.lora_kernels import MLP, fused
+from advisor.memory.fsdp import Moment, gathered_units
+from advisor.memory.gradients import half_width
+from advisor.memory.groups import Weights
+from advisor.memory.ledger import Term
+from advisor.models import Architecture, Block, Tensor
+from advisor.run import Run
+
+BUCKETS = "deepspeed/runtime/zero/stage_1_and_2.py:2302-2323@0.18.9; sizes confirmed in DeepSpeed issue 1302"
+FLAT_COPY = "deepspeed/runtime/zero/stage_1_and_2.py, allreduce_bucket@0.18.9: the bucket is flattened once more"
+STAGE_3_BUCKET = "deepspeed/runtime/zero/stage3.py:779-784@0.18.9"
+LIVE = "deepspeed/runtime/zero/partitioned_param_coordinator.py:427-452, partition_parameters.py:313,771@0.18.9"
+PERSISTENT = "deepspeed/runtime/zero/parameter_offload.py:264-282, partition_parameters.py:1657-1768@0.18.9"
+OVERFLOW = "deepspeed/runtime/zero/stage_1_and_2.py, _has_inf_or_nan@0.18.9: 4 + 1 + 1 + 1 + 4 B an element"
+NO_ZERO_INIT = "torch F.linear saves a view of the gathered weight; DeepSpeed patches it inside zero.Init alone"
+
+
+def bucket_terms(run: Run) -> tuple[Term, ...]:
+    """DeepSpeed's reduce buckets, in half precision: of a size that no model or adapter changes."""
+    zero = run.zero
+    if zero is None or zero.stage == 0:
+        return ()
+    half = half_width(run)
+    size = zero.reduce_bucket_size
+    if zero.stage == 3:
+        return (Term("reduce bucket", "overhead", half * size, f"{half} B x {size:,} elements", STAGE_3_BUCKET),)
+    buffers = (2 if zero.overlap_comm else 1) if zero.contiguous_gradients else 0
+    return (Term("reduce buckets", "overhead", half * size * buffers, f"{half} B x {size:,} x {buffers}", BUCKETS),)
+
+
+def flattened_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
+    """The bucket once more, while stages 1 and 2 reduce it."""
+    zero = run.zero
+    if zero is None or zero.stage not in {1, 2} or zero.offload_optimizer != "gpu" or run.world_size == 1:
+        return ()
+    half = half_width(run)
+    copied = min(zero.reduce_bucket_size, weights.trained_elements)
+    return (Term("flattened bucket", "overhead", half * copied, f"{half} B x {copied:,}", FLAT_COPY),)
+
+
+def lasting_buckets(run: Run) -> tuple[Term, ...]:
+    """The buckets that are there in forward: stage 3's always, stage 1's from one micro-step to the next."""
+    zero = run.zero
+    if zero is None or zero.stage == 2 or (zero.stage == 1 and run.gradient_accumulation_steps == 1):
+        return ()
+    return bucket_terms(run)
+
+
+def buckets_at_loss(run: Run) -> tuple[Term, ...]:
+    """The buckets when backward starts: until DeepSpeed 0.18.3 they were made before it, then by the first gradient."""
+    return lasting_buckets(run) if run.stack.at_least("deepspeed", "0.18.3") else bucket_terms(run)
+
+
+def overflow_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
+    """The scan for inf and nan as gradients leave for the host.
+
+    11 B an element of the largest, until DeepSpeed 0.19.
+    """
+    zero = run.zero
+    leaves = zero is not None and zero.stage in {1, 2} and zero.offload_optimizer != "gpu"
+    if not leaves or run.stack.at_least("deepspeed", "0.19.0"):
+        return ()
+    largest = weights.largest_trained
+    gradient = Term("largest gradient", "gradients", 2 * largest, f"2 B x {largest:,}", OVERFLOW)
+    return (gradient, Term("overflow check", "overhead", 11 * largest, f"11 B x {largest:,}", OVERFLOW))
+
+
+def gathered_terms(run: Run, model: Architecture, weights: Weights, moment: Moment) -> tuple[Term, ...]:
+    """Parameters that are gathered from all ranks at a moment."""
+    if run.fsdp is not None and run.world_size > 1:
+        return gathered_units(run, model, moment)
+    if run.zero is None or run.zero.stage != 3 or run.shard_size == 1 or moment == "end of backward":
+        return ()
+    at_head = moment in {"end of forward", "start of backward"}
+    return (*persistent_terms(run, model, weights), *live_terms(run, model, head_only=at_head))
+
+
+def live_terms(run: Run, model: Architecture, *, head_only: bool) -> tuple[Term, ...]:
+    """ZeRO-3's live parameters: the module at work, and what is prefetched or kept for reuse.
+
+    Twice: DeepSpeed holds one set, and what it has freed stays with the allocator until the compute stream has passed
+    it (``record_stream``); how much of that there is at once was measured, not derived.
+    """
+    zero = run.zero
+    assert zero is not None
+    half = half_width(run)
+    kept = min(max(zero.max_live_parameters, zero.max_reuse_distance), model.parameters)
+    module = embedding_elements(model) if head_only else max(largest_module(model), largest_kernel(run, model))
+    at_work = Term("gathered module", "overhead", half * module, f"{half} B x {module:,}", LIVE)
+    if head_only and not run.activation_checkpointing and not run.stack.zero_init:
+        return (at_work,)  # retained_terms has them
+    elements = max(0, min(2 * kept, model.parameters + zero.prefetch_bucket_size - module))
+    text = f"{half} B x {elements:,}: 2 x {kept:,}, or the rest of the model and a bucket on its way"
+    live = Term("live parameters", "overhead", half * elements, text, LIVE)
+    return (at_work, live) if elements else (at_work,)
+
+
+def retained_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """Without ``zero.Init`` autograd keeps every gathered weight until its backward, unless layers are checkpointed."""
+    zero = run.zero
+    if zero is None or zero.stage != 3 or run.shard_size == 1 or run.activation_checkpointing:
+        return ()
+    if run.stack.zero_init or run.adapter is not None:
+        return ()
+    elements = model.parameters - model.by_kind.get("embedding", 0)
+    return (Term("gathered weights kept", "overhead", 2 * elements, f"2 B x {elements:,}", NO_ZERO_INIT),)
+
+
+def persistent_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+    """Parameters too small to be worth sharding, adapters among them: whole on every rank, beside their shards."""
+    zero = run.zero
+    assert zero is not None
+    tensors = [(tensor.numel, tensor.elements) for tensor in model.tensors]
+    if run.lora is not None:
+        tensors += [(prod(shape), prod(shape) * count) for shape, count in weights.trained_shapes]
+    small = sum(elements for numel, elements in tensors if numel <= zero.param_persistence_threshold)
+    half = half_width(run)
+    text = f"{half} B x {small:,} below the threshold"
+    return (Term("persistent parameters", "overhead", half * small, text, PERSISTENT),)
+
+
+def embedding_elements(model: Architecture) -> int:
+    """Elements of the head, or of the embedding that it is tied to."""
+    return model.vocab_size * model.hidden_size
+
+
+def largest_module(model: Architecture) -> int:
+    """Elements of what ZeRO-3 gathers at once: one linear layer, or the experts of a layer, which are one leaf."""
+    inner: list[Tensor] = [tensor for tensor in model.tensors if tensor.kind not in {"embedding", "head"}]
+    largest = max((tensor.numel for tensor in inner), default=0)
+    experts = max((expert_elements(block, model) for block in model.blocks), default=0)
+    return max(largest, experts)
+
+
+def largest_kernel(run: Run, model: Architecture) -> int:
+    """Elements of the weights that axolotl's fused MLP reads, which ZeRO-3 gathers with the MLP: external parameters.
+
+    deepspeed/runtime/zero/parameter_offload.py:57-71@0.18.9.
+    """
+    mlps = [[x for x in block.linears if x.name in MLP and x.name in fused(run, block)] for block in model.blocks]
+    return max((sum(x.n_in * x.n_out for x in linears) for linears in mlps), default=0)
+
+
+def expert_elements(block: Block, model: Architecture) -> int:
+    """Elements of one layer's routed experts."""
+    if block.mlp is None or not block.mlp.experts:
+        return 0
+    layers = sum(other.count for other in model.blocks if other.mlp is not None and other.mlp.experts)
+    return model.by_kind.get("experts", 0) // max(1, layers)

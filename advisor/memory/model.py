@@ -1,0 +1,193 @@
+"""What lies on the GPU from start to end: weights, a reference model, library workspaces; and the load before it."""
+
+from advisor.memory.activations.lora_kernels import adapter_elements, all_adapter_elements
+from advisor.memory.deepspeed import embedding_elements, largest_module
+from advisor.memory.groups import Weights, base_width
+from advisor.memory.ledger import Term
+from advisor.memory.weights import LOADER
+from advisor.models import Architecture
+from advisor.run import Run
+
+CUBLAS = "pytorch issue 83461: 8,519,680 B for each cuBLAS handle and stream"
+REFERENCE = "axolotl/train.py:127-165@0.19.0: a second copy of the model, loaded the same way"
+QUANTIZED_LOAD = "transformers/modeling_utils.py@5.16.1: quantized weights are loaded whole on every rank, then sharded"
+ZERO_INIT = (
+    "deepspeed/runtime/zero/partition_parameters.py, Init._set_dtype@0.18.9: fp32 unless bf16 or fp16 is literally true"
+)
+WHOLE = (
+    "axolotl/loaders/model.py:582-590: moved whole unless cpu_ram_efficient_loading; "
+    "monkeypatch/accelerate/fsdp2.py, fsdp2_prepare_model, original_sd@0.19.0"
+)
+UPCAST = "axolotl/loaders/model.py:436-489@0.19.0: embeddings, head and norms pass through fp32"
+WHOLE_INT8 = (
+    "bitsandbytes/nn/modules.py, Linear8bitLt@0.49.1: its state keeps the matrix, which ZeRO-3 does not know of"
+)
+DEQUANTIZE = "bitsandbytes/autograd/_functions.py, MatMul4Bit: one weight at a time is dequantized"
+FUSED_COPIES = (
+    "axolotl/kernels/lora.py:454-468,968-982,1682-1688@0.19.0: each function keeps its adapters in half precision"
+)
+AUTOCAST = "torch autocast keeps half-precision copies of fp32 weights that need gradients"
+
+
+def weight_divisor(run: Run) -> int:
+    """Ranks that the weights themselves are divided over."""
+    sharded = run.fsdp is not None or (run.zero is not None and run.zero.stage == 3)
+    return (run.shard_size if sharded else 1) * run.tensor_parallel_size
+
+
+def weights_on_host(run: Run) -> bool:
+    """Whether the weights live on the host and visit the GPU."""
+    by_fsdp = run.fsdp is not None and run.fsdp.offload_params
+    return by_fsdp or (run.zero is not None and run.zero.offload_params != "gpu")
+
+
+def weight_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+    """The weights of one rank, and what computing with them keeps beside."""
+    return (*stored_terms(run, weights), *dequantized_terms(run, model))
+
+
+def stored_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
+    """One rank's share of the weights, by how they are stored."""
+    if weights_on_host(run):
+        return ()
+    n = weight_divisor(run)
+    terms: list[Term] = []
+    for group in weights.groups:
+        over = n * (run.expert_parallel_size if "experts" in group.name else 1)
+        text = f"{group.width:.4g} B x {group.elements:,}" + (f" / {over}" if over > 1 else "")
+        terms.append(Term(group.name, "weights", group.bytes // over, text, group.source))
+        if run.quantization == "int8" and run.zero_stage == 3 and group.quantized and over > 1:
+            terms.append(Term("8-bit weights, whole", "weights", group.bytes, f"{group.bytes:,} B", WHOLE_INT8))
+    return tuple(terms)
+
+
+def autocast_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+    """bf16 copies of fp32 weights that are trained and enter a matrix product, from forward to backward's end."""
+    if not run.autocast or run.fsdp is not None:
+        return ()
+    multiplied = [g for g in weights.trained if g.width == 4 and (model.tied or not g.embedding)]
+    fused, kept = copied_elements(run, model)
+    elements = sum(group.matrix_elements for group in multiplied) - fused
+    copies = Term("autocast copies", "overhead", 2 * elements, f"2 B x {elements:,} trained fp32 elements", AUTOCAST)
+    if not kept:
+        return (copies,)
+    return (copies, Term("adapters' copies", "overhead", 2 * kept, f"2 B x {kept:,} fp32 elements", FUSED_COPIES))
+
+
+def copied_elements(run: Run, model: Architecture) -> tuple[int, int]:
+    """Elements of fp32 adapters that axolotl's kernels copy themselves, and how many of the copies are there at once.
+
+    A layer keeps its own for its backward; of checkpointed layers there is one at work.
+    """
+    if run.lora is None or run.zero is not None or not run.lora.fp32:
+        return (0, 0)
+    every = all_adapter_elements(run, model)
+    return every, max(adapter_elements(run, block) for block in model.blocks) if run.activation_checkpointing else every
+
+
+def dequantized_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """The one weight that is in half precision while a quantized layer computes."""
+    if run.quantization is None:
+        return ()
+    quantized = [t.numel for t in model.tensors if t.linear and t.kind != "head"]
+    largest = largest_module(model) if run.quantize_moe_experts else max(quantized, default=0)
+    return (Term("dequantized weight", "overhead", 2 * largest, f"2 B x {largest:,}", DEQUANTIZE),)
+
+
+def reference_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """The frozen reference model of preference training."""
+    if not run.reference_model or weights_on_host(run):
+        return ()
+    n = weight_divisor(run)
+    width = base_width(run)
+    bytes_ = width * model.parameters // n
+    return (Term("reference model", "weights", bytes_, f"{width} B x {model.parameters:,} / {n}", REFERENCE),)
+
+
+def workspace_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """cuBLAS workspaces, which torch's allocator counts, and the rotary tables that each layer of old models kept."""
+    workspaces = Term("cuBLAS workspaces", "overhead", 2 * 8_519_680, "2 x 8,519,680 B", CUBLAS)
+    return (workspaces, *rotary_terms(run, model))
+
+
+def rotary_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """Cos and sin of every position, a layer each: transformers before 4.41, by exact match of published runs."""
+    if run.stack.at_least("transformers", "4.41.0") or not model.max_position_embeddings:
+        return ()
+    heads = [(block.count, block.attention.head_dim) for block in model.blocks if block.attention is not None]
+    elements = sum(count * width for count, width in heads) * model.max_position_embeddings
+    text = f"4 B x {elements:,} (positions x head width x layers)"
+    return (Term("rotary tables", "overhead", 4 * elements, text, "transformers 4.40 LlamaRotaryEmbedding"),)
+
+
+def load_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+    """The most that is on the GPU while the model is loaded and made ready."""
+    n = weight_divisor(run)
+    if run.zero is not None and run.zero.stage == 3 and run.quantization is None:
+        width = 4 if run.zero.loads_fp32 else 2
+        shard = 0 if weights_on_host(run) else width * model.parameters // n
+        module = max(embedding_elements(model), largest_module(model))
+        return (
+            Term("shards as built", "weights", shard, f"{width} B x {model.parameters:,} / {n}", ZERO_INIT),
+            Term("module being partitioned", "overhead", width * module, f"{width} B x {module:,}", ZERO_INIT),
+        )
+    if run.quantization is not None and not sharded_load(run):
+        text = f"{weights.frozen_bytes:,} B on every rank"
+        return (
+            Term("quantized model", "weights", weights.frozen_bytes, text, QUANTIZED_LOAD),
+            *upcast_terms(run, model),
+        )
+    if moves_whole(run):
+        return whole_terms(run, model, weights)
+    if run.fsdp is not None:
+        module = max(embedding_elements(model), max((b.parameters for b in model.blocks), default=0))
+        return (
+            *stored_terms(run, weights),
+            Term("unit being sharded", "overhead", 2 * module, f"2 B x {module:,}", LOADER),
+        )
+    text = f"{weights.bytes:,} B / {run.tensor_parallel_size}"
+    return (
+        Term("weights", "weights", weights.bytes // run.tensor_parallel_size, text, LOADER),
+        *upcast_terms(run, model),
+    )
+
+
+def moves_whole(run: Run) -> bool:
+    """Whether axolotl puts the whole model on each GPU for FSDP to cut, unless told to load it efficiently."""
+    fsdp = run.fsdp
+    cuts = fsdp is not None and run.world_size > 1 and run.quantization is None and run.tensor_parallel_size == 1
+    return cuts and run.stack.trainer == "axolotl" and fsdp is not None and not fsdp.cpu_ram_efficient_loading
+
+
+def whole_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+    """The whole model while it is cut: FSDP2's preparation holds on to it until all shards are made."""
+    width = base_width(run)
+    added = sum(group.bytes for group in weights.trained) if run.adapter is not None else 0
+    text = f"{width} B x {model.parameters:,}" + (f" + {added:,} B of adapters" if added else "")
+    whole = Term("whole weights", "weights", width * model.parameters + added, text, WHOLE)
+    assert run.fsdp is not None
+    if run.fsdp.version == 2:
+        return (whole, *stored_terms(run, weights))
+    unit = max(embedding_elements(model), max((block.parameters for block in model.blocks), default=0))
+    return (whole, Term("unit being sharded", "overhead", width * unit, f"{width} B x {unit:,}", LOADER))
+
+
+def sharded_load(run: Run) -> bool:
+    """Whether a quantized base reaches the GPU in pieces.
+
+    FSDP1 asks for ``qlora_sharded_model_loading``; FSDP2's efficient loading quantizes on one process's host
+    (axolotl/loaders/model.py:995-1004@0.19.0).
+    """
+    fsdp = run.fsdp
+    if fsdp is None:
+        return False
+    on_host = fsdp.version == 2 and fsdp.cpu_ram_efficient_loading and run.tensor_parallel_size == 1
+    return fsdp.loads_quantized_in_pieces or on_host
+
+
+def upcast_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """fp32 copies of embeddings and head that exist while axolotl casts them."""
+    if run.fsdp is not None or run.stack.trainer != "axolotl" or run.precision == "fp32" or run.embeddings_fp32:
+        return ()
+    elements = model.by_kind.get("embedding", 0) + model.by_kind.get("head", 0)
+    return (Term("embeddings in fp32, for a moment", "overhead", 2 * elements, f"2 B more x {elements:,}", UPCAST),)

@@ -1,0 +1,165 @@
+"""Optimizer states, master weights, and what the optimizer's step holds beside them."""
+
+from advisor.memory.gradients import half_width
+from advisor.memory.groups import Group, Weights
+from advisor.memory.ledger import Term
+from advisor.memory.optimizers import BYTES, OPTIMIZERS, Optimizer, Width, optimizer_named
+from advisor.memory.zero_shards import flat_groups, widest_shard
+from advisor.run import Run
+
+MASTER = "deepspeed/runtime/zero/stage_1_and_2.py:560-577, stage3.py@0.18.9: fp32 master weights, always"
+FLATTEN = "deepspeed/runtime/zero/stage_1_and_2.py:1930-1936,2160-2195,2219-2226@0.18.9"
+SUB_GROUP = (
+    "deepspeed/runtime/zero/stage3.py:1074-1097,2238-2257@0.18.9: 2 + 4 B of a sub-group, then 4 and temporaries"
+)
+H2D = "deepspeed before 0.17.0 copies the fp32 shard to the GPU whole (pull request 7309)"
+
+
+def optimizer_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
+    """States and master weights on one GPU, from the second step on."""
+    optimizer = effective_optimizer(run)
+    if run.zero is not None:
+        return zero_states(run, weights, optimizer)
+    n = run.shard_size if run.fsdp is not None else 1
+    if optimizer.paged or (run.fsdp is not None and run.fsdp.offload_params):
+        return ()
+    bytes_ = sum(state_bytes(optimizer, group) for group in weights.trained) // n
+    text = f"{run.optimizer}: {per_element(bytes_ * n, weights.trained_elements)} B x {weights.trained_elements:,}"
+    return (Term("optimizer states", "optimizer", bytes_, text + (f" / {n}" if n > 1 else ""), optimizer.source),)
+
+
+def effective_optimizer(run: Run) -> Optimizer:
+    """The optimizer that will really run: DeepSpeed's own block, accelerate's replacement, or the one asked for."""
+    zero = run.zero
+    if zero is not None and zero.own_optimizer:
+        return OPTIMIZERS["adamw_torch_fused"]
+    if zero is not None and zero.offload_optimizer != "gpu" and zero.force_cpu_adam:
+        return OPTIMIZERS["adamw_torch_fused"]
+    return optimizer_named(run.optimizer)
+
+
+def zero_states(run: Run, weights: Weights, optimizer: Optimizer) -> tuple[Term, ...]:
+    """fp32 master weights and states of the shard; nothing on the GPU once they are offloaded."""
+    zero, trained = run.zero, weights.trained_elements
+    assert zero is not None
+    if zero.offload_optimizer != "gpu":
+        return ()
+    n = run.shard_size if zero.stage else 1
+    states = flat_state_width(optimizer)
+    master = Term("fp32 master weights", "optimizer", 4 * trained // n, f"4 B x {trained:,} / {n}", MASTER)
+    if optimizer.paged:
+        return (master,)
+    text = f"{run.optimizer} on fp32 shards: {states:g} B x {trained:,} / {n}"
+    return (
+        master,
+        Term("optimizer states", "optimizer", round(states * trained / n), text, optimizer.source),
+    )
+
+
+def flat_state_width(optimizer: Optimizer) -> float:
+    """Bytes per element of all states on DeepSpeed's flat fp32 shard, where nothing can be factored."""
+    return sum(4.0 if width in {"param", "factored"} else BYTES[width] for width in optimizer.states)
+
+
+def state_bytes(optimizer: Optimizer, group: Group) -> int:
+    """Bytes of all states of a group, unsharded."""
+    if optimizer.embeddings_fp32 and group.embedding:
+        return round(4 * len(optimizer.states) * group.elements)
+    if optimizer.matrices_only:
+        return matrix_and_rest(optimizer, group)
+    total = 0.0
+    for width in optimizer.states:
+        total += state_elements(width, group) * state_width(width, group)
+        if width in {"int8", "int4"}:
+            total += group.small_elements * (4 - BYTES[width])
+    return round(total)
+
+
+def matrix_and_rest(optimizer: Optimizer, group: Group) -> int:
+    """Muon and its like: their own states for hidden matrices, AdamW's two for embeddings, head and vectors."""
+    inner = 0 if group.name in {"embeddings", "head"} else group.matrix_elements
+    return round(inner * group.width * len(optimizer.states) + 2 * group.width * (group.elements - inner))
+
+
+def state_elements(width: Width, group: Group) -> int:
+    """Elements of one state."""
+    return group.factored_elements if width == "factored" else group.elements
+
+
+def state_width(width: Width, group: Group) -> float:
+    """Bytes per element of one state: torch's optimizers allocate ``zeros_like(param)``."""
+    match width:
+        case "param":
+            return group.width
+        case "factored":
+            return 4.0
+        case _:
+            return BYTES[width]
+
+
+def step_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
+    """What the optimizer's step needs beside states and gradients."""
+    optimizer = effective_optimizer(run)
+    if run.zero is not None:
+        return zero_step(run, weights, optimizer)
+    if run.fsdp is not None and run.fsdp.offload_params:
+        return ()
+    n = run.shard_size if run.fsdp is not None else 1
+    bytes_ = round(optimizer.step * weights.trained_bytes / n)
+    text = f"{optimizer.step:g} x {weights.trained_bytes:,} B" + (f" / {n}" if n > 1 else "")
+    return (Term("step temporaries", "optimizer", bytes_, text, optimizer.source),) if bytes_ else ()
+
+
+def zero_step(run: Run, weights: Weights, optimizer: Optimizer) -> tuple[Term, ...]:
+    """DeepSpeed casts its shard of the gradients to fp32 before the step, whole or by sub-group."""
+    zero, trained = run.zero, weights.trained_elements
+    assert zero is not None
+    n = run.shard_size if zero.stage else 1
+    shard = trained // n
+    if zero.offload_optimizer != "gpu":
+        if run.stack.at_least("deepspeed", "0.17.0") or zero.stage == 3:
+            return ()
+        return (Term("fp32 shard on its way", "optimizer", 4 * shard, f"4 B x {trained:,} / {n}", H2D),)
+    temporaries = round(4 * optimizer.step)
+    if zero.stage == 3:
+        piece, width = largest_sub_group(weights, n, zero.sub_group_size), max(6, 4 + temporaries)
+        text = f"{width} B x {piece:,}, one sub-group"
+        return (Term("fp32 gradients", "optimizer", width * piece, text, SUB_GROUP),)
+    if zero.stage:
+        return flattened_step(run, weights, temporaries)
+    width = max(8, 4 + temporaries) - half_width(run)
+    return (Term("fp32 gradients", "optimizer", width * trained, f"{width} B x {trained:,}", FLATTEN),)
+
+
+def flattened_step(run: Run, weights: Weights, temporaries: int) -> tuple[Term, ...]:
+    """Stages 1 and 2: the norm in doubles by tensor; the flat copy and its fp32 cast; then that and temporaries.
+
+    The gradients' shard is counted elsewhere; once it is flattened and cast it has gone.
+    """
+    shard = widest_shard(run, weights)
+    half = half_width(run)
+    cast = (half + (0 if half == 4 else 4)) * shard.size
+    stepping = (4 + temporaries) * shard.size - half * shard.touched
+    scan = (11 if run.precision == "fp16" else 8) * shard.largest
+    bytes_ = max(cast, stepping, scan)
+    text = f"the larger of {cast:,} B to cast, {stepping:,} B more to step, {scan:,} B for the norm"
+    return (Term("fp32 gradients", "optimizer", bytes_, text, FLATTEN),)
+
+
+def largest_sub_group(weights: Weights, ranks: int, size: int) -> int:
+    """Elements of the largest sub-group: whole shards of tensors until ``size`` is reached."""
+    largest = 0
+    for group in flat_groups(weights):
+        shares = [-(-numel // ranks) for numel in group]
+        piece = 0
+        for share in shares:
+            piece += share
+            largest = max(largest, piece)
+            if piece >= size:
+                piece = 0
+    return largest
+
+
+def per_element(bytes_: int, elements: int) -> str:
+    """Bytes per element, to two places."""
+    return f"{bytes_ / elements:.2f}".rstrip("0").rstrip(".") if elements else "0"

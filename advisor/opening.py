@@ -1,0 +1,200 @@
+"""Files -> Runs: finds the DeepSpeed config, the model and the hardware that a YAML means."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
+from functools import lru_cache
+
+from advisor.documents import Document, new_document, read
+from advisor.hardware import Hardware, detect, parse_hardware
+from advisor.models import Architecture, Unknown, resolve_with_config
+from advisor.record import record
+from advisor.run import Run
+from advisor.run.build import build_run
+from advisor.run.deepspeed import Section, has_shipped_name, shipped
+from advisor.run.history import MeasuredRun
+from advisor.run.stack import Stack
+from advisor.tracing.place import has_traces
+from advisor.util import is_mapping
+
+NAMED = re.compile(rb"^deepspeed:[ \t]*[\"']?([^\s\"'#]+)", re.MULTILINE)
+MOST_FILES = 5000
+
+
+@record(eq=False)
+class Context:
+    """What the call says about every run: where it was made, on which hardware, with which stack."""
+
+    working_directory: str = "."
+    hardware: Hardware | None = None
+    """Before everything else: what a launch will really have."""
+    gpus: str | None = None
+    default_gpus: str | None = None
+    """From the settings: used where neither the call nor the YAML says."""
+    detects: bool = False
+    stack: Stack = field(default_factory=Stack)
+    model_config: str | None = None
+    offline: bool = True
+    trace: bool = False
+    """Whether transformers may be asked for what the formulas do not know."""
+    measured: tuple[MeasuredRun, ...] = ()
+    """Runs that were measured on this machine."""
+
+
+@record(eq=False)
+class Opened:
+    """A run, and what could not be found for it."""
+
+    run: Run
+    unknown_model: Unknown | None = None
+
+
+def is_config(document: Document) -> bool:
+    """Whether a YAML is an axolotl config: it has a ``base_model``, as have the recipes of mergekit, which are none."""
+    return document.syntax == "yaml" and document.get("base_model") is not None and not is_recipe(document)
+
+
+def is_recipe(document: Document) -> bool:
+    """Whether a YAML tells mergekit what to merge (mergekit/config.py:107-112@0.1.5)."""
+    return "merge_method" in document and any(key in document for key in ("models", "slices", "modules"))
+
+
+def open_run(config: Document, context: Context) -> Opened:
+    """The run that a YAML describes. What is wrong with its values is an ``InputError`` at their place."""
+    hardware = hardware_for(config, context)
+    section, editable = deepspeed_for(config, context)
+
+    def built(model: Architecture | None) -> Run:
+        return build_run(
+            config,
+            section,
+            model=model,
+            hardware=hardware,
+            stack=context.stack,
+            working_directory=context.working_directory,
+            deepspeed_editable=editable,
+            measured=context.measured,
+        )
+
+    model = with_traces(*model_for(config, context), built, context)
+    if isinstance(model, Architecture):
+        return Opened(built(model))
+    reason = f" ({model.reason})" if model.reason else ""
+    return Opened(replace(built(None), model_reason=reason, model_config=model.config), model)
+
+
+def with_traces(
+    model: Architecture | Unknown,
+    described: Mapping[str, object] | None,
+    built: Callable[[Architecture | None], Run],
+    context: Context,
+) -> Architecture | Unknown:
+    """A model that the formulas do not know, or only by widths, with what is traced of it."""
+    if described is None or not (context.trace or has_traces()):
+        return model
+    if isinstance(model, Architecture) and not model.approximated:
+        return model
+    from advisor.tracing import by_trace
+
+    return by_trace(model, described, built, allowed=context.trace)
+
+
+def hardware_for(config: Document, context: Context) -> Hardware | None:
+    """The first of: the call, the YAML's own comment, the settings, detection."""
+    if context.hardware is not None:
+        return context.hardware
+    if context.gpus:
+        return replace(parse_hardware(context.gpus), source="--gpus")
+    for directive in config.directives:
+        if directive.name == "gpus":
+            return parse_hardware(directive.argument, file=config.file, line=directive.line)
+    if context.default_gpus:
+        return parse_hardware(context.default_gpus)
+    return detected() if context.detects else None
+
+
+@lru_cache(maxsize=1)
+def detected() -> Hardware | None:
+    """This machine's GPUs, asked once."""
+    return detect()
+
+
+def model_for(config: Document, context: Context) -> tuple[Architecture | Unknown, Mapping[str, object] | None]:
+    """The architecture of ``base_model_config`` or ``base_model``, with the YAML's overrides; and its config."""
+    name = config.get("base_model_config") or config.get("base_model")
+    overrides = config.get("overrides_of_model_config") or config.get("model_config")
+    return resolve_with_config(
+        str(name),
+        folder=os.path.dirname(config.file) or ".",  # noqa: PTH120
+        model_config=context.model_config,
+        overrides=overrides if is_mapping(overrides) else None,
+        offline=context.offline,
+    )
+
+
+def deepspeed_for(config: Document, context: Context) -> tuple[Section | None, bool]:
+    """The DeepSpeed config that the YAML means, and whether an edit may land in its file."""
+    named = config.get("deepspeed")
+    if isinstance(named, dict):
+        return Section(config, ("deepspeed",)), True
+    if not isinstance(named, str) or not named:
+        return None, False
+    path = deepspeed_path(config, named, context.working_directory)
+    if path is not None:
+        return Section(read(path)), is_own(config, path)
+    values = shipped(named)
+    return (Section(new_document(named, "json", values)), False) if values else (None, False)
+
+
+def deepspeed_path(config: Document, named: str, working_directory: str) -> str | None:
+    """Where the JSON lies: from the working directory, as axolotl looks, else beside the YAML."""
+    for candidate in deepspeed_candidates(config, named, working_directory):
+        if os.path.isfile(candidate):  # noqa: PTH113
+            return os.path.normpath(candidate)
+    return None
+
+
+def deepspeed_candidates(config: Document, named: str, working_directory: str = ".") -> tuple[str, str]:
+    """Where the JSON may lie; the first that is there counts."""
+    return os.path.join(working_directory, named), os.path.join(os.path.dirname(config.file), named)  # noqa: PTH118, PTH120
+
+
+def is_own(config: Document, path: str) -> bool:
+    """Whether the JSON belongs to this YAML alone: under its repository, not one of axolotl's, named by no other."""
+    root = repository_of(os.path.dirname(os.path.abspath(config.file)))  # noqa: PTH100, PTH120
+    inside = os.path.abspath(path).startswith(root + os.sep)  # noqa: PTH100
+    return inside and not has_shipped_name(path) and namers(root)[os.path.basename(path)] <= 1  # noqa: PTH119
+
+
+def repository_of(folder: str) -> str:
+    """The nearest folder above with a ``.git``, else the folder itself."""
+    current = folder
+    while True:
+        if os.path.exists(os.path.join(current, ".git")):  # noqa: PTH110, PTH118
+            return current
+        parent = os.path.dirname(current)  # noqa: PTH120
+        if parent == current:
+            return folder
+        current = parent
+
+
+@lru_cache(maxsize=8)
+def namers(root: str) -> Counter[str]:
+    """How many YAMLs of a repository name each DeepSpeed file."""
+    found: Counter[str] = Counter()
+    seen = 0
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if not name.startswith(".") and name != "node_modules"]
+        for name in files:
+            if not name.endswith((".yaml", ".yml")) or seen > MOST_FILES:
+                continue
+            seen += 1
+            try:
+                with open(os.path.join(folder, name), "rb") as stream:  # noqa: PTH118, PTH123
+                    content = stream.read(1 << 20)
+            except OSError:
+                continue
+            found.update(os.path.basename(match.decode(errors="replace")) for match in NAMED.findall(content))  # noqa: PTH119
+    return found

@@ -1,0 +1,237 @@
+"""An axolotl YAML -> facts, with axolotl's own defaults and rewrites resolved (checked on axolotl 0.19.0)."""
+
+from typing import Literal
+
+from advisor.models import Architecture
+from advisor.run.axolotl.reader import MOST, Reader, as_integer
+from advisor.run.stack import Stack
+
+Facts = dict[str, object]
+
+# axolotl/utils/schemas/enums.py:111-119@0.19.0, most specific first.
+LEGACY_ATTENTION = {
+    "xformers_attention": "xformers",
+    "sage_attention": "sage",
+    "flex_attention": "flex",
+    "flash_attention": "flash",
+    "sdp_attention": "sdpa",
+    "eager_attention": "eager",
+}
+ATTENTION_NAMES = {
+    "eager": "eager",
+    "sdpa": "sdpa",
+    "flex_attention": "flex",
+    "xformers": "xformers",
+    "sage": "sage",
+}
+# Classes without ``_supports_sdpa``@transformers 5.16.1: asked for by name it raises, by default they are eager.
+WITHOUT_SDPA = frozenset(["bloom", "deepseek_v4", "falcon_mamba", "gpt_neo", "gpt_oss", "gptj", "mamba", "mpt"])
+# Preference losses whose trainer loads a second copy of the model when every weight is trained
+# (axolotl/train.py:127-165@0.19.0).
+REFERENCE_LOSSES = frozenset({"dpo", "ipo", "kto"})
+MOST_ROWS = 2**40
+"""Above any batch; its divisors are still found at once."""
+LIGER_LAYERS = {
+    "liger_rms_norm": "rms_norm",
+    "liger_glu_activation": "glu",
+    "liger_swiglu": "glu",
+    "liger_rope": "rope",
+    "liger_layer_norm": "layer_norm",
+}
+
+
+def precision(reader: Reader, gpu_has_bf16: bool) -> Facts:
+    """The compute dtype: axolotl/utils/config/__init__.py:156-196@0.19.0."""
+    bf16 = reader.take("bf16", "auto", "axolotl's default: auto")
+    fp16 = reader.flag("fp16")
+    automatic = bf16 == "auto"
+    wants_bf16 = (gpu_has_bf16 and not fp16) if automatic else reader.flag("bf16")
+    if automatic and not gpu_has_bf16 and not reader.has("fp16") and not reader.flag("float16"):
+        fp16 = True
+    if wants_bf16 or reader.flag("bfloat16"):
+        return {"precision": "bf16", "autocast": True}
+    half = fp16 or reader.flag("float16") or reader.flag("load_in_8bit")
+    return {"precision": "fp16" if half else "fp32", "autocast": fp16}
+
+
+def batch(reader: Reader) -> Facts:
+    """Batch sizes and lengths: axolotl/utils/config/__init__.py:200-209, utils/schemas/validation.py:230@0.19.0."""
+    micro_batch_size = reader.integer("micro_batch_size", 1, least=1, most=MOST_ROWS)
+    accumulation = reader.integer("gradient_accumulation_steps", 1, least=1, most=MOST_ROWS)
+    if reader.has("batch_size") and not reader.has("gradient_accumulation_steps"):
+        accumulation = max(1, reader.integer("batch_size", 1, least=1, most=MOST_ROWS) // micro_batch_size)
+    sequence_len = reader.integer("sequence_len", 512, "axolotl's default: 512", least=1)
+    rl = reader.text("rl") or None
+    packing = reader.flag("sample_packing") and rl is None
+    why = "axolotl: micro_batch_size"
+    return {
+        "micro_batch_size": micro_batch_size,
+        "gradient_accumulation_steps": accumulation,
+        "sync_each_batch": reader.flag("accelerator_config.gradient_accumulation_kwargs.sync_each_batch"),
+        "sequence_len": sequence_len,
+        "sample_packing": packing,
+        "pads_to_sequence_len": reader.flag("pad_to_sequence_len", default=packing),
+        "eval_batch_size": reader.integer("eval_batch_size", micro_batch_size, why, least=1, most=MOST_ROWS),
+        "eval_sequence_len": reader.integer("eval_sequence_len", sequence_len, "axolotl: sequence_len", least=1),
+        "evaluates": evaluates(reader),
+    }
+
+
+def evaluates(reader: Reader) -> bool:
+    """Whether evaluation runs: axolotl/core/builders/base.py:523-533@0.19.0."""
+    has_data = reader.number("val_set_size", 0.0) > 0 or reader.has("test_datasets")
+    steps = bool(reader.take("eval_steps", 0, "not given")) or bool(reader.take("evals_per_epoch", 0, "not given"))
+    strategy = reader.text("eval_strategy", "no")
+    return has_data and (steps or strategy not in {"no", ""})
+
+
+def preference(reader: Reader, adapter: str | None) -> Facts:
+    """Preference training: the reference model, and where its log-probabilities come from."""
+    rl = reader.text("rl") or None
+    second_copy = rl in REFERENCE_LOSSES and adapter is None
+    return {
+        "rl": rl,
+        "reference_model": second_copy and not reader.flag("precompute_ref_log_probs"),
+        "scores_reference": rl in REFERENCE_LOSSES and not reader.flag("precompute_ref_log_probs"),
+    }
+
+
+def lora(reader: Reader, stack: Stack, facts: Facts) -> Facts:
+    """The adapter: axolotl/loaders/adapter.py, and its fused kernels (utils/schemas/config.py:1985-2063@0.19.0)."""
+    adapter = reader.text("adapter") or None
+    if adapter not in {"lora", "qlora"}:
+        return {"adapter": None, "lora": None}
+    targets = reader.texts("lora_target_modules")
+    return {
+        "adapter": adapter,
+        "lora": {
+            "rank": reader.integer("lora_r", 8, "PEFT's default: 8", least=1),
+            "alpha": reader.number("lora_alpha", 8.0, "PEFT's default: 8"),
+            "dropout": reader.number("lora_dropout", 0.0),
+            "targets": targets,
+            "targets_pattern": isinstance(reader.source.at("lora_target_modules"), str),
+            "target_linear": reader.flag("lora_target_linear"),
+            "target_parameters": reader.texts("lora_target_parameters"),
+            "modules_to_save": reader.texts("lora_modules_to_save"),
+            "rank_pattern": {
+                k: n
+                for k, v in reader.mapping("lora_rank_pattern").items()
+                if (n := as_integer(v)) is not None and 0 <= n <= MOST
+            },
+            "dora": reader.flag("peft_use_dora"),
+            "fp32": reader.flag("peft_autocast_adapter_dtype", default=True, why="PEFT's default"),
+            "kernels": fused_lora_kernels(reader, stack, facts),
+        },
+    }
+
+
+def fused_lora_kernels(reader: Reader, stack: Stack, facts: Facts) -> frozenset[str]:
+    """Which of its fused LoRA kernels axolotl patches in, given or by default."""
+    keys = {"mlp": "lora_mlp_kernel", "qkv": "lora_qkv_kernel", "o": "lora_o_kernel"}
+    if stack.trainer != "axolotl":
+        return frozenset()
+    if any(reader.has(key) for key in (*keys.values(), "lora_embedding_kernel")):
+        return frozenset(kernel for kernel, key in keys.items() if reader.flag(key))
+    if reader.text("adapter") == "lora" and reader.flag("load_in_8bit"):
+        return frozenset()
+    fsdp1 = reader.has("fsdp_config") and str(reader.source.at("fsdp_version")) != "2"
+    refused = reader.flag("trust_remote_code") or reader.flag("nvfp4_merge_aware") or facts.get("rl") is not None
+    return frozenset() if refused or (fsdp1 and facts.get("several_gpus")) else frozenset(keys)
+
+
+def quantization(reader: Reader, model: Architecture | None, adapter: str | None) -> Facts:
+    """How the base is stored: axolotl/loaders/model.py:719-800@0.19.0."""
+    method: str | None = None
+    checkpoint = model.quantized if model else None
+    dequantize = reader.mapping("model_quantization_config_kwargs").get("dequantize") is True
+    if adapter and checkpoint in {"gptq", "awq"}:
+        method = "gptq"
+    elif (adapter and checkpoint == "bitsandbytes") or (adapter == "qlora" and reader.flag("load_in_4bit")):
+        method = "nf4"
+    elif adapter == "lora" and reader.flag("load_in_8bit"):
+        method = "int8"
+    elif checkpoint in {"mxfp4", "nvfp4", "fp8"} and not dequantize and adapter:
+        method = checkpoint
+    options = reader.mapping("bnb_config_kwargs")
+    return {
+        "quantization": method,
+        "double_quantization": options.get("bnb_4bit_use_double_quant", True) is not False,
+        "linear_experts": reader.flag("llama4_linearized_experts"),
+        "quantize_moe_experts": reader.flag("quantize_moe_experts") and method in {"nf4", "int8"},
+    }
+
+
+def checkpointing(reader: Reader, rl: str | None, model: Architecture | None) -> Facts:
+    """Activation checkpointing and offloading.
+
+    axolotl/core/builders/base.py:589-618, utils/config/__init__.py:395-417, schemas/validation.py:1646-1653@0.19.0.
+    """
+    value = reader.take("gradient_checkpointing", False, "axolotl's default: false")
+    legacy_offload = value in {"offload", "offload_disk"} if isinstance(value, str) else False
+    on = legacy_offload or reader.flag("gradient_checkpointing")
+    offload = reader.take("activation_offloading", False, "axolotl's default: false")
+    if legacy_offload and not offload:
+        offload = True
+    kwargs = reader.mapping("gradient_checkpointing_kwargs")
+    # For supervised runs without kwargs axolotl asks for reentrant checkpoints; else the builder's default is not to.
+    others = reader.has("unfrozen_parameters") or reader.has("selective_checkpointing") or offload == "hidden_states"
+    by_default = on and not kwargs and not others and rl is None
+    gemma4 = model is not None and model.model_type in {"gemma4", "gemma4_unified"}
+    return {
+        "activation_checkpointing": on,
+        "reentrant": kwargs.get("use_reentrant", by_default) is True and not gemma4,
+        "activation_offloading": offloading_mode(offload) if on else None,
+        "tiled_mlp_shards": tiled_mlp_shards(reader),
+    }
+
+
+def offloading_mode(value: object) -> Literal["saved-tensors", "hidden-states"] | None:
+    """``true``, ``legacy`` and ``disk`` go through TRL's saved-tensor hooks.
+
+    ``hidden_states`` moves layer inputs alone.
+    """
+    if value == "hidden_states":
+        return "hidden-states"
+    return "saved-tensors" if value else None
+
+
+def tiled_mlp_shards(reader: Reader) -> int:
+    """Pieces that ``tiled_mlp`` cuts a row into; 1 is off. axolotl: ceil(sequence / 32768) unless given."""
+    if not reader.flag("tiled_mlp"):
+        return 1
+    by_length = -(-reader.integer("sequence_len", 512) // 32768)
+    return max(1, reader.integer("tiled_mlp_num_shards", by_length, least=0))
+
+
+def attention(reader: Reader, model: Architecture | None) -> Facts:
+    """The attention kernel: canonical name, else a legacy flag, else transformers' default: sdpa where there is one."""
+    name = reader.text("attn_implementation", "", "transformers' default: sdpa")
+    base = name.split("@")[0].split(":")[0]
+    kernel = ATTENTION_NAMES.get(base) or ("flash" if "flash" in base else "sage" if "sage" in base else "sdpa")
+    if not name:
+        flags = [kernel for key, kernel in LEGACY_ATTENTION.items() if reader.flag(key)]
+        default = "eager" if model is not None and model.model_type in WITHOUT_SDPA else "sdpa"
+        name, kernel = (flags[0], flags[0]) if flags else ("", default)
+    varlen = reader.flag("sdpa_varlen", default=bool(name))
+    return {"attention": kernel, "attention_given": bool(name), "sdpa_varlen": varlen}
+
+
+def loss(reader: Reader, rl: str | None) -> Facts:
+    """How the loss is computed. A plugin's keys count only if the plugin is listed; else axolotl drops them."""
+    plugins = {name.rsplit(".", 1)[-1] for name in reader.texts("plugins")}
+    liger = "LigerPlugin" in plugins
+    kind = "plain"
+    if "CutCrossEntropyPlugin" in plugins and reader.flag(
+        "cut_cross_entropy", default=True, why="the plugin's default"
+    ):
+        kind = "cut"
+    elif liger and reader.flag("liger_fused_linear_cross_entropy"):
+        kind = "liger-fused"
+    elif reader.flag("chunked_cross_entropy"):
+        kind = "chunked"
+    elif liger and reader.flag("liger_cross_entropy"):
+        kind = "liger"
+    if rl is not None:
+        kind = "liger-fused" if reader.flag("dpo_use_liger_kernel") else "plain"
+    layers = frozenset(layer for key, layer in LIGER_LAYERS.items() if liger and reader.flag(key))
+    return {"loss": kind, "liger": layers}

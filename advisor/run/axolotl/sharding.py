@@ -1,0 +1,111 @@
+"""How axolotl spreads the run over GPUs, and the dtype rewrites that follow from it."""
+
+from collections.abc import Mapping
+
+from advisor.models import Architecture
+from advisor.run.axolotl.reader import FALSE, Reader
+from advisor.util import is_list, is_mapping
+
+Facts = dict[str, object]
+# axolotl/utils/schemas/enums.py:147@0.19.0: with these the embeddings stay in fp32.
+KERNELS_WITHOUT_CAST = frozenset({"eager", "sdpa"})
+
+
+def sizes(reader: Reader) -> Facts:
+    """Parallel sizes: axolotl/utils/trainer.py:627-645@0.19.0."""
+    return {
+        "tensor_parallel_size": reader.integer("tensor_parallel_size", 1, least=1),
+        "context_parallel_size": reader.integer(
+            "context_parallel_size", reader.integer("sequence_parallel_degree", 1), least=1
+        ),
+        "expert_parallel_size": reader.integer("expert_parallel_size", 1, least=1),
+        "dp_shard_size": reader.integer("dp_shard_size", 0) or None,
+        "dp_replicate_size": reader.integer("dp_replicate_size", 1, least=1),
+    }
+
+
+def fsdp(reader: Reader) -> Facts | None:
+    """FSDP's settings, or None without it.
+
+    The version is pinned to 1 where none is given (validation.py:1216-1232@0.19.0).
+    """
+    given: Mapping[str, object] = reader.mapping("fsdp_config") if reader.has("fsdp_config") else {}
+    strategies = fsdp_strategies(reader)
+    if not given and not strategies:
+        return None
+    settings = {key.removeprefix("fsdp_") if key != "fsdp_version" else key: value for key, value in given.items()}
+    efficient = truth(settings, "cpu_ram_efficient_loading")
+    version = reader.source.at("fsdp_version") or settings.get("fsdp_version") or settings.get("version") or 1
+    reader.origins["fsdp_version"] = (
+        "fsdp_version" if reader.has("fsdp_version") else "axolotl pins version 1 where none is given"
+    )
+    reader.origins["fsdp"] = "fsdp_config" if given else "fsdp"
+    return {
+        "version": 2 if str(version) == "2" else 1,
+        "reshard_after_forward": reshards(settings, strategies),
+        "offload_params": truth(settings, "offload_params") or "offload" in strategies,
+        "pin_memory": truth(settings, "cpu_offload_pin_memory", default=True),
+        "cpu_ram_efficient_loading": efficient,
+        # axolotl/loaders/model.py:1007-1036@0.19.0
+        "loads_quantized_in_pieces": efficient and reader.flag("qlora_sharded_model_loading"),
+        "activation_checkpointing": truth(settings, "activation_checkpointing"),
+        "wraps_layers": wraps_layers(settings),
+    }
+
+
+def fsdp_strategies(reader: Reader) -> frozenset[str]:
+    """What the deprecated ``fsdp:`` list holds."""
+    value = reader.take("fsdp", (), "not given")
+    if is_list(value):
+        return frozenset(str(item) for item in value)
+    if isinstance(value, str):
+        return frozenset(value.split())
+    return frozenset({"full_shard"} if value is True else ())
+
+
+def reshards(settings: Mapping[str, object], strategies: frozenset[str]) -> bool:
+    """Whether parameters are freed after forward.
+
+    Transformers/training_args.py:2811-2883@5.16.1. ``sharding_strategy`` is dropped.
+    """
+    given = settings.get("reshard_after_forward")
+    if given is not None:
+        return str(given).lower() not in {"false", "shard_grad_op", "no_shard", "0"}
+    return "shard_grad_op" not in strategies
+
+
+def wraps_layers(settings: Mapping[str, object]) -> bool:
+    """Whether each decoder layer is a unit of its own, as by default: transformers/training_args.py:2787@5.16.1."""
+    return settings.get("auto_wrap_policy") != "NO_WRAP"
+
+
+def truth(settings: Mapping[str, object], key: str, default: bool = False) -> bool:
+    """A flag among FSDP's settings, written as a boolean or a word."""
+    value = settings.get(key)
+    return default if value is None else str(value).lower() not in FALSE
+
+
+def embeddings_stay_fp32(facts: Facts) -> bool:
+    """Embeddings, head and norms left in fp32.
+
+    Axolotl/loaders/model.py:422-489@0.19.0. DeepSpeed's engine undoes it.
+    """
+    sharded = facts.get("fsdp") is not None or facts.get("zero") is not None
+    recast = facts["adapter"] is not None or (
+        facts["attention_given"] and facts["attention"] not in KERNELS_WITHOUT_CAST
+    )
+    return not sharded and not recast and facts["loss"] != "cut"
+
+
+def upcasts_unquantized(reader: Reader, model: Architecture | None, facts: Facts) -> bool:
+    """PEFT's upcast of what is not quantized: axolotl/loaders/model.py:1110-1146@0.19.0."""
+    if facts["adapter"] is None or not (reader.flag("load_in_8bit") or reader.flag("load_in_4bit")):
+        return False
+    fsdp_facts, zero_facts = facts.get("fsdp"), facts.get("zero")
+    skips = (
+        (is_mapping(fsdp_facts) and (facts["adapter"] == "qlora" or fsdp_facts["cpu_ram_efficient_loading"]))
+        or (is_mapping(zero_facts) and zero_facts["stage"] == 3)
+        or facts["quantize_moe_experts"]
+        or (model is not None and model.model_type == "qwen" and facts["adapter"] == "lora")
+    )
+    return not skips

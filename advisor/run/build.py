@@ -1,0 +1,183 @@
+"""Documents -> Run: axolotl's facts and DeepSpeed's joined, and a run with edits made to its documents."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import PurePath
+from typing import Any, cast
+
+from advisor.documents import Change, Document, Path, Set, as_path, new_document
+from advisor.hardware import Hardware
+from advisor.models import Architecture
+from advisor.run import Fsdp, Lora, Run, Zero, axolotl, deepspeed
+from advisor.run.axolotl import read, sharding
+from advisor.run.axolotl.reader import Reader
+from advisor.run.deepspeed import Section
+from advisor.run.history import MeasuredRun
+from advisor.run.stack import Stack
+
+RUN_FIELDS = frozenset(item.name for item in fields(Run))
+Facts = dict[str, Any]
+EMULATES_BF16 = "2.4.0"
+"""From here on torch says that every card has bf16, and so does axolotl: torch/cuda/__init__.py:191-211@2.13.0."""
+
+
+def build_run(
+    config: Document,
+    section: Section | None,
+    *,
+    model: Architecture | None,
+    hardware: Hardware | None,
+    stack: Stack,
+    working_directory: str = ".",
+    deepspeed_editable: bool = False,
+    measured: tuple[MeasuredRun, ...] = (),
+) -> Run:
+    """The run that these documents describe on this hardware. Wrong types are an ``InputError`` at their span."""
+    reader = Reader(config)
+    facts = axolotl_facts(reader, model, hardware, stack)
+    origins = dict(reader.origins)
+    if section is not None and facts["fsdp"] is None:
+        ds_reader = Reader(section)
+        facts["zero"] = zero_of(deepspeed.zero(ds_reader, model.hidden_size if model else None), section)
+        origins |= {key: f"{section.file}: {why}" for key, why in ds_reader.origins.items()}
+    facts |= joined(reader, model, stack, facts)
+    named = config.at("deepspeed")
+    return Run(
+        config=config,
+        deepspeed=section,
+        model=model,
+        hardware=hardware,
+        stack=stack,
+        origins=origins,
+        working_directory=working_directory,
+        deepspeed_named=named if isinstance(named, str) else None,
+        deepspeed_editable=deepspeed_editable,
+        measured=measured,
+        **{name: value for name, value in typed(facts).items() if name in RUN_FIELDS},
+    )
+
+
+def axolotl_facts(reader: Reader, model: Architecture | None, hardware: Hardware | None, stack: Stack) -> Facts:
+    """Everything that the YAML alone decides."""
+    facts: Facts = {"base_model": reader.text("base_model"), "zero": None}
+    facts |= read.precision(reader, hardware is None or hardware.gpu.bf16 or stack.at_least("torch", EMULATES_BF16))
+    facts |= read.batch(reader)
+    facts |= sharding.sizes(reader)
+    facts["several_gpus"] = hardware is not None and hardware.world_size > 1
+    facts["rl"] = reader.text("rl") or None
+    facts |= read.lora(reader, stack, facts)
+    facts |= read.preference(reader, facts["adapter"])
+    facts |= read.quantization(reader, model, facts["adapter"])
+    facts |= read.checkpointing(reader, facts["rl"], model)
+    facts |= read.attention(reader, model)
+    facts |= read.loss(reader, facts["rl"])
+    facts["fsdp"] = sharding.fsdp(reader)
+    facts["optimizer"] = reader.text("optimizer", "adamw_torch_fused")
+    facts["optim_target_modules"] = reader.texts("optim_target_modules")
+    facts["unfrozen_parameters"] = reader.texts("unfrozen_parameters")
+    facts["freeze_multimodal"] = reader.flag("freeze_mm_modules")
+    facts["torch_compile"] = reader.take("torch_compile", False, "axolotl's default") not in (False, "auto")
+    return facts
+
+
+def joined(reader: Reader, model: Architecture | None, stack: Stack, facts: Facts) -> Facts:
+    """What depends on the YAML and on sharding together, under the trainer at hand."""
+    by_axolotl = stack.trainer == "axolotl"
+    embeddings_fp32 = by_axolotl and facts["precision"] != "fp32" and sharding.embeddings_stay_fp32(facts)
+    upcasts = sharding.upcasts_unquantized(reader, model, facts) if by_axolotl else False
+    if stack.prepare_kbit is not None:
+        upcasts = stack.prepare_kbit and facts["quantization"] is not None
+    autocast = stack.amp if stack.amp is not None else bool(facts["autocast"]) and facts["precision"] != "fp32"
+    fsdp = facts["fsdp"]
+    return {
+        "embeddings_fp32": embeddings_fp32,
+        "upcasts_unquantized": upcasts,
+        "autocast": autocast and facts["zero"] is None,
+        "fsdp_upcasts": fsdp is not None and autocast and not (by_axolotl and fsdp["version"] == 2),
+        "fp32_residual_stream": embeddings_fp32 or (upcasts and not by_axolotl),
+    }
+
+
+def zero_of(facts: Facts, section: Section) -> Facts:
+    """ZeRO's facts, with the JSON's own optimizer if it has one."""
+    own = section.at("optimizer.type")
+    return facts | {"own_optimizer": str(own) if own else None}
+
+
+def typed(facts: Facts) -> Facts:
+    """The nested mappings as their dataclasses."""
+    kinds: dict[str, Any] = {"lora": Lora, "zero": Zero, "fsdp": Fsdp}
+    return facts | {name: kind(**facts[name]) for name, kind in kinds.items() if facts.get(name) is not None}
+
+
+def edited(run: Run, edits: Mapping[str, object], step: str) -> Run:
+    """The run after ``edits``, keyed as in ``EDITS``; ``step`` names a DeepSpeed file if one must be written."""
+    for_deepspeed = {name: value for name, value in edits.items() if name in deepspeed.EDITS}
+    for_config = {name: value for name, value in edits.items() if name not in deepspeed.EDITS}
+    run = with_config(run, axolotl.changes(run.config, for_config)) if for_config else run
+    return deepspeed_edited(run, for_deepspeed, step) if for_deepspeed else run
+
+
+def deepspeed_edited(run: Run, edits: Mapping[str, object], step: str) -> Run:
+    """Edits of the DeepSpeed config: in place if it is this run's own, else in a copy beside the YAML."""
+    section = run.deepspeed
+    if section is not None and section.prefix:
+        made = deepspeed.changes(section, edits, run.precision)
+        return with_config(run, [prefixed(change, section.prefix) for change in made])
+    made_here = section is not None and section.document.is_new and not deepspeed.has_shipped_name(section.file)
+    if section is not None and (run.deepspeed_editable or made_here):
+        return rebuilt(
+            run, run.config, Section(section.document.changed(*deepspeed.changes(section, edits, run.precision)))
+        )
+    values: Mapping[str, Any] = (
+        dict(section)
+        if section
+        else deepspeed.fresh_config(int(cast("int", edits.get("zero_stage", 0))), run.precision)
+    )
+    name = copy_name(run, step)
+    document = new_document(name, "json", values)
+    document = document.changed(*deepspeed.changes(document, edits, run.precision))
+    config = run.config.changed(Set("deepspeed", written_path(run, name)))
+    return rebuilt(run, config, Section(document))
+
+
+def copy_name(run: Run, step: str) -> str:
+    """``<stem of the YAML>.<step>.json`` beside the YAML."""
+    yaml = PurePath("config.yaml" if run.config.file == "<stdin>" else run.config.file)
+    return str(yaml.with_name(f"{yaml.stem}.{step}.json"))
+
+
+def written_path(run: Run, name: str) -> str:
+    """What ``deepspeed:`` must say to mean ``name``: axolotl looks from the working directory."""
+    return PurePath(os.path.relpath(name, run.working_directory)).as_posix()
+
+
+def prefixed(change: Change, prefix: Path) -> Change:
+    """The same change below ``prefix``."""
+    return replace(change, path=(*prefix, *as_path(change.path)))
+
+
+def with_config(run: Run, changes: list[Change]) -> Run:
+    """The run with changes made to its YAML."""
+    config = run.config.changed(*changes)
+    section = run.deepspeed
+    if section is not None and section.prefix:
+        section = Section(config, section.prefix) if config.has(section.prefix) else None
+    elif not config.has("deepspeed"):
+        section = None
+    return rebuilt(run, config, section)
+
+
+def rebuilt(run: Run, config: Document, section: Section | None) -> Run:
+    """The run read anew from changed documents."""
+    return build_run(
+        config,
+        section,
+        model=run.model,
+        hardware=run.hardware,
+        stack=run.stack,
+        working_directory=run.working_directory,
+        deepspeed_editable=run.deepspeed_editable,
+        measured=run.measured,
+    )

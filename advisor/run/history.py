@@ -1,0 +1,84 @@
+"""Runs that were measured on this machine: a line of JSON each, which training writes and estimates read."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from advisor.record import record
+
+MOST_BYTES = 1 << 16
+"""Older runs than these at the end of the file do not count."""
+
+
+@record
+class MeasuredRun:
+    """What a run that went through has shown. Bytes of one GPU; nothing in it names a file, a dataset or a model."""
+
+    kind: str
+    """As ``memory/kinds.py`` has it."""
+    gpu: str
+    """The catalogue's id."""
+    gpus: int
+    expandable: bool
+    estimated: int
+    """The allocated peak that the advisor foresaw."""
+    allocated: int
+    reserved: int
+    steps: int
+    torch: str
+
+
+KINDS = {item.name: item.type for item in fields(MeasuredRun)}
+
+
+def path() -> Path:
+    """``axolotl-advisor/runs.jsonl`` under ``XDG_STATE_HOME`` (XDG Base Directory Specification 0.8)."""
+    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(state).expanduser() / "axolotl-advisor" / "runs.jsonl"
+
+
+@cache
+def measured_here() -> tuple[MeasuredRun, ...]:
+    """The latest runs of this machine, read once; none where the file is not there or cannot be read."""
+    try:
+        with path().open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - MOST_BYTES))
+            lines = file.read().splitlines()
+    except (OSError, RuntimeError):
+        return ()
+    return tuple(read_lines(lines))
+
+
+def read_lines(lines: list[bytes]) -> Iterator[MeasuredRun]:
+    """The runs among the lines; a line that is not one, or not whole, is passed over."""
+    for line in lines:
+        with suppress(ValueError, TypeError, KeyError):
+            said: dict[str, Any] = json.loads(line)
+            run = MeasuredRun(**{name: said[name] for name in KINDS})
+            if all(type(said[name]) is kind for name, kind in KINDS.items()) and run.reserved >= run.allocated > 0:
+                yield run
+
+
+def append(run: MeasuredRun) -> Path:
+    """Adds a run to the file, which stays locked meanwhile. ``OSError`` where it cannot be written."""
+    target = path()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("ab+") as file:
+        _lock(file.fileno())
+        file.seek(0, os.SEEK_END)
+        torn = bool(file.tell() and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n")
+        file.write((b"\n" if torn else b"") + json.dumps(asdict(run)).encode() + b"\n")
+    return target
+
+
+def _lock(descriptor: int) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows, where axolotl does not train
+        return
+    fcntl.flock(descriptor, fcntl.LOCK_EX)

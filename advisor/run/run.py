@@ -1,0 +1,249 @@
+"""One training run in the field's own terms: what axolotl, DeepSpeed and transformers will really do."""
+
+from collections.abc import Mapping
+from dataclasses import field
+from functools import cached_property
+from typing import Literal
+
+from advisor.documents import Document
+from advisor.hardware import Hardware
+from advisor.models import Architecture
+from advisor.record import record
+from advisor.run.deepspeed.section import Section
+from advisor.run.history import MeasuredRun
+from advisor.run.stack import Stack
+
+Precision = Literal["bf16", "fp16", "fp32"]
+Adapter = Literal["lora", "qlora"]
+Quantization = Literal["nf4", "int8", "mxfp4", "nvfp4", "fp8", "gptq"]
+AttentionKernel = Literal["eager", "sdpa", "flash", "flex", "xformers", "sage"]
+Loss = Literal["plain", "liger-fused", "liger", "cut", "chunked"]
+Device = Literal["gpu", "cpu", "nvme"]
+# axolotl refuses these optimizers beside DeepSpeed: utils/schemas/validation.py:931-1074@0.19.0.
+WITHOUT_DEEPSPEED = frozenset(
+    [
+        "muon",
+        "polora",
+        "q_galore_adamw8bit",
+        "flash_adamw",
+        "flash_adam",
+        "flash_sgd",
+        "flash_sgdw",
+        "flash_lion",
+    ]
+)
+
+
+@record(eq=False)
+class Lora:
+    """A low-rank adapter. ``targets`` are module names, or one regular expression with ``targets_pattern``."""
+
+    rank: int
+    alpha: float
+    dropout: float
+    targets: tuple[str, ...] = ()
+    targets_pattern: bool = False
+    target_linear: bool = False
+    target_parameters: tuple[str, ...] = ()
+    modules_to_save: tuple[str, ...] = ()
+    rank_pattern: Mapping[str, int] = field(default_factory=dict[str, int])
+    dora: bool = False
+    fp32: bool = True
+    """Adapter weights in fp32 under bf16 compute: PEFT's ``autocast_adapter_dtype``."""
+    kernels: frozenset[str] = frozenset()
+    """axolotl's fused LoRA kernels: ``mlp``, ``qkv`` and ``o`` (``lora_mlp_kernel`` and its siblings)."""
+
+
+@record(eq=False)
+class Zero:
+    """DeepSpeed's ZeRO as this run will have it, every "auto" and default resolved. Sizes in elements."""
+
+    stage: Literal[0, 1, 2, 3]
+    offload_optimizer: Device = "gpu"
+    offload_params: Device = "gpu"
+    pin_optimizer: bool = False
+    pin_params: bool = False
+    reduce_bucket_size: int = 500_000_000
+    prefetch_bucket_size: int = 50_000_000
+    param_persistence_threshold: int = 100_000
+    max_live_parameters: int = 1_000_000_000
+    max_reuse_distance: int = 1_000_000_000
+    sub_group_size: int = 1_000_000_000
+    overlap_comm: bool = False
+    contiguous_gradients: bool = True
+    fp32_gradient_accumulation: bool = False
+    secondary_partition_size: int = 1
+    force_cpu_adam: bool = True
+    """``zero_force_ds_cpu_optimizer``: accelerate replaces the optimizer by DeepSpeedCPUAdam when it is offloaded."""
+    loads_fp32: bool = False
+    """ZeRO-3 without an explicit ``bf16.enabled: true`` builds its shards in fp32 while loading."""
+    own_optimizer: str | None = None
+    """The type in the JSON's own ``optimizer`` block, which wins over the YAML's."""
+
+
+@record(eq=False)
+class Fsdp:
+    """PyTorch's fully sharded data parallelism, version 1 or 2."""
+
+    version: Literal[1, 2]
+    reshard_after_forward: bool = True
+    offload_params: bool = False
+    pin_memory: bool = True
+    cpu_ram_efficient_loading: bool = False
+    loads_quantized_in_pieces: bool = False
+    """One process quantizes layer by layer on its host, and each GPU gets its share."""
+    activation_checkpointing: bool = False
+    wraps_layers: bool = True
+
+
+@record(eq=False)
+class Run:
+    """One training run. Immutable; every fact says where it came from through ``origins``.
+
+    Lengths and batch sizes are per GPU and micro-step. ``config`` and ``deepspeed`` are the documents the facts were
+    read from: read-only mappings that know their spans; all that a lint rule sees of files.
+    """
+
+    config: Document
+    deepspeed: Section | None
+    model: Architecture | None
+    hardware: Hardware | None
+    stack: Stack
+    origins: Mapping[str, str] = field(repr=False, default_factory=dict[str, str])
+    """Dotted path of the key that a fact was read from, or axolotl's default and where that is defined."""
+    working_directory: str = "."
+    deepspeed_named: str | None = None
+    """What ``deepspeed:`` says, where it is a path; ``deepspeed`` is None if it could not be found."""
+    deepspeed_editable: bool = False
+    """Whether the DeepSpeed JSON is this run's own, so that an edit may land in it; else a copy is made."""
+
+    measured: tuple[MeasuredRun, ...] = ()
+    """What earlier runs on this machine reserved; those of the same kind count."""
+
+    model_reason: str = ""
+    """Why the model is not known, as a clause."""
+    model_config: Literal["missing", "at hand", "traced in vain"] = "missing"
+    """Whether the config of an unknown model was found, and whether transformers was asked for it (``--trace``)."""
+    base_model: str = ""
+    precision: Precision = "bf16"
+    autocast: bool = True
+    """Autocast around the forward; DeepSpeed's engine casts the model instead."""
+    adapter: Adapter | None = None
+    lora: Lora | None = None
+    quantization: Quantization | None = None
+    double_quantization: bool = True
+    quantize_moe_experts: bool = False
+    linear_experts: bool = False
+    """axolotl's Llama 4 with a linear layer for each expert, which bitsandbytes quantizes."""
+    unfrozen_parameters: tuple[str, ...] = ()
+    freeze_multimodal: bool = False
+
+    micro_batch_size: int = 1
+    gradient_accumulation_steps: int = 1
+    sync_each_batch: bool = False
+    """Gradients are reduced in each micro-step: ``accelerator_config.gradient_accumulation_kwargs.sync_each_batch``."""
+    sequence_len: int = 512
+    sample_packing: bool = False
+    pads_to_sequence_len: bool = False
+    optimizer: str = "adamw_torch_fused"
+    optim_target_modules: tuple[str, ...] = ()
+
+    activation_checkpointing: bool = False
+    reentrant: bool = True
+    activation_offloading: Literal["saved-tensors", "hidden-states"] | None = None
+    attention: AttentionKernel = "sdpa"
+    attention_given: bool = False
+    sdpa_varlen: bool = False
+    """Whether axolotl may send packed rows of sdpa through ``varlen_attn``: where sdpa is asked for by name."""
+    loss: Loss = "plain"
+    liger: frozenset[str] = frozenset()
+    """Fused Liger layers in use: ``rms_norm``, ``glu``, ``rope``, ``layer_norm``."""
+    tiled_mlp_shards: int = 1
+    torch_compile: bool = False
+
+    rl: str | None = None
+    reference_model: bool = False
+    """A second, frozen copy of the model scores the answers."""
+    scores_reference: bool = False
+    evaluates: bool = False
+    eval_batch_size: int = 1
+    eval_sequence_len: int = 512
+
+    zero: Zero | None = None
+    fsdp: Fsdp | None = None
+    tensor_parallel_size: int = 1
+    context_parallel_size: int = 1
+    expert_parallel_size: int = 1
+    dp_shard_size: int | None = None
+    dp_replicate_size: int = 1
+    fsdp_upcasts: bool = False
+    """accelerate turns trained shards to fp32 under mixed precision; axolotl's own FSDP2 preparation does not."""
+    embeddings_fp32: bool = False
+    """axolotl keeps embeddings, head and norms in fp32 (plain attention, no adapter, no DeepSpeed or FSDP)."""
+    upcasts_unquantized: bool = False
+    """PEFT's ``prepare_model_for_kbit_training`` turns every weight that is not quantized to fp32."""
+    fp32_residual_stream: bool = False
+
+    @property
+    def is_json_alone(self) -> bool:
+        """Whether no YAML stands behind this: a DeepSpeed JSON that none of the call names."""
+        return self.deepspeed is not None and not self.config
+
+    @cached_property
+    def world_size(self) -> int:
+        """Processes, one a GPU."""
+        return self.hardware.world_size if self.hardware else 1
+
+    @property
+    def data_parallel_size(self) -> int:
+        """Ranks that see different data."""
+        return max(1, self.world_size // (self.tensor_parallel_size * self.context_parallel_size))
+
+    @property
+    def shard_size(self) -> int:
+        """Ranks that states are divided over: ZeRO's or FSDP's group."""
+        if self.fsdp is None:
+            return max(1, self.world_size // self.tensor_parallel_size)
+        if self.dp_shard_size:
+            return self.dp_shard_size * self.context_parallel_size
+        return max(1, self.world_size // (self.tensor_parallel_size * self.dp_replicate_size))
+
+    @property
+    def global_batch_size(self) -> int:
+        """Rows per optimizer step over all ranks."""
+        return self.micro_batch_size * self.gradient_accumulation_steps * self.data_parallel_size
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of one micro-step on one GPU at the worst case: full rows; preference training has pairs."""
+        rows = self.micro_batch_size * (2 if self.paired else 1)
+        return rows * self.sequence_len // self.context_parallel_size
+
+    @property
+    def paired(self) -> bool:
+        """Whether chosen and rejected answers go through the model together."""
+        return self.rl in {"dpo", "ipo", "orpo", "simpo", "kto"}
+
+    @property
+    def zero_stage(self) -> int:
+        """DeepSpeed's stage; 0 without DeepSpeed."""
+        return self.zero.stage if self.zero else 0
+
+    @property
+    def takes_deepspeed(self) -> bool:
+        """Whether DeepSpeed is in use or could be: FSDP and some optimizers exclude it."""
+        return self.fsdp is None and self.optimizer not in WITHOUT_DEEPSPEED
+
+    @property
+    def excludes_adapters(self) -> bool:
+        """Whether the config asks for what axolotl refuses beside an adapter.
+
+        Quantization-aware training, fused modules.
+        """
+        keys = ("qat", "flash_attn_fuse_mlp", "flash_attn_fuse_qkv")
+        return any(self.config.get(key) for key in keys)
+
+    @property
+    def full_finetune(self) -> bool:
+        """Whether every weight is trained."""
+        return self.adapter is None

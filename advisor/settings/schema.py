@@ -1,0 +1,68 @@
+"""The settings as a pydantic model: its JSON Schema ships, and it words what is wrong with a value.
+
+Nothing on the way of a valid file imports this.
+"""
+
+from typing import Any, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from advisor.engine.rule import Level
+from advisor.run.stack import Stack
+from advisor.settings import STACK
+
+EXPECTED = {
+    "string_type": "a string",
+    "tuple_type": "a list of strings",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "bool_type": "true or false",
+}
+
+
+def dashed(name: str) -> str:
+    """``fail_on`` -> ``fail-on``."""
+    return name.replace("_", "-")
+
+
+StackModel = create_model(
+    "StackModel",
+    __config__=ConfigDict(extra="forbid", strict=True),
+    __doc__="Versions and habits that the facts depend on; what is not given is axolotl's own pin.",
+    **cast("dict[str, Any]", {name: (kind, getattr(Stack(), name)) for name, kind in STACK.items()}),
+)
+
+
+class SettingsModel(BaseModel):
+    """Settings of the config advisor: ``advisor.toml``, or ``[tool.advisor]`` in ``pyproject.toml``."""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=dashed, title="axolotl-advisor settings")
+
+    gpus: str | None = Field(None, description="The hardware to judge by: `8x a100-80gb`, `2n8x h100 host=1TiB`.")
+    fail_on: Level = Field("error", description="The lowest level of finding that gives exit code 1.")
+    select: tuple[str, ...] = Field((), description="Ids of the only rules to consult; empty: all.")
+    ignore: tuple[str, ...] = Field((), description="Ids of rules to leave out, also as steps of the plan.")
+    per_file_ignores: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict[str, tuple[str, ...]],
+        description="Glob patterns of files, relative to this one, each with the ids of the rules to leave out there.",
+    )
+    rules: tuple[str, ...] = Field((), description="Folders of your own rules, relative to this file.")
+    flowchart: str = Field("default", description="The order of the steps that make a run fit.")
+    output_format: str | None = Field(None, description="The format of the report: `full`, `concise`, `json` ...")
+    stack: StackModel = Field(  # pyright: ignore[reportInvalidTypeForm]
+        default_factory=dict[str, object], description="Versions of libraries and habits of the trainer."
+    )
+
+
+def what_is_wrong(key: str, value: object) -> tuple[tuple[str, ...], str, str]:
+    """The path, the message and the remedy for one setting of the wrong type."""
+    path, wrong, expected = (key,), value, "another value"
+    try:
+        SettingsModel.model_validate({key: value})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        path = tuple(part for part in first["loc"] if isinstance(part, str))
+        wrong = first["input"]
+        context = first.get("ctx", {})
+        expected = EXPECTED.get(first["type"]) or str(context.get("expected") or first["msg"])
+    return path, f"`{'.'.join(path)}` is `{wrong}`", f"write {expected}"

@@ -1,0 +1,168 @@
+"""Settings: ``advisor.toml`` or ``[tool.advisor]`` in ``pyproject.toml``, and the environment over them."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import field, fields, replace
+from pathlib import Path
+from types import UnionType
+from typing import Any, NoReturn, cast, get_args, get_origin
+
+from advisor.engine.rule import Level
+from advisor.errors import InputError
+from advisor.record import record
+from advisor.run.stack import Stack
+from advisor.settings.toml import Key, Source, Table, nearest_settings
+
+ENVIRONMENT = {
+    "ADVISOR_GPUS": "gpus",
+    "ADVISOR_FAIL_ON": "fail-on",
+    "ADVISOR_FLOWCHART": "flowchart",
+    "ADVISOR_OUTPUT_FORMAT": "output-format",
+}
+
+
+@record
+class Settings:
+    """What an organisation or a repository asks for; keys are the same in TOML, with dashes.
+
+    ``rules`` are absolute paths of folders. ``file`` is where the settings were read, None without.
+    ``origins`` has, for each setting that was given, its file and line, or its environment variable and 0.
+    """
+
+    gpus: str | None = None
+    fail_on: Level = "error"
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    rules: tuple[str, ...] = ()
+    flowchart: str = "default"
+    output_format: str | None = None
+    stack: Mapping[str, object] = field(default_factory=dict[str, object])
+    file: str | None = None
+    origins: Mapping[str, tuple[str, int]] = field(
+        default_factory=dict[str, tuple[str, int]], repr=False, compare=False
+    )
+
+
+def load_settings(folder: str | Path, *, isolated: bool = False) -> Settings:
+    """The settings for the files of ``folder``: those of its nearest ancestor, and the environment over them.
+
+    ``isolated`` passes over the files; environment variables still count. Raises ``InputError`` with file,
+    line and remedy for what cannot be read.
+    """
+    settings = Settings()
+    if not isolated and (found := nearest_settings(Path(folder).resolve())):
+        source, table = found
+        settings = read_table(table, source)
+    return under_environment(settings)
+
+
+def read_table(table: Table, source: Source) -> Settings:
+    """The settings of a parsed table. Unknown keys and wrong types are ``InputError``s at the key's line."""
+    reject_unknown(table, READERS, (), source)
+    if isinstance(stack := table.get("stack"), dict):
+        reject_unknown(cast("Table", stack), STACK, ("stack",), source)
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        try:
+            values[key.replace("-", "_")] = READERS[key](value)
+        except TypeError:
+            reject_value(table, key, source)
+    origins = {name: (source.shown, source.line_of((name.replace("_", "-"),))) for name in values}
+    values["rules"] = tuple(str(source.folder / name) for name in values.get("rules", ()))
+    return Settings(**values, file=source.shown, origins=origins)
+
+
+def under_environment(settings: Settings) -> Settings:
+    """The settings with the environment's over them; an empty variable counts as none."""
+    for variable, key in ENVIRONMENT.items():
+        if value := os.environ.get(variable):
+            try:
+                READERS[key](value)
+            except TypeError:
+                levels = ", ".join(get_args(Level))
+                raise InputError(f"`{variable}` is `{value}`", remedy=f"set it to one of {levels}") from None
+            name = key.replace("-", "_")
+            origins = {**settings.origins, name: (variable, 0)}
+            settings = replace(settings, **{name: value}, origins=origins)
+    return settings
+
+
+def text_of(value: object) -> str:
+    """A string."""
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def texts_of(value: object) -> tuple[str, ...]:
+    """A list of strings."""
+    if not isinstance(value, list):
+        raise TypeError
+    return tuple(text_of(item) for item in cast("list[object]", value))
+
+
+def level_of(value: object) -> str:
+    """A level of finding."""
+    if value not in get_args(Level):
+        raise TypeError
+    return cast("str", value)
+
+
+def lists_of(value: object) -> dict[str, tuple[str, ...]]:
+    """A table of lists of strings."""
+    if not isinstance(value, dict):
+        raise TypeError
+    return {key: texts_of(item) for key, item in cast("Table", value).items()}
+
+
+def stack_of(value: object) -> Table:
+    """A table of the fields of ``Stack``, of their types."""
+    if not isinstance(value, dict):
+        raise TypeError
+    table = cast("Table", value)
+    if not all(is_of(item, STACK[key]) for key, item in table.items()):
+        raise TypeError
+    return table
+
+
+def is_of(value: object, kind: Any) -> bool:
+    """Whether a value is of an annotated type: a class, a union of classes, or a ``Literal``."""
+    if isinstance(kind, type | UnionType):
+        return isinstance(value, kind)
+    return get_origin(kind) is not None and value in get_args(kind)
+
+
+STACK = {item.name: item.type for item in fields(Stack)}
+READERS: Mapping[str, Callable[[object], object]] = {
+    "gpus": text_of,
+    "fail-on": level_of,
+    "select": texts_of,
+    "ignore": texts_of,
+    "per-file-ignores": lists_of,
+    "rules": texts_of,
+    "flowchart": text_of,
+    "output-format": text_of,
+    "stack": stack_of,
+}
+
+
+def reject_unknown(table: Table, known: Mapping[str, object], parent: Key, source: Source) -> None:
+    """Raises ``InputError`` for the first key that is not known, with the nearest one that is."""
+    unknown = next((key for key in table if key not in known), None)
+    if unknown is None:
+        return
+    import difflib
+
+    near = difflib.get_close_matches(unknown, known, n=1)
+    remedy = f"did you mean `{near[0]}`?" if near else f"known keys: {', '.join(known)}"
+    name, line = ".".join((*parent, unknown)), source.line_of((*parent, unknown))
+    raise InputError(f"unknown setting `{name}`", source.shown, line, remedy=remedy)
+
+
+def reject_value(table: Table, key: str, source: Source) -> NoReturn:
+    """Raises the ``InputError`` for a value of the wrong type, in the words of the model."""
+    from advisor.settings.schema import what_is_wrong
+
+    path, message, remedy = what_is_wrong(key, table[key])
+    raise InputError(message, source.shown, source.line_of(path), remedy=remedy)

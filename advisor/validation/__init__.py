@@ -1,5 +1,0 @@
-"""``--validate``: the real axolotl schema and DeepSpeed config class, asked in processes of their own."""
-
-from advisor.validation.says import rules_that_ask
-
-__all__ = ["rules_that_ask"]

@@ -1,0 +1,108 @@
+"""What torch really held while a run trained, beside what was foreseen, kept for later estimates."""
+
+import importlib
+import logging
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from advisor.memory import Estimate
+from advisor.memory.kinds import expandable_segments, kind_of
+from advisor.run import Run
+from advisor.run.history import MeasuredRun, append
+from advisor.units import gib
+
+Base: Any = importlib.import_module("transformers").TrainerCallback
+LOG = logging.getLogger("axolotl.advisor")
+LEAST_STEPS = 2
+"""The first step makes the optimizer's states, so that the second is the first whole one."""
+
+
+class Peaks:
+    """The running maximum of torch's peaks on this rank's GPU: axolotl's own log resets them (utils/bench.py:45-50)."""
+
+    allocated = 0
+    reserved = 0
+
+    def sample(self) -> None:
+        """Reads torch's counters, once it has CUDA in use."""
+        torch: Any = sys.modules.get("torch")
+        if torch is not None and torch.cuda.is_initialized():
+            self.allocated = max(self.allocated, torch.cuda.max_memory_allocated())
+            self.reserved = max(self.reserved, torch.cuda.max_memory_reserved())
+
+
+class Watch(Base):
+    """Samples before each log, says predicted against actual when training ends, and keeps the run if it may."""
+
+    def __init__(self, run: Run, estimate: Estimate, peaks: Peaks, *, record: bool) -> None:
+        self.run = run
+        self.estimate = estimate
+        self.peaks = peaks
+        self.record = record
+        self.over = False
+
+    def on_train_begin(self, _arguments: Any, state: Any, *_rest: Any, **_more: Any) -> None:
+        """The model is there, and what prepared it. One rank speaks for all."""
+        self.over = not state.is_world_process_zero
+        self.attempt(self.peaks.sample)
+
+    def on_step_end(self, *_arguments: Any, **_more: Any) -> None:
+        """The step is done and not yet logged."""
+        self.attempt(self.peaks.sample)
+
+    def on_prediction_step(self, *_arguments: Any, **_more: Any) -> None:
+        """A batch of an evaluation is done and not yet logged."""
+        self.attempt(self.peaks.sample)
+
+    def on_train_end(self, _arguments: Any, state: Any, *_rest: Any, **_more: Any) -> None:
+        """Called again by some trainers."""
+        self.attempt(lambda: self.finish(state.global_step))
+        self.over = True
+
+    def attempt(self, act: Callable[[], None]) -> None:
+        """Runs ``act``; after the first thing that goes wrong, which is a line in the log, there is no other."""
+        if self.over:
+            return
+        try:
+            act()
+        except Exception as error:
+            self.over = True
+            LOG.warning("not measured: %s: %s", type(error).__name__, error)
+
+    def finish(self, steps: int) -> None:
+        """Predicted against actual, in a line."""
+        self.peaks.sample()
+        if not self.peaks.allocated:
+            LOG.info("nothing measured: torch holds no memory of a GPU")
+            return
+        LOG.info(compared(self.estimate, self.peaks))
+        measured = self.run.hardware
+        if self.record and steps >= LEAST_STEPS and measured is not None and measured.source == "detected":
+            LOG.info("kept in %s for later estimates", append(as_measured(self.run, self.estimate, self.peaks, steps)))
+
+
+def compared(estimate: Estimate, peaks: Peaks) -> str:
+    """``peak 12.0 GiB allocated, 11.8 GiB foreseen (-1.7%); 13.1 GiB reserved, 12.1 to 14.0 GiB foreseen``."""
+    off = estimate.allocated_peak / peaks.allocated - 1
+    low, high = estimate.reserved_peak.low, estimate.reserved_peak.high
+    return (
+        f"peak {gib(peaks.allocated)} allocated, {gib(estimate.allocated_peak)} foreseen ({off:+.1%});"
+        f" {gib(peaks.reserved)} reserved, {gib(low)} to {gib(high)} foreseen"
+    )
+
+
+def as_measured(run: Run, estimate: Estimate, peaks: Peaks, steps: int) -> MeasuredRun:
+    """What is kept of a run: sizes, and of which kind it was."""
+    assert run.hardware is not None, "what was estimated has hardware"
+    return MeasuredRun(
+        kind=kind_of(run),
+        gpu=run.hardware.gpu.id,
+        gpus=run.world_size,
+        expandable=expandable_segments(run),
+        estimated=estimate.allocated_peak,
+        allocated=peaks.allocated,
+        reserved=peaks.reserved,
+        steps=steps,
+        torch=run.stack.torch,
+    )

@@ -1,0 +1,126 @@
+"""The flowchart: minimal, honest about what cannot help, and the same thing trained where it says so."""
+
+from itertools import pairwise
+
+from advisor.engine.check import Options, steps_of
+from advisor.engine.plan import plan_fit, plan_speed, reaches, replayed, state_of
+from advisor.engine.registry import built_in_rules, flowcharts
+from advisor.memory import estimate
+
+FULL = """
+base_model: meta-llama/Llama-3.1-8B
+attn_implementation: flash_attention_2
+optimizer: adamw_torch_fused
+sequence_len: 4096
+micro_batch_size: 4
+gradient_accumulation_steps: 2
+sample_packing: true
+"""
+QLORA = (
+    FULL.replace("micro_batch_size: 4", "micro_batch_size: 1")
+    + "adapter: qlora\nload_in_4bit: true\nlora_r: 16\nlora_target_linear: true\n"
+)
+
+
+def planned(run, **options):
+    safe_only = options.pop("safe_only", False)
+    return plan_fit(state_of(run), steps_of(Options(**options)), safe_only=safe_only)
+
+
+def test_every_flowchart_holds_rules_that_exist_each_once():
+    rules = built_in_rules("fit")
+    for ladder in flowcharts().values():
+        assert set(ladder) <= set(rules)
+        assert len(set(ladder)) == len(ladder)
+    assert set(rules) == {name for ladder in flowcharts().values() for name in ladder}
+    assert set(flowcharts()) == {"default", "safe-first", "huggingface", "pytorch"}
+
+
+def test_no_step_can_be_left_out(make_run):
+    run = make_run(FULL, "4x rtx-4090")
+    start, plan = state_of(run), planned(run)
+    assert plan.verdict in {"fits", "tight"}
+    for step in plan.steps:
+        rest = replayed(start, [other for other in plan.steps if other is not step])
+        assert rest is None or not reaches(start, rest, 0 if plan.verdict == "fits" else 1)
+
+
+def test_each_step_starts_where_the_one_before_ended(make_run):
+    plan = planned(make_run(FULL, "4x rtx-4090"))
+    assert len(plan.steps) > 1
+    for before, after in pairwise(plan.steps):
+        assert before.after.needed == after.before.needed
+
+
+def test_safe_steps_leave_batch_data_parameters_and_optimizer_alone(make_run):
+    run = make_run(FULL, "8x a100-80gb")
+    plan = planned(run, safe_only=True)
+    end = plan.end.run
+    assert plan.verdict == "fits" and all(step.safe for step in plan.steps)
+    assert (end.global_batch_size, end.sequence_len, end.adapter, end.optimizer, end.precision) == (
+        run.global_batch_size,
+        run.sequence_len,
+        run.adapter,
+        run.optimizer,
+        run.precision,
+    )
+
+
+def test_the_micro_batch_is_the_largest_divisor_with_which_the_end_fits(make_run):
+    plan = planned(make_run(FULL, "8x a100-80gb"), safe_only=True)
+    chosen = plan.end.run.micro_batch_size
+    assert 4 % chosen == 0
+    from dataclasses import replace
+
+    larger = replace(plan.end.run, micro_batch_size=min(4, chosen * 2))
+    assert chosen == 4 or estimate(larger).verdict != "fits"
+
+
+def test_a_step_that_would_not_lower_the_peak_is_passed_over_with_numbers(make_run):
+    plan = planned(make_run(FULL, "1x a100-40gb"))
+    (zero_2,) = [skipped for skipped in plan.skipped if skipped.rule == "zero-2"]
+    assert "would not lower the peak" in zero_2.reason and "GiB" in zero_2.reason
+
+
+def test_an_ignored_step_is_off_the_ladder(make_run):
+    plan = planned(make_run(FULL, "8x a100-80gb"), ignore=("zero-2",))
+    assert "zero-2" not in {step.rule.id for step in plan.steps}
+
+
+def test_offloading_beyond_the_stated_host_memory_is_passed_over(make_run):
+    small = planned(make_run(FULL, "1x a100-40gb host=32GiB"), safe_only=True)
+    large = planned(make_run(FULL, "1x a100-40gb host=512GiB"), safe_only=True)
+    assert "offload-optimizer" not in {step.rule.id for step in small.steps}
+    assert any("host memory" in skipped.reason for skipped in small.skipped)
+    assert "offload-optimizer" in {step.rule.id for step in large.steps}
+
+
+def test_flowcharts_differ_in_what_they_reach_for(make_run):
+    run = make_run(FULL, "4x rtx-4090")
+    safe_first = planned(run, flowchart="safe-first")
+    pytorch = planned(run, flowchart="pytorch")
+    assert all(step.safe for step in safe_first.steps)
+    assert pytorch.end.run.zero is None
+
+
+def test_one_with_fsdp_stays_with_fsdp(make_run):
+    text = FULL + "fsdp_version: 2\nfsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+    plan = planned(make_run(text, "4x rtx-4090"))
+    assert plan.end.run.fsdp is not None and plan.end.run.zero is None
+
+
+def test_what_is_given_back_still_fits_and_keeps_the_global_batch(make_run):
+    run = make_run(QLORA + "gradient_checkpointing: true\n", "1x a100-80gb")
+    offers = plan_speed(state_of(run), built_in_rules("speed").values())
+    assert {"larger-micro-batch", "no-checkpointing"} <= {step.rule.id for step in offers}
+    for step in offers:
+        assert step.after.estimate.verdict == "fits"
+        assert step.after.run.global_batch_size == run.global_batch_size
+
+
+def test_planning_touches_no_document(make_run):
+    run = make_run(FULL, "4x rtx-4090")
+    before = run.config.raw
+    planned(run)
+    assert run.config.raw == before and not run.config.pending
+    assert state_of(run).needed == state_of(run).needed

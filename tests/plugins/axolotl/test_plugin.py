@@ -1,0 +1,270 @@
+"""The plugin before a run: when it speaks, on which values and GPUs, and that its own faults stop nothing."""
+
+import logging
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from advisor.plugins.axolotl import before_training
+from advisor.plugins.axolotl.settings import AdvisorArgs
+
+from advisor.documents import read
+from advisor.engine.blocking import NO_BLOCK
+from advisor.hardware import Hardware, parse_hardware
+
+from .conftest import CONFIG
+
+Cfg = Callable[..., dict[str, Any]]
+SMALL, ROOMY = {"gpus": "1x rtx-3060"}, {"gpus": "1x h200"}
+LARGE = {"micro_batch_size": 64, "sequence_len": 8192}
+
+
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Puts GPUs into the machine."""
+
+    def put(text: str, free: int | None = None) -> None:
+        found: Hardware = replace(parse_hardware(text), free_bytes=free, source="detected")
+        monkeypatch.setattr(before_training, "detect", lambda: found)
+
+    return put
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.INFO, logger="axolotl.advisor")
+    return caplog
+
+
+def refusal(plugin: Any, cfg: dict[str, Any]) -> str:
+    with pytest.raises(SystemExit) as left:
+        plugin.register(cfg)
+    return str(left.value.code)
+
+
+def test_a_run_that_does_not_fit_leaves_with_the_whole_report(plugin: Any, cfg: Cfg):
+    said = refusal(plugin, cfg(advisor=SMALL, **LARGE))
+    assert "error[does-not-fit]" in said
+    assert "# advisor: file-ignore[does-not-fit]" in said
+    assert "mode: warn" in said
+
+
+def test_other_local_ranks_leave_with_a_line(plugin: Any, cfg: Cfg, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    said = refusal(plugin, cfg(advisor=SMALL, **LARGE))
+    assert said == "advisor: blocked by does-not-fit; local rank 0 says why"
+
+
+def test_a_run_that_fits_goes_on_with_its_verdict(plugin: Any, cfg: Cfg, log: pytest.LogCaptureFixture):
+    plugin.register(cfg(advisor=ROOMY))
+    assert "fits: needs" in log.text
+    assert "1x H200" in log.text
+
+
+def test_ranks_after_the_first_say_nothing_of_a_run_that_fits(
+    plugin: Any, cfg: Cfg, log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    plugin.register(cfg(advisor=ROOMY))
+    assert not log.records
+
+
+def test_with_warn_the_verdict_is_said_and_the_run_goes_on(plugin: Any, cfg: Cfg, log: pytest.LogCaptureFixture):
+    plugin.register(cfg(advisor={**SMALL, "mode": "warn"}, **LARGE))
+    assert "does not fit: needs" in log.text
+    assert "does-not-fit" in log.text
+
+
+def test_a_launch_that_was_not_to_be_blocked_goes_on(
+    plugin: Any, cfg: Cfg, log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv(NO_BLOCK, "1")
+    plugin.register(cfg(advisor=SMALL, **LARGE))
+    assert "does not fit: needs" in log.text
+
+
+@pytest.mark.parametrize("mode", ["off", False])
+def test_switched_off_it_is_silent(plugin: Any, cfg: Cfg, log: pytest.LogCaptureFixture, mode: object):
+    plugin.register(cfg(advisor={**SMALL, "mode": mode}, **LARGE))
+    assert not log.records
+    assert plugin.add_callbacks_pre_trainer(None, None) == []
+
+
+def test_a_comment_that_ignores_the_finding_lets_the_run_through(plugin: Any, cfg: Cfg, log: pytest.LogCaptureFixture):
+    plugin.register(cfg("# advisor: file-ignore[does-not-fit] seen to fit\n" + CONFIG, advisor=SMALL, **LARGE))
+    assert "does not fit: needs" in log.text
+
+
+def test_a_rule_that_is_fatal_blocks_where_memory_suffices(plugin: Any, cfg: Cfg):
+    assert "unknown-optimizer" in refusal(plugin, cfg(advisor=ROOMY, optimizer="adamw_torhc"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["/venv/bin/axolotl", "preprocess", "run.yml"],
+        ["/venv/bin/axolotl", "merge-lora", "run.yml"],
+        ["/site-packages/axolotl/cli/main.py", "inference", "train"],
+        ["/site-packages/axolotl/cli/evaluate.py", "run.yml"],
+        ["/home/me/train.py", "train"],
+    ],
+    ids=lambda words: " ".join(words[-2:]),
+)
+def test_commands_that_do_not_train_are_left_alone(
+    plugin: Any, cfg: Cfg, log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, words: list[str]
+):
+    monkeypatch.setattr(sys, "argv", words)
+    plugin.register(cfg(advisor=SMALL, **LARGE))
+    assert not log.records
+    assert plugin.add_callbacks_pre_trainer(None, None) == []
+
+
+def test_training_is_known_from_who_calls(plugin: Any, cfg: Cfg, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "argv", ["/home/me/notebook.py"])
+    code = compile("def do_cli(act):\n    return act()\n", "/site-packages/axolotl/cli/train.py", "exec")
+    names: dict[str, Any] = {}
+    exec(code, names)
+    with pytest.raises(SystemExit):
+        names["do_cli"](lambda: plugin.register(cfg(advisor=SMALL, **LARGE)))
+
+
+def test_the_file_is_pointed_into_though_the_command_line_changed_a_value(plugin: Any, cfg: Cfg):
+    said = refusal(plugin, cfg(advisor=SMALL, **LARGE))
+    assert "run.yml:2" in said
+    assert "base_model: ./model" in said
+
+
+def test_a_config_without_its_file_is_judged_by_its_values(plugin: Any, cfg: Cfg):
+    values = cfg(advisor=SMALL, **LARGE)
+    Path("run.yml").unlink()
+    assert "does-not-fit" in refusal(plugin, values)
+
+
+def test_the_document_has_the_values_that_axolotl_has(folder: Path):
+    text = "a: 1\nb: {c: 1, d: [1, 2]}\ne: 0.00001\nf: x\n"
+    (folder / "some.yml").write_text(text)
+    values = {"a": 2, "b": {"c": 1, "d": [1], "g": "new"}, "e": 1e-05, "f": None, "h": None, "i": True}
+    config = before_training.document_of("some.yml", values)
+    assert dict(config) == {"a": 2, "b": {"c": 1, "d": [1], "g": "new"}, "e": 1e-05, "i": True}
+    assert yaml.safe_load(config.patched()) == dict(config)
+    assert read("some.yml").text == text
+
+
+def test_detected_gpus_count_with_what_is_free_of_them(plugin: Any, cfg: Cfg, gpus: Callable[..., None]):
+    gpus("1x a100-80gb")
+    plugin.register(cfg())
+    gpus("1x a100-80gb", free=2 << 30)
+    assert "does-not-fit" in refusal(plugin, cfg())
+
+
+def test_what_is_stated_goes_before_what_is_detected(plugin: Any, cfg: Cfg, gpus: Callable[..., None]):
+    gpus("1x a100-80gb", free=2 << 30)
+    plugin.register(cfg(advisor=ROOMY))
+
+
+def test_there_is_a_gpu_for_each_process(
+    plugin: Any, cfg: Cfg, gpus: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+):
+    gpus("8x a100-80gb")
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    plugin.register(cfg())
+    assert plugin.checked.report.hardware == "2 nodes of 4x A100-80GB SXM"
+
+
+def test_contexts_of_ranks_that_came_first_are_not_held_against_a_run(gpus: Callable[..., None], monkeypatch, folder):
+    gpus("8x a100-80gb")
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    hardware = replace(parse_hardware("8x a100-80gb"), free_bytes=70 << 30)
+    found = before_training.found(read("run.yml"), hardware)
+    assert found is not None
+    assert found.free_bytes == (70 << 30) + 7 * hardware.gpu.context_bytes
+
+
+def test_expandable_segments_are_what_the_environment_says(plugin: Any, cfg: Cfg, monkeypatch: pytest.MonkeyPatch):
+    plugin.register(cfg(advisor=ROOMY))
+    assert plugin.checked.run.stack.expandable_segments is False
+    monkeypatch.setenv("PYTORCH_ALLOC_CONF", "expandable_segments:True")
+    plugin.register(cfg(advisor=ROOMY))
+    assert plugin.checked.run.stack.expandable_segments is True
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"advisor": {"gpus": "1x nothing"}}, "unknown GPU"),
+        ({"advisor": {"mode": "loud"}}, "ValidationError"),
+        ({"advisor": "block"}, "ValidationError"),
+        ({"advisor": False}, "ValidationError"),
+        ({"micro_batch_size": "many", "advisor": ROOMY}, "micro_batch_size"),
+        ({"deepspeed": "ds.json", "advisor": ROOMY}, "ds.json:1"),
+    ],
+)
+def test_its_own_trouble_is_a_line_and_stops_nothing(
+    plugin: Any, cfg: Cfg, log: pytest.LogCaptureFixture, values: dict[str, Any], said: str
+):
+    Path("ds.json").write_text("{")
+    plugin.register(cfg(**values))
+    (record,) = log.records
+    assert "not checked" in record.getMessage()
+    assert said in record.getMessage()
+    assert "\n" not in record.getMessage()
+    assert plugin.add_callbacks_pre_trainer(None, None) == []
+
+
+def test_a_trouble_of_all_ranks_is_said_once(
+    plugin: Any, cfg: Cfg, log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    plugin.register(cfg(advisor={"gpus": "1x nothing"}))
+    assert not log.records
+
+
+def test_an_internal_error_stops_nothing(
+    plugin: Any, cfg: Cfg, log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    def broken(*_: Any) -> None:
+        raise RecursionError("deep")
+
+    monkeypatch.setattr(before_training, "check_run", broken)
+    plugin.register(cfg(advisor=SMALL))
+    assert [record.getMessage() for record in log.records] == ["not checked: RecursionError: deep"]
+
+
+def test_an_unknown_model_and_unknown_hardware_block_nothing(plugin: Any, cfg: Cfg, log: pytest.LogCaptureFixture):
+    plugin.register(cfg(base_model="nobody/nothing", advisor=SMALL))
+    plugin.register(cfg(**LARGE))
+    assert log.text.count("no verdict") == 2
+
+
+def test_the_key_of_the_plugin_refuses_what_it_does_not_know():
+    with pytest.raises(ValueError, match=r"advisor\.gpu"):
+        AdvisorArgs.model_validate({"advisor": {"gpu": "1x h200"}})
+    assert AdvisorArgs.model_validate({"bf16": True}).advisor is None
+    assert AdvisorArgs.model_validate(yaml.safe_load("advisor: {mode: off}")).advisor.mode == "off"
+
+
+def test_the_check_loads_no_torch(folder: Path):
+    """So it cannot initialise CUDA."""
+    stand_in = folder / "stand_in" / "axolotl" / "integrations"
+    stand_in.mkdir(parents=True)
+    (stand_in / "base.py").write_text("class BasePlugin: ...\n")
+    (stand_in / "__init__.py").touch()
+    (stand_in.parent / "__init__.py").touch()
+    command = (
+        "import sys; sys.argv = ['axolotl', 'train', 'run.yml']\n"
+        "from advisor.plugins.axolotl import AdvisorPlugin\n"
+        "import yaml\n"
+        "plugin = AdvisorPlugin()\n"
+        "plugin.register({**yaml.safe_load(open('run.yml')), 'axolotl_config_path': 'run.yml',"
+        " 'advisor': {'gpus': '1x h200'}})\n"
+        "print(plugin.checked.report.verdict, *sorted({'torch', 'transformers', 'accelerate'} & sys.modules.keys()))\n"
+    )
+    environment = {"PYTHONPATH": str(folder / "stand_in"), "PATH": "", "XDG_STATE_HOME": str(folder)}
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.split() == ["fits"]

@@ -1,0 +1,292 @@
+"""The composite action: its metadata, and its shell steps run as the runner runs them, against a fake ``gh``."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ..json_schemas import validator_of
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "plugins" / "github_action"
+ACTION: dict[str, Any] = yaml.safe_load((FOLDER / "action.yml").read_text(encoding="utf-8"))
+STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
+SAMPLE = ROOT / "sample_configs" / "lora-8b-large-batch.yaml"
+GH = """\
+#!/usr/bin/env bash
+# Writes down how it was called; the comments of the pull request are those of $GH_COMMENTS.
+echo "$*" >> "$GH_LOG"
+[ -z "${GH_FAILS:-}" ] || exit 1
+for word in "$@"; do
+    case $word in
+        body=@*) cp "${word#body=@}" "$GH_LOG.body" ;;
+        */comments?per_page=100) printf '%s' "$GH_COMMENTS" ;;
+    esac
+done
+"""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job on a runner: its checkout, its files of outputs and summary, and what the steps have said so far."""
+
+    workspace: Path
+    inputs: Mapping[str, str]
+    pull_request: str = "7"
+
+    @property
+    def temporary(self) -> Path:
+        return self.workspace.parent
+
+    def step(self, name: str, **more: str) -> subprocess.CompletedProcess[str]:
+        """Runs one step as the runner does: its ``run`` in bash, its ``env`` with the expressions worked out."""
+        (step,) = (step for step in STEPS if step.get("name") == name)
+        environment = {key: self.value(text) for key, text in step.get("env", {}).items()}
+        return subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+            cwd=self.workspace,
+            env=self.environment() | environment | more,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=500,
+        )
+
+    def environment(self) -> dict[str, str]:
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "ADVISOR_", "GH_"))
+        }
+        return kept | {
+            "PATH": f"{self.temporary / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "CI": "true",
+            "GITHUB_ACTION_PATH": str(FOLDER),
+            "GITHUB_WORKSPACE": str(self.workspace),
+            "GITHUB_REPOSITORY": "acme/runs",
+            "GITHUB_OUTPUT": str(self.temporary / "output"),
+            "GITHUB_STEP_SUMMARY": str(self.temporary / "summary"),
+            "RUNNER_TEMP": str(self.temporary),
+            "GH_LOG": str(self.temporary / "gh.log"),
+            "GH_COMMENTS": "",
+        }
+
+    def value(self, text: str) -> str:
+        """A value with its ``${{ }}`` replaced."""
+
+        def known(match: re.Match[str]) -> str:
+            match match[1].split("."):
+                case ["inputs", name]:
+                    return self.inputs.get(name, str(ACTION["inputs"][name].get("default", "")))
+                case ["steps", _, "outputs", name]:
+                    return self.outputs()[name]
+                case ["github", "event", "pull_request", "number"]:
+                    return self.pull_request
+            raise AssertionError(match[0])
+
+        return re.sub(r"\$\{\{ ([\w.-]+) \}\}", known, text)
+
+    def outputs(self) -> dict[str, str]:
+        lines = (self.temporary / "output").read_text(encoding="utf-8").splitlines()
+        return {"command": str(Path(sys.executable).with_name("advisor"))} | dict(line.split("=", 1) for line in lines)
+
+    def read(self, name: str) -> str:
+        path = self.temporary / name
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "checkout"
+    (folder / "my configs").mkdir(parents=True)
+    shutil.copy(SAMPLE, folder / "my configs" / "too large.yaml")
+    (folder / "ci.yaml").write_text("jobs: {}\n")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "gh").write_text(GH)
+    (tmp_path / "bin" / "gh").chmod(0o755)
+    (tmp_path / "output").touch()
+    return folder
+
+
+def job(workspace: Path, **inputs: str) -> Job:
+    return Job(workspace, {name.replace("_", "-"): value for name, value in inputs.items()})
+
+
+def test_the_metadata_keeps_to_githubs_schema():
+    # The schema is older than the key `continue-on-error` in the steps of composite actions.
+    steps = [{key: value for key, value in step.items() if key != "continue-on-error"} for step in STEPS]
+    validator = validator_of("github-action")
+    validator.validate(ACTION | {"runs": ACTION["runs"] | {"steps": steps}})
+    assert not validator.is_valid(ACTION | {"runs": {"using": "composite", "steps": [{"run": "true"}]}})
+
+
+def test_every_step_of_the_shell_names_its_shell_and_takes_no_expression_into_its_script():
+    for step in STEPS:
+        assert ("run" in step) == ("shell" in step) != ("uses" in step)
+        assert "${{" not in step.get("run", ""), "an input inside a script is code"
+
+
+def test_every_input_and_output_is_used_and_told():
+    text = (FOLDER / "action.yml").read_text(encoding="utf-8").partition("\nruns:")[2]
+    for name, entry in ACTION["inputs"].items():
+        assert f"inputs.{name} " in text, name
+        assert entry["description"] and "default" in entry
+    written = set(re.findall(r'echo "([\w-]+)=', "".join(path.read_text() for path in FOLDER.glob("*.sh"))))
+    assert set(re.findall(r"steps\.\w+\.outputs\.([\w-]+)", (FOLDER / "action.yml").read_text())) == written
+
+
+def test_the_variables_of_each_script_are_given_to_it():
+    """With `set -u` an unknown one ends the step."""
+    for step in STEPS:
+        if "run" not in step:
+            continue
+        script = re.search(r"\$GITHUB_ACTION_PATH/(\w+\.sh)", step["run"])
+        text = (FOLDER / script[1]).read_text() if script else step["run"]
+        wanted = set(re.findall(r"\$\{?([A-Z][A-Z_]+)", text))
+        given = {*step["env"], "RUNNER_TEMP"} | {name for name in wanted if name.startswith("GITHUB_")}
+        assert wanted <= given, step["name"]
+        assert set(step["env"]) - {"GH_TOKEN"} <= wanted, step["name"]
+
+
+def test_annotations_summary_and_outputs(workspace: Path):
+    run = job(workspace, gpus="1x rtx-4090")
+    done = run.step("Check")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("::error title=advisor (does-not-fit),file=my configs/too large.yaml,line=3,")
+    outputs = run.outputs()
+    assert outputs["exit-code"] == "1"
+    (log,) = json.loads(Path(outputs["sarif"]).read_text())["runs"]
+    assert (
+        log["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        == "my%20configs/too%20large.yaml"
+    )
+    assert run.read("summary").startswith("### advisor\n")
+    assert run.step("Verdict").returncode == 1
+
+
+def test_what_fits_passes(workspace: Path):
+    run = job(workspace, gpus="1x h200")
+    assert run.step("Check").returncode == 0
+    assert run.outputs()["exit-code"] == "0" and run.step("Verdict").returncode == 0
+
+
+def test_paths_are_lines_and_may_hold_anything(workspace: Path):
+    odd = workspace / "--help; touch hacked"
+    odd.mkdir()
+    (odd / "run.yaml").write_text("base_model: a/b\nmicro_batch_size: two\n")
+    run = job(workspace, paths="my configs\r\n\n--help; touch hacked\n", gpus="1x h200")
+    done = run.step("Check")
+    assert done.returncode == 0 and run.outputs()["exit-code"] == "2"
+    assert "hacked/run.yaml:2:19" in done.stderr
+    assert not list(workspace.rglob("hacked"))
+
+
+def test_what_cannot_be_read_is_an_annotation_and_in_the_comment(workspace: Path):
+    (workspace / "broken.yaml").write_text("base_model: [ # 100%\n")
+    run = job(workspace, gpus="1x h200")
+    done = run.step("Check")
+    assert "::error title=advisor could not run::error: " in done.stdout and "broken.yaml:2:1%0A" in done.stdout
+    assert run.outputs()["exit-code"] == "2" and run.step("Verdict").returncode == 2
+    assert "**Could not be checked:**" in run.read("summary")
+
+
+def test_a_bad_option_is_told_where_no_report_was_written(workspace: Path):
+    run = job(workspace, gpus="8x nothing-like-this", fail_on="warning")
+    done = run.step("Check")
+    assert done.returncode == 0 and "::error title=advisor could not run::" in done.stdout
+    assert run.outputs()["exit-code"] == "2"
+
+
+def test_only_what_changed_since_a_revision(workspace: Path):
+    def git(*arguments: str) -> None:
+        named = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *arguments]
+        subprocess.run(named, cwd=workspace, check=True, capture_output=True)
+
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-q", "-m", "first")
+    run = job(workspace, gpus="1x rtx-4090", changed_since="HEAD")
+    done = run.step("Check")
+    assert done.returncode == 0, done.stderr
+    assert run.outputs()["exit-code"] == "0" and "does-not-fit" not in done.stdout
+
+
+def test_a_first_comment_is_made(workspace: Path):
+    run = job(workspace, gpus="1x rtx-4090")
+    run.step("Check")
+    done = run.step("Comment")
+    assert done.returncode == 0 and done.stdout == "", done.stdout
+    calls = run.read("gh.log").splitlines()
+    assert len(calls) == 2
+    assert calls[0].startswith("api --paginate repos/acme/runs/issues/7/comments?per_page=100 --jq ")
+    assert calls[1].startswith("api --silent --method POST repos/acme/runs/issues/7/comments --field body=@")
+    assert run.read("gh.log.body").startswith("<!-- axolotl-advisor -->\n### advisor\n")
+
+
+def test_a_comment_that_is_there_is_renewed(workspace: Path):
+    run = job(workspace, gpus="1x h200")
+    run.step("Check")
+    assert run.step("Comment", GH_COMMENTS="41\n42\n").returncode == 0
+    assert " --method PATCH repos/acme/runs/issues/comments/41 " in run.read("gh.log")
+    assert "does not fit" not in run.read("gh.log.body")
+
+
+def test_only_a_comment_of_this_actions_own_is_renewed():
+    """gh picks it, by this filter."""
+    script = (FOLDER / "comment.sh").read_text()
+    assert 'select(.user.type == \\"Bot\\" and (.body | startswith(\\"$marker\\")))' in script
+
+
+def test_no_comment_is_made_where_nothing_was_checked(workspace: Path):
+    run = job(workspace, paths="ci.yaml")
+    run.step("Check")
+    assert run.step("Comment").returncode == 0
+    assert len(run.read("gh.log").splitlines()) == 1
+
+
+def test_a_token_that_may_not_write_is_a_warning(workspace: Path):
+    run = job(workspace, gpus="1x rtx-4090")
+    run.step("Check")
+    done = run.step("Comment", GH_FAILS="1")
+    assert done.returncode == 0 and done.stdout.startswith("::warning title=advisor::no comment")
+
+
+def test_a_long_comment_is_cut_at_a_line_below_githubs_limit(workspace: Path):
+    run = job(workspace, gpus="1x rtx-4090")
+    run.step("Check")
+    Path(run.outputs()["markdown"]).write_text(
+        "| `a` |\n" + "é" * 99 + "\n" + ("ü" * 60 + "\n") * 2000, encoding="utf-8"
+    )
+    assert run.step("Comment").returncode == 0
+    body = run.read("gh.log.body")
+    assert 50_000 < len(body.encode()) < 65_536
+    assert "Cut here" in body and body.endswith("ü" * 60 + "\n")
+
+
+def test_findings_of_an_incomplete_check_are_not_sent():
+    """Code scanning would close what was found in the file that is missing."""
+    (step,) = (step for step in STEPS if "uses" in step)
+    assert "exit-code != '2'" in step["if"] and step["continue-on-error"] is True
+
+
+@pytest.mark.oracle
+def test_the_command_is_installed_from_the_checkout_of_the_action(workspace: Path):
+    source = workspace.parent / "source"
+    for name in ("pyproject.toml", "README.md", "LICENSE", "advisor", "rules", "plugins"):
+        copied = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        copied(ROOT / name, source / name)
+    run = job(workspace, gpus="1x rtx-4090")
+    done = run.step("Install", GITHUB_ACTION_PATH=str(source / "plugins" / "github_action"))
+    if done.returncode and "connection" in done.stderr.lower():
+        pytest.skip("no package index")
+    assert done.returncode == 0, done.stderr
+    assert Path(run.outputs()["command"]).is_relative_to(workspace.parent)
+    assert run.step("Check").returncode == 0 and run.outputs()["exit-code"] == "1"
