@@ -5,7 +5,8 @@ Will it fit, what is wrong with it, and the smallest patch that mends it.
 
 from typing import TYPE_CHECKING, Any
 
-from advisor.engine.rule import Example, Hit, Rule, RunEdits
+from advisor.engine.rule import Example, Hit, Rule
+from advisor.run.edits import RunEdits
 
 if TYPE_CHECKING:
     from advisor.api import check, estimate

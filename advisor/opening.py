@@ -1,13 +1,15 @@
 """Files -> Runs: finds the DeepSpeed config, the model and the hardware that a YAML means."""
 
+import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import field, replace
 from functools import lru_cache
+from typing import Any
 
-from advisor.documents import Document, new_document, read
+from advisor.documents import Document, Set, new_document, parse, read
 from advisor.hardware import Hardware, detect, parse_hardware
 from advisor.models import Architecture, Unknown, resolve_with_config
 from advisor.record import record
@@ -15,10 +17,11 @@ from advisor.run import Run
 from advisor.run.build import build_run
 from advisor.run.deepspeed import Section, has_shipped_name, shipped
 from advisor.run.history import MeasuredRun
-from advisor.run.stack import Stack
-from advisor.tracing.place import has_traces
+from advisor.run.stack import Stack, read_stack
+from advisor.tracing.cache import has_traces
 from advisor.util import is_mapping
 
+Config = Mapping[str, Any] | str | os.PathLike[str]
 NAMED = re.compile(rb"^deepspeed:[ \t]*[\"']?([^\s\"'#]+)", re.MULTILINE)
 MOST_FILES = 5000
 
@@ -49,16 +52,6 @@ class Opened:
 
     run: Run
     unknown_model: Unknown | None = None
-
-
-def is_config(document: Document) -> bool:
-    """Whether a YAML is an axolotl config: it has a ``base_model``, as have the recipes of mergekit, which are none."""
-    return document.syntax == "yaml" and document.get("base_model") is not None and not is_recipe(document)
-
-
-def is_recipe(document: Document) -> bool:
-    """Whether a YAML tells mergekit what to merge (mergekit/config.py:107-112@0.1.5)."""
-    return "merge_method" in document and any(key in document for key in ("models", "slices", "modules"))
 
 
 def open_run(config: Document, context: Context) -> Opened:
@@ -198,3 +191,51 @@ def namers(root: str) -> Counter[str]:
                 continue
             found.update(os.path.basename(match.decode(errors="replace")) for match in NAMED.findall(content))  # noqa: PTH119
     return found
+
+
+def json_of(opened: Opened) -> str:
+    """The real path of the JSON that a run has read; empty without one."""
+    section = opened.run.deepspeed
+    return os.path.realpath(section.file) if section is not None and not section.prefix else ""
+
+
+def left_alone(documents: Iterable[Document], named: Container[str]) -> list[Document]:
+    """The JSONs that none of the runs has read."""
+    return [document for document in documents if os.path.realpath(document.file) not in named]
+
+
+def open_json(document: Document, context: Context) -> Opened:
+    """The JSON as a run without a YAML. A value of a wrong type is an ``InputError`` at its place."""
+    nothing = parse(b"", document.file, "yaml")
+    run = build_run(
+        nothing,
+        Section(document),
+        model=None,
+        hardware=None,
+        stack=context.stack,
+        working_directory=context.working_directory,
+        deepspeed_editable=is_own(document, document.file),
+    )
+    return Opened(run)
+
+
+def open_configs(
+    axolotl: Config,
+    deepspeed: Config | None = None,
+    gpus: str | None = None,
+    stack: Mapping[str, object] | None = None,
+) -> Opened:
+    """The run of these configs, with nothing else said of it."""
+    return open_run(config_document(axolotl, deepspeed), Context(gpus=gpus, stack=read_stack(stack)))
+
+
+def config_document(axolotl: Config, deepspeed: Config | None = None) -> Document:
+    """A path or a mapping of plain values as a document, with ``deepspeed`` instead of what it names."""
+    config = (
+        parse(json.dumps(axolotl).encode(), "config.yaml", "yaml") if isinstance(axolotl, Mapping) else read(axolotl)
+    )
+    if deepspeed is None:
+        return config
+    value = dict(deepspeed) if isinstance(deepspeed, Mapping) else os.fspath(deepspeed)
+    changed = config.changed(Set("deepspeed", value))
+    return new_document(config.file, "yaml", changed.values_mapping) if isinstance(value, dict) else changed

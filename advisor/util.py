@@ -1,4 +1,4 @@
-"""What kind of plain value a config holds."""
+"""Plain values: what kind they are, bytes as GiB for people."""
 
 from collections.abc import Mapping
 from math import isqrt
@@ -19,3 +19,11 @@ def divisors(number: int) -> list[int]:
     """All divisors of a positive number, smallest first."""
     small = [n for n in range(1, isqrt(number) + 1) if number % n == 0]
     return sorted({*small, *(number // n for n in small)})
+
+
+GIB = 1 << 30
+
+
+def gib(bytes_: int) -> str:
+    """``42.1 GiB``."""
+    return f"{bytes_ / GIB:.1f} GiB"

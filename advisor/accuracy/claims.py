@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from advisor.memory import Range, estimate
+from advisor.opening import open_configs
 from advisor.record import record
-from advisor.units import GIB
+from advisor.util import GIB
 
 
 @record
@@ -43,9 +44,7 @@ def claims() -> Iterator[Claim]:
 
 def claim(said: Mapping[str, Any]) -> Claim:
     """A claim with its estimate, if the catalogue has the model."""
-    from advisor.api import opened_run
-
-    run = opened_run(said["axolotl"], None, said["gpus"], None).run
+    run = open_configs(said["axolotl"], None, said["gpus"], None).run
     found = estimate(run)
     return Claim(
         id=said["id"],

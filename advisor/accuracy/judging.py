@@ -7,9 +7,10 @@ from advisor.accuracy.published import Measured, published
 from advisor.errors import InputError
 from advisor.memory import Estimate, Verdict, estimate
 from advisor.memory.ledger import Range
+from advisor.opening import open_configs
 from advisor.record import record
 from advisor.run import Run
-from advisor.units import GIB
+from advisor.util import GIB
 
 
 @record(eq=False)
@@ -85,9 +86,7 @@ def judged(cases: Iterable[Measured] | None = None) -> list[Judged]:
 
 def judge(case: Measured) -> Judged:
     """A run with its estimate."""
-    from advisor.api import opened_run
-
-    run = opened_run(case.config, case.deepspeed, case.gpus, case.stack).run
+    run = open_configs(case.config, case.deepspeed, case.gpus, case.stack).run
     found = estimate(run)
     if found is None:
         raise InputError(f"{case.id}: the catalogue has no {run.base_model}", remedy="leave this run out")

@@ -7,7 +7,7 @@ from typing import Any
 
 from advisor.accuracy.published import STACK_KEYS, Measured
 from advisor.errors import InputError
-from advisor.units import GIB
+from advisor.util import GIB
 
 REMEDY = "give a file that tests/gpu/measure.py has written"
 

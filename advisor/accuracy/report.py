@@ -12,7 +12,7 @@ from advisor.accuracy.judging import Judged, width
 from advisor.accuracy.ranges import sure
 from advisor.memory.kinds import expandable_segments, kind_of
 from advisor.record import record
-from advisor.units import GIB
+from advisor.util import GIB
 
 
 @record

@@ -7,7 +7,7 @@ from advisor.accuracy.fitted import FITTED, MISSING
 from advisor.accuracy.range_tables import failure_table, held_out_table, slack_table, verdict_lines, width_table
 from advisor.accuracy.report import Accuracy
 from advisor.accuracy.tables import compared_table, group_table, other_table
-from advisor.units import GIB
+from advisor.util import GIB
 
 
 def text(report: Accuracy) -> str:

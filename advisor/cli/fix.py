@@ -3,48 +3,46 @@
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
-from advisor.cli.check import exit_code
-from advisor.cli.options import Asked, options_for
-from advisor.cli.output import say
+from advisor.cli.options import CheckOptions
+from advisor.cli.output import exit_code, say
 from advisor.documents import write_all
 from advisor.engine.check import Options, check_run
 from advisor.engine.fix import Fixed, fixed, merged, report_after
-from advisor.engine.repeats import said_once
+from advisor.engine.suppression import said_once
 from advisor.errors import InputError
 from advisor.opening import Opened
 from advisor.progress import each, shown
 from advisor.run.deepspeed import Section
+from advisor.session import Session
 
 
-def fix_or_diff(opened: list[Opened], errors: list[InputError], asked: Asked, given: dict[str, Any]) -> int:
+def fix_or_diff(opened: list[Opened], errors: list[InputError], session: Session, asked: CheckOptions) -> int:
     """``--fix`` and ``--diff``."""
-    unsafe = bool(given["unsafe_fixes"])
-    options = [options_for(run, asked) for run in opened]
-    if given["output_dir"]:
-        opened = moved_to(given["output_dir"], opened)
+    options = [session.options_of(run) for run in opened]
+    if asked.output_dir:
+        opened = moved_to(asked.output_dir, opened)
     with shown():
         pairs = each(list(zip(opened, options, strict=True)), lambda pair: pair[0].run.config.file)
-        results = [fixed(run, option, unsafe=unsafe) for run, option in pairs]
-    if given["diff"]:
-        return show_diff(results, options, errors, asked, given)
+        results = [fixed(run, option, unsafe=asked.unsafe_fixes) for run, option in pairs]
+    if asked.diff:
+        return show_diff(results, options, errors, session, exit_zero=asked.exit_zero)
     stdin = any(run.run.config.file == "<stdin>" for run in opened)
     files = merged(results)
     if stdin:
         click.echo(results[0].run.config.patched(), nl=False) if results else None
         files.pop("<stdin>", None)
-    if given["output_dir"]:
+    if asked.output_dir:
         files = {run.run.config.file: original(run) for run in opened} | files
         for file in files:
             Path(file).parent.mkdir(parents=True, exist_ok=True)
     write_all(files)
     # Where safe steps fall short, the plan in the report shows the others.
     reports = said_once([report_after(result, option) for result, option in zip(results, options, strict=True)])
-    say(reports, asked, given, to_stderr=stdin)
-    return exit_code(reports, errors, asked, given)
+    say(reports, session, asked.output, to_stderr=stdin)
+    return exit_code(reports, errors, session, exit_zero=asked.exit_zero)
 
 
 def moved_to(folder: str, opened: list[Opened]) -> list[Opened]:
@@ -77,7 +75,7 @@ def original(opened: Opened) -> bytes:
 
 
 def show_diff(
-    results: list[Fixed], options: list[Options], errors: list[InputError], asked: Asked, given: dict[str, Any]
+    results: list[Fixed], options: list[Options], errors: list[InputError], session: Session, *, exit_zero: bool
 ) -> int:
     """The diffs on standard output; 1 if one of them answers a finding that counts."""
     text = "".join(result.diff() for result in results)
@@ -87,5 +85,5 @@ def show_diff(
     befores = [Opened(result.before) for result in results]
     reports = [check_run(before, option) for before, option in zip(befores, options, strict=True)]
     answered = text and any(finding for report in reports for finding in report.findings)
-    code = exit_code(reports, errors, asked, given)
-    return 0 if given["exit_zero"] else max(code, 1 if answered else 0)
+    code = exit_code(reports, errors, session, exit_zero=exit_zero)
+    return 0 if exit_zero else max(code, 1 if answered else 0)

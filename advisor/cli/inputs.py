@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from advisor.cli.main import colored
-from advisor.cli.options import Asked
 from advisor.documents import Document
-from advisor.documents.alone import json_of, left_alone, open_json
 from advisor.documents.discovery import candidates, from_stdin
 from advisor.documents.discovery import opened as opened_file
 from advisor.errors import InputError
-from advisor.opening import Context, Opened, open_run
+from advisor.opening import Context, Opened, json_of, left_alone, open_json, open_run
 from advisor.progress import doing, each, shown
+from advisor.report.terminal import colored
+from advisor.session import Session
 
 if TYPE_CHECKING:
     from advisor.cli.changed_since import Changed
@@ -24,11 +23,11 @@ Opener = Callable[[Document, Context], Opened]
 
 
 def opened_runs(
-    paths: Sequence[str], asked: Asked, changed: "Changed | None" = None
+    paths: Sequence[str], session: Session, changed: "Changed | None" = None
 ) -> tuple[list[InputError], list[Opened]]:
     """The runs of all paths, or of those that changed, and what could not be read; the errors are told at once."""
     with shown():
-        found = list(opening(paths, asked, changed))
+        found = list(opening(paths, session, changed))
     errors = [each_found for each_found in found if isinstance(each_found, InputError)]
     opened = [each_found for each_found in found if isinstance(each_found, Opened)]
     tell(errors)
@@ -37,7 +36,7 @@ def opened_runs(
     return errors, opened
 
 
-def opening(paths: Sequence[str], asked: Asked, changed: "Changed | None" = None) -> Iterator[Opened | InputError]:
+def opening(paths: Sequence[str], session: Session, changed: "Changed | None" = None) -> Iterator[Opened | InputError]:
     """The runs one after the other, so that none need stay, then the JSONs that none of them names."""
     jsons: list[Document] = []
     named: set[str] = set()
@@ -45,12 +44,12 @@ def opening(paths: Sequence[str], asked: Asked, changed: "Changed | None" = None
         if isinstance(found, Document) and found.syntax == "json":
             jsons.append(found)
             continue
-        opened = found if isinstance(found, InputError) else attempted(open_run, found, asked.context)
+        opened = found if isinstance(found, InputError) else attempted(open_run, found, session.context)
         if isinstance(opened, Opened):
             named.add(json_of(opened))
         yield opened
     for document in left_alone(jsons, named):
-        yield attempted(open_json, document, asked.context)
+        yield attempted(open_json, document, session.context)
 
 
 def found_in(paths: Sequence[str], changed: "Changed | None") -> Iterator[Document | InputError]:

@@ -2,47 +2,44 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import click
 
 from advisor.cli.launchers import Command, read_command
-from advisor.cli.main import colored
-from advisor.cli.options import asked_of, options_for, settings_for
-from advisor.cli.output import draws, width
-from advisor.documents import Document, read
-from advisor.engine.blocking import NO_BLOCK, blockers, in_one_line
-from advisor.engine.check import check_run
+from advisor.documents import read
+from advisor.engine.blocking import NO_BLOCK, in_one_line
 from advisor.engine.finding import Finding, Report
 from advisor.errors import InputError
-from advisor.hardware import Hardware, detect, parse_hardware
-from advisor.opening import Context, hardware_for, open_run
+from advisor.hardware import Hardware
+from advisor.report.terminal import colored, draws, width
 from advisor.run.overrides import overridden
+from advisor.session import RunOptions, examine, session_for
+from advisor.session.launched import launched_on
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
 """What a shell says of a command that is not there, or that it may not run."""
 RANKS = ("RANK", "SLURM_PROCID", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK")
 
 
-def launch_command(tokens: Sequence[str], **given: Any) -> int:
+def launch_command(tokens: Sequence[str], options: RunOptions, *, no_block: bool) -> int:
     """Checks, says on standard error what it found, and becomes the command; 1 if it is blocked."""
     mine = dict(os.environ)
-    goes_on = nothing_against(tokens, given)
+    goes_on = nothing_against(tokens, options, no_block=no_block)
     os.environ.clear()
-    os.environ.update(mine | ({NO_BLOCK: "1"} if given["no_block"] else {}))
+    os.environ.update(mine | ({NO_BLOCK: "1"} if no_block else {}))
     return become(tokens) if goes_on else 1
 
 
-def nothing_against(tokens: Sequence[str], given: Mapping[str, Any]) -> bool:
+def nothing_against(tokens: Sequence[str], options: RunOptions, *, no_block: bool) -> bool:
     """Whether nothing speaks against the launch. What goes wrong in here is one line, and never blocks."""
     try:
         command = read_command(tokens)
         os.environ.update(command.environment)
         if command.scale.devices:
             os.environ["CUDA_VISIBLE_DEVICES"] = command.scale.devices
-        return checked(command, given)
+        return checked(command, options, no_block=no_block)
     except InputError as error:
         place = f"{error.file}:{error.line}: " if error.line else f"{error.file}: " if error.file else ""
         said = f"{place}{error.message}"
@@ -52,38 +49,31 @@ def nothing_against(tokens: Sequence[str], given: Mapping[str, Any]) -> bool:
     return True
 
 
-def checked(command: Command, given: Mapping[str, Any]) -> bool:
+def checked(command: Command, options: RunOptions, *, no_block: bool) -> bool:
     """Checks the run that the command names, and says what speaks against it."""
     if command.config is None:
         tell(f"not checked: {command.reason}")
         return True
-    settings = settings_for([command.config], dict(given))
-    asked = asked_of({**given, "formats": ()}, settings)
+    session = session_for([command.config], options, here=True)
     config = overridden(read(command.config), command.overrides)
-    found = hardware(command, config, given["gpus"], asked.context)
-    opened = open_run(config, replace(asked.context, hardware=found))
-    options = replace(options_for(opened, asked), speed=False)
-    report = check_run(opened, options)
-    against = () if given["no_block"] else blockers(report, options)
+    hardware = launched_on(config, session, scaled_by(command))
+    found = examine(config, session, hardware=hardware, speed=False)
+    against = () if no_block else found.against
     if not any(os.environ.get(name, "0") != "0" for name in RANKS):
-        explain(report, against)
+        explain(found.report, against)
     elif against:
         tell(f"blocked by {against[0].rule}: rank 0 says why")
     return not against
 
 
-def hardware(command: Command, config: Document, gpus: str | None, context: Context) -> Hardware | None:
-    """The GPUs of the launch: as its own option says, else those of this machine, else of the config or the settings.
+def scaled_by(command: Command) -> Callable[[Hardware], Hardware]:
+    """One GPU for each process that the command starts."""
 
-    One GPU a process of the command, but where the option says how many.
-    """
-    if gpus:
-        return parse_hardware(gpus)
-    found = detect() or hardware_for(config, context)
-    if found is None:
-        return None
-    per_node, nodes = command.scale.counts(found.gpus_per_node, found.nodes)
-    return replace(found, gpus_per_node=per_node, nodes=nodes)
+    def scaled(found: Hardware) -> Hardware:
+        per_node, nodes = command.scale.counts(found.gpus_per_node, found.nodes)
+        return replace(found, gpus_per_node=per_node, nodes=nodes)
+
+    return scaled
 
 
 def explain(report: Report, against: Sequence[Finding]) -> None:

@@ -24,6 +24,7 @@ class Telling(click.Command):
             return super().invoke(ctx)
         except InputError as error:
             from advisor.report import render_error
+            from advisor.report.terminal import colored
 
             click.echo(render_error(error, color=colored(sys.stderr)), err=True)
             ctx.exit(2)
@@ -93,14 +94,15 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--validate", is_flag=True, help="Also ask the real axolotl and DeepSpeed, installed beside the advisor.")
 @click.option("--changed-since", metavar="REV", help="Only configs that git knows to have changed since REV.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found; 2 stays 2.")
-def check(**given: Any) -> None:
+def check(paths: tuple[str, ...], **given: Any) -> None:
     """Check axolotl configs (files or folders, - for standard input).
 
     Findings, verdict, and the plan that makes a run fit.
     """
     from advisor.cli.check import check_command
+    from advisor.cli.options import CheckOptions
 
-    sys.exit(check_command(**given))
+    sys.exit(check_command(paths, CheckOptions(**given)))
 
 
 @main.command()
@@ -109,28 +111,30 @@ def check(**given: Any) -> None:
 @click.option("--ledger", is_flag=True, help="Every term of every phase, with its arithmetic and source.")
 @click.option("--output-format", "format_", type=click.Choice(["full", "json"]), default="full")
 @click.option("-o", "--output", metavar="FILE", help="Write to a file.")
-def estimate(**given: Any) -> None:
+def estimate(path: str, output: str | None, format_: str, ledger: bool, **given: Any) -> None:
     """Show where the memory of one config goes.
 
     By part and by phase against the card, with the arithmetic beside it.
     """
     from advisor.cli.estimate import estimate_command
+    from advisor.session import RunOptions
 
-    sys.exit(estimate_command(**given))
+    sys.exit(estimate_command(path, RunOptions(**given), output=output, format_=format_, ledger=ledger))
 
 
 @main.command(context_settings={"ignore_unknown_options": True})
 @click.argument("tokens", nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED)
 @run_options
 @click.option("--no-block", is_flag=True, help="Say what is wrong, and launch all the same.")
-def launch(tokens: tuple[str, ...], **given: Any) -> None:
+def launch(tokens: tuple[str, ...], no_block: bool, **given: Any) -> None:
     """Check the run that a command starts, then become that command.
 
     Any launcher: axolotl, accelerate, torchrun, deepspeed, srun. 1 if the run is blocked.
     """
     from advisor.cli.launch import launch_command
+    from advisor.session import RunOptions
 
-    sys.exit(launch_command(tokens, **given))
+    sys.exit(launch_command(tokens, RunOptions(**given), no_block=no_block))
 
 
 @main.command()
@@ -143,8 +147,9 @@ def oom(log: str, config: str, **given: Any) -> None:
     In which phase, against what the estimate had said, and which steps come next.
     """
     from advisor.cli.oom import oom_command
+    from advisor.session import RunOptions
 
-    sys.exit(oom_command(log, config, **given))
+    sys.exit(oom_command(log, config, RunOptions(**given)))
 
 
 @main.command()
@@ -180,10 +185,3 @@ def test_rules(folder: str | None) -> None:
     from advisor.cli.rule import test_command
 
     sys.exit(test_command(folder))
-
-
-def colored(stream: Any) -> bool:
-    """NO_COLOR and FORCE_COLOR, if they are not empty, else whether it is a terminal."""
-    if os.environ.get("NO_COLOR"):
-        return False
-    return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()

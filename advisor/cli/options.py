@@ -1,83 +1,34 @@
-"""A call: its options with the settings folded in, and the runs that it is about."""
+"""The options of ``check``, typed, and the configs that paths name."""
 
-import os
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
 
-from advisor.cli.rule_selection import ignores_by_file, names, names_in, rules_of_settings, validating
 from advisor.documents import Document
 from advisor.documents.discovery import from_stdin, gathered
-from advisor.engine.check import Options
-from advisor.engine.rule import Level
 from advisor.errors import InputError
-from advisor.opening import Context, Opened
 from advisor.record import record
-from advisor.run.history import measured_here
-from advisor.run.stack import Stack, read_stack
-from advisor.settings import Settings, load_settings
+from advisor.session import RunOptions
 
 
-@record(eq=False)
-class Asked:
-    """One call of ``check``, settings folded in."""
+@record(kw_only=True)
+class CheckOptions(RunOptions):
+    """What ``advisor check`` was asked."""
 
-    context: Context
-    options: Options
-    fail_on: Level
-    per_file_ignores: Mapping[str, tuple[str, ...]]
-    formats: tuple[str, ...]
+    fix: bool = False
+    unsafe_fixes: bool = False
+    diff: bool = False
+    patch: bool = False
+    output_dir: str | None = None
+    output: str | None = None
+    changed_since: str | None = None
+    exit_zero: bool = False
 
-
-def settings_for(paths: Sequence[str], given: dict[str, Any]) -> Settings:
-    """The settings nearest to the first path."""
-    first = paths[0] if paths[0] != "-" else "."
-    folder = first if os.path.isdir(first) else os.path.dirname(first) or "."  # noqa: PTH112, PTH120
-    return load_settings(folder, isolated=given["isolated"])
-
-
-def asked_of(given: dict[str, Any], settings: Settings) -> Asked:
-    """The call, with the settings for what it leaves open."""
-    fail_on = given.get("fail_on") or settings.fail_on
-    extra = {**rules_of_settings(settings), **validating(given)}
-    options = Options(
-        flowchart=given["flowchart"] or settings.flowchart,
-        select=names(given.get("select", ()), extra) or names_in(settings, "select", settings.select, extra),
-        ignore=(*names(given.get("ignore", ()), extra), *names_in(settings, "ignore", settings.ignore, extra)),
-        extra_rules=extra,
-    )
-    formats = tuple(given.get("formats") or ()) or ((settings.output_format,) if settings.output_format else ("full",))
-    return Asked(context_of(given, settings), options, fail_on, ignores_by_file(settings, extra), formats)
-
-
-def context_of(given: dict[str, Any], settings: Settings) -> Context:
-    """Where and with what the runs will be."""
-    terminal = sys.stdout.isatty() and not os.environ.get("CI") and not os.environ.get("PRE_COMMIT")
-    return Context(
-        gpus=given["gpus"],
-        default_gpus=settings.gpus,
-        detects=bool(given.get("detects", terminal)),
-        stack=stack_of(given["stack"], settings),
-        model_config=given["model_config"],
-        offline=given["offline"],
-        trace=given.get("trace", False),
-        measured=measured_here(),
-    )
-
-
-def stack_of(text: str | None, settings: Settings) -> Stack:
-    """``torch=2.9.0,trainer=trl-sft`` over the settings' stack over the default."""
-    if text == "installed":
-        from advisor.run.installed import installed_stack
-
-        return installed_stack()
-    pairs = [part.partition("=") for part in text.split(",")] if text else []
-    words = {"true": True, "false": False}
-    said: dict[str, object] = {
-        key.strip().replace("-", "_"): words.get(value.strip().lower(), value.strip()) for key, _, value in pairs
-    }
-    return read_stack({**settings.stack, **said})
+    def validate_pairs(self) -> None:
+        """Options that contradict each other are an ``InputError``."""
+        if self.unsafe_fixes and not (self.fix or self.diff):
+            raise InputError("--unsafe-fixes does nothing alone", remedy="add --fix or --diff")
+        if self.output_dir and not self.fix:
+            raise InputError("--output-dir does nothing alone", remedy="add --fix")
 
 
 def documents_of(paths: Sequence[str]) -> list[Document | InputError]:
@@ -87,13 +38,11 @@ def documents_of(paths: Sequence[str]) -> list[Document | InputError]:
     return [found for found in gathered(paths) if isinstance(found, InputError) or found.syntax == "yaml"]
 
 
-def options_for(opened: Opened, asked: Asked, *, safe_only: bool = False) -> Options:
-    """The options of one run, with the settings' ignores for its YAML and its DeepSpeed JSON."""
-    from fnmatch import fnmatch
-
-    section = opened.run.deepspeed
-    named = (opened.run.config.file, *((section.file,) if section else ()))
-    files = [os.path.realpath(file) for file in named]
-    ignores = asked.per_file_ignores.items()
-    more = [rule for pattern, rules in ignores if any(fnmatch(file, pattern) for file in files) for rule in rules]
-    return replace(asked.options, ignore=(*asked.options.ignore, *more), safe_only=safe_only)
+def config_at(path: str) -> Document:
+    """The one axolotl config that a path names. ``InputError`` if it is none, or cannot be read."""
+    found = documents_of([path])
+    if not found:
+        raise InputError("is not an axolotl config: it has no `base_model`", path, remedy="name an axolotl YAML")
+    if isinstance(found[0], InputError):
+        raise found[0]
+    return found[0]

@@ -3,15 +3,14 @@
 import sys
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any
 
 import click
 
-from advisor.cli.main import colored
-from advisor.cli.options import Asked
 from advisor.documents import write_all
-from advisor.engine.finding import Report
+from advisor.engine.finding import LEVELS, Report
 from advisor.errors import InputError
+from advisor.report.terminal import colored, draws, width
+from advisor.session import Session
 
 
 def targets(formats: Sequence[str], output: str | None) -> list[tuple[str, str | None]]:
@@ -30,12 +29,12 @@ def targets(formats: Sequence[str], output: str | None) -> list[tuple[str, str |
     return found
 
 
-def say(reports: Sequence[Report], asked: Asked, given: dict[str, Any], *, to_stderr: bool = False) -> None:
+def say(reports: Sequence[Report], session: Session, output: str | None = None, *, to_stderr: bool = False) -> None:
     """The reports, in every format that is asked for."""
     from advisor.report import check_pieces
 
     stream = sys.stderr if to_stderr else sys.stdout
-    for name, target in targets(asked.formats, given.get("output")):
+    for name, target in targets(session.formats, output):
         color = not target and colored(stream)
         pieces = check_pieces(reports, name, color=color, width=width(), unicode=draws(stream))
         if target:
@@ -48,15 +47,12 @@ def say(reports: Sequence[Report], asked: Asked, given: dict[str, Any], *, to_st
         click.echo(err=to_stderr, nl=said)
 
 
-def width() -> int:
-    """Columns to keep to: the terminal's, between 60 and 100."""
-    if not sys.stdout.isatty():
-        return 80
-    import shutil
-
-    return min(100, max(60, shutil.get_terminal_size((80, 24)).columns))
-
-
-def draws(stream: Any) -> bool:
-    """Whether the stream can show block characters."""
-    return (getattr(stream, "encoding", None) or "").lower().replace("-", "") in {"utf8", "utf16"}
+def exit_code(
+    reports: Sequence[Report], errors: Sequence[InputError], session: Session, *, exit_zero: bool = False
+) -> int:
+    """2 beats 1 beats 0."""
+    if errors:
+        return 2
+    counted = LEVELS[: LEVELS.index(session.fail_on) + 1]
+    found = any(finding.level in counted for report in reports for finding in report.findings)
+    return 1 if found and not exit_zero else 0

@@ -1,34 +1,33 @@
 """``advisor check --patch``: asks about each edit, and writes at the end what was accepted."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import click
 
-from advisor.cli.check import exit_code
-from advisor.cli.main import colored
-from advisor.cli.options import Asked, options_for
-from advisor.cli.output import draws, say, width
+from advisor.cli.options import CheckOptions
+from advisor.cli.output import exit_code, say
 from advisor.cli.prompt.loop import Prompt, reviewed
 from advisor.cli.prompt.proposal import Review
 from advisor.documents import read, write_all
 from advisor.engine.check import Options
 from advisor.engine.finding import Report
 from advisor.engine.fix import Fixed, merged, report_after
-from advisor.engine.repeats import said_once
+from advisor.engine.suppression import said_once
 from advisor.errors import InputError
 from advisor.opening import Opened
 from advisor.report.style import Style
+from advisor.report.terminal import colored, draws, width
+from advisor.session import Session
 
 EXCLUDED = {"fix": "--fix", "unsafe_fixes": "--unsafe-fixes", "diff": "--diff", "output_dir": "--output-dir"}
 
 
-def validate_prompt(paths: Sequence[str], given: Mapping[str, Any]) -> None:
+def validate_prompt(paths: Sequence[str], options: CheckOptions) -> None:
     """What contradicts a prompt, and whether there is anybody to ask."""
     for option, written in EXCLUDED.items():
-        if given[option]:
+        if getattr(options, option):
             raise InputError(f"-p asks about each edit, and {written} does not", remedy=f"give -p or {written}")
     if "-" in paths:
         raise InputError("-p reads its answers from standard input, and so no config", remedy="name a file")
@@ -36,11 +35,11 @@ def validate_prompt(paths: Sequence[str], given: Mapping[str, Any]) -> None:
         raise InputError("-p asks, and this is not a terminal", remedy="use --fix, or --diff to see what it writes")
 
 
-def prompted(opened: list[Opened], errors: list[InputError], asked: Asked, given: dict[str, Any]) -> int:
+def prompted(opened: list[Opened], errors: list[InputError], session: Session, asked: CheckOptions) -> int:
     """Asks, writes, and reports; 130 if it was interrupted, with every file as it was."""
-    options = [options_for(run, asked) for run in opened]
+    options = [session.options_of(run) for run in opened]
     try:
-        reviews = all_reviewed(opened, options, asked)
+        reviews = all_reviewed(opened, options, session)
     except KeyboardInterrupt:
         click.echo("\ninterrupted: nothing was written", err=True)
         return 130
@@ -48,14 +47,14 @@ def prompted(opened: list[Opened], errors: list[InputError], asked: Asked, given
     write(results)
     reports = said_once([after(result, review) for result, review in zip(results, reviews, strict=True)])
     click.echo()
-    say(reports, asked, given)
-    return exit_code(reports, errors, asked, given)
+    say(reports, session, asked.output)
+    return exit_code(reports, errors, session, exit_zero=asked.exit_zero)
 
 
-def all_reviewed(opened: Sequence[Opened], options: Sequence[Options], asked: Asked) -> list[Review]:
+def all_reviewed(opened: Sequence[Opened], options: Sequence[Options], session: Session) -> list[Review]:
     """What was accepted of each file; nothing of those that a ``q`` leaves."""
     style = Style(colored(sys.stdout), width(), draws(sys.stdout))
-    prompt = Prompt(style, asked.context)
+    prompt = Prompt(style, session.context)
     reviews = [Review(run.run, run.run, option) for run, option in zip(opened, options, strict=True)]
     for number, review in enumerate(reviews):
         reviews[number], goes_on = reviewed(review, prompt)

@@ -5,12 +5,11 @@ import sys
 
 import click
 
-from advisor.cli.main import colored
-from advisor.cli.output import width
-from advisor.cli.rule_selection import near, rules_of_settings
 from advisor.engine.registry import built_in_rules, organisation_rules
 from advisor.engine.rule import Rule
 from advisor.errors import InputError
+from advisor.report.terminal import colored, width
+from advisor.session.rule_selection import near, rules_of_settings
 from advisor.settings import load_settings
 
 

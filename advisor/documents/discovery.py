@@ -4,9 +4,8 @@ import os
 from collections.abc import Iterator, Sequence
 
 from advisor.documents import Document, parse, read
-from advisor.documents.alone import MOST_BYTES, is_deepspeed, may_be_deepspeed
 from advisor.errors import InputError
-from advisor.opening import is_config
+from advisor.util import is_mapping
 
 SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -75,3 +74,38 @@ def looks_like_config(file: str, named: bool) -> bool:
 def from_stdin(raw: bytes) -> Document:
     """Standard input as a YAML."""
     return parse(raw, "<stdin>", "yaml")
+
+
+def is_config(document: Document) -> bool:
+    """Whether a YAML is an axolotl config: it has a ``base_model``, as have the recipes of mergekit, which are none."""
+    return document.syntax == "yaml" and document.get("base_model") is not None and not is_recipe(document)
+
+
+def is_recipe(document: Document) -> bool:
+    """Whether a YAML tells mergekit what to merge (mergekit/config.py:107-112@0.1.5)."""
+    return "merge_method" in document and any(key in document for key in ("models", "slices", "modules"))
+
+
+MOST_BYTES = 1 << 20
+SIGNS = (
+    "zero_optimization",
+    "train_micro_batch_size_per_gpu",
+    "zero_allow_untested_optimizer",
+    "zero_force_ds_cpu_optimizer",
+    "wall_clock_breakdown",
+)
+"""Keys that the JSONs of no other tool have."""
+DTYPES = ("bf16", "fp16")
+"""Mappings in DeepSpeed's config alone; elsewhere they are switches."""
+
+
+def is_deepspeed(document: Document) -> bool:
+    """Whether a JSON is a DeepSpeed config, by its keys."""
+    return any(key in document for key in SIGNS) or any(is_mapping(document.get(key)) for key in DTYPES)
+
+
+def may_be_deepspeed(raw: bytes) -> bool:
+    """Whether it is worth parsing: a mapping that names one of those keys anywhere."""
+    if len(raw) > MOST_BYTES or raw.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] != b"{":
+        return False
+    return any(f'"{key}"'.encode() in raw for key in (*SIGNS, *DTYPES))

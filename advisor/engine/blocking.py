@@ -25,7 +25,7 @@ def blockers(report: Report, options: Options) -> tuple[Finding, ...]:
 
 def in_one_line(report: Report) -> str:
     """The verdict with its numbers: ``fits: needs 12.3 to 14.0 of 23.1 GiB on each of 2x RTX 4090``."""
-    from advisor.units import GIB
+    from advisor.util import GIB
 
     found = report.estimate
     if found is None:

@@ -13,7 +13,7 @@ from advisor.opening import Context, Opened, open_run
 from advisor.run import Run
 from advisor.run.build import edited
 from advisor.run.stack import read_stack
-from advisor.units import GIB
+from advisor.util import GIB
 
 
 def failures_of(rule: Rule) -> Iterator[str]:

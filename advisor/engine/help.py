@@ -7,7 +7,7 @@ from advisor.engine.finding import Finding
 from advisor.engine.plan import Plan, hardware_that_would_do
 from advisor.memory import estimate
 from advisor.run import Run
-from advisor.units import gib
+from advisor.util import gib
 
 Planner = Callable[[Run, bool], Plan]
 """Plans for a run, with safe steps alone or with all."""

@@ -4,14 +4,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from advisor.engine.finding import Skipped
-from advisor.engine.rule import Rule, RunEdits
+from advisor.engine.rule import Rule
 from advisor.errors import InputError
 from advisor.hardware import Hardware, larger_gpus
 from advisor.memory import Estimate, Verdict, estimate
 from advisor.record import record
 from advisor.run import Run
 from advisor.run.build import edited, rebuilt
-from advisor.units import gib
+from advisor.run.edits import RunEdits
+from advisor.util import gib
 
 RANK: Mapping[Verdict, int] = {"fits": 0, "tight": 1, "does-not-fit": 2, "unknown": 3}
 

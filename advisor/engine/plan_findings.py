@@ -5,7 +5,7 @@ from advisor.engine.finding import Finding, Fix
 from advisor.engine.locations import run_place
 from advisor.engine.plan import Plan, Step
 from advisor.run import Run
-from advisor.units import gib
+from advisor.util import gib
 
 
 def step_findings(plan: Plan, *, safe_only: bool) -> list[Finding]:

@@ -4,13 +4,17 @@ import importlib
 import importlib.util
 import re
 import sys
-from collections.abc import Iterable, Mapping
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
+from typing import TypeVar
 
 from advisor.engine.rule import Rule, Stage
 from advisor.errors import InputError
+from advisor.run import Run
 
 STAGES: tuple[Stage, ...] = ("lint", "fit", "speed")
 
@@ -64,7 +68,6 @@ def is_built_in(rule: str) -> bool:
 
 def guarded_rules(folder: Path, stage: Stage | None = None) -> Mapping[str, Rule]:
     """The rules of a folder of somebody else's, whose faults are theirs."""
-    from advisor.engine.guard import guarded
 
     rules = rules_in(folder, stage)
     return {name: guarded(rule, str(folder / f"{name.replace('-', '_')}.py")) for name, rule in rules.items()}
@@ -116,3 +119,32 @@ def ladder(name: str) -> tuple[str, ...]:
     if name not in flowcharts():
         raise InputError(f"unknown flowchart `{name}`", remedy=f"choose one of {', '.join(flowcharts())}")
     return flowcharts()[name]
+
+
+Found = TypeVar("Found")
+
+
+def guarded(rule: Rule, file: str) -> Rule:
+    """The rule, with what its functions raise as an ``InputError`` at the line of ``file``."""
+
+    def guard(function: Callable[[Run], Found]) -> Callable[[Run], Found]:
+        def call(run: Run) -> Found:
+            try:
+                return function(run)
+            except InputError:
+                raise
+            except Exception as error:
+                raise fault(rule, file, error) from error
+
+        return call
+
+    safe = guard(rule.safe) if callable(rule.safe) else rule.safe
+    finds = guard(lambda run: list(rule.finds(run)))
+    return replace(rule, when=guard(rule.when), edits=guard(rule.edits), finds=finds, safe=safe)
+
+
+def fault(rule: Rule, file: str, error: Exception) -> InputError:
+    """What went wrong, at the last line of the rule's own file."""
+    lines = [frame.lineno or 0 for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    message = f"the rule `{rule.id}` failed: {type(error).__name__}: {error}"
+    return InputError(message, file, lines[-1] if lines else 0, remedy=f"mend it, or pass --ignore {rule.id}")

@@ -5,6 +5,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from advisor.record import record
+from advisor.run.edits import RunEdits
 
 if TYPE_CHECKING:
     from advisor.documents import Change
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 Level = Literal["error", "warning", "note"]
 Stage = Literal["fit", "speed", "lint"]
 Proof = Literal["rejects", "accepts", "read"]
-RunEdits = Mapping[str, object]
-"""Edits in terms of the run: ``{"zero_stage": 2}``. The keys are those of ``axolotl.EDITS`` and ``deepspeed.EDITS``."""
 
 
 @record(eq=False)

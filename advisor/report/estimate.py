@@ -7,7 +7,7 @@ from advisor.memory.ledger import PARTS, Estimate, HostTerm, Part, Phase, Verdic
 from advisor.report.rung import Rung
 from advisor.report.style import Style
 from advisor.report.wording import VERDICTS, number, span
-from advisor.units import gib
+from advisor.util import gib
 
 BAR_COLUMNS = 20
 EIGHTHS = " ▏▎▍▌▋▊▉"

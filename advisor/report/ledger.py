@@ -2,7 +2,7 @@
 
 from advisor.memory.ledger import PARTS, Estimate, HostTerm, Phase, Term
 from advisor.report.style import Style
-from advisor.units import gib
+from advisor.util import gib
 
 
 def ledger_blocks(estimate: Estimate, style: Style) -> list[list[str]]:

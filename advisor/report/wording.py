@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from advisor.engine.finding import LEVELS, Finding, Fix, Place, Report
 from advisor.memory.ledger import Estimate, Range, Verdict
-from advisor.units import GIB
+from advisor.util import GIB
 
 VERDICTS: Mapping[Verdict, str] = {
     "fits": "fits",

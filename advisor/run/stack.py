@@ -40,6 +40,10 @@ class Stack:
         return release(getattr(self, package)) >= release(version)
 
 
+STACK = {item.name: item.type for item in fields(Stack)}
+"""The fields with their types."""
+
+
 @lru_cache(maxsize=256)
 def release(version: str) -> tuple[int, ...]:
     """``4.48.1`` -> (4, 48, 1); of a range, its first version."""
@@ -55,3 +59,19 @@ def read_stack(settings: Mapping[str, object] | None) -> Stack:
     if unknown:
         raise InputError(f"unknown key `{unknown[0]}` in stack", remedy=f"known keys: {', '.join(sorted(known))}")
     return replace(Stack(), **dict(settings or {}))  # pyright: ignore[reportArgumentType]
+
+
+PACKAGES = ("torch", "transformers", "peft", "accelerate", "deepspeed", "bitsandbytes")
+
+
+def installed_versions() -> dict[str, str]:
+    """The versions of what a stack is made of, as far as it is installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found: dict[str, str] = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

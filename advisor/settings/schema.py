@@ -8,8 +8,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from advisor.engine.rule import Level
-from advisor.run.stack import Stack
-from advisor.settings import STACK
+from advisor.run.stack import STACK, Stack
 
 EXPECTED = {
     "string_type": "a string",

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import field, fields, replace
+from dataclasses import field, replace
 from pathlib import Path
 from types import UnionType
 from typing import Any, NoReturn, cast, get_args, get_origin
@@ -10,7 +10,7 @@ from typing import Any, NoReturn, cast, get_args, get_origin
 from advisor.engine.rule import Level
 from advisor.errors import InputError
 from advisor.record import record
-from advisor.run.stack import Stack
+from advisor.run.stack import STACK
 from advisor.settings.toml import Key, Source, Table, nearest_settings
 
 ENVIRONMENT = {
@@ -133,7 +133,6 @@ def is_of(value: object, kind: Any) -> bool:
     return get_origin(kind) is not None and value in get_args(kind)
 
 
-STACK = {item.name: item.type for item in fields(Stack)}
 READERS: Mapping[str, Callable[[object], object]] = {
     "gpus": text_of,
     "fail-on": level_of,

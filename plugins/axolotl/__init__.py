@@ -6,7 +6,7 @@ from typing import Any
 def __getattr__(name: str) -> Any:
     """``AdvisorPlugin``, imported when axolotl asks for it: it needs axolotl's own base class."""
     if name == "AdvisorPlugin":
-        from advisor.plugins.axolotl.plugin import AdvisorPlugin
+        from .plugin import AdvisorPlugin
 
         return AdvisorPlugin
     raise AttributeError(name)

@@ -20,5 +20,6 @@ def advise(tokens: tuple[str, ...], **given: Any) -> None:
     Takes what `axolotl train` takes: the keys that override the config, and `-- LAUNCHER OPTIONS`.
     """
     from advisor.cli.advise import advise_command
+    from advisor.session import RunOptions
 
-    sys.exit(advise_command(tokens, **given))
+    sys.exit(advise_command(tokens, RunOptions(**given)))

@@ -6,39 +6,22 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from advisor.plugins.axolotl.settings import AdvisorSettings
-
-from advisor.cli.options import asked_of, options_for, settings_for
 from advisor.documents import Change, Document, PatchError, Path, Remove, Set, new_document, read
 from advisor.documents.changes import plain
 from advisor.documents.node import same
-from advisor.engine.blocking import blockers
-from advisor.engine.check import check_run
-from advisor.engine.finding import Finding, Report
 from advisor.errors import InputError
-from advisor.hardware import Hardware, detect, parse_hardware
-from advisor.opening import hardware_for, open_run
-from advisor.record import record
-from advisor.run import Run
-from advisor.run.installed import installed_versions
-from advisor.run.stack import Stack, read_stack
-from advisor.settings import Settings
+from advisor.hardware import Hardware
+from advisor.session import Examined, RunOptions, examine, session_for
+from advisor.session.launched import launched_on
 from advisor.util import is_mapping
+
+from .settings import AdvisorSettings
 
 ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 FILE = "axolotl_config_path"
 
 
-@record(eq=False)
-class Checked:
-    """The run, all that is said of it, and what of that speaks against the launch."""
-
-    run: Run
-    report: Report
-    against: tuple[Finding, ...]
-
-
-def checked(cfg: Mapping[str, Any], settings: AdvisorSettings) -> Checked:
+def checked(cfg: Mapping[str, Any], settings: AdvisorSettings) -> Examined:
     """Checks the config as axolotl loaded it. Where edits of the file cannot be shown, its values are judged alone."""
     file, values = str(cfg.get(FILE) or "config.yaml"), plain({key: cfg[key] for key in cfg if key != FILE})
     try:
@@ -68,33 +51,25 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any], above: Path = ()) ->
             yield Set((*above, key), value)
 
 
-def judged(config: Document, settings: AdvisorSettings) -> Checked:
+def judged(config: Document, settings: AdvisorSettings) -> Examined:
     """The report, under the settings of the config's folder."""
-    given = {"isolated": False, "gpus": None, "model_config": None, "flowchart": None, "stack": None, "offline": True}
-    own = settings_for([config.file], given)
-    asked = asked_of(given, own)
-    hardware = parse_hardware(settings.gpus, file="advisor.gpus") if settings.gpus else found(config, detect())
-    context = replace(asked.context, stack=stack_here(own), detects=False)
-    if hardware is None:
-        hardware = found(config, hardware_for(config, context))
-    opened = open_run(config, replace(context, hardware=hardware))
-    options = replace(options_for(opened, asked), speed=False)
-    report = check_run(opened, options)
-    return Checked(opened.run, report, blockers(report, options))
+    session = session_for([config.file], RunOptions(stack=allocator_here()), detects=False, here=True)
+    hardware = launched_on(config, session, lambda hardware: scaled(config, hardware), stated=settings.gpus)
+    return examine(config, session, hardware=hardware, speed=False)
 
 
-def found(config: Document, hardware: Hardware | None) -> Hardware | None:
+def scaled(config: Document, hardware: Hardware) -> Hardware:
     """One GPU for each process of the launch; under Ray, whose driver trains nothing, as it is."""
-    if hardware is None or config.get("use_ray"):
+    if config.get("use_ray"):
         return hardware
     total = count("WORLD_SIZE") or 1
     here = min(count("LOCAL_WORLD_SIZE") or count("LOCAL_SIZE") or hardware.gpus_per_node, total)
-    scaled = replace(hardware, gpus_per_node=here, nodes=max(1, total // here))
+    here_only = replace(hardware, gpus_per_node=here, nodes=max(1, total // here))
     if hardware.free_bytes is None:
-        return scaled
+        return here_only
     # Ranks that came first have opened their contexts, some of them all on the first GPU.
     siblings = (here - 1) * hardware.gpu.context_bytes
-    return replace(scaled, free_bytes=min(hardware.gpu.total_bytes, hardware.free_bytes + siblings))
+    return replace(here_only, free_bytes=min(hardware.gpu.total_bytes, hardware.free_bytes + siblings))
 
 
 def count(variable: str) -> int | None:
@@ -103,8 +78,7 @@ def count(variable: str) -> int | None:
     return int(value) if value.isdecimal() and int(value) > 0 else None
 
 
-def stack_here(settings: Settings) -> Stack:
-    """The versions that are installed, under the conditions that the settings and the environment state."""
+def allocator_here() -> dict[str, object]:
+    """How torch will allocate in this process."""
     allocator = next((value for name in ALLOCATOR if (value := os.environ.get(name))), "")
-    said = {"expandable_segments": "expandable_segments:true" in allocator.lower().replace(" ", "")}
-    return read_stack({**said, **settings.stack, **installed_versions()})
+    return {"expandable_segments": "expandable_segments:true" in allocator.lower().replace(" ", "")}

@@ -10,7 +10,7 @@ from advisor.memory import Estimate
 from advisor.memory.kinds import expandable_segments, kind_of
 from advisor.run import Run
 from advisor.run.history import MeasuredRun, append
-from advisor.units import gib
+from advisor.util import gib
 
 Base: Any = importlib.import_module("transformers").TrainerCallback
 LOG = logging.getLogger("axolotl.advisor")

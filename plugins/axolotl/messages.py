@@ -3,11 +3,10 @@
 import sys
 from collections.abc import Sequence
 
-from advisor.cli.main import colored
-from advisor.cli.output import draws, width
 from advisor.engine.blocking import in_one_line
 from advisor.engine.finding import Finding, Report
 from advisor.report import render_check
+from advisor.report.terminal import colored, draws, width
 
 
 def refusal(report: Report, against: Sequence[Finding], *, whole: bool) -> str:

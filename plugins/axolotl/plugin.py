@@ -14,8 +14,9 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from advisor.plugins.axolotl.before_training import Checked
-    from advisor.plugins.axolotl.callback import Peaks
+    from advisor.session import Examined
+
+    from .callback import Peaks
 
 Base: Any = importlib.import_module("axolotl.integrations.base").BasePlugin
 LOG = logging.getLogger("axolotl.advisor")
@@ -26,7 +27,7 @@ TRAIN = ("axolotl", "cli", "train")
 class AdvisorPlugin(Base):
     """Hooks of axolotl/integrations/base.py:54-310@0.19.0. What goes wrong in here never stops a training."""
 
-    checked: "Checked | None" = None
+    checked: "Examined | None" = None
     peaks: "Peaks | None" = None
     record = False
 
@@ -40,19 +41,19 @@ class AdvisorPlugin(Base):
 
     def refusal(self, cfg: Mapping[str, Any]) -> str | None:
         """Why this rank must not go on, if so; the verdict is said in any case."""
-        from advisor.plugins.axolotl.settings import AdvisorArgs
+        from .settings import AdvisorArgs
 
         said = cfg.get("advisor")
         settings = AdvisorArgs.model_validate({"advisor": {} if said is None else said}).advisor
         if settings is None or settings.mode == "off":
             return None
-        from advisor.plugins.axolotl.before_training import checked
+        from .before_training import checked
 
         self.record = settings.record
         self.checked = checked(cfg, settings)
-        from advisor.plugins.axolotl.messages import refusal, verdict
-
         from advisor.engine.blocking import NO_BLOCK
+
+        from .messages import refusal, verdict
 
         blocks = settings.mode == "block" and not os.environ.get(NO_BLOCK)
         against = self.checked.against if blocks else ()
@@ -80,7 +81,7 @@ class AdvisorPlugin(Base):
 
     def watched(self) -> "Peaks":
         """The peaks of this process."""
-        from advisor.plugins.axolotl.callback import Peaks
+        from .callback import Peaks
 
         self.peaks = self.peaks or Peaks()
         return self.peaks
@@ -91,7 +92,7 @@ class AdvisorPlugin(Base):
 
     def callbacks(self) -> list[Any]:
         """One callback, or none."""
-        from advisor.plugins.axolotl.callback import Watch
+        from .callback import Watch
 
         if self.checked is None or self.checked.report.estimate is None:
             return []

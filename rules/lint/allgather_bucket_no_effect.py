@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Remove
-from advisor.engine.json_hits import json_hit
+from advisor.engine.locations import json_hit
 
 DEFAULT = 500_000_000
 KEY = "zero_optimization.allgather_bucket_size"

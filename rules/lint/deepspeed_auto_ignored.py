@@ -5,7 +5,7 @@ from typing import Any
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Path, Remove
-from advisor.engine.json_hits import json_hit
+from advisor.engine.locations import json_hit
 from advisor.schemas import deepspeed_keys
 from advisor.util import is_mapping
 

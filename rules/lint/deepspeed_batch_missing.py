@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Set
-from advisor.engine.json_hits import json_hit
+from advisor.engine.locations import json_hit
 
 SIZES = ("train_batch_size", "train_micro_batch_size_per_gpu")
 STEPS = "gradient_accumulation_steps"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Rename
-from advisor.engine.json_hits import json_hit
+from advisor.engine.locations import json_hit
 from advisor.schemas import Found, Table, deepspeed_keys, nearest
 
 COMMENTS = ("_", "/", "#", "$")

@@ -6,7 +6,7 @@ from advisor import Example, Hit, Rule, Run
 from advisor.documents import Remove
 from advisor.memory import Estimate, estimate
 from advisor.run.build import with_config
-from advisor.units import gib
+from advisor.util import gib
 
 WITHOUT = Remove("deepspeed")
 NOTICEABLE = 0.01

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Set
-from advisor.engine.json_hits import json_hit
+from advisor.engine.locations import json_hit
 from advisor.memory import estimate
 from advisor.run.build import edited
-from advisor.units import gib
+from advisor.util import gib
 
 KEY = "zero_optimization.reduce_bucket_size"
 BUCKET = 50_000_000

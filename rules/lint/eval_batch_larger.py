@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Set
 from advisor.memory import Estimate, estimate
-from advisor.units import GIB, gib
+from advisor.util import GIB, gib
 
 LEAST = GIB
 

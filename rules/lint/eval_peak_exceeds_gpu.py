@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.memory import Estimate, estimate
-from advisor.units import gib
+from advisor.util import gib
 
 SWITCHES = ("eval_batch_size", "eval_sequence_len", "evals_per_epoch", "eval_steps", "eval_strategy", "val_set_size")
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from advisor import Example, Hit, Rule, Run
 from advisor.memory import estimate
 from advisor.models import Architecture
-from advisor.units import gib
+from advisor.util import gib
 
 LEAST = 0.05
 NAMED = "attn_implementation"

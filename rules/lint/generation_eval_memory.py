@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor import Example, Hit, Rule, Run
 from advisor.memory import Estimate, estimate
 from advisor.memory.weights import weights_of
-from advisor.units import gib
+from advisor.util import gib
 
 STATES = ("weights", "gradients", "optimizer", "overhead")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.memory import estimate
-from advisor.units import gib
+from advisor.util import gib
 
 
 def finds(run: Run) -> Iterator[Hit]:

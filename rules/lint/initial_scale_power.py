@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Set
-from advisor.engine.json_hits import json_hit
+from advisor.engine.locations import json_hit
 
 KEY = "fp16.initial_scale_power"
 DEFAULT = 16

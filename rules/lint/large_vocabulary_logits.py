@@ -9,7 +9,7 @@ from advisor.engine.registry import built_in_rules
 from advisor.memory import Estimate, estimate
 from advisor.run.axolotl import changes
 from advisor.run.build import with_config
-from advisor.units import GIB, gib
+from advisor.util import GIB, gib
 
 PART = 4
 LEAST = 4 * GIB

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor import Example, Hit, Rule, Run
 from advisor.engine.registry import built_in_rules
 from advisor.memory import Estimate, estimate
-from advisor.units import gib
+from advisor.util import gib
 
 # They name the cause and the way out.
 SAY_MORE = ("moe-experts-not-quantized", "quantized-base-not-sharded", "zero3-loads-fp32")

@@ -6,7 +6,7 @@ from advisor import Example, Hit, Rule, Run
 from advisor.documents import Remove, Set
 from advisor.memory.weights import weights_of
 from advisor.run.axolotl.flags import is_on
-from advisor.units import gib
+from advisor.util import gib
 
 KEY = "load_in_4bit"
 # How checkpoints that are quantized themselves are named: theirs counts, not the YAML's.

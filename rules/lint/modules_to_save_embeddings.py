@@ -6,7 +6,7 @@ from dataclasses import replace
 from advisor import Example, Hit, Rule, Run
 from advisor.memory import estimate
 from advisor.models import Architecture
-from advisor.units import GIB, gib
+from advisor.util import GIB, gib
 
 KEY = "lora_modules_to_save"
 LEAST = GIB

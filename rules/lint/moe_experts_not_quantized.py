@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Change, Remove, Set
 from advisor.run.axolotl.flags import is_on
-from advisor.units import gib
+from advisor.util import gib
 
 KEY = "quantize_moe_experts"
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]

@@ -10,7 +10,7 @@ from advisor.memory.activations.dtypes import numbers
 from advisor.models import Block
 from advisor.run.axolotl.attention import can_flash, kernel, plain
 from advisor.run.axolotl.read import WITHOUT_SDPA
-from advisor.units import GIB, gib
+from advisor.util import GIB, gib
 
 NOTICEABLE = GIB
 EAGER_ALONE = frozenset({"bloom", "deepseek_v4", "mpt"})

@@ -6,7 +6,7 @@ from advisor import Example, Hit, Rule, Run
 from advisor.engine.registry import built_in_rules
 from advisor.memory.weights import weights_of
 from advisor.run.axolotl.flags import is_on
-from advisor.units import gib
+from advisor.util import gib
 
 
 def finds(run: Run) -> Iterator[Hit]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.memory import estimate
-from advisor.units import gib
+from advisor.util import gib
 
 # The phases that grow with the rows in flight.
 OF_THE_BATCH = frozenset({"forward and loss", "backward"})

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor import Example, Hit, Rule, Run
 from advisor.engine.registry import built_in_rules
 from advisor.memory import estimate
-from advisor.units import gib
+from advisor.util import gib
 
 USED = 0.5
 

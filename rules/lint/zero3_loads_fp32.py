@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Set
-from advisor.engine.json_hits import json_hit
+from advisor.engine.locations import json_hit
 from advisor.memory import estimate
 from advisor.run.deepspeed.shipped import SHIPPED
-from advisor.units import GIB, gib
-from advisor.util import is_mapping
+from advisor.util import GIB, gib, is_mapping
 
 WITH_AUTO, WITH_BF16 = "zero3.json", "zero3_bf16.json"
 

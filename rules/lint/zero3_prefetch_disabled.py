@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Remove
-from advisor.engine.json_hits import json_hit
+from advisor.engine.locations import json_hit
 
 ZERO = "zero_optimization."
 NAMES = ("stage3_prefetch_bucket_size", "prefetch_bucket_size")

@@ -6,7 +6,7 @@ from advisor import Example, Hit, Rule, Run
 from advisor.documents import Remove
 from advisor.memory import Estimate, estimate
 from advisor.run.build import edited, with_config
-from advisor.units import gib
+from advisor.util import gib
 
 WITHOUT = Remove("deepspeed")
 BUCKET = 50_000_000

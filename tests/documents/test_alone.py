@@ -8,10 +8,9 @@ from click.testing import CliRunner
 
 from advisor.cli.main import main
 from advisor.documents import read
-from advisor.documents.alone import open_json
 from advisor.engine.check import Options, lint_hits
 from advisor.engine.registry import built_in_rules
-from advisor.opening import Context, open_run
+from advisor.opening import Context, open_json, open_run
 
 MODEL = "base_model: Qwen/Qwen2.5-0.5B\nsequence_len: 512\n"
 FAULTY = """\

@@ -7,7 +7,7 @@ import pytest
 from advisor.documents import Remove, Set, read
 from advisor.engine.check import Options, finding_of, lint_hits
 from advisor.engine.fix import fixed
-from advisor.engine.json_hits import json_hit
+from advisor.engine.locations import json_hit
 from advisor.opening import Context, Opened, open_run
 
 MODEL = "base_model: Qwen/Qwen2.5-3B\n"

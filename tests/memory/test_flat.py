@@ -1,10 +1,10 @@
 """What the ranks' shards of DeepSpeed's flat groups touch."""
 
-from advisor.api import opened_run
 from advisor.memory.groups import Weights
 from advisor.memory.optimizer_states import largest_sub_group
 from advisor.memory.weights import weights_of
 from advisor.memory.zero_shards import beyond_buckets, flat_groups, in_first_bucket, shards
+from advisor.opening import open_configs
 from advisor.run import Run
 
 ODD = Weights((), (((7, 10), 1), ((3, 5), 2), ((5,), 2), ((10,), 1)))
@@ -12,7 +12,7 @@ ODD = Weights((), (((7, 10), 1), ((3, 5), 2), ((5,), 2), ((10,), 1)))
 
 def run_of(**config: object) -> Run:
     values = {"base_model": "meta-llama/Llama-3.2-1B", "sequence_len": 512, **config}
-    return opened_run(values, {"zero_optimization": {"stage": 1}}, "8x a100-80gb", None).run
+    return open_configs(values, {"zero_optimization": {"stage": 1}}, "8x a100-80gb", None).run
 
 
 def test_tensors_that_repeat_are_those_of_a_layer():

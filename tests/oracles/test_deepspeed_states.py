@@ -13,7 +13,6 @@ import pytest
 pytest.importorskip("deepspeed")
 pytest.importorskip("transformers")
 
-from advisor.api import opened_run
 from advisor.memory import estimate
 from advisor.memory.deepspeed import bucket_terms, flattened_terms, largest_module, live_terms, persistent_terms
 from advisor.memory.gradients import between_micro_steps, reduction_terms, zero_gradients
@@ -24,6 +23,7 @@ from advisor.memory.optimizer_states import zero_states, zero_step
 from advisor.memory.optimizers import optimizer_named
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture
+from advisor.opening import open_configs
 from advisor.run import Run
 
 from .ranks import differences, each, total, trained_by
@@ -284,7 +284,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trained]:
 
 def described(case: Case, folder: Path) -> Run:
     config = {"base_model": str(folder), **case.axolotl}
-    return opened_run(config, case.deepspeed, f"{case.world}x a100-80gb", {"deepspeed": "0.18.9"}).run
+    return open_configs(config, case.deepspeed, f"{case.world}x a100-80gb", {"deepspeed": "0.18.9"}).run
 
 
 def asked(case: Case) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import pytest
 pytest.importorskip("axolotl")
 pytest.importorskip("transformers")
 
-from advisor.api import opened_run
 from advisor.memory import Estimate, estimate
 from advisor.memory.fsdp import gathered_units, held_inputs
 from advisor.memory.gradients import between_micro_steps, step_gradients
@@ -21,6 +20,7 @@ from advisor.memory.model import stored_terms
 from advisor.memory.optimizer_states import optimizer_terms
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture
+from advisor.opening import open_configs
 from advisor.run import Run
 
 from .ranks import differences, each, total, trained_by
@@ -170,7 +170,7 @@ def described(case: Case, folder: Path) -> Run:
     own = folder / ("tied" if case.tied else "untied")
     own.mkdir(exist_ok=True)
     (own / "config.json").write_text(json.dumps({**MODEL, "tie_word_embeddings": case.tied}))
-    return opened_run({"base_model": str(own), **case.axolotl}, None, "2x a100-80gb", case.stack).run
+    return open_configs({"base_model": str(own), **case.axolotl}, None, "2x a100-80gb", case.stack).run
 
 
 @each(CASES)

@@ -10,7 +10,7 @@ from advisor.hardware import Hardware
 from advisor.hardware.catalogue import catalogue
 from advisor.memory import Estimate, Phase, estimate
 from advisor.run import Run
-from advisor.units import gib
+from advisor.util import gib
 
 NEAR = 0.03
 """How far a card's total may be from the one in the log."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from advisor.engine.rule import RunEdits
 from advisor.run import Run
+from advisor.run.edits import RunEdits
 
 FIXED = "0.19.3"
 """DeepSpeed from which on non-reentrant checkpoints bear weights that ZeRO-3 shards and nobody trains."""

@@ -1,7 +1,7 @@
 """axolotl's fused LoRA kernels: the models into whose attention they cannot be patched."""
 
-from advisor.engine.rule import RunEdits
 from advisor.run import Run
+from advisor.run.edits import RunEdits
 
 KEYS = ("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel", "lora_embedding_kernel")
 STOPS = """

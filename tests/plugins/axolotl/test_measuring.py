@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from advisor.run.history import MeasuredRun, append, measured_here, path, read_lines
-from advisor.units import GIB
+from advisor.util import GIB
 
 
 class Counters:
@@ -59,12 +59,11 @@ def registered(plugin: Any, cfg: Any, counters: Counters, monkeypatch: pytest.Mo
     """The plugin on a detected H200."""
     from dataclasses import replace
 
-    from advisor.plugins.axolotl import before_training
-
     from advisor.hardware import parse_hardware
+    from advisor.session import launched
 
     found = replace(parse_hardware("1x h200"), source="detected")
-    monkeypatch.setattr(before_training, "detect", lambda: found)
+    monkeypatch.setattr(launched, "detect", lambda: found)
     plugin.register(cfg())
     return plugin
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 import yaml
-from advisor.plugins.axolotl import before_training
 from advisor.plugins.axolotl.settings import AdvisorArgs
 
 from advisor.documents import read
 from advisor.engine.blocking import NO_BLOCK
 from advisor.hardware import Hardware, parse_hardware
+from advisor.session import launched
 
 from .conftest import CONFIG
 
@@ -30,7 +30,7 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def put(text: str, free: int | None = None) -> None:
         found: Hardware = replace(parse_hardware(text), free_bytes=free, source="detected")
-        monkeypatch.setattr(before_training, "detect", lambda: found)
+        monkeypatch.setattr(launched, "detect", lambda: found)
 
     return put
 
@@ -149,6 +149,8 @@ def test_the_document_has_the_values_that_axolotl_has(folder: Path):
     text = "a: 1\nb: {c: 1, d: [1, 2]}\ne: 0.00001\nf: x\n"
     (folder / "some.yml").write_text(text)
     values = {"a": 2, "b": {"c": 1, "d": [1], "g": "new"}, "e": 1e-05, "f": None, "h": None, "i": True}
+    from advisor.plugins.axolotl import before_training
+
     config = before_training.document_of("some.yml", values)
     assert dict(config) == {"a": 2, "b": {"c": 1, "d": [1], "g": "new"}, "e": 1e-05, "i": True}
     assert yaml.safe_load(config.patched()) == dict(config)
@@ -181,8 +183,9 @@ def test_contexts_of_ranks_that_came_first_are_not_held_against_a_run(gpus: Call
     gpus("8x a100-80gb")
     monkeypatch.setenv("WORLD_SIZE", "8")
     hardware = replace(parse_hardware("8x a100-80gb"), free_bytes=70 << 30)
-    found = before_training.found(read("run.yml"), hardware)
-    assert found is not None
+    from advisor.plugins.axolotl import before_training
+
+    found = before_training.scaled(read("run.yml"), hardware)
     assert found.free_bytes == (70 << 30) + 7 * hardware.gpu.context_bytes
 
 
@@ -231,7 +234,9 @@ def test_an_internal_error_stops_nothing(
     def broken(*_: Any) -> None:
         raise RecursionError("deep")
 
-    monkeypatch.setattr(before_training, "check_run", broken)
+    from advisor.plugins.axolotl import before_training
+
+    monkeypatch.setattr(before_training, "examine", broken)
     plugin.register(cfg(advisor=SMALL))
     assert [record.getMessage() for record in log.records] == ["not checked: RecursionError: deep"]
 

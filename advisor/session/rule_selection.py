@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import click
 
@@ -40,10 +39,8 @@ def passed_over(settings: Settings) -> bool:
     return os.path.commonpath([folder, here]) != folder
 
 
-def validating(given: dict[str, Any]) -> Mapping[str, Rule]:
-    """The rules that ask the real libraries, with ``--validate``."""
-    if not given.get("validate"):
-        return {}
+def validating() -> Mapping[str, Rule]:
+    """The rules that ask the real libraries."""
     from advisor.schemas.validate import rules_that_ask
 
     return rules_that_ask()

@@ -1,0 +1,26 @@
+"""What the terminal is: colours, columns, block characters."""
+
+import os
+import sys
+from typing import Any
+
+
+def colored(stream: Any) -> bool:
+    """NO_COLOR and FORCE_COLOR, if they are not empty, else whether it is a terminal."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
+
+
+def width() -> int:
+    """Columns to keep to: the terminal's, between 60 and 100."""
+    if not sys.stdout.isatty():
+        return 80
+    import shutil
+
+    return min(100, max(60, shutil.get_terminal_size((80, 24)).columns))
+
+
+def draws(stream: Any) -> bool:
+    """Whether the stream can show block characters."""
+    return (getattr(stream, "encoding", None) or "").lower().replace("-", "") in {"utf8", "utf16"}

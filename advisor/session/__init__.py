@@ -1,0 +1,7 @@
+"""The one way in: config, options, hardware and stack -> everything that is found. All front ends call it."""
+
+from advisor.session.examine import Examined, examine, examined
+from advisor.session.options import RunOptions
+from advisor.session.session import Session, session_for
+
+__all__ = ["Examined", "RunOptions", "Session", "examine", "examined", "session_for"]

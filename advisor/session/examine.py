@@ -1,0 +1,49 @@
+"""Document -> everything that is found: the run, the report, and what speaks against a launch."""
+
+from dataclasses import replace
+from functools import cached_property
+
+from advisor.documents import Document
+from advisor.engine.blocking import blockers
+from advisor.engine.check import Options, check_run
+from advisor.engine.finding import Finding, Report
+from advisor.hardware import Hardware
+from advisor.opening import Opened, open_run
+from advisor.record import record
+from advisor.run import Run
+from advisor.session.session import Session
+
+
+@record(eq=False)
+class Examined:
+    """One run with all that was found."""
+
+    opened: Opened
+    options: Options
+    report: Report
+
+    @property
+    def run(self) -> Run:
+        """The run as it was opened."""
+        return self.opened.run
+
+    @cached_property
+    def against(self) -> tuple[Finding, ...]:
+        """The errors for which a launch is blocked."""
+        return blockers(self.report, self.options)
+
+
+def examine(config: Document, session: Session, *, hardware: Hardware | None = None, speed: bool = True) -> Examined:
+    """Everything that is found of one config.
+
+    ``hardware`` comes before all that options, config and settings say. ``speed``: also what the room allows.
+    ``InputError`` where the config cannot be read as a run.
+    """
+    context = replace(session.context, hardware=hardware) if hardware else session.context
+    return examined(open_run(config, context), session, speed=speed)
+
+
+def examined(opened: Opened, session: Session, *, speed: bool = True) -> Examined:
+    """The same of a run that is open."""
+    options = replace(session.options_of(opened), speed=speed)
+    return Examined(opened, options, check_run(opened, options))

@@ -1,0 +1,29 @@
+"""What a caller may ask of a check: every option at its default when it is left out."""
+
+from collections.abc import Mapping
+
+from advisor.engine.rule import Level
+from advisor.record import record
+
+
+@record(kw_only=True)
+class RunOptions:
+    """What the run is, where it will be, and which rules are consulted.
+
+    ``stack`` is ``installed``, ``torch=2.9.0,trainer=trl-sft``, or a mapping of the fields of ``Stack``.
+    """
+
+    gpus: str | None = None
+    model_config: str | None = None
+    trace: bool = False
+    stack: str | Mapping[str, object] | None = None
+    flowchart: str | None = None
+    isolated: bool = False
+    """Read no settings file."""
+    offline: bool = True
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    validate: bool = False
+    """Also ask the installed axolotl and DeepSpeed."""
+    fail_on: Level | None = None
+    formats: tuple[str, ...] = ()

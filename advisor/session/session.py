@@ -1,0 +1,93 @@
+"""Options and settings -> a session: what is the same for all configs of one call."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from advisor.engine.check import Options
+from advisor.engine.rule import Level
+from advisor.opening import Context, Opened
+from advisor.record import record
+from advisor.run.history import measured_here
+from advisor.session.options import RunOptions
+from advisor.session.rule_selection import ignores_by_file, names, names_in, rules_of_settings, validating
+from advisor.session.stack import stack_for
+from advisor.settings import Settings, load_settings
+
+
+@record(eq=False)
+class Session:
+    """One call, its options and the settings folded together."""
+
+    context: Context
+    options: Options
+    fail_on: Level
+    per_file_ignores: Mapping[str, tuple[str, ...]]
+    formats: tuple[str, ...]
+
+    def options_of(self, opened: Opened) -> Options:
+        """The options of one run, with the settings' ignores for its YAML and its DeepSpeed JSON."""
+        from fnmatch import fnmatch
+
+        section = opened.run.deepspeed
+        named = (opened.run.config.file, *((section.file,) if section else ()))
+        files = [os.path.realpath(file) for file in named]
+        ignores = self.per_file_ignores.items()
+        more = [rule for pattern, rules in ignores if any(fnmatch(file, pattern) for file in files) for rule in rules]
+        return replace(self.options, ignore=(*self.options.ignore, *more))
+
+
+def session_for(
+    paths: Sequence[str],
+    options: RunOptions,
+    *,
+    settings: Settings | None = None,
+    detects: bool | None = None,
+    here: bool = False,
+) -> Session:
+    """The session of a call about ``paths``, under ``settings``, or those nearest to the first path.
+
+    ``detects``: whether this machine's GPUs are asked where nothing else says; by default on a terminal outside CI.
+    ``here``: the run will have the libraries that are installed.
+    """
+    settings = load_settings(folder_of(paths[0]), isolated=options.isolated) if settings is None else settings
+    extra = {**rules_of_settings(settings), **(validating() if options.validate else {})}
+    formats = options.formats or ((settings.output_format,) if settings.output_format else ("full",))
+    return Session(
+        context=context_for(options, settings, on_a_terminal() if detects is None else detects, here),
+        options=Options(
+            flowchart=options.flowchart or settings.flowchart,
+            select=names(options.select, extra) or names_in(settings, "select", settings.select, extra),
+            ignore=(*names(options.ignore, extra), *names_in(settings, "ignore", settings.ignore, extra)),
+            extra_rules=extra,
+        ),
+        fail_on=options.fail_on or settings.fail_on,
+        per_file_ignores=ignores_by_file(settings, extra),
+        formats=formats,
+    )
+
+
+def folder_of(path: str) -> str:
+    """Where settings are looked for; ``-`` is standard input, so the working directory."""
+    first = path if path != "-" else "."
+    return first if os.path.isdir(first) else os.path.dirname(first) or "."  # noqa: PTH112, PTH120
+
+
+def on_a_terminal() -> bool:
+    """Whether a person looks on: not in CI, nor under pre-commit."""
+    return sys.stdout.isatty() and not os.environ.get("CI") and not os.environ.get("PRE_COMMIT")
+
+
+def context_for(options: RunOptions, settings: Settings, detects: bool, here: bool) -> Context:
+    """Where and with what the runs will be."""
+    return Context(
+        gpus=options.gpus,
+        default_gpus=settings.gpus,
+        detects=detects,
+        stack=stack_for(options.stack, settings.stack, here=here),
+        model_config=options.model_config,
+        offline=options.offline,
+        trace=options.trace,
+        measured=measured_here(),
+    )

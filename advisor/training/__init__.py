@@ -1,1 +1,0 @@
-"""Inside the process that trains: the check before anything is loaded, and the measuring until the end."""

@@ -1,0 +1,109 @@
+"""The way of the data through the house: which floor may import which, and what lies loose on the main floor."""
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FLOORS = {
+    "errors": "what goes wrong with an input: file, line, remedy",
+    "record": "`@record`: frozen dataclasses, made quickly",
+    "util": "plain values, bytes as GiB",
+    "progress": "what is being done, on a terminal",
+    "documents": "text -> values that know their place; edits -> text, comments and layout kept; which files are configs",
+    "hardware": "the GPUs: catalogue, names, detection",
+    "models": "the architectures: catalogue, families, parts",
+    "run": "Documents -> `Run`: one training run in the field's own terms; `axolotl/` and `deepspeed/` read and write",
+    "memory": "`Run` -> `Estimate`: phases of terms, in bytes",
+    "tracing": "what the formulas do not know, asked of transformers in a process of its own",
+    "opening": "files -> `Run`: finds the JSON, the model and the hardware that a YAML means",
+    "engine": "`Run`, `Estimate` -> findings, each with its edits: rules, plan, fixes, suppressions",
+    "schemas": "what axolotl and DeepSpeed accept: key tables; `validate/` asks the installed ones",
+    "settings": "`advisor.toml`, `pyproject.toml`, the environment",
+    "session": "the one way in: config, options, settings, hardware and stack -> everything that is found",
+    "report": "findings -> screen and formats, one module each",
+    "accuracy": "measured runs beside their estimates; the ranges that follow from them",
+    "cli": "the commands, a module each; `prompt/`, `launchers/`, `crash_log/`",
+    "api": "the same from Python",
+    "__init__": "the public names",
+    "__main__": "`python -m advisor`",
+}
+"""From the ground up: nothing imports what stands below it in this list."""
+ABOVE = ("rules", "plugins")
+"""What the advisor finds by folder and by entry point, and never imports."""
+LOOSE = {"__init__", "__main__", "api", "errors", "opening", "progress", "record", "util"}
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the wheel by its dotted name."""
+    found: dict[str, Path] = {}
+    for folder, prefix in (("advisor", ""), ("rules", "rules."), ("plugins", "plugins.")):
+        for path in (ROOT / folder).rglob("*.py"):
+            name = prefix + ".".join(path.relative_to(ROOT / folder).with_suffix("").parts)
+            found[name.removesuffix(".__init__") if name != "__init__" else name] = path
+    return found
+
+
+MODULES = modules()
+
+
+def imports(name: str) -> Iterator[str]:
+    """The modules of the advisor that a module imports, in functions too, but not for type checkers alone."""
+    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
+    typing = {
+        node
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"
+        for node in ast.walk(block)
+    }
+    for node in ast.walk(tree):
+        if node in typing or not isinstance(node, ast.ImportFrom) or node.level or not node.module:
+            continue
+        package, _, inner = node.module.partition(".")
+        if package == "advisor":
+            for alias in node.names:
+                full = f"{inner}.{alias.name}" if inner else alias.name
+                yield full if full in MODULES else inner or "__init__"
+
+
+def floor(name: str) -> str:
+    """The package or loose module that a module belongs to."""
+    return name.partition(".")[0]
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_nothing_imports_what_stands_above_it(name: str):
+    order = [*FLOORS, *ABOVE]
+    here = order.index(floor(name))
+    upward = [target for target in imports(name) if order.index(floor(target)) > here]
+    assert not upward, f"{name} imports {', '.join(upward)}, which stand above it: move one of them, or what both need"
+
+
+def test_the_main_floor_has_no_new_loose_module():
+    loose = {path.stem for path in (ROOT / "advisor").glob("*.py")}
+    assert loose == LOOSE, "put it into a package; a new loose module needs a line here and in FLOORS"
+    packages = {path.parent.name for path in (ROOT / "advisor").glob("*/__init__.py")}
+    assert packages | loose == set(FLOORS)
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    arrows = {name: set(imports(name)) - {name} for name in MODULES}
+    try:
+        TopologicalSorter(arrows).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_rules_and_plugins_are_found_never_imported():
+    users = [name for name in MODULES if floor(name) in FLOORS and any(floor(t) in ABOVE for t in imports(name))]
+    assert users == []
+
+
+def test_contributing_has_the_same_floors():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = [f"| `advisor/{name}{'.py' if name in LOOSE else '/'}` | {what} |" for name, what in FLOORS.items()]
+    missing = [row for row in rows if row not in text]
+    assert not missing, "\n".join(["CONTRIBUTING.md lacks:", *missing])
