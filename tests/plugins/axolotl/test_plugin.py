@@ -231,7 +231,7 @@ def test_a_trouble_of_all_ranks_is_said_once(
 def test_an_internal_error_stops_nothing(
     plugin: Any, cfg: Cfg, log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
-    def broken(*_: Any) -> None:
+    def broken(*_: Any, **__: Any) -> None:
         raise RecursionError("deep")
 
     from advisor.plugins.axolotl import before_training
