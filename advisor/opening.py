@@ -10,6 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from advisor.documents import Document, Set, new_document, parse, read
+from advisor.documents.repository import checkout_of, lies_in, repository_of
+from advisor.errors import InputError
 from advisor.hardware import Hardware, detect, parse_hardware
 from advisor.models import Architecture, Unknown, resolve_with_config
 from advisor.record import record
@@ -60,16 +62,21 @@ def open_run(config: Document, context: Context) -> Opened:
     section, editable = deepspeed_for(config, context)
 
     def built(model: Architecture | None) -> Run:
-        return build_run(
-            config,
-            section,
-            model=model,
-            hardware=hardware,
-            stack=context.stack,
-            working_directory=context.working_directory,
-            deepspeed_editable=editable,
-            measured=context.measured,
-        )
+        try:
+            return build_run(
+                config,
+                section,
+                model=model,
+                hardware=hardware,
+                stack=context.stack,
+                working_directory=context.working_directory,
+                deepspeed_editable=editable,
+                measured=context.measured,
+            )
+        except InputError as error:
+            if section is not None and section.outside and error.file == section.file:
+                raise unshown(config) from error
+            raise
 
     model = with_traces(*model_for(config, context), built, context)
     if isinstance(model, Architecture):
@@ -136,9 +143,29 @@ def deepspeed_for(config: Document, context: Context) -> tuple[Section | None, b
         return None, False
     path = deepspeed_path(config, named, context.working_directory)
     if path is not None:
-        return Section(read(path)), is_own(config, path)
+        return deepspeed_in(path, config, named, context), is_own(config, path)
     values = shipped(named)
     return (Section(new_document(named, "json", values)), False) if values else (None, False)
+
+
+def deepspeed_in(path: str, config: Document, named: str, context: Context) -> Section:
+    """The DeepSpeed config in a file. Why one outside the repository cannot be read is not said: it would quote it."""
+    nothing = Section(new_document(path, "json", {}))
+    try:
+        section = Section(read(path))
+    except InputError as error:
+        if is_outside(config, named, nothing, context.working_directory):
+            raise unshown(config) from error
+        raise
+    return replace(section, outside=is_outside(config, named, section, context.working_directory))
+
+
+def unshown(config: Document) -> InputError:
+    """What is said of a DeepSpeed config outside the repository that cannot be used."""
+    span = config.span("deepspeed")
+    line, column = (span.line, span.column) if span else (0, 0)
+    message = "`deepspeed` names a file outside the repository that is no DeepSpeed config; what it holds is not shown"
+    return InputError(message, config.file, line, column, "name a file in the repository, or check that file itself")
 
 
 def deepspeed_path(config: Document, named: str, working_directory: str) -> str | None:
@@ -156,21 +183,8 @@ def deepspeed_candidates(config: Document, named: str, working_directory: str = 
 
 def is_own(config: Document, path: str) -> bool:
     """Whether the JSON belongs to this YAML alone: under its repository, not one of axolotl's, named by no other."""
-    root = repository_of(os.path.dirname(os.path.abspath(config.file)))  # noqa: PTH100, PTH120
-    inside = os.path.abspath(path).startswith(root + os.sep)  # noqa: PTH100
-    return inside and not has_shipped_name(path) and namers(root)[os.path.basename(path)] <= 1  # noqa: PTH119
-
-
-def repository_of(folder: str) -> str:
-    """The nearest folder above with a ``.git``, else the folder itself."""
-    current = folder
-    while True:
-        if os.path.exists(os.path.join(current, ".git")):  # noqa: PTH110, PTH118
-            return current
-        parent = os.path.dirname(current)  # noqa: PTH120
-        if parent == current:
-            return folder
-        current = parent
+    root = repository_of(config.file)
+    return lies_in(root, path) and not has_shipped_name(path) and namers(root)[os.path.basename(path)] <= 1  # noqa: PTH119
 
 
 @lru_cache(maxsize=8)
@@ -209,7 +223,7 @@ def open_json(document: Document, context: Context) -> Opened:
     nothing = parse(b"", document.file, "yaml")
     run = build_run(
         nothing,
-        Section(document),
+        Section(document, outside=not lies_in(repository_of(document.file), document.file)),
         model=None,
         hardware=None,
         stack=context.stack,
@@ -239,3 +253,15 @@ def config_document(axolotl: Config, deepspeed: Config | None = None) -> Documen
     value = dict(deepspeed) if isinstance(deepspeed, Mapping) else os.fspath(deepspeed)
     changed = config.changed(Set("deepspeed", value))
     return new_document(config.file, "yaml", changed.values_mapping) if isinstance(value, dict) else changed
+
+
+def is_outside(config: Document, named: str, found: Section, working_directory: str) -> bool:
+    """Whether a DeepSpeed JSON is somebody else's: outside the YAML's repository, and not as axolotl ships it.
+
+    Without a repository, a plain path from the working directory, where axolotl looks, is inside too.
+    """
+    root = repository_of(config.file)
+    if lies_in(root, found.file) or dict(found) == shipped(os.path.basename(named)):  # noqa: PTH119
+        return False
+    plain = not os.path.isabs(named) and ".." not in named.replace(os.sep, "/").split("/")  # noqa: PTH117
+    return not (plain and checkout_of(root) is None and lies_in(os.path.realpath(working_directory), found.file))

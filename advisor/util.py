@@ -22,8 +22,30 @@ def divisors(number: int) -> list[int]:
 
 
 GIB = 1 << 30
+STEERING = (
+    *range(9),
+    *range(11, 32),
+    *range(127, 160),
+    0x61C,
+    *range(0x200E, 0x2010),
+    *range(0x2028, 0x202F),
+    *range(0x2066, 0x206A),
+    *range(0xD800, 0xE000),
+)
+"""Code points of control characters, bidirectional marks and lone surrogates, tab and line feed aside."""
+CONTROLS = dict.fromkeys(STEERING, "\ufffd")
 
 
 def gib(bytes_: int) -> str:
     """``42.1 GiB``."""
     return f"{bytes_ / GIB:.1f} GiB"
+
+
+def printable(text: str) -> str:
+    """Text of a file without what could steer a terminal; tabs become four spaces, line ends stay."""
+    return text.translate(CONTROLS).replace("\t", "    ")
+
+
+def path_shown(path: str) -> str:
+    """A file's name on one line: what a name may hold beyond that can steer a terminal or forge a line."""
+    return printable(path).replace("\n", "\ufffd")

@@ -9,6 +9,7 @@ import click
 from advisor.cli.options import CheckOptions
 from advisor.cli.output import exit_code, say
 from advisor.documents import write_all
+from advisor.documents.repository import refuse_links
 from advisor.engine.check import Options, check_run
 from advisor.engine.fix import Fixed, fixed, merged, report_after
 from advisor.engine.suppression import said_once
@@ -38,6 +39,7 @@ def fix_or_diff(opened: list[Opened], errors: list[InputError], session: Session
         files = {run.run.config.file: original(run) for run in opened} | files
         for file in files:
             Path(file).parent.mkdir(parents=True, exist_ok=True)
+    refuse_links(files)
     write_all(files)
     # Where safe steps fall short, the plan in the report shows the others.
     reports = said_once([report_after(result, option) for result, option in zip(results, options, strict=True)])

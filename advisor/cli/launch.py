@@ -54,6 +54,9 @@ def checked(command: Command, options: RunOptions, *, no_block: bool) -> bool:
     if command.config is None:
         tell(f"not checked: {command.reason}")
         return True
+    if os.path.exists(command.config) and not os.path.isfile(command.config):  # noqa: PTH110, PTH113
+        tell(f"not checked: {command.config} is no regular file, and what is read from it is gone for the command")
+        return True
     session = session_for([command.config], options, here=True)
     config = overridden(read(command.config), command.overrides)
     hardware = launched_on(config, session, scaled_by(command))

@@ -1,9 +1,11 @@
 """The commands, thin: read, judge, say."""
 
 import gc
+import io
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -20,6 +22,9 @@ class Telling(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         gc.set_threshold(100_000)  # collections while modules load cost a tenth of the start
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")
         try:
             return super().invoke(ctx)
         except InputError as error:
@@ -32,8 +37,29 @@ class Telling(click.Command):
             click.echo("interrupted", err=True)
             ctx.exit(130)
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            ctx.exit(1)
+            silenced()
+            ctx.exit(2)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            failed(error)
+            silenced()
+            ctx.exit(2)
+
+
+def failed(error: Exception) -> None:
+    """One line about the advisor's own trouble, if there is anywhere to say it."""
+    with suppress(OSError, ValueError, AttributeError):
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        said = " ".join(f"error: {type(error).__name__}: {reason}".split())
+        sys.stderr.write(said.encode("ascii", "backslashreplace").decode() + "\n")
+        sys.stderr.flush()
+
+
+def silenced() -> None:
+    """Nothing more goes to standard output: the interpreter's last flush would fail there, with a code of its own."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Group(Telling, click.Group):

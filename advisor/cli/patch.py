@@ -11,6 +11,7 @@ from advisor.cli.output import exit_code, say
 from advisor.cli.prompt.loop import Prompt, reviewed
 from advisor.cli.prompt.proposal import Review
 from advisor.documents import read, write_all
+from advisor.documents.repository import refuse_links
 from advisor.engine.check import Options
 from advisor.engine.finding import Report
 from advisor.engine.fix import Fixed, merged, report_after
@@ -71,6 +72,7 @@ def write(results: Sequence[Fixed]) -> None:
                 remedy = "nothing was written; ask again"
                 raise InputError("has changed since it was read", document.file, remedy=remedy)
     files = merged(results)
+    refuse_links(files)
     write_all(files)
     if files:
         click.echo(f"\nwrote {', '.join(files)}", err=True)

@@ -9,7 +9,8 @@ from advisor.record import record
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))#[ \t]*advisor:[ \t]*(?P<body>[^\r\n]*)", re.MULTILINE)
 _GPUS = re.compile(r"gpus[ \t]*=[ \t]*(?P<argument>\S.*)")
-_IGNORE = re.compile(r"(?P<name>ignore|file-ignore)\[(?P<argument>[^\]]*[\w-][^\]]*)\](?:[\s:]\s*(?P<reason>.*))?$")
+_IGNORE = re.compile(r"(?P<name>ignore|file-ignore)\[(?P<argument>[^\]]*)\](?:[\s:]\s*(?P<reason>.*))?$")
+_ID = re.compile(r"[\w-]")
 
 
 @record
@@ -59,6 +60,6 @@ def _directive(body: str, line: int, own_line: bool) -> Directive:
     gpus, ignore = _GPUS.fullmatch(body), _IGNORE.fullmatch(body)
     if gpus:
         return Directive("gpus", gpus["argument"].strip(), "", line, own_line)
-    if ignore:
+    if ignore and _ID.search(ignore["argument"]):
         return Directive(ignore["name"], ignore["argument"].strip(), (ignore["reason"] or "").strip(), line, own_line)
     return Directive("malformed", body, "", line, own_line)

@@ -36,11 +36,16 @@ def files_of(path: str) -> Iterator[tuple[str, bool]]:
     if not os.path.isdir(path):  # noqa: PTH112
         yield path, True
         return
-    for folder, folders, files in os.walk(path):
+    refused: list[str] = []
+    for folder, folders, files in os.walk(path, onerror=lambda error: refused.append(error.filename)):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "node_modules")
         for name in sorted(files):
-            if name.endswith(SUFFIXES):
-                yield os.path.join(folder, name), False  # noqa: PTH118
+            file = os.path.join(folder, name)  # noqa: PTH118
+            # A pipe or a device would be waited for.
+            if name.endswith(SUFFIXES) and (os.path.isfile(file) or not os.path.exists(file)):  # noqa: PTH110, PTH113
+                yield file, False
+    # Opened, they say why they may not be read.
+    yield from ((folder, True) for folder in refused)
 
 
 def opened(file: str, named: bool) -> Document | InputError | None:

@@ -24,6 +24,8 @@ def read(path: str | os.PathLike[str]) -> Document:
         where = f"looked in {os.path.dirname(os.path.abspath(name))}"  # noqa: PTH100, PTH120
         raise InputError("no such file", name, remedy=f"check the path; {where}") from error
     except IsADirectoryError as error:
+        if not os.access(name, os.R_OK | os.X_OK):
+            raise InputError("may not be read", name, remedy="check the permissions of the folder") from error
         raise InputError("is a folder", name, remedy="name a file in it") from error
     except PermissionError as error:
         raise InputError("may not be read", name, remedy="check the permissions of the file and its folder") from error

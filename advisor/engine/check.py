@@ -6,7 +6,7 @@ from advisor.documents import Edit, PatchError
 from advisor.engine.finding import LEVELS, Finding, Fix, Report
 from advisor.engine.help import Planner, with_help
 from advisor.engine.locations import document_of, place_of
-from advisor.engine.plan import Plan, State, plan_fit, plan_speed, state_of
+from advisor.engine.plan import Plan, State, has_foreign_json, plan_fit, plan_speed, state_of
 from advisor.engine.plan_findings import step_finding, step_findings
 from advisor.engine.registry import built_in_rules, ladder
 from advisor.engine.rule import Hit, Rule, Stage
@@ -109,7 +109,7 @@ def finding_of(run: Run, rule: Rule, hit: Hit) -> Finding:
     return Finding(
         rule=rule.id,
         level=hit.level or rule.level,
-        message=hit.message,
+        message=message_of(run, rule, hit),
         place=place_of(run, hit),
         title=rule.title,
         cost=rule.cost,
@@ -119,12 +119,25 @@ def finding_of(run: Run, rule: Rule, hit: Hit) -> Finding:
     )
 
 
+def message_of(run: Run, rule: Rule, hit: Hit) -> str:
+    """What a hit says; of a DeepSpeed JSON outside the repository only the key, for the rest might be a secret."""
+    if not has_foreign_json(run) or not (hit.document == "deepspeed" or quotes(rule)):
+        return hit.message
+    key = f"`{hit.at}` in" if hit.at else "in"
+    return f"{key} a file outside the repository, of which nothing more is shown: {rule.title}"
+
+
+def quotes(rule: Rule) -> bool:
+    """Whether a rule passes on what DeepSpeed itself says, values included."""
+    return rule.id == "deepspeed-says"
+
+
 def hit_edits(run: Run, hit: Hit) -> tuple[Edit, ...]:
     """A hit's changes as byte edits of the document that it points into."""
     if not hit.edits:
         return ()
     document = document_of(run, hit)
-    if document is None or document.is_new:
+    if document is None or document.is_new or (hit.document == "deepspeed" and has_foreign_json(run)):
         return ()
     inside = run.deepspeed.prefix if hit.document == "deepspeed" and run.deepspeed else ()
     try:
@@ -166,6 +179,6 @@ def summary(run: Run) -> str:
 def texts(run: Run) -> dict[str, str]:
     """The files that findings point into, with the byte order marks that the places of edits count."""
     documents = [run.config]
-    if run.deepspeed is not None and not run.deepspeed.document.is_new:
+    if run.deepspeed is not None and not run.deepspeed.document.is_new and not run.deepspeed.outside:
         documents.append(run.deepspeed.document)
     return {document.file: "\ufeff" * bool(document.source.text.bom) + document.text for document in documents}

@@ -21,7 +21,9 @@ def place_of(run: Run, hit: Hit) -> Place:
     if document is None or document.is_new:
         return run_place(run)
     path = run.deepspeed.path(hit.at) if hit.document == "deepspeed" and run.deepspeed and hit.at else hit.at
-    span = (document.key_span(path) if hit.on_key else document.span(path)) if path else None
+    # Where a value ends may be a secret too.
+    outside = hit.document == "deepspeed" and run.deepspeed is not None and run.deepspeed.outside
+    span = (document.key_span(path) if hit.on_key or outside else document.span(path)) if path else None
     if span is None:
         return run_place(run) if document is run.config else Place(document.file)
     return Place(document.file, span.line, span.column, span.end_line, span.end_column)
@@ -43,6 +45,8 @@ def json_hit(run: Run, at: str, message: str, *edits: Change, on_key: bool = Fal
     run's alone, since a lint edit changes a file in place.
     """
     section = run.deepspeed
+    if section is not None and section.outside:
+        return Hit(at, message, document="deepspeed", on_key=True, level=level)
     if section is None or (not section.prefix and not run.is_json_alone and has_shipped_name(section.file)):
         return Hit("deepspeed", message, level=level)
     if section.prefix:

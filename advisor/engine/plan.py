@@ -11,6 +11,7 @@ from advisor.memory import Estimate, Verdict, estimate
 from advisor.record import record
 from advisor.run import Run
 from advisor.run.build import edited, rebuilt
+from advisor.run.deepspeed import EDITS
 from advisor.run.edits import RunEdits
 from advisor.util import gib
 
@@ -67,11 +68,21 @@ def state_of(run: Run) -> State:
 
 
 def state_after(state: State, edits: RunEdits, rule: Rule) -> State | None:
-    """The state after a rule's edits; None where they would put a value in force that cannot be read."""
+    """The state after a rule's edits; None where they would put a value in force that cannot be read.
+
+    A DeepSpeed config from outside the repository is not copied into it, so there are no edits of one.
+    """
+    if has_foreign_json(state.run) and not edits.keys().isdisjoint(EDITS):
+        return None
     try:
         return state_of(edited(state.run, edits, rule.id))
     except InputError:
         return None
+
+
+def has_foreign_json(run: Run) -> bool:
+    """Whether the DeepSpeed config lies outside the YAML's repository."""
+    return run.deepspeed is not None and run.deepspeed.outside
 
 
 def plan_fit(start: State, ladder: Iterable[Rule], *, safe_only: bool = False) -> Plan:
@@ -110,7 +121,8 @@ def best_step(rule: Rule, state: State) -> Step | Skipped:
         if (after := state_after(state, edits, rule)) is not None
     ]
     if not tried:
-        return Skipped(rule.id, "nothing left to change")
+        foreign = has_foreign_json(state.run)
+        return Skipped(rule.id, "the DeepSpeed JSON is outside the repository" if foreign else "nothing left to change")
     for step in tried:
         if step.after.estimate.verdict == "fits" and host_suffices(step.after):
             return step

@@ -1,5 +1,7 @@
 """Steps of a plan, and offers -> findings, each with its edits against the files as the step before left them."""
 
+import os
+
 from advisor.documents import Document, Edit
 from advisor.engine.finding import Finding, Fix
 from advisor.engine.locations import run_place
@@ -70,6 +72,22 @@ def unified(old: str, new: str, file: str) -> str:
     """A unified diff with one line of context."""
     import difflib
 
-    name = file if old else "/dev/null"
-    lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, file, n=1)
+    shown = quoted(file)
+    name = shown if old else "/dev/null"
+    lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, shown, n=1)
     return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+
+
+def quoted(file: str) -> str:
+    """A name as ``git diff`` writes it: quoted if it holds what could forge a line or steer a terminal."""
+    if file.isprintable() and not {'"', "\\"} & set(file):
+        return file
+    safe = "".join(
+        mark if mark.isprintable() else octal(mark) for mark in file.replace("\\", "\\\\").replace('"', '\\"')
+    )
+    return f'"{safe}"'
+
+
+def octal(mark: str) -> str:
+    """A character's bytes in octal."""
+    return "".join(f"\\{byte:03o}" for byte in os.fsencode(mark))

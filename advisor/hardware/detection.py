@@ -38,7 +38,7 @@ def detect() -> Hardware | None:
     """
     try:
         cards = visible(_cards(), os.environ.get("CUDA_VISIBLE_DEVICES"))
-        if not cards or any(card.sliced for card in cards):
+        if not cards or any(card.sliced or card.total <= 0 for card in cards):
             return None
         smallest = min(cards, key=lambda card: card.total)
         free = min(card.free for card in cards)

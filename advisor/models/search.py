@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from advisor.documents.source import MAX_BYTES
 from advisor.errors import InputError
 from advisor.models import catalogue, hub
 from advisor.models.architecture import Architecture
@@ -74,7 +75,11 @@ class _Search:
     def read(self, path: Path, source: str) -> Architecture | None:
         """The architecture of a config.json; notes the reason where it cannot be used."""
         try:
-            config: object = json.loads(path.read_bytes())
+            with path.open("rb") as file:
+                raw = file.read(MAX_BYTES + 1)
+            if len(raw) > MAX_BYTES:
+                raise ValueError(f"larger than {MAX_BYTES >> 20} MiB")
+            config: object = json.loads(raw)
         except (OSError, ValueError, RecursionError) as error:
             self.trouble.append(f"{source} cannot be read ({error})")
             return None

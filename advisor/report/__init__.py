@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.report.rung import Rung, ladder_of
 from advisor.report.style import Style
+from advisor.util import path_shown
 
 if TYPE_CHECKING:
     from advisor.engine.finding import Report
@@ -115,7 +116,8 @@ def render_error(error: "InputError", *, color: bool = False, width: int = 80) -
     style = Style(color, width)
     lines = style.prose(error.message, "error: ", "error", indent=2)
     if error.file:
-        place = f"{error.file}:{error.line}" if error.line else error.file
+        file = path_shown(error.file)
+        place = f"{file}:{error.line}" if error.line else file
         lines.append(f"{style.paint('  -->', 'frame')} {place}" + (f":{error.column}" if error.column else ""))
     if error.remedy:
         lines += style.prose(error.remedy, "   = help: ", "help")

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from advisor.engine.finding import Finding, Report
-from advisor.report.style import Style, printable
+from advisor.report.style import Style
 from advisor.report.wording import change, findings_of, is_offer, position, status, totals
+from advisor.util import printable
 
 
 def render(reports: Sequence[Report], style: Style) -> str:

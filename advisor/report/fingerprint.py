@@ -17,7 +17,11 @@ def identified(reports: Iterable[Report], root_variable: str) -> Iterator[tuple[
             path = repository_path(finding.place.file, root_variable)
             identity = f"{path}\0{finding.rule}\0{code(finding, report)}"
             seen[identity] += 1
-            yield report, finding, hashlib.sha256(f"{identity}\0{seen[identity]}".encode()).hexdigest()
+            yield (
+                report,
+                finding,
+                hashlib.sha256(f"{identity}\0{seen[identity]}".encode(errors="surrogateescape")).hexdigest(),
+            )
 
 
 def code(finding: Finding, report: Report) -> str:

@@ -6,6 +6,7 @@ from advisor.engine.finding import Finding, Fix, Report
 from advisor.report.snippet import diff_lines, snippet
 from advisor.report.style import Style
 from advisor.report.wording import SAFETY, VERDICT_RULES, change, counted, fill, offers, remarks, status, steps, totals
+from advisor.util import path_shown
 
 
 def render(reports: Sequence[Report], style: Style) -> str:
@@ -90,10 +91,11 @@ def fix_lines(fix: Fix, edge: str, style: Style) -> list[str]:
 def heading(report: Report, count: int, style: Style) -> str:
     """``plan for a.yaml: 3 steps, then it fits (61.0 to 66.2 of 78.2 GiB)``."""
     planned = report.planned
+    file = path_shown(report.file)
     if planned is None:
-        return style.paint(f"plan for {report.file}: {counted(count, 'step')}", "strong")
+        return style.paint(f"plan for {file}: {counted(count, 'step')}", "strong")
     end = {"fits": "then it fits", "tight": "then it is tight", "does-not-fit": "and it still does not fit"}
-    words = f"plan for {report.file}: {counted(count, 'step')}, {end[planned.verdict]} ({fill(planned)})"
+    words = f"plan for {file}: {counted(count, 'step')}, {end[planned.verdict]} ({fill(planned)})"
     return "\n".join(style.paint(line, "strong") for line in style.prose(words, indent=2))
 
 

@@ -9,6 +9,7 @@ from advisor.report.concise import line
 from advisor.report.paths import repository_path
 from advisor.report.style import Style
 from advisor.report.wording import SAFETY, change, findings_of
+from advisor.util import path_shown, printable
 
 COMMANDS: Mapping[Level, str] = {"error": "error", "warning": "warning", "note": "notice"}
 SHOWN_OF_A_LEVEL = 10
@@ -17,14 +18,32 @@ LONGEST_MESSAGE = 1024
 
 
 def render(reports: Sequence[Report], _style: Style) -> str:
-    """Commands, most severe first; beyond what GitHub shows of a level, plain lines for the log."""
-    lines: list[str] = []
-    seen: Counter[Level] = Counter()
+    """Commands, most severe first; beyond what GitHub shows of a level, plain lines for the log.
+
+    Runs without hardware come first: no rule can be ignored into a green that says nothing of memory.
+    """
+    lines = unjudged([report.file for report in reports if report.hardware is None and not is_json(report)])
+    seen: Counter[Level] = Counter({"warning": len(lines)})
     for finding in findings_of(reports):
         seen[finding.level] += 1
         shown = seen[finding.level] <= SHOWN_OF_A_LEVEL
-        lines.append(command(finding) if shown else line(finding, Style()))
+        lines.append(command(finding) if shown else inert(line(finding, Style())))
     return "\n".join(lines)
+
+
+def is_json(report: Report) -> bool:
+    """Whether this is a DeepSpeed JSON alone, which has no memory of its own."""
+    return report.file.lower().endswith(".json")
+
+
+def unjudged(files: Sequence[str]) -> list[str]:
+    """One command for all runs of which nothing says whether they fit."""
+    if not files:
+        return []
+    named = f"title=advisor (no hardware),file={escaped_property(repository_path(files[0], 'GITHUB_WORKSPACE'))},line=1"
+    some = ", ".join(map(path_shown, files[:3])) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
+    text = f"memory was not checked, since no GPUs are stated for {some}; state `gpus`"
+    return [f"::warning {named}::{escaped(text)}"]
 
 
 def command(finding: Finding) -> str:
@@ -54,9 +73,14 @@ def message(finding: Finding) -> str:
     return "\n".join(lines)
 
 
+def inert(text: str) -> str:
+    """A line of the log that is no command, old form or new (actions/runner, src/Runner.Common/ActionCommand.cs)."""
+    return text.replace("::", ": :").replace("##[", "## [")
+
+
 def escaped(text: str) -> str:
     """A message as the runner wants it (actions/toolkit, packages/core/src/command.ts)."""
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return printable(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
 
 
 def escaped_property(text: str) -> str:

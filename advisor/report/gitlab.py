@@ -1,6 +1,5 @@
 """GitLab's code quality report (docs.gitlab.com/ci/testing/code_quality, "Code quality report format")."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,6 +7,7 @@ from advisor.engine.finding import Finding, Report
 from advisor.engine.rule import Level
 from advisor.report.fingerprint import identified
 from advisor.report.paths import repository_path
+from advisor.report.streaming import dumped
 from advisor.report.style import Style
 
 ROOT = "CI_PROJECT_DIR"
@@ -17,7 +17,7 @@ SEVERITIES: Mapping[Level, str] = {"error": "critical", "warning": "minor", "not
 def render(reports: Sequence[Report], _style: Style) -> str:
     """A JSON array with one issue a finding."""
     issues = [issue(finding, mark) for _, finding, mark in identified(reports, ROOT)]
-    return json.dumps(issues, indent=2, ensure_ascii=False)
+    return dumped(issues)
 
 
 def issue(finding: Finding, fingerprint: str) -> dict[str, Any]:

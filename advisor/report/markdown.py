@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from advisor.engine.finding import Finding, Fix, Report
 from advisor.memory.ledger import PARTS, Estimate
 from advisor.report.snippet import lines_of
-from advisor.report.style import Style, printable
+from advisor.report.style import Style
 from advisor.report.wording import (
     SAFETY,
     VERDICTS,
@@ -21,6 +21,7 @@ from advisor.report.wording import (
     steps,
     totals,
 )
+from advisor.util import path_shown, printable
 
 
 def render(reports: Sequence[Report], _style: Style) -> str:
@@ -118,15 +119,29 @@ def folded(title: str, body: str) -> str:
 
 
 def code(text: str, *, html: bool = False) -> str:
-    """Text as code; inside a summary Markdown is not read, so there it is HTML."""
-    if html:
-        return f"<code>{text.replace('&', '&amp;').replace('<', '&lt;')}</code>"
-    return f"`{text}`"
+    """Text as code; as HTML inside a summary, where Markdown is not read, and where a mark could end code or cell."""
+    shown = path_shown(text)
+    if not html and not {"`", "|", "\\"} & set(shown):
+        return f"`{shown}`"
+    marks = re.sub(r"[^\w\s./-]", lambda mark: f"&#{ord(mark.group())};", shown)
+    return f"<code>{marks}</code>"
+
+
+SPAN = re.compile(r"(?<!`)(`{1,8})(?!`)([^`]+)\1(?!`)")
+"""Code, where it closes and holds no backtick (CommonMark 0.31, 6.1, allows more)."""
 
 
 def escaped(text: str) -> str:
-    """A message as Markdown: what is not code cannot open a tag, mention a person or break the line."""
-    pieces = " ".join(printable(text).split()).split("`")
-    plain = [re.sub(r"(?<!\w)@(?=\w)", "@&#8203;", piece.replace("<", "&lt;")) for piece in pieces[::2]]
-    pieces[::2] = plain
-    return "`".join(pieces)
+    """A message as Markdown: what is not code cannot open code, a tag, a link, mention a person or break the line."""
+    flat = " ".join(printable(text).split())
+    said, after = "", 0
+    for found in SPAN.finditer(flat):
+        said += plain(flat[after : found.start()]) + found.group()
+        after = found.end()
+    return said + plain(flat[after:])
+
+
+def plain(text: str) -> str:
+    """Text outside of code."""
+    marked = re.sub(r"[\\`\[]", r"\\\g<0>", text)
+    return re.sub(r"(?<!\w)@(?=\w)", "@&#8203;", marked.replace("<", "&lt;"))

@@ -1,6 +1,7 @@
 """Paths as a code host knows them: relative to the checkout, with forward slashes."""
 
 import os
+from urllib.parse import quote
 
 
 def repository_path(file: str, environment_key: str = "") -> str:
@@ -14,3 +15,8 @@ def repository_path(file: str, environment_key: str = "") -> str:
     except ValueError:  # another drive on Windows
         relative = file
     return (file if relative.startswith("..") else relative).replace(os.sep, "/")
+
+
+def uri(file: str, environment_key: str = "") -> str:
+    """The same as a URI reference; bytes of a name that are not UTF-8 are kept."""
+    return quote(os.fsencode(repository_path(file, environment_key)))

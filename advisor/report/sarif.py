@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 from advisor.engine.finding import Finding, Place, Report
 from advisor.memory.ledger import Estimate
@@ -10,7 +9,7 @@ from advisor.report.as_json import fix as json_fix
 from advisor.report.as_json import memory as json_memory
 from advisor.report.as_json import url
 from advisor.report.fingerprint import identified
-from advisor.report.paths import repository_path
+from advisor.report.paths import repository_path, uri
 from advisor.report.sarif_fixes import fixes
 from advisor.report.streaming import streamed
 from advisor.report.style import Style
@@ -118,8 +117,7 @@ def location(place: Place) -> dict[str, Any]:
         region["startColumn"] = max(1, place.column)
     if place.line and place.end_column:
         region |= {"endLine": place.end_line or place.line, "endColumn": place.end_column}
-    uri = quote(repository_path(place.file, ROOT))
-    return {"artifactLocation": {"uri": uri}, "region": region}
+    return {"artifactLocation": {"uri": uri(place.file, ROOT)}, "region": region}
 
 
 def estimate_properties(report: Report) -> dict[str, Any]:

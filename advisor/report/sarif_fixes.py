@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
-from urllib.parse import quote
 
 from advisor.documents import Edit
 from advisor.engine.finding import Finding
-from advisor.report.paths import repository_path
+from advisor.report.paths import uri
 from advisor.report.snippet import lines_of
 from advisor.report.wording import SAFETY
 
@@ -29,8 +28,7 @@ def change(file: str, edits: Sequence[Edit], text: str, root_variable: str) -> d
         {"deletedRegion": region(raw, edit), **({"insertedContent": {"text": edit.text}} if edit.text else {})}
         for edit in edits
     ]
-    uri = quote(repository_path(file, root_variable))
-    return {"artifactLocation": {"uri": uri}, "replacements": replacements}
+    return {"artifactLocation": {"uri": uri(file, root_variable)}, "replacements": replacements}
 
 
 def region(raw: bytes, edit: Edit) -> dict[str, int]:

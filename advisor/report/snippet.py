@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from advisor.engine.finding import Place
-from advisor.report.style import Style, printable
+from advisor.report.style import Style
+from advisor.util import path_shown, printable
 
 MOST_DIFF_LINES = 48
 
@@ -12,10 +13,10 @@ MOST_DIFF_LINES = 48
 def snippet(place: Place, texts: Mapping[str, str], style: Style, role: str) -> list[str]:
     """The arrow to the place, then its first line with carets; the arrow alone without a line or a text."""
     if not place.line:
-        return [f"{style.paint('  -->', 'frame')} {printable(place.file)}"]
+        return [f"{style.paint('  -->', 'frame')} {path_shown(place.file)}"]
     gutter = len(str(place.line))
     arrow = style.paint(" " * gutter + "-->", "frame")
-    lines = [f"{arrow} {printable(place.file)}:{place.line}:{max(1, place.column)}"]
+    lines = [f"{arrow} {path_shown(place.file)}:{place.line}:{max(1, place.column)}"]
     rows = lines_of(texts.get(place.file, ""))
     if place.line > len(rows):
         return lines

@@ -3,10 +3,15 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 
+from advisor.util import STEERING
+
+ESCAPED = {code: f"\\u{code:04x}" for code in STEERING if code > 0x1F}
+"""JSON's own escapes leave these as they are. They stand inside strings alone."""
+
 
 def dumped(value: object) -> str:
-    """Indented, in UTF-8."""
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    """Indented, in UTF-8; what could steer a terminal is escaped, and so are the bytes of names that are not UTF-8."""
+    return json.dumps(value, indent=2, ensure_ascii=False).translate(ESCAPED)
 
 
 def streamed(frame: object, lists: Mapping[str, Iterable[object]]) -> Iterator[str]:

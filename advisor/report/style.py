@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from textwrap import wrap
 
 from advisor.record import record
+from advisor.util import printable
 
 CODES: Mapping[str, str] = {
     "error": "1;31",
@@ -24,14 +25,6 @@ CODES: Mapping[str, str] = {
 """Select Graphic Rendition parameters (ECMA-48, 8.3.117) by what the text is."""
 
 NARROWEST = 40
-STEERING = (*range(9), *range(11, 32), *range(127, 160), *range(0x2028, 0x202F), *range(0x2066, 0x206A))
-"""Code points of control characters and of bidirectional overrides, tab and line feed aside."""
-CONTROLS = dict.fromkeys(STEERING, "\ufffd")
-
-
-def printable(text: str) -> str:
-    """Text of a file without what could steer a terminal; tabs become four spaces, line ends stay."""
-    return text.translate(CONTROLS).replace("\t", "    ")
 
 
 @record(eq=False)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from advisor.engine.finding import LEVELS, Finding, Fix, Place, Report
 from advisor.memory.ledger import Estimate, Range, Verdict
-from advisor.util import GIB
+from advisor.util import GIB, path_shown
 
 VERDICTS: Mapping[Verdict, str] = {
     "fits": "fits",
@@ -54,7 +54,7 @@ def counted(count: int, noun: str) -> str:
 
 def position(place: Place) -> str:
     """``file:line:column``; a finding about the whole file stands on its first line."""
-    return f"{place.file}:{max(1, place.line)}:{max(1, place.column)}"
+    return f"{path_shown(place.file)}:{max(1, place.line)}:{max(1, place.column)}"
 
 
 def is_offer(finding: Finding) -> bool:
@@ -92,9 +92,10 @@ def findings_of(reports: Iterable[Report]) -> list[Finding]:
 
 def status(report: Report) -> str:
     """One line for a file: ``a.yaml: fits 8x A100-80GB SXM: 31.2 to 34.0 of 78.2 GiB``."""
+    file = path_shown(report.file)
     if report.hardware is None:
-        return f"{report.file}: " + ("no findings" if not report.findings else "memory unknown")
-    line = f"{report.file}: {ON[report.verdict]} {report.hardware}"
+        return f"{file}: " + ("no findings" if not report.findings else "memory unknown")
+    line = f"{file}: {ON[report.verdict]} {report.hardware}"
     return f"{line}: {fill(report.estimate)}" if report.estimate else line
 
 

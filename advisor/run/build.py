@@ -102,6 +102,8 @@ def joined(reader: Reader, model: Architecture | None, stack: Stack, facts: Fact
 def zero_of(facts: Facts, section: Section) -> Facts:
     """ZeRO's facts, with the JSON's own optimizer if it has one."""
     own = section.at("optimizer.type")
+    if own and section.outside:
+        own = "optimizer"
     return facts | {"own_optimizer": str(own) if own else None}
 
 

@@ -1,6 +1,8 @@
 """Which name was meant: the nearest by edits, where one is clearly nearest."""
 
+from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
@@ -11,8 +13,9 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
         return longer[0]
     most = len(name) // 4
     best: list[str] = []
+    letters = Counter(name.lower())
     for candidate in candidates:
-        if abs(len(candidate) - len(name)) > most or candidate == name:
+        if abs(len(candidate) - len(name)) > most or candidate == name or apart(letters, candidate) > most:
             continue
         edits = distance(name.lower(), candidate.lower())
         if edits < most or (edits == most and not best):
@@ -21,6 +24,18 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
         elif edits == most:
             best.append(candidate)
     return best[0] if len(best) == 1 else None
+
+
+def apart(letters: Counter[str], other: str) -> int:
+    """No more than the edits between two words, from their letters alone: a swap changes none of them."""
+    wanted = letters_of(other)
+    return max((letters - wanted).total(), (wanted - letters).total())
+
+
+@lru_cache(maxsize=4096)
+def letters_of(name: str) -> Counter[str]:
+    """How often each letter occurs."""
+    return Counter(name.lower())
 
 
 def abbreviates(one: str, other: str) -> bool:

@@ -8,7 +8,8 @@ import click
 from advisor.engine.registry import STAGES, built_in_rules, organisation_rules
 from advisor.engine.rule import Rule
 from advisor.errors import InputError
-from advisor.settings import Settings
+from advisor.settings import RULES, Settings
+from advisor.util import path_shown
 
 # Known by name without a rule file: the suppressions' own, and those of `--validate`.
 WITHOUT_A_FILE = ("unused-ignore", "axolotl-says", "deepspeed-says")
@@ -17,11 +18,11 @@ WITHOUT_A_FILE = ("unused-ignore", "axolotl-says", "deepspeed-says")
 def rules_of_settings(settings: Settings) -> Mapping[str, Rule]:
     """The organisation's own rules. A folder that is not there is an error of the settings.
 
-    Rules are code: those of a repository that is merely looked at are passed over, with a line on standard error.
+    Rules are code: those of a repository that is merely looked at are not run, with a line on standard error.
     """
     file, line = settings.origins.get("rules", ("", 0))
     if passed_over(settings):
-        where = f"{file}:{line}" if line else file
+        where = path_shown(f"{file}:{line}" if line else file)
         click.echo(f"advisor: the rules that {where} names are not run: it is not at or above this folder", err=True)
         return {}
     for folder in settings.rules:
@@ -31,12 +32,21 @@ def rules_of_settings(settings: Settings) -> Mapping[str, Rule]:
 
 
 def passed_over(settings: Settings) -> bool:
-    """Whether the settings name rules and are not the user's own: of the working directory, or a folder above it."""
-    if not settings.rules or settings.file is None:
+    """Whether the settings name rules and are not the user's own: of the working directory, or a folder above it.
+
+    Where the file lies counts, not where a link leads from there.
+    """
+    if not settings.rules or settings.file is None or settings.origins["rules"] == (RULES, 0):
         return False
-    folder = os.path.dirname(os.path.realpath(settings.file))  # noqa: PTH120
+    folder = os.path.realpath(os.path.dirname(settings.file))  # noqa: PTH120
     here = os.path.realpath(".")
     return os.path.commonpath([folder, here]) != folder
+
+
+def tell_unused(settings: Settings) -> None:
+    """A line on standard error for each setting that its file may not choose."""
+    for words in settings.unused.values():
+        click.echo(f"advisor: {path_shown(words)}", err=True)
 
 
 def validating() -> Mapping[str, Rule]:
@@ -59,7 +69,7 @@ def names(given: Sequence[str], extra: Mapping[str, Rule], file: str = "", line:
 
 def names_in(settings: Settings, key: str, given: Sequence[str], extra: Mapping[str, Rule]) -> tuple[str, ...]:
     """Rule ids of the settings; one that is not known is an error at its line there, unless its rules did not run."""
-    if passed_over(settings):
+    if passed_over(settings) or "rules" in settings.unused:
         return tuple(part.strip() for name in given for part in name.split(",") if part.strip())
     return names(given, extra, *settings.origins.get(key, ("", 0)))
 

@@ -11,7 +11,7 @@ from advisor.opening import Context, Opened
 from advisor.record import record
 from advisor.run.history import measured_here
 from advisor.session.options import RunOptions
-from advisor.session.rule_selection import ignores_by_file, names, names_in, rules_of_settings, validating
+from advisor.session.rule_selection import ignores_by_file, names, names_in, rules_of_settings, tell_unused, validating
 from advisor.session.stack import stack_for
 from advisor.settings import Settings, load_settings
 
@@ -52,6 +52,7 @@ def session_for(
     ``here``: the run will have the libraries that are installed.
     """
     settings = load_settings(folder_of(paths[0]), isolated=options.isolated) if settings is None else settings
+    tell_unused(settings)
     extra = {**rules_of_settings(settings), **(validating() if options.validate else {})}
     formats = options.formats or ((settings.output_format,) if settings.output_format else ("full",))
     return Session(

@@ -13,12 +13,18 @@ from advisor.record import record
 from advisor.run.stack import STACK
 from advisor.settings.toml import Key, Source, Table, nearest_settings
 
+RULES = "ADVISOR_RULES"
+"""Folders of rules, one a line or separated as in ``PATH``; they are run wherever the settings lie."""
 ENVIRONMENT = {
     "ADVISOR_GPUS": "gpus",
     "ADVISOR_FAIL_ON": "fail-on",
     "ADVISOR_FLOWCHART": "flowchart",
     "ADVISOR_OUTPUT_FORMAT": "output-format",
+    RULES: "rules",
 }
+NARROW = "ADVISOR_NARROW"
+"""Set where a settings file is not trusted, as in a pull request: only what narrows the check counts."""
+WIDER = ("select", "rules", "flowchart", "output_format")
 
 
 @record
@@ -26,6 +32,7 @@ class Settings:
     """What an organisation or a repository asks for; keys are the same in TOML, with dashes.
 
     ``rules`` are absolute paths of folders. ``file`` is where the settings were read, None without.
+    ``unused`` are the settings of that file that do not count, each with a line that says so.
     ``origins`` has, for each setting that was given, its file and line, or its environment variable and 0.
     """
 
@@ -39,6 +46,7 @@ class Settings:
     output_format: str | None = None
     stack: Mapping[str, object] = field(default_factory=dict[str, object])
     file: str | None = None
+    unused: Mapping[str, str] = field(default_factory=dict[str, str])
     origins: Mapping[str, tuple[str, int]] = field(
         default_factory=dict[str, tuple[str, int]], repr=False, compare=False
     )
@@ -53,8 +61,30 @@ def load_settings(folder: str | Path, *, isolated: bool = False) -> Settings:
     settings = Settings()
     if not isolated and (found := nearest_settings(Path(folder).resolve())):
         source, table = found
-        settings = read_table(table, source)
+        settings = narrowed(read_table(table, source))
     return under_environment(settings)
+
+
+def narrowed(settings: Settings) -> Settings:
+    """The settings of a file without what it may not choose: a file to write, and, if not trusted, all but filters."""
+    if os.environ.get(NARROW):
+        given = [name for name in WIDER if name in settings.origins]
+        unused = {name: unused_line(settings, name, f"{NARROW} is set") for name in given}
+        return replace(settings, unused=unused, **{name: getattr(Settings, name) for name in given})
+    form, named, _ = (settings.output_format or "").partition("=")
+    if not named:
+        return settings
+    line = unused_line(
+        settings, "output_format", "settings do not choose a file to write; use --output-format", "=FILE"
+    )
+    return replace(settings, output_format=form, unused={"output_format": line})
+
+
+def unused_line(settings: Settings, name: str, reason: str, part: str = "") -> str:
+    """Says which setting does not count, where it stands, and why."""
+    file, line = settings.origins[name]
+    key = name.replace("_", "-")
+    return f"{file}:{line}: {f'the `{part}` of `{key}`' if part else f'`{key}`'} is not used: {reason}"
 
 
 def read_table(table: Table, source: Source) -> Settings:
@@ -77,15 +107,24 @@ def under_environment(settings: Settings) -> Settings:
     """The settings with the environment's over them; an empty variable counts as none."""
     for variable, key in ENVIRONMENT.items():
         if value := os.environ.get(variable):
+            name = key.replace("-", "_")
+            origins = {**settings.origins, name: (variable, 0)}
+            if key == "rules":
+                settings = replace(settings, rules=folders_of(value), origins=origins)
+                continue
             try:
                 READERS[key](value)
             except TypeError:
                 levels = ", ".join(get_args(Level))
                 raise InputError(f"`{variable}` is `{value}`", remedy=f"set it to one of {levels}") from None
-            name = key.replace("-", "_")
-            origins = {**settings.origins, name: (variable, 0)}
             settings = replace(settings, **{name: value}, origins=origins)
     return settings
+
+
+def folders_of(value: str) -> tuple[str, ...]:
+    """The folders of ``ADVISOR_RULES``."""
+    names = (name.strip() for line in value.splitlines() for name in line.split(os.pathsep))
+    return tuple(os.path.abspath(name) for name in names if name)  # noqa: PTH100
 
 
 def text_of(value: object) -> str:

@@ -75,4 +75,7 @@ def folder() -> Path:
 
 def has_traces() -> bool:
     """Whether anything was ever kept, so that nothing is loaded where not."""
-    return folder().is_dir()
+    try:
+        return os.path.isdir(folder())  # noqa: PTH112 (pathlib raises where a folder may not be entered)
+    except RuntimeError:  # no home
+        return False

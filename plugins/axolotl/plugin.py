@@ -101,14 +101,17 @@ class AdvisorPlugin(Base):
 
 def is_first() -> bool:
     """Whether this is the node's first rank."""
-    return int(os.environ.get("LOCAL_RANK") or 0) == 0
+    rank = os.environ.get("LOCAL_RANK", "")
+    return not rank.isdecimal() or int(rank) == 0
 
 
 def safely(missed: str, act: "Callable[[], Any]") -> Any:
     """The result of ``act``; what goes wrong is a line in the log of the first rank."""
     try:
         return act()
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit too: nothing in here ends a training
         reason = " ".join(str(error).split())
         LOG.log(logging.WARNING if is_first() else logging.DEBUG, "%s: %s: %s", missed, type(error).__name__, reason)
         return None

@@ -12,6 +12,16 @@ options=(--output-format github --output-format "sarif=$sarif" --output-format "
 [ -z "$GPUS" ] || options+=(--gpus "$GPUS")
 [ -z "$FAIL_ON" ] || options+=(--fail-on "$FAIL_ON")
 [ -z "$CHANGED_SINCE" ] || options+=(--changed-since "$CHANGED_SINCE")
+[ "$ISOLATED" != true ] || options+=(--isolated)
+
+# Only who may push writes the settings of these events; of all others they may narrow the check and no more.
+unset ADVISOR_NARROW
+case ${GITHUB_EVENT_NAME:-} in
+    push | schedule | workflow_dispatch) ;;
+    *) export ADVISOR_NARROW=1 ;;
+esac
+
+export ADVISOR_RULES=$RULES
 
 paths=()
 while IFS= read -r path; do
@@ -20,9 +30,14 @@ while IFS= read -r path; do
 done <<< "$WHERE"
 [ ${#paths[@]} -gt 0 ] || paths=(.)
 
+
 code=0
 "$ADVISOR" check "${options[@]}" -- "${paths[@]}" 2> "$errors" || code=$?
-cat "$errors" >&2
+# What is said of files holds their names, in which nothing is to be read as a command.
+token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+echo "::stop-commands::$token"
+cat "$errors"
+echo "::$token::"
 
 if [ "$code" -gt 1 ]; then
     said=$(cat "$errors")

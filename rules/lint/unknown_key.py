@@ -19,6 +19,8 @@ from advisor.util import is_list
 
 # Keys that people keep anchors and notes under.
 NOTES = ("_", ".", "x-", "x_")
+MOST = 50
+"""A file with more is no config of axolotl's; each one would be searched for in the whole table."""
 # What these change is the user's to weigh: the global batch.
 OF_THE_BATCH = frozenset(
     ["batch_size", "context_parallel_size", "gradient_accumulation_steps", "micro_batch_size", "tensor_parallel_size"]
@@ -41,18 +43,24 @@ def finds(run: Run) -> Iterator[Hit]:
     """Every key without a row at its level, less what a plugin that is not listed would add."""
     table = axolotl_keys()
     foreign = len(plugins_of(run)) > len(listed_plugins(table, run.config))
-    for found in table.walk(run.config):
-        at_root = found.level == table.root
-        if found.row is not None or found.value is None:
-            continue
-        if found.level == "FSDPConfig" and bare(found.key) == SAID_ELSEWHERE:
-            continue
-        if at_root and (plugin_of(table, found.key) or found.key.startswith(NOTES)):
-            continue
+    unknown = [found for found in table.walk(run.config) if is_unknown(table, found)]
+    for found in unknown[:MOST]:
         meant = nearest(found.key, candidates(table, found))
-        if meant is None and at_root and foreign:
-            continue
-        yield hit(table, found, meant)
+        if meant is not None or found.level != table.root or not foreign:
+            yield hit(table, found, meant)
+    if rest := [found for found in unknown[MOST:] if found.level != table.root or not foreign]:
+        refused = any(table.forbids(found.level) for found in rest)
+        message = f"{len(rest)} more keys are not axolotl's; correct the first {MOST} and check again"
+        yield Hit(rest[0].at, message, on_key=True, level="error" if refused else None)
+
+
+def is_unknown(table: Table, found: Found) -> bool:
+    """Whether a key has no row at its level, is set, and is nobody's notes or plugin's."""
+    if found.row is not None or found.value is None:
+        return False
+    if found.level == "FSDPConfig" and bare(found.key) == SAID_ELSEWHERE:
+        return False
+    return found.level != table.root or not (plugin_of(table, found.key) or found.key.startswith(NOTES))
 
 
 def plugins_of(run: Run) -> list[object]:

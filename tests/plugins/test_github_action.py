@@ -42,6 +42,7 @@ class Job:
     workspace: Path
     inputs: Mapping[str, str]
     pull_request: str = "7"
+    event: str = "pull_request"
 
     @property
     def temporary(self) -> Path:
@@ -69,6 +70,7 @@ class Job:
             "PATH": f"{self.temporary / 'bin'}{os.pathsep}{os.environ['PATH']}",
             "CI": "true",
             "GITHUB_ACTION_PATH": str(FOLDER),
+            "GITHUB_EVENT_NAME": self.event,
             "GITHUB_WORKSPACE": str(self.workspace),
             "GITHUB_REPOSITORY": "acme/runs",
             "GITHUB_OUTPUT": str(self.temporary / "output"),
@@ -184,7 +186,7 @@ def test_paths_are_lines_and_may_hold_anything(workspace: Path):
     run = job(workspace, paths="my configs\r\n\n--help; touch hacked\n", gpus="1x h200")
     done = run.step("Check")
     assert done.returncode == 0 and run.outputs()["exit-code"] == "2"
-    assert "hacked/run.yaml:2:19" in done.stderr
+    assert "hacked/run.yaml:2:19" in done.stdout
     assert not list(workspace.rglob("hacked"))
 
 
@@ -193,6 +195,7 @@ def test_what_cannot_be_read_is_an_annotation_and_in_the_comment(workspace: Path
     run = job(workspace, gpus="1x h200")
     done = run.step("Check")
     assert "::error title=advisor could not run::error: " in done.stdout and "broken.yaml:2:1%0A" in done.stdout
+    assert done.stderr == ""
     assert run.outputs()["exit-code"] == "2" and run.step("Verdict").returncode == 2
     assert "**Could not be checked:**" in run.read("summary")
 
@@ -202,6 +205,80 @@ def test_a_bad_option_is_told_where_no_report_was_written(workspace: Path):
     done = run.step("Check")
     assert done.returncode == 0 and "::error title=advisor could not run::" in done.stdout
     assert run.outputs()["exit-code"] == "2"
+
+
+def commands(log: str) -> list[str]:
+    """The lines that the runner would obey: it leaves alone what stands between stop-commands and its token."""
+    obeyed: list[str] = []
+    token = None
+    for line in map(str.strip, log.splitlines()):
+        if token is None and line.startswith("::stop-commands::"):
+            token = line.removeprefix("::stop-commands::")
+        elif token is not None:
+            token = None if line == f"::{token}::" else token
+        elif line.startswith("::") or "##[" in line:
+            obeyed.append(line)
+    assert token is None
+    return obeyed
+
+
+@pytest.mark.parametrize("content", ["base_model: [\n", "base_model: a/b\nsequence_len: 1\nlora_dropuot: 1\n"])
+def test_the_names_of_files_are_no_commands(workspace: Path, content: str):
+    for n in range(12):
+        (workspace / f"z{n}\n::stop-commands::zzz\n::error file=README.md,line=1::x\n##[add-mask]y.yaml").write_text(
+            content
+        )
+    (workspace / "::add-mask::true.yaml").write_text(content)
+    done = job(workspace, gpus="1x h200").step("Check")
+    assert done.returncode == 0 and done.stderr == ""
+    obeyed = commands(done.stdout)
+    assert obeyed and all(re.match(r"::(error|warning|notice) title=advisor", line) for line in obeyed)
+    assert not any("README.md" in line.split("::")[1].replace("%0A", "") and "line=1:" in line for line in obeyed)
+
+
+def settings(workspace: Path) -> None:
+    """Settings that run code, choose a file to write, and leave a rule out."""
+    (workspace / "rules").mkdir()
+    (workspace / "rules" / "evil.py").write_text("import pathlib\npathlib.Path('pwned').touch()\n")
+    (workspace / "advisor.toml").write_text(
+        'gpus = "1x rtx-4090"\nrules = ["rules"]\nselect = ["lora"]\nignore = ["does-not-fit"]\noutput-format = "full=x"\n'
+    )
+
+
+def test_a_pull_requests_settings_only_narrow(workspace: Path):
+    settings(workspace)
+    run = job(workspace)
+    done = run.step("Check")
+    assert not (workspace / "pwned").exists() and not (workspace / "x").exists()
+    assert "`rules` is not used" in done.stdout and "`select` is not used" in done.stdout
+    assert "no hardware" not in done.stdout and "does-not-fit" not in "".join(commands(done.stdout))
+    assert run.outputs()["exit-code"] == "0"
+
+
+def test_isolated_leaves_the_settings_unread(workspace: Path):
+    settings(workspace)
+    run = job(workspace, isolated="true", gpus="1x rtx-4090")
+    assert "does-not-fit" in run.step("Check").stdout
+    assert run.outputs()["exit-code"] == "1" and not (workspace / "pwned").exists()
+
+
+def test_rules_are_run_from_folders_that_the_input_names_and_after_a_push_from_the_settings(workspace: Path):
+    settings(workspace)
+    trusted = workspace.parent / "trusted"
+    shutil.copytree(workspace / "rules", trusted)
+    job(workspace, rules=f"{trusted}\r\n").step("Check")
+    assert (workspace / "pwned").exists()
+    (workspace / "pwned").unlink()
+    Job(workspace, {}, event="push").step("Check")
+    assert (workspace / "pwned").exists()
+
+
+def test_a_run_without_hardware_is_a_warning(workspace: Path):
+    (workspace / "advisor.toml").write_text('ignore = ["unknown-hardware"]\n')
+    (workspace / "run.yaml").write_text("base_model: Qwen/Qwen2.5-0.5B\n")
+    run = job(workspace, paths="run.yaml")
+    (warning,) = [line for line in commands(run.step("Check").stdout) if "(no hardware)" in line]
+    assert warning.startswith("::warning ") and run.outputs()["exit-code"] == "0"
 
 
 def test_only_what_changed_since_a_revision(workspace: Path):

@@ -14,11 +14,21 @@ def commands(*reports: Report) -> list[str]:
 
 
 def report_of(*findings: Finding) -> Report:
-    return replace(LINT, findings=findings)
+    return replace(LINT, hardware="1x T4", findings=findings)
+
+
+def test_runs_without_hardware_are_one_warning_whatever_is_ignored():
+    silent = [replace(LINT, file=f"{name}.yaml", findings=()) for name in "abcd"]
+    json_alone = replace(LINT, file="zero.json", findings=())
+    (warning,) = commands(*silent, json_alone)
+    assert warning.startswith("::warning title=advisor (no hardware),file=a.yaml,line=1::")
+    assert warning.endswith("no GPUs are stated for a.yaml, b.yaml, c.yaml and 1 more; state `gpus`")
 
 
 def test_commands_point_at_lines_most_severe_first():
     assert commands(LINT) == [
+        "::warning title=advisor (no hardware),file=llama.yaml,line=1::"
+        "memory was not checked, since no GPUs are stated for llama.yaml; state `gpus`",
         "::error title=advisor (offload-param-without-zero-3),file=zero2.json,line=4,endLine=6::"
         "`zero_optimization.offload_param` with stage 2: DeepSpeed refuses it at the start; remove it"
         "%0A  edit: same training",

@@ -138,4 +138,4 @@ def test_a_fence_outlasts_the_backticks_of_a_diff():
 
 
 def test_a_pipe_in_a_name_does_not_split_its_cell():
-    assert "| `a\\|b.yaml` |" in comment(replace(FITS, file="a|b.yaml"))
+    assert "| <code>a&#124;b.yaml</code> |" in comment(replace(FITS, file="a|b.yaml"))

@@ -1,6 +1,7 @@
 """Settings: which file counts, what overrides it, and what is said of a bad one."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -142,6 +143,40 @@ def test_the_environment_goes_before_the_file(write: Write, monkeypatch: pytest.
     assert settings.select == ("zero-2", "lora")
 
 
+def test_folders_of_rules_in_the_environment_go_before_those_of_the_file(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("ADVISOR_RULES", os.pathsep.join(["ours", "/opt/theirs"]))
+    settings = load_settings(write("a/advisor.toml", EVERYTHING))
+    assert settings.rules == (str(tmp_path / "ours"), "/opt/theirs")
+    assert settings.origins["rules"] == ("ADVISOR_RULES", 0)
+
+
+@pytest.mark.parametrize("value", ["sarif=../x", "full=/tmp/x", "concise="])
+def test_a_settings_file_chooses_no_file_to_write(write: Write, value: str):
+    settings = load_settings(write("advisor.toml", f'gpus = "t4"\noutput-format = "{value}"\n'))
+    assert settings.output_format == value.partition("=")[0]
+    assert settings.unused["output_format"].startswith("advisor.toml:2: the `=FILE` of `output-format` is not used")
+
+
+def test_the_environment_may_name_a_file(write: Write, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ADVISOR_OUTPUT_FORMAT", "json=out.json")
+    assert load_settings(write("advisor.toml", EVERYTHING)).output_format == "json=out.json"
+
+
+def test_a_file_that_is_not_trusted_only_narrows(write: Write, monkeypatch: pytest.MonkeyPatch):
+    folder = write("advisor.toml", EVERYTHING)
+    trusted = load_settings(folder)
+    monkeypatch.setenv("ADVISOR_NARROW", "1")
+    settings = load_settings(folder)
+    narrows = ("gpus", "fail_on", "ignore", "per_file_ignores", "stack")
+    kept = {item.name for item in fields(Settings) if getattr(settings, item.name) == getattr(trusted, item.name)}
+    assert kept - {"file", "origins"} == set(narrows)
+    wider = {name: getattr(Settings(), name) for name in ("select", "rules", "flowchart", "output_format")}
+    assert {name: getattr(settings, name) for name in wider} == wider
+    assert set(settings.unused) == set(wider)
+
+
 def test_an_empty_variable_is_none(write: Write, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ADVISOR_GPUS", "")
     assert load_settings(write("advisor.toml", EVERYTHING)).gpus == "8x a100-80gb"
@@ -237,7 +272,7 @@ def test_python_310_without_tomli_says_what_to_install(write: Write, monkeypatch
 
 def test_the_model_and_the_plain_settings_agree_field_by_field():
     plain = {item.name: getattr(Settings(), item.name) for item in fields(Settings)}
-    del plain["file"], plain["origins"]
+    del plain["file"], plain["origins"], plain["unused"]
     model = SettingsModel.model_construct()
     assert plain == {name: getattr(model, name) for name in SettingsModel.model_fields}
     assert set(READERS) == {item.alias for item in SettingsModel.model_fields.values()} == set(map(dashed, plain))

@@ -7,9 +7,10 @@ from advisor.engine.finding import Finding
 from advisor.engine.plan import Plan
 from advisor.memory import estimate
 from advisor.report.snippet import diff_lines
-from advisor.report.style import Style, printable
+from advisor.report.style import Style
 from advisor.report.wording import ON, SAFETY, change, counted, fill
 from advisor.run import Run
+from advisor.util import printable
 
 MEANINGS = {
     "y": "apply this edit",

@@ -13,6 +13,8 @@ class Section(Mapping[str, Any]):
 
     document: Document
     prefix: Path = ()
+    outside: bool = False
+    """Whether the file lies outside the YAML's repository: of what is in it, only names of keys may be said."""
 
     @property
     def file(self) -> str:

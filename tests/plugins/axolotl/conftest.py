@@ -76,9 +76,9 @@ def plugin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     }.items():
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr(sys, "argv", ["/venv/bin/axolotl", "train", "run.yml"])
-    monkeypatch.delitem(sys.modules, "advisor.plugins.axolotl", raising=False)
+    monkeypatch.delitem(sys.modules, "advisor.plugins.axolotl.plugin", raising=False)
     yield importlib.import_module("advisor.plugins.axolotl").AdvisorPlugin()
-    sys.modules.pop("advisor.plugins.axolotl", None)
+    sys.modules.pop("advisor.plugins.axolotl.plugin", None)
 
 
 @pytest.fixture

@@ -228,6 +228,20 @@ def test_a_trouble_of_all_ranks_is_said_once(
     assert not log.records
 
 
+@pytest.mark.parametrize("trouble", [SystemExit(3), ValueError("x")])
+def test_nothing_inside_the_check_ends_a_training(
+    plugin: Any, cfg: Cfg, monkeypatch: pytest.MonkeyPatch, trouble: BaseException
+):
+    """Whatever a launcher calls the ranks."""
+
+    def fails(*_: object) -> None:
+        raise trouble
+
+    monkeypatch.setenv("LOCAL_RANK", "node-a")
+    monkeypatch.setattr("advisor.plugins.axolotl.before_training.checked", fails)
+    plugin.register(cfg(advisor=SMALL))
+
+
 def test_an_internal_error_stops_nothing(
     plugin: Any, cfg: Cfg, log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):

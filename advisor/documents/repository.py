@@ -1,0 +1,36 @@
+"""The repository that a file lies in, and whether another file lies outside of it, whatever links say."""
+
+import os
+from collections.abc import Iterable
+
+from advisor.errors import InputError
+
+
+def repository_of(file: str) -> str:
+    """The real path of the nearest folder above a file with a ``.git``, else of the folder that the file is in."""
+    folder = os.path.realpath(os.path.dirname(os.path.abspath(file)))  # noqa: PTH100, PTH120
+    return checkout_of(folder) or folder
+
+
+def checkout_of(folder: str) -> str | None:
+    """The nearest folder from here upwards with a ``.git``."""
+    current = folder
+    while not os.path.exists(os.path.join(current, ".git")):  # noqa: PTH110, PTH118
+        parent = os.path.dirname(current)  # noqa: PTH120
+        if parent == current:
+            return None
+        current = parent
+    return current
+
+
+def lies_in(root: str, path: str) -> bool:
+    """Whether a file lies below a folder once links are followed; ``root`` is a real path."""
+    return os.path.realpath(path).startswith(os.path.join(root, ""))  # noqa: PTH118
+
+
+def refuse_links(files: Iterable[str]) -> None:
+    """Nothing is written through a link that leads out of the repository: an ``InputError`` before the first file."""
+    for file in files:
+        if not lies_in(repository_of(file), file):
+            message = "is a link to a file outside its repository; nothing was changed"
+            raise InputError(message, file, remedy="name the file that it leads to")
