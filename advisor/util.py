@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from math import isqrt
 from typing import Any, TypeGuard
 
+from advisor.errors import InputError
+
 
 def is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
     """Whether a value is a mapping, of whatever."""
@@ -49,3 +51,15 @@ def printable(text: str) -> str:
 def path_shown(path: str) -> str:
     """A file's name on one line: what a name may hold beyond that can steer a terminal or forge a line."""
     return printable(path).replace("\n", "\ufffd")
+
+
+def toml_library() -> Any:
+    """The standard library's TOML parser, or on Python 3.10 the package that it came from."""
+    import importlib
+
+    for name in ("tomllib", "tomli"):
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    raise InputError("Python 3.10 cannot read TOML", remedy="pip install tomli")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import advisor
+
 ROOT = Path(__file__).parents[1]
 SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "advisor", "rules", "plugins")
 HEAVY = ("torch", "transformers", "deepspeed", "pydantic", "jsonschema", "numpy", "axolotl")
@@ -135,6 +137,13 @@ def test_a_bare_install_has_its_command(bare: str, config: Path):
     done = subprocess.run([str(advisor), "--help"], capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert "check" in done.stdout
+
+
+@pytest.mark.oracle
+def test_a_bare_install_has_the_version_that_the_package_says(bare: str):
+    code = "from importlib.metadata import version; print(version('axolotl-advisor'))"
+    done = subprocess.run([bare, "-c", code], capture_output=True, text=True, check=True, cwd=Path(bare).parent)
+    assert done.stdout.strip() == advisor.__version__
 
 
 @pytest.mark.oracle

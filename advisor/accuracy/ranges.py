@@ -2,10 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from itertools import product
 from math import ceil, floor
-from typing import Any
 
 from advisor.accuracy.errors import percentile
 from advisor.accuracy.judging import Judged
@@ -114,23 +112,6 @@ def slack_under_pressure(cases: Sequence[Judged]) -> Slack | None:
 def sure(case: Judged) -> bool:
     """Whether the run's failure was reported, not inferred."""
     return case.case.confidence == "high"
-
-
-def as_table(evidence: Evidence) -> dict[str, Any]:
-    """The evidence as ``ranges.json`` has it."""
-
-    def entries(table: Mapping[str, Reserved | Slack]) -> dict[str, Any]:
-        return {key: asdict(entry) for key, entry in table.items()}
-
-    return {
-        "reserved": entries(evidence.reserved),
-        "reserved_expandable": entries(evidence.reserved_expandable),
-        "needed": entries(evidence.needed),
-        "needed_expandable": entries(evidence.needed_expandable),
-        "expandable_share": list(evidence.expandable_share),
-        "pairs": evidence.pairs,
-        "underestimated": evidence.underestimated,
-    }
 
 
 def downwards(value: float, digits: int) -> float:

@@ -14,7 +14,7 @@ from advisor.engine.suppression import suppressed
 from advisor.memory import Estimate, estimate
 from advisor.opening import Opened
 from advisor.record import record
-from advisor.run import Run
+from advisor.run import Fsdp, Run, Zero
 from advisor.run.build import prefixed
 
 
@@ -160,12 +160,13 @@ def summary(run: Run) -> str:
     method = {"lora": "LoRA", "qlora": "QLoRA"}.get(run.adapter or "", "full fine-tune")
     if run.rl:
         method = f"{run.rl.upper()}, {method}"
-    if run.zero is not None:
-        sharding = f"ZeRO-{run.zero.stage}"
-    elif run.fsdp is not None:
-        sharding = f"FSDP{run.fsdp.version}"
-    else:
-        sharding = "DDP" if run.world_size > 1 else ""
+    match run.sharding:
+        case Zero(stage=stage):
+            sharding = f"ZeRO-{stage}"
+        case Fsdp(version=version):
+            sharding = f"FSDP{version}"
+        case None:
+            sharding = "DDP" if run.world_size > 1 else ""
     parts = [
         method,
         run.precision,

@@ -15,6 +15,7 @@ from typing import TypeVar
 from advisor.engine.rule import Rule, Stage
 from advisor.errors import InputError
 from advisor.run import Run
+from advisor.util import toml_library
 
 STAGES: tuple[Stage, ...] = ("lint", "fit", "speed")
 
@@ -107,11 +108,7 @@ def executed(path: Path) -> ModuleType:
 def flowcharts() -> Mapping[str, tuple[str, ...]]:
     """The ladders by name, from ``flowchart.toml``: ids of fit rules, in order."""
     text = (built_in_folder() / "flowchart.toml").read_text(encoding="utf-8")
-    ladders: dict[str, tuple[str, ...]] = {}
-    # The file holds arrays of strings alone, so that Python 3.10 needs no TOML library.
-    for name, body in re.findall(r"^([\w-]+)\s*=\s*\[(.*?)\]", text, re.MULTILINE | re.DOTALL):
-        ladders[name] = tuple(re.findall(r'"([^"]+)"', re.sub(r"#.*", "", body)))
-    return ladders
+    return {name: tuple(ids) for name, ids in toml_library().loads(text).items()}
 
 
 def ladder(name: str) -> tuple[str, ...]:

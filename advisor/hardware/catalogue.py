@@ -7,9 +7,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from advisor.errors import InputError
 from advisor.hardware.gpu import GIB, Gpu
 from advisor.record import record
 
+GPUS = Path(__file__).with_name("gpus.json")
 # Words that tell no two cards of the catalogue apart. "laptop", "d" and "super" do, so they stay.
 DECORATION = re.compile(
     "nvidia|amd|geforce|instinct|tesla|quadro|rtx|generation|blackwell|workstation|server|edition|max|q|hbm[23]e?|gpus?"
@@ -57,14 +59,21 @@ class Catalogue:
     models: Mapping[str, tuple[Gpu, ...]]
 
 
+class Entry(dict[str, Any]):
+    """One GPU's line of ``gpus.json``. A key that it lacks is an ``InputError``."""
+
+    def __missing__(self, key: str) -> Any:
+        raise InputError(f"the GPU `{self.get('id', '?')}` has no `{key}`", str(GPUS), remedy="add the key")
+
+
 @lru_cache(maxsize=1)
 def catalogue() -> Catalogue:
     """Reads ``gpus.json``, once."""
-    data = json.loads(Path(__file__).with_name("gpus.json").read_text(encoding="utf-8"))
+    data = json.loads(GPUS.read_text(encoding="utf-8"))
     gpus: dict[str, Gpu] = {}
     names: dict[Name, Gpu] = {}
     models: dict[str, tuple[Gpu, ...]] = {}
-    for entry in data["gpus"]:
+    for entry in map(Entry, data["gpus"]):
         gpu = read_gpu(entry, data["outside_torch_gib"])
         gpus[gpu.id] = gpu
         for name in map(read_name, (gpu.id, gpu.title, *entry["aliases"], *entry["device_names"])):
@@ -75,7 +84,9 @@ def catalogue() -> Catalogue:
 
 
 def read_gpu(entry: Mapping[str, Any], outside_torch_gib: Mapping[str, Any]) -> Gpu:
-    """One entry of ``gpus.json``."""
+    """One entry of ``gpus.json``; its family must be one of those whose memory outside torch is known."""
+    if entry["family"] not in outside_torch_gib:
+        raise InputError(f"the GPU `{entry['id']}` has an unknown family `{entry['family']}`", str(GPUS))
     total = int(entry["torch_total_gib"] * GIB)
     capability = tuple(entry["compute_capability"]) if entry["compute_capability"] else None
     shown, link = entry["nvidia_smi_mib"], entry["link_gb_s"]

@@ -3,7 +3,7 @@
 from advisor.memory.groups import Group, Shape, base_width, group_of
 from advisor.memory.lora_targets import named, rank_at, wraps
 from advisor.models import Architecture, Tensor
-from advisor.run import Lora, Run
+from advisor.run import Lora, Run, Zero
 
 PEFT = "peft/tuners/tuners_utils.py, cast_adapter_dtype@0.20.0"
 
@@ -35,9 +35,9 @@ def adapter_groups(run: Run, model: Architecture) -> tuple[list[Group], list[tup
 
 def adapter_width(run: Run, lora: Lora) -> float:
     """PEFT keeps adapters of half-precision models in fp32; DeepSpeed's engine casts them to half."""
-    if run.zero is not None and run.precision != "fp32":
-        return 2.0
-    return 4.0 if lora.fp32 or run.precision == "fp32" else 2.0
+    if isinstance(run.sharding, Zero) or not lora.fp32:
+        return float(run.compute_bytes)
+    return 4.0
 
 
 def low_rank(rank: int, shape: Shape, count: int) -> list[tuple[Shape, int]]:

@@ -9,7 +9,6 @@ from advisor.memory.forward import SAVED, WORKING, checkpoints, kept_terms
 from advisor.memory.gradients import (
     between_micro_steps,
     gradient_terms,
-    half_width,
     reduces_early,
     reduction_terms,
 )
@@ -17,7 +16,7 @@ from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
 from advisor.memory.optimizers import optimizer_named
 from advisor.models import Architecture, Block
-from advisor.run import Run
+from advisor.run import Fsdp, Run, Zero
 
 TIED = "torch/csrc/autograd/input_buffer.cpp: gradients of one tensor are summed before they are accumulated"
 
@@ -37,7 +36,8 @@ def backward_phases(run: Run, model: Architecture, weights: Weights, fixed: tupl
     )
     kept = kept_terms(run, model)
     first_given = first_gradients(run, weights)
-    all_given = gradient_terms(run, weights) if run.fsdp is None else fsdp.gradients_of_layers(run, model, weights)
+    sharded = isinstance(run.sharding, Fsdp)
+    all_given = fsdp.gradients_of_layers(run, model, weights) if sharded else gradient_terms(run, weights)
     held = fsdp.held_inputs(run, model)
     end = (*embedding_gradients(run, model, weights), *fsdp.root_gradients(run, model, weights))
     moments = [
@@ -75,21 +75,22 @@ def backward_phases(run: Run, model: Architecture, weights: Weights, fixed: tupl
 
 def first_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
     """Gradients while all activations are there. Stages 1 and 2 make the whole shard once a part of it is reduced."""
-    zero = run.zero
-    if zero is None or zero.offload_optimizer != "gpu" or zero.stage not in {1, 2}:
-        return between_micro_steps(run, weights)
-    if zero.stage == 1 and zero.overlap_comm and run.gradient_accumulation_steps > 1:
-        return reduction_terms(run, weights)
-    return gradient_terms(run, weights) if reduces_early(run) else between_micro_steps(run, weights)
+    match run.sharding:
+        case Zero(stage=1, offload_optimizer="gpu", overlap_comm=True) if run.gradient_accumulation_steps > 1:
+            return reduction_terms(run, weights)
+        case Zero(stage=1 | 2, offload_optimizer="gpu") if reduces_early(run):
+            return gradient_terms(run, weights)
+        case _:
+            return between_micro_steps(run, weights)
 
 
 def last_gradients(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """Gradients while the first layer is at work: all but the embedding's, which comes after it."""
-    if run.fsdp is not None:
+    if isinstance(run.sharding, Fsdp):
         return fsdp.gradients_of_layers(run, model, weights)
     found = gradient_terms(run, weights)
     embedding = 0 if model.tied or run.gradient_accumulation_steps > 1 else embedding_bytes(run, weights)
-    if run.zero is not None or not embedding or len(found) != 1:
+    if run.sharding is not None or not embedding or len(found) != 1:
         return (*found, *waiting_head(run, model, weights))
     text = f"{found[0].formula}, less {embedding:,} B of the embedding"
     return (replace(found[0], bytes=max(0, found[0].bytes - embedding), formula=text),)
@@ -103,9 +104,8 @@ def waiting_head(run: Run, model: Architecture, weights: Weights) -> tuple[Term,
 
 def embedding_gradients(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """What the embedding's gradient takes beside all gradients: tied to the head, that one, its own and their sum."""
-    if run.fsdp is not None or run.zero_stage == 3:
-        return ()
-    if optimizer_named(run.optimizer).fused_backward and run.zero is None:
+    consumed = run.sharding is None and optimizer_named(run.optimizer).fused_backward
+    if isinstance(run.sharding, Fsdp) or run.zero_stage == 3 or consumed:
         return ()
     bytes_ = embedding_bytes(run, weights)
     accumulated = run.gradient_accumulation_steps > 1 or reduces_early(run)
@@ -117,7 +117,7 @@ def embedding_gradients(run: Run, model: Architecture, weights: Weights) -> tupl
 def embedding_bytes(run: Run, weights: Weights) -> int:
     """Bytes of the gradient of a trained embedding; 0 if it is frozen."""
     found = [group for group in weights.trained if group.embedding and group.name == "embeddings"]
-    width = half_width(run) if run.zero is not None else None
+    width = run.compute_bytes if isinstance(run.sharding, Zero) else None
     return sum(round((width or group.width) * group.elements) for group in found)
 
 
@@ -153,8 +153,8 @@ def first_layer_terms(run: Run, block: Block) -> tuple[Term, ...]:
 
 def head_gradient(run: Run, model: Architecture) -> tuple[Term, ...]:
     """The head's gradient exists before any layer's; buckets hold it where DeepSpeed reduces."""
-    trained = run.full_finetune and run.zero is None and run.gradient_accumulation_steps == 1
-    if not trained or (run.fsdp is not None and run.world_size > 1):
+    waits = isinstance(run.sharding, Fsdp) and run.world_size > 1  # fsdp.waiting_head has it
+    if isinstance(run.sharding, Zero) or waits or not run.full_finetune or run.gradient_accumulation_steps > 1:
         return ()
     elements = model.vocab_size * model.hidden_size
     width = 4 if run.embeddings_fp32 else 2

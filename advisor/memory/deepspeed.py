@@ -4,11 +4,10 @@ from math import prod
 
 from advisor.memory.activations.lora_kernels import MLP, fused
 from advisor.memory.fsdp import Moment, gathered_units
-from advisor.memory.gradients import half_width
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Term
 from advisor.models import Architecture, Block, Tensor
-from advisor.run import Run
+from advisor.run import Fsdp, Run, Zero
 
 BUCKETS = "deepspeed/runtime/zero/stage_1_and_2.py:2302-2323@0.18.9; sizes confirmed in DeepSpeed issue 1302"
 FLAT_COPY = "deepspeed/runtime/zero/stage_1_and_2.py, allreduce_bucket@0.18.9: the bucket is flattened once more"
@@ -21,33 +20,37 @@ NO_ZERO_INIT = "torch F.linear saves a view of the gathered weight; DeepSpeed pa
 
 def bucket_terms(run: Run) -> tuple[Term, ...]:
     """DeepSpeed's reduce buckets, in half precision: of a size that no model or adapter changes."""
-    zero = run.zero
-    if zero is None or zero.stage == 0:
-        return ()
-    half = half_width(run)
-    size = zero.reduce_bucket_size
-    if zero.stage == 3:
-        return (Term("reduce bucket", "overhead", half * size, f"{half} B x {size:,} elements", STAGE_3_BUCKET),)
-    buffers = (2 if zero.overlap_comm else 1) if zero.contiguous_gradients else 0
-    return (Term("reduce buckets", "overhead", half * size * buffers, f"{half} B x {size:,} x {buffers}", BUCKETS),)
+    width = run.compute_bytes
+    match run.sharding:
+        case Zero(stage=3, reduce_bucket_size=size):
+            return (Term("reduce bucket", "overhead", width * size, f"{width} B x {size:,} elements", STAGE_3_BUCKET),)
+        case Zero(stage=1 | 2, reduce_bucket_size=size) as zero:
+            buffers = (2 if zero.overlap_comm else 1) if zero.contiguous_gradients else 0
+            text = f"{width} B x {size:,} x {buffers}"
+            return (Term("reduce buckets", "overhead", width * size * buffers, text, BUCKETS),)
+        case _:
+            return ()
 
 
 def flattened_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
     """The bucket once more, while stages 1 and 2 reduce it."""
-    zero = run.zero
-    if zero is None or zero.stage not in {1, 2} or zero.offload_optimizer != "gpu" or run.world_size == 1:
-        return ()
-    half = half_width(run)
-    copied = min(zero.reduce_bucket_size, weights.trained_elements)
-    return (Term("flattened bucket", "overhead", half * copied, f"{half} B x {copied:,}", FLAT_COPY),)
+    match run.sharding:
+        case Zero(stage=1 | 2, offload_optimizer="gpu", reduce_bucket_size=size) if run.world_size > 1:
+            copied, width = min(size, weights.trained_elements), run.compute_bytes
+            return (Term("flattened bucket", "overhead", width * copied, f"{width} B x {copied:,}", FLAT_COPY),)
+        case _:
+            return ()
 
 
 def lasting_buckets(run: Run) -> tuple[Term, ...]:
     """The buckets that are there in forward: stage 3's always, stage 1's from one micro-step to the next."""
-    zero = run.zero
-    if zero is None or zero.stage == 2 or (zero.stage == 1 and run.gradient_accumulation_steps == 1):
-        return ()
-    return bucket_terms(run)
+    match run.zero_stage:
+        case 3:
+            return bucket_terms(run)
+        case 1 if run.gradient_accumulation_steps > 1:
+            return bucket_terms(run)
+        case _:
+            return ()
 
 
 def buckets_at_loss(run: Run) -> tuple[Term, ...]:
@@ -60,23 +63,25 @@ def overflow_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
 
     11 B an element of the largest, until DeepSpeed 0.19.
     """
-    zero = run.zero
-    leaves = zero is not None and zero.stage in {1, 2} and zero.offload_optimizer != "gpu"
-    if not leaves or run.stack.at_least("deepspeed", "0.19.0"):
-        return ()
-    largest = weights.largest_trained
-    gradient = Term("largest gradient", "gradients", 2 * largest, f"2 B x {largest:,}", OVERFLOW)
-    return (gradient, Term("overflow check", "overhead", 11 * largest, f"11 B x {largest:,}", OVERFLOW))
+    match run.sharding:
+        case Zero(stage=1 | 2, offload_optimizer="cpu" | "nvme") if not run.stack.at_least("deepspeed", "0.19.0"):
+            largest = weights.largest_trained
+            gradient = Term("largest gradient", "gradients", 2 * largest, f"2 B x {largest:,}", OVERFLOW)
+            return (gradient, Term("overflow check", "overhead", 11 * largest, f"11 B x {largest:,}", OVERFLOW))
+        case _:
+            return ()
 
 
 def gathered_terms(run: Run, model: Architecture, weights: Weights, moment: Moment) -> tuple[Term, ...]:
     """Parameters that are gathered from all ranks at a moment."""
-    if run.fsdp is not None and run.world_size > 1:
-        return gathered_units(run, model, moment)
-    if run.zero is None or run.zero.stage != 3 or run.shard_size == 1 or moment == "end of backward":
-        return ()
-    at_head = moment in {"end of forward", "start of backward"}
-    return (*persistent_terms(run, model, weights), *live_terms(run, model, head_only=at_head))
+    match run.sharding:
+        case Fsdp() if run.world_size > 1:
+            return gathered_units(run, model, moment)
+        case Zero(stage=3) if run.shard_size > 1 and moment != "end of backward":
+            at_head = moment in {"end of forward", "start of backward"}
+            return (*persistent_terms(run, model, weights), *live_terms(run, model, head_only=at_head))
+        case _:
+            return ()
 
 
 def live_terms(run: Run, model: Architecture, *, head_only: bool) -> tuple[Term, ...]:
@@ -85,24 +90,23 @@ def live_terms(run: Run, model: Architecture, *, head_only: bool) -> tuple[Term,
     Twice: DeepSpeed holds one set, and what it has freed stays with the allocator until the compute stream has passed
     it (``record_stream``); how much of that there is at once was measured, not derived.
     """
-    zero = run.zero
-    assert zero is not None
-    half = half_width(run)
+    if not isinstance(run.sharding, Zero):
+        return ()
+    zero, width = run.sharding, run.compute_bytes
     kept = min(max(zero.max_live_parameters, zero.max_reuse_distance), model.parameters)
     module = embedding_elements(model) if head_only else max(largest_module(model), largest_kernel(run, model))
-    at_work = Term("gathered module", "overhead", half * module, f"{half} B x {module:,}", LIVE)
+    at_work = Term("gathered module", "overhead", width * module, f"{width} B x {module:,}", LIVE)
     if head_only and not run.activation_checkpointing and not run.stack.zero_init:
         return (at_work,)  # retained_terms has them
     elements = max(0, min(2 * kept, model.parameters + zero.prefetch_bucket_size - module))
-    text = f"{half} B x {elements:,}: 2 x {kept:,}, or the rest of the model and a bucket on its way"
-    live = Term("live parameters", "overhead", half * elements, text, LIVE)
+    text = f"{width} B x {elements:,}: 2 x {kept:,}, or the rest of the model and a bucket on its way"
+    live = Term("live parameters", "overhead", width * elements, text, LIVE)
     return (at_work, live) if elements else (at_work,)
 
 
 def retained_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """Without ``zero.Init`` autograd keeps every gathered weight until its backward, unless layers are checkpointed."""
-    zero = run.zero
-    if zero is None or zero.stage != 3 or run.shard_size == 1 or run.activation_checkpointing:
+    if run.zero_stage != 3 or run.shard_size == 1 or run.activation_checkpointing:
         return ()
     if run.stack.zero_init or run.adapter is not None:
         return ()
@@ -112,15 +116,15 @@ def retained_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
 
 def persistent_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """Parameters too small to be worth sharding, adapters among them: whole on every rank, beside their shards."""
-    zero = run.zero
-    assert zero is not None
+    if not isinstance(run.sharding, Zero):
+        return ()
+    threshold, width = run.sharding.param_persistence_threshold, run.compute_bytes
     tensors = [(tensor.numel, tensor.elements) for tensor in model.tensors]
     if run.lora is not None:
         tensors += [(prod(shape), prod(shape) * count) for shape, count in weights.trained_shapes]
-    small = sum(elements for numel, elements in tensors if numel <= zero.param_persistence_threshold)
-    half = half_width(run)
-    text = f"{half} B x {small:,} below the threshold"
-    return (Term("persistent parameters", "overhead", half * small, text, PERSISTENT),)
+    small = sum(elements for numel, elements in tensors if numel <= threshold)
+    text = f"{width} B x {small:,} below the threshold"
+    return (Term("persistent parameters", "overhead", width * small, text, PERSISTENT),)
 
 
 def embedding_elements(model: Architecture) -> int:

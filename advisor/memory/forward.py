@@ -12,11 +12,10 @@ from advisor.memory.activations import (
 )
 from advisor.memory.deepspeed import buckets_at_loss, gathered_terms, lasting_buckets
 from advisor.memory.fsdp import root_copied
-from advisor.memory.gradients import half_width
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
 from advisor.models import Architecture, Block
-from advisor.run import Run
+from advisor.run import Fsdp, Run
 
 CHECKPOINTS = "torch/utils/checkpoint.py: only a layer's input is kept (arXiv 1604.06174)"
 SAVED = "autograd's saved tensors, traced from the transformers modules"
@@ -100,7 +99,7 @@ def layers_text(run: Run, block: Block) -> str:
 
 def checkpoints(run: Run) -> bool:
     """Whether only layer inputs are kept: by the trainer's checkpointing or FSDP's."""
-    return run.activation_checkpointing or (run.fsdp is not None and run.fsdp.activation_checkpointing)
+    return run.activation_checkpointing or (isinstance(run.sharding, Fsdp) and run.sharding.activation_checkpointing)
 
 
 def evaluation_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
@@ -113,7 +112,7 @@ def evaluation_terms(run: Run, model: Architecture, weights: Weights) -> tuple[T
         text = f"{evaluated.tokens:,} tokens"
         gathered = gathered_terms(run, model, weights, "evaluation")
         return (Term("one layer's intermediates", "activations", working, text, WORKING), *gathered)
-    width = half_width(run) * model.hidden_size
+    width = run.compute_bytes * model.hidden_size
     text = f"{evaluated.tokens:,} tokens x {model.vocab_size:,} vocabulary"
     return (
         Term(

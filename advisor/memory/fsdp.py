@@ -5,21 +5,21 @@ from typing import Literal
 
 from advisor.memory.activations import checkpoint_bytes
 from advisor.memory.activations.lora_kernels import all_adapter_elements
-from advisor.memory.gradients import accumulates_whole, gradient_terms, half_width
+from advisor.memory.gradients import accumulates_whole, gradient_terms
 from advisor.memory.groups import Group, Weights
 from advisor.memory.ledger import Term
 from advisor.models import Architecture
-from advisor.run import Run
+from advisor.run import Fsdp, Run
 
 Moment = Literal[
-    "end of forward",
-    "start of backward",
-    "layer",
-    "layer done",
-    "first layer",
+    "end of forward",  # the loss is at work
+    "start of backward",  # the head is at work
+    "layer",  # the last layer's backward, while all activations are there
+    "layer done",  # its gradients are whole, and not yet reduced
+    "first layer",  # the same two of the layer that backward comes to last
     "first layer done",
-    "end of backward",
-    "evaluation",
+    "end of backward",  # the root unit's gradients are whole, and not yet reduced
+    "evaluation",  # a layer's forward without gradients
 ]
 FIRST_LAYER = {"first layer", "first layer done"}
 GROUP = "torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py"
@@ -35,16 +35,17 @@ ROOT_LAST = "torch/distributed/fsdp: the root unit is reduced when backward ends
 
 def gathered_units(run: Run, model: Architecture, moment: Moment) -> tuple[Term, ...]:
     """Units that are whole at a moment: the root (embedding, final norm, head) and layers, in the compute dtype."""
-    fsdp = run.fsdp
-    assert fsdp is not None
-    width = unit_width(run)
+    if not isinstance(run.sharding, Fsdp):
+        return ()
+    fsdp, width = run.sharding, unit_width(run)
     if not fsdp.wraps_layers:
         text = f"{width:.3g} B x {model.parameters:,}: one unit"
         return (Term("gathered model", "overhead", round(width * model.parameters), text, UNITS),)
-    half, root = half_width(run), root_elements(model)
-    root_term = Term("gathered root unit", "overhead", half * root, f"{half} B x {root:,}", UNITS)
+    computed, root = run.compute_bytes, root_elements(model)
+    root_term = Term("gathered root unit", "overhead", computed * root, f"{computed} B x {root:,}", UNITS)
     layer = largest_layer(model)
     inside = model.parameters - root - tower_elements(model)
+    # Without resharding every layer stays whole from its forward until its backward.
     stays = not fsdp.reshard_after_forward and moment not in FIRST_LAYER | {"end of backward"}
     units = layers_at(run, model, moment)
     elements = units * layer + (inside if stays else 0)
@@ -56,15 +57,18 @@ def gathered_units(run: Run, model: Architecture, moment: Moment) -> tuple[Term,
 
 def whole_adapters(run: Run, model: Architecture) -> tuple[Term, ...]:
     """Adapters that axolotl's kernels gather past FSDP2's hooks: whole from their first use until backward ends."""
-    elements, half = gathered_by_hand(run, model), half_width(run)
-    text = f"{half} B x {elements:,}"
-    return (Term("whole adapters", "overhead", half * elements, text, PAST_HOOKS),) if elements else ()
+    elements, width = gathered_by_hand(run, model), run.compute_bytes
+    text = f"{width} B x {elements:,}"
+    return (Term("whole adapters", "overhead", width * elements, text, PAST_HOOKS),) if elements else ()
 
 
 def gathered_by_hand(run: Run, model: Architecture) -> int:
     """Elements of the adapters that axolotl's kernels gather under FSDP2."""
-    two = run.fsdp is not None and run.fsdp.version == 2 and run.world_size > 1
-    return all_adapter_elements(run, model) if two else 0
+    match run.sharding:
+        case Fsdp(version=2) if run.world_size > 1:
+            return all_adapter_elements(run, model)
+        case _:
+            return 0
 
 
 def layers_at(run: Run, model: Architecture, moment: Moment) -> int:
@@ -73,31 +77,36 @@ def layers_at(run: Run, model: Architecture, moment: Moment) -> int:
     FSDP2 copies a unit out of its gathered output; forward frees that with the next unit (an adapter's matrices are
     units of their own), and backward gathers the layer before. So does FSDP1, for a moment, where layers are frozen.
     """
-    fsdp = run.fsdp
-    assert fsdp is not None
-    two = fsdp.version == 2
+    if not isinstance(run.sharding, Fsdp):
+        return 0
+    two, reshards = run.sharding.version == 2, run.sharding.reshard_after_forward
     outlives = two and (run.adapter is None or gathered_by_hand(run, model) > 0)
     match moment:
-        case "layer done" | "first layer done" if fsdp.reshard_after_forward and gathers_ahead(run):
-            return 2
-        case "end of forward":
-            return int(outlives)
-        case "evaluation":
-            return 2 if outlives else 1
-        case "start of backward":
-            return int(two and fsdp.reshard_after_forward)
         case "end of backward":
             return 0
-        case "first layer" | "first layer done" if not fsdp.reshard_after_forward:
-            return 1
+        case "end of forward":
+            return 1 if outlives else 0  # the last layer's gathered output
+        case "evaluation":
+            return 2 if outlives else 1  # the layer at work, and the output that it was copied from
+        case "start of backward":
+            return 1 if two and reshards else 0  # the last layer, gathered while the head is at work
+        case "first layer" | "first layer done" if not reshards:
+            return 1  # backward has freed all others
+        case _ if not reshards:
+            return 0  # all layers are whole, and counted as such
+        case "layer done" | "first layer done" if gathers_ahead(run):
+            return 2
         case _:
-            return (2 if two else 1) if fsdp.reshard_after_forward else 0
+            return 2 if two else 1  # the layer at work; FSDP2 has gathered the one before it as well
 
 
 def gathers_ahead(run: Run) -> bool:
     """Whether a frozen layer of FSDP1 is still whole when the one before it is gathered."""
-    first = run.fsdp is not None and run.fsdp.version == 1
-    return first and run.adapter is not None and not checkpoints_units(run)
+    match run.sharding:
+        case Fsdp(version=1):
+            return run.adapter is not None and not checkpoints_units(run)
+        case _:
+            return False
 
 
 def checkpoints_units(run: Run) -> bool:
@@ -110,23 +119,28 @@ def checkpoints_units(run: Run) -> bool:
 
 def held_inputs(run: Run, model: Architecture) -> tuple[Term, ...]:
     """Inputs of the layers that backward has passed, and their gradients, where FSDP1 holds them until its end."""
-    fsdp = run.fsdp
-    first = fsdp is not None and fsdp.version == 1 and run.world_size > 1
-    if not first or run.adapter is None or not checkpoints_units(run) or run.activation_offloading is not None:
-        return ()
-    bytes_ = sum(block.count * checkpoint_bytes(run, block) for block in model.blocks)
-    return (Term("layer inputs and their gradients", "activations", 2 * bytes_, f"2 x {bytes_:,} B", HELD),)
+    match run.sharding:
+        case Fsdp(version=1) if run.world_size > 1 and run.adapter is not None and checkpoints_units(run):
+            if run.activation_offloading is not None:
+                return ()
+            bytes_ = sum(block.count * checkpoint_bytes(run, block) for block in model.blocks)
+            return (Term("layer inputs and their gradients", "activations", 2 * bytes_, f"2 x {bytes_:,} B", HELD),)
+        case _:
+            return ()
 
 
 def root_copied(run: Run, model: Architecture, *, forward: bool) -> tuple[Term, ...]:
     """FSDP2's root unit and the output it is copied from: as forward starts, with the first layer; as backward does."""
-    fsdp = run.fsdp
-    if fsdp is None or run.world_size == 1 or fsdp.version == 1 or not (forward or fsdp.reshard_after_forward):
-        return ()
-    half, root = half_width(run), root_elements(model) if fsdp.wraps_layers else model.parameters
-    layer = largest_layer(model) if forward and fsdp.wraps_layers else 0
-    bytes_ = 2 * half * root + round(2 * unit_width(run) * layer)
-    text = f"2 x {half} B x {root:,}" + (f" + 2 x {unit_width(run):.3g} B x {layer:,}, a layer" if layer else "")
+    match run.sharding:
+        case Fsdp(version=2) as fsdp if run.world_size > 1 and (forward or fsdp.reshard_after_forward):
+            root = root_elements(model) if fsdp.wraps_layers else model.parameters
+            layer = largest_layer(model) if forward and fsdp.wraps_layers else 0
+        case _:
+            return ()
+    width, layer_width = run.compute_bytes, unit_width(run)
+    # Each twice: the gathered output, and the parameters that are copied out of it.
+    bytes_ = 2 * width * root + round(2 * layer_width * layer)
+    text = f"2 x {width} B x {root:,}" + (f" + 2 x {layer_width:.3g} B x {layer:,}, a layer" if layer else "")
     return (Term("root unit and its gathered output", "overhead", bytes_, text, OUTPUT),)
 
 
@@ -135,25 +149,26 @@ def layer_gradients(run: Run, model: Architecture, weights: Weights, *, done: bo
 
     FSDP1 reduces a flat copy of them; FSDP2 keeps that of the layer behind until it makes this one's.
     """
-    if run.fsdp is None or run.world_size == 1:
+    if not isinstance(run.sharding, Fsdp) or run.world_size == 1:
         return ()
-    two, layer = run.fsdp.version == 2, trained_layer(run, model, weights)
+    two, layer = run.sharding.version == 2, trained_layer(run.sharding, model, weights)
     inner = (group.largest for group in weights.trained if not is_table(group) and group.name != "adapter")
-    accumulated = two and accumulates_whole(run)
+    accumulated = two and accumulates_whole(run)  # FSDP2 adds each gradient at once to those kept, and copies none
     new = layer if done and not accumulated else max(inner, default=0)
     flat = layer if (done or two) and not accumulated else 0
-    half = half_width(run)
-    text = f"{half} B x ({new:,} new + {flat:,} in a flat copy)"
-    return (Term("layer's whole gradients", "gradients", half * (new + flat), text, REDUCED),)
+    width = run.compute_bytes
+    text = f"{width} B x ({new:,} new + {flat:,} in a flat copy)"
+    return (Term("layer's whole gradients", "gradients", width * (new + flat), text, REDUCED),)
 
 
 def waiting_head(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """The head's gradient while layers are at work; where FSDP2 accumulates whole ones, it joins them at once."""
-    joins = accumulates_whole(run) and not model.tied
-    if run.fsdp is None or run.world_size == 1 or (joins and run.fsdp.version == 2):
+    if not isinstance(run.sharding, Fsdp) or run.world_size == 1:
         return ()
-    half, elements = half_width(run), max(trained_tables(weights), default=0)
-    return (Term("head gradient", "gradients", half * elements, f"{half} B x {elements:,}", ROOT_LAST),)
+    if run.sharding.version == 2 and accumulates_whole(run) and not model.tied:
+        return ()
+    width, elements = run.compute_bytes, max(trained_tables(weights), default=0)
+    return (Term("head gradient", "gradients", width * elements, f"{width} B x {elements:,}", ROOT_LAST),)
 
 
 def gradients_of_layers(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
@@ -161,30 +176,33 @@ def gradients_of_layers(run: Run, model: Architecture, weights: Weights) -> tupl
     (found,) = gradient_terms(run, weights)
     if accumulates_whole(run) or run.world_size == 1 or not found.bytes:
         return (found,)
-    whole, half = gathered_by_hand(run, model), half_width(run)
-    width = max((group.width for group in weights.trained if group.name == "adapter"), default=0)
-    late = sum(group.bytes for group in weights.trained if is_table(group)) + round(width * whole)
+    whole, computed = gathered_by_hand(run, model), run.compute_bytes
+    stored = max((group.width for group in weights.trained if group.name == "adapter"), default=0)
+    late = sum(group.bytes for group in weights.trained if is_table(group)) + round(stored * whole)
     bytes_ = late // run.shard_size
     reduced = replace(found, bytes=found.bytes - bytes_, formula=f"{found.formula}, less {bytes_:,} B that come later")
     if not whole:
         return (reduced,)
-    return (reduced, Term("adapters' whole gradients", "gradients", half * whole, f"{half} B x {whole:,}", PAST_HOOKS))
+    text = f"{computed} B x {whole:,}"
+    return (reduced, Term("adapters' whole gradients", "gradients", computed * whole, text, PAST_HOOKS))
 
 
 def root_gradients(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """When backward ends: the root unit's gradients, of a tied table both and their sum; the unit last reduced."""
-    if run.fsdp is None or run.world_size == 1:
+    if not isinstance(run.sharding, Fsdp) or run.world_size == 1:
         return ()
-    two, tables = run.fsdp.version == 2, trained_tables(weights)
+    two, tables, width = run.sharding.version == 2, trained_tables(weights), run.compute_bytes
     if model.tied:
-        elements = 3 * sum(tables)
-    elif two:
-        elements = max(tables, default=0) if accumulates_whole(run) else sum(tables)
+        elements = 3 * sum(tables)  # the head's, the embedding's, and their sum
+    elif not two:
+        elements = 2 * sum(tables)  # each table's, and the flat copy that is reduced
+    elif accumulates_whole(run):
+        elements = max(tables, default=0)  # the embedding's; the head's has joined those kept
     else:
-        elements = 2 * sum(tables)
-    half, flat = half_width(run), trained_layer(run, model, weights) if two else 0
-    root = Term("root unit's whole gradients", "gradients", half * elements, f"{half} B x {elements:,}", ROOT_LAST)
-    return (root, Term("layer's flat gradients", "gradients", half * flat, f"{half} B x {flat:,}", REDUCED))
+        elements = sum(tables)
+    flat = trained_layer(run.sharding, model, weights) if two else 0  # FSDP2 keeps the first layer's until the root's
+    root = Term("root unit's whole gradients", "gradients", width * elements, f"{width} B x {elements:,}", ROOT_LAST)
+    return (root, Term("layer's flat gradients", "gradients", width * flat, f"{width} B x {flat:,}", REDUCED))
 
 
 def trained_tables(weights: Weights) -> list[int]:
@@ -197,18 +215,17 @@ def is_table(group: Group) -> bool:
     return group.embedding or group.name == "head"
 
 
-def trained_layer(run: Run, model: Architecture, weights: Weights) -> int:
+def trained_layer(fsdp: Fsdp, model: Architecture, weights: Weights) -> int:
     """Elements of the largest layer that get gradients; an adapter's are reduced one by one."""
-    assert run.fsdp is not None
     adapters = sum(group.elements for group in weights.trained if group.name == "adapter")
     trained = weights.trained_elements - adapters - sum(trained_tables(weights))
-    return min(largest_layer(model), trained) if run.fsdp.wraps_layers else trained
+    return min(largest_layer(model), trained) if fsdp.wraps_layers else trained
 
 
 def unit_width(run: Run) -> float:
     """Bytes per element of a gathered layer: quantized weights travel as they are stored."""
-    half = 4.0 if run.precision == "fp32" else 2.0
-    return {"nf4": 0.52, "int8": 1.0, "mxfp4": 0.54, "nvfp4": 0.57, "fp8": 1.0}.get(run.quantization or "", half)
+    stored = {"nf4": 0.52, "int8": 1.0, "mxfp4": 0.54, "nvfp4": 0.57, "fp8": 1.0}
+    return stored.get(run.quantization or "", run.compute_bytes)
 
 
 def largest_layer(model: Architecture) -> int:

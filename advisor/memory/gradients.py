@@ -4,7 +4,7 @@ from advisor.memory.groups import Weights
 from advisor.memory.ledger import Term
 from advisor.memory.optimizers import optimizer_named
 from advisor.memory.zero_shards import beyond_buckets, in_first_bucket, widest_shard
-from advisor.run import Run
+from advisor.run import Fsdp, Run, Zero
 
 AUTOGRAD = "torch: .grad has the parameter's dtype; zero_grad(set_to_none=True) frees it after the step"
 NO_SYNC = (
@@ -19,12 +19,16 @@ ZERO_3 = "deepspeed/runtime/zero/stage3.py, grad_partitions_flat_buffer@0.18.9"
 
 def gradient_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
     """All gradients of one micro-step, as they lie when backward ends."""
-    if optimizer_named(run.optimizer).fused_backward and run.zero is None and run.fsdp is None:
-        largest = 2 * weights.largest_trained
-        return (Term("one gradient at a time", "gradients", largest, f"2 B x {weights.largest_trained:,}", AUTOGRAD),)
-    if run.zero is not None:
-        return zero_gradients(run, weights)
-    return whole_gradients(run, weights) if accumulates_whole(run) else sharded_gradients(run, weights)
+    match run.sharding:
+        case Zero():
+            return zero_gradients(run, weights)
+        case Fsdp():
+            return whole_gradients(run, weights) if accumulates_whole(run) else sharded_gradients(run, weights)
+        case None if optimizer_named(run.optimizer).fused_backward:
+            largest = weights.largest_trained
+            return (Term("one gradient at a time", "gradients", 2 * largest, f"2 B x {largest:,}", AUTOGRAD),)
+        case None:
+            return sharded_gradients(run, weights)
 
 
 def accumulates_whole(run: Run) -> bool:
@@ -32,20 +36,23 @@ def accumulates_whole(run: Run) -> bool:
 
     ``accelerator_config: {gradient_accumulation_kwargs: {sync_each_batch: true}}`` reduces them each time.
     """
-    sharded = run.fsdp is not None and run.world_size > 1
+    sharded = isinstance(run.sharding, Fsdp) and run.world_size > 1
     return sharded and run.gradient_accumulation_steps > 1 and not run.sync_each_batch
 
 
 def whole_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
     """Gradients of all trained weights on every rank, in the width that is computed with."""
-    half, trained = half_width(run), weights.trained_elements
-    return (Term("gradients", "gradients", half * trained, f"{half} B x {trained:,}, whole on every rank", NO_SYNC),)
+    width, trained = run.compute_bytes, weights.trained_elements
+    return (Term("gradients", "gradients", width * trained, f"{width} B x {trained:,}, whole on every rank", NO_SYNC),)
 
 
 def sharded_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
     """FSDP's shards of the gradients, which follow offloaded parameters; or one GPU's own."""
-    n = run.shard_size if run.fsdp is not None else 1
-    offloaded = run.fsdp is not None and run.fsdp.offload_params
+    match run.sharding:
+        case Fsdp(offload_params=offloaded):
+            n = run.shard_size
+        case _:
+            n, offloaded = 1, False
     bytes_ = 0 if offloaded else weights.trained_bytes // n
     text = f"{weights.trained_bytes:,} B of trained weights / {n}"
     return (Term("gradients", "gradients", bytes_, text, AUTOGRAD),)
@@ -53,86 +60,87 @@ def sharded_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
 
 def zero_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
     """Gradients under DeepSpeed when backward ends, in half precision unless accumulated in fp32."""
-    zero, trained, n = run.zero, weights.trained_elements, run.shard_size
-    assert zero is not None
-    half = half_width(run)
+    if not isinstance(run.sharding, Zero):
+        return ()
+    zero, trained, n, width = run.sharding, weights.trained_elements, run.shard_size, run.compute_bytes
     match zero.stage:
         case 0:
-            return (Term("gradients", "gradients", half * trained, f"{half} B x {trained:,}", ZERO_1_2),)
+            return (Term("gradients", "gradients", width * trained, f"{width} B x {trained:,}", ZERO_1_2),)
         case 1 | 2 if zero.offload_optimizer != "gpu":
-            staging = half * weights.largest_trained
-            text = f"{half} B x {weights.largest_trained:,}, the largest parameter; gradients leave bucket by bucket"
+            staging = width * weights.largest_trained
+            text = f"{width} B x {weights.largest_trained:,}, the largest parameter; gradients leave bucket by bucket"
             return (Term("gradient staging", "gradients", staging, text, "stage_1_and_2.py:569@0.18.9"),)
         case 1 if not reduces_early(run):
-            text = f"{half} B x {trained:,}, whole until the boundary"
-            return (Term("gradients", "gradients", half * trained, text, ZERO_1_2),)
+            text = f"{width} B x {trained:,}, whole until the boundary"
+            return (Term("gradients", "gradients", width * trained, text, ZERO_1_2),)
         case 1:
             beyond = beyond_buckets(run, weights)
-            text = f"and {half} B x {beyond:,} of tensors that no bucket takes" if beyond else ""
-            return (*gradient_shard(run, weights), Term("large gradients", "gradients", half * beyond, text, ZERO_1_2))
+            text = f"and {width} B x {beyond:,} of tensors that no bucket takes" if beyond else ""
+            return (*gradient_shard(run, weights), Term("large gradients", "gradients", width * beyond, text, ZERO_1_2))
         case 2:
             return gradient_shard(run, weights, copies=2 if run.gradient_accumulation_steps > 1 else 1)
-        case _:
-            if zero.offload_optimizer != "gpu":
-                return ()
-            width = 4 if zero.fp32_gradient_accumulation else half
+        case 3 if zero.offload_optimizer != "gpu":
+            return ()
+        case 3:
+            width = 4 if zero.fp32_gradient_accumulation else width
             text = f"{width} B x {trained:,} / {n}"
             return (Term("gradient shard", "gradients", width * trained // n, text, ZERO_3),)
 
 
-def half_width(run: Run) -> int:
-    """Bytes per element of what is computed with."""
-    return 4 if run.precision == "fp32" else 2
-
-
 def reduces_early(run: Run) -> bool:
     """Whether gradients are reduced as they come: by stage 2, and by stage 1 with overlap in its only micro-step."""
-    zero = run.zero
-    if zero is None or zero.stage not in {1, 2}:
-        return False
-    return zero.stage == 2 or (zero.overlap_comm and run.gradient_accumulation_steps == 1)
+    match run.sharding:
+        case Zero(stage=1, overlap_comm=overlaps):
+            return overlaps and run.gradient_accumulation_steps == 1
+        case Zero(stage=2):
+            return True
+        case _:
+            return False
 
 
 def gradient_shard(run: Run, weights: Weights, copies: int = 1) -> tuple[Term, ...]:
     """One rank's gradients in stages 1 and 2: every tensor whole of which a part is its own."""
-    half, touched = half_width(run), widest_shard(run, weights).touched
-    text = f"{half} B x {touched:,} of the tensors that the widest of {run.shard_size} shards touches"
+    width, touched = run.compute_bytes, widest_shard(run, weights).touched
+    text = f"{width} B x {touched:,} of the tensors that the widest of {run.shard_size} shards touches"
     text += " x 2, accumulated and new" if copies == 2 else ""
-    return (Term("gradient shard", "gradients", copies * half * touched, text, SHARD),)
+    return (Term("gradient shard", "gradients", copies * width * touched, text, SHARD),)
 
 
 def reduction_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
     """Stage 1 at the boundary: the new shard beside all gradients, less what the first bucket has taken."""
-    half, trained = half_width(run), weights.trained_elements
+    width, trained = run.compute_bytes, weights.trained_elements
     touched, taken = widest_shard(run, weights).touched, in_first_bucket(run, weights)
     elements = max(trained, trained - taken + touched)
-    text = f"{half} B x ({trained:,} - {taken:,} in the bucket + {touched:,} of the shard)"
-    return (Term("gradients and their shard", "gradients", half * elements, text, SHARD),)
+    text = f"{width} B x ({trained:,} - {taken:,} in the bucket + {touched:,} of the shard)"
+    return (Term("gradients and their shard", "gradients", width * elements, text, SHARD),)
 
 
 def step_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
     """The gradients that are left when the optimizer's step begins."""
-    zero = run.zero
-    if accumulates_whole(run):
-        return sharded_gradients(run, weights)
-    if zero is None or zero.stage not in {1, 2} or zero.offload_optimizer != "gpu":
-        return gradient_terms(run, weights)
-    return gradient_shard(run, weights)
+    match run.sharding:
+        case Fsdp() if accumulates_whole(run):
+            return sharded_gradients(run, weights)
+        case Zero(stage=1 | 2, offload_optimizer="gpu"):
+            return gradient_shard(run, weights)
+        case _:
+            return gradient_terms(run, weights)
 
 
 def between_micro_steps(run: Run, weights: Weights) -> tuple[Term, ...]:
     """What of the gradients is there during forward: the accumulated ones, and buffers that are never freed."""
-    persistent = run.zero is not None and (run.zero.stage == 3 or run.zero.offload_optimizer != "gpu")
-    if run.gradient_accumulation_steps == 1 and not persistent:
-        return ()
-    if run.zero is not None and run.zero.stage == 2 and run.zero.offload_optimizer == "gpu":
-        return gradient_shard(run, weights)
-    return gradient_terms(run, weights)
+    accumulates = run.gradient_accumulation_steps > 1
+    match run.sharding:
+        case Zero(stage=2, offload_optimizer="gpu"):
+            return gradient_shard(run, weights) if accumulates else ()
+        case Zero(stage=3) | Zero(offload_optimizer="cpu" | "nvme"):  # their buffers are never freed
+            return gradient_terms(run, weights)
+        case _:
+            return gradient_terms(run, weights) if accumulates else ()
 
 
 def bucket_copies(run: Run, weights: Weights) -> tuple[Term, ...]:
     """DDP's reducer keeps every gradient a second time, for as long as the model lives."""
-    if run.world_size == 1 or run.zero is not None or run.fsdp is not None:
+    if run.world_size == 1 or run.sharding is not None:
         return ()
     text = f"{weights.trained_bytes:,} B of trained weights"
     return (Term("DDP buckets", "gradients", weights.trained_bytes, text, DDP),)

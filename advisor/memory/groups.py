@@ -114,4 +114,4 @@ def group_of(name: str, width: float, trainable: bool, source: str, shapes: Iter
 def base_width(run: Run) -> int:
     """Bytes per element in which weights are loaded: axolotl/utils/config/__init__.py:191-196@0.19.0."""
     named = {"float32": 4, "bfloat16": 2, "float16": 2}.get(run.stack.base_dtype or "")
-    return named or (4 if run.precision == "fp32" else 2)
+    return named or run.compute_bytes

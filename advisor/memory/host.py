@@ -5,13 +5,12 @@ from advisor.memory.groups import Weights
 from advisor.memory.ledger import HostTerm
 from advisor.memory.optimizer_states import effective_optimizer, flat_state_width, state_bytes
 from advisor.models import Architecture
-from advisor.run import Run
+from advisor.run import Fsdp, Run, Zero
 
 ZERO_OFFLOAD = (
     "deepspeed/runtime/zero/stage_1_and_2.py, stage3.py@0.18.9: master 4, fp32 gradient 4, half staging 2, states"
 )
 PARAM_OFFLOAD = "deepspeed/runtime/zero/stage3.py:905-911@0.18.9: trainable shards always pinned"
-POWER_OF_TWO = "torch pin_memory rounds each block up to a power of two (pytorch issues 95823, 150517)"
 ACTIVATIONS = "trl OffloadActivations, axolotl hidden_states offload: pinned copies of what is offloaded"
 FSDP_OFFLOAD = "torch CPUOffloadPolicy(pin_memory=True): shards, gradients and states"
 PAGED = "bitsandbytes paged optimizers: CUDA managed memory, evicted to the host under pressure"
@@ -30,9 +29,9 @@ def host_terms(run: Run, model: Architecture, weights: Weights) -> tuple[HostTer
 
 def zero_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]:
     """ZeRO-Offload of optimizer and parameters."""
-    zero = run.zero
-    if zero is None:
+    if not isinstance(run.sharding, Zero):
         return ()
+    zero = run.sharding
     shard = -(-weights.trained_elements // run.shard_size)
     terms: list[HostTerm] = []
     if zero.offload_optimizer == "cpu":
@@ -55,7 +54,7 @@ def zero_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]
 
 def fsdp_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]:
     """FSDP's ``offload_params``: everything that is sharded lives on the host."""
-    if run.fsdp is None or not run.fsdp.offload_params:
+    if not isinstance(run.sharding, Fsdp) or not run.sharding.offload_params:
         return ()
     states = sum(state_bytes(effective_optimizer(run), group) for group in weights.trained)
     whole = weights.bytes + weights.trained_bytes + states
@@ -64,7 +63,7 @@ def fsdp_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]
         HostTerm(
             "shards, gradients, states",
             whole // run.shard_size * local,
-            run.fsdp.pin_memory,
+            run.sharding.pin_memory,
             text,
             FSDP_OFFLOAD,
         ),
@@ -76,7 +75,7 @@ def paged_states(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]
     optimizer = effective_optimizer(run)
     if not optimizer.paged:
         return ()
-    n = run.shard_size if run.zero is not None or run.fsdp is not None else 1
+    n = 1 if run.sharding is None else run.shard_size
     states = sum(state_bytes(optimizer, group) for group in weights.trained) // n * local
     return (
         HostTerm(
@@ -106,5 +105,5 @@ def offloaded_activations(run: Run, model: Architecture, local: int) -> tuple[Ho
 
 
 def rounded_up(bytes_: int, *, pinned: bool) -> int:
-    """A pinned block takes the next power of two; a pageable one its size."""
+    """A pinned block takes the next power of two (pytorch issues 95823, 150517); a pageable one its size."""
     return 1 << (bytes_ - 1).bit_length() if pinned and bytes_ > 1 else bytes_

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor.run import Run
+from advisor.run import Fsdp, Run, Zero
 
 ANY = "any"
 
@@ -28,12 +28,13 @@ def checkpointing_of(run: Run) -> str:
 
 def sharding_of(run: Run) -> str:
     """How the run is spread over GPUs."""
-    if run.zero is not None and run.zero.stage:
-        offload = " with offload" if run.zero.offload_optimizer != "gpu" else ""
-        return f"ZeRO-{run.zero.stage}{offload}"
-    if run.fsdp is not None:
-        return f"FSDP{run.fsdp.version}"
-    return "one GPU" if run.world_size == 1 else "DDP"
+    match run.sharding:
+        case Zero(stage=1 | 2 | 3 as stage, offload_optimizer=device):
+            return f"ZeRO-{stage}" + (" with offload" if device != "gpu" else "")
+        case Fsdp(version=version):
+            return f"FSDP{version}"
+        case _:
+            return "one GPU" if run.world_size == 1 else "DDP"
 
 
 def expandable_segments(run: Run) -> bool:

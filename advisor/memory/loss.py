@@ -75,7 +75,7 @@ def loss_forward_peak_bytes(run: Run, model: Architecture) -> int:
         case "cut":
             return 8 * run.tokens
         case "preference":
-            width = 4 if run.autocast or run.precision == "fp32" else 2
+            width = 4 if run.autocast else run.compute_bytes
             metric = 3 * width * ENTROPY_ROWS * model.vocab_size
             return logits_bytes(run, model, logits_of(run, model).forward) + metric
         case _:
@@ -118,7 +118,7 @@ def logits_bytes(run: Run, model: Architecture, width: int) -> int:
 
 def logits_of(run: Run, model: Architecture) -> Logits:
     """The widths of the losses that make logits."""
-    cap = (4 if run.precision == "fp32" else 2) if model.model_type in SOFT_CAPPED else 0
+    cap = run.compute_bytes if model.model_type in SOFT_CAPPED else 0
     match kind(run):
         case "preference":
             base = preference(run)
@@ -149,7 +149,7 @@ def chunked(run: Run) -> Logits:
     Rows are cut along the sequence: with more than one, reshaping copies each chunk. Backward joins the
     gradients of chunks. Autocast's wrapper turns the returned logits to fp32. Read, not traced.
     """
-    width = 4 if run.precision == "fp32" else 2
+    width = run.compute_bytes
     copies = width if run.micro_batch_size > 1 else 0
     return Logits(width, width + copies + returned(run), 2 * width)
 
@@ -157,7 +157,7 @@ def chunked(run: Run) -> Logits:
 def liger_cross_entropy(run: Run) -> Logits:
     """Liger's cross-entropy writes its gradient over the fp32 logits
     (liger_kernel/ops/cross_entropy.py@0.8.1). Read."""
-    width = 4 if run.precision == "fp32" else 2
+    width = run.compute_bytes
     copy = 0 if run.precision == "fp32" else 4
     return Logits(4, width + copy + returned(run), 4 + (0 if run.precision == "fp32" else 2))
 
@@ -193,9 +193,9 @@ def liger_gradients(run: Run, model: Architecture) -> int:
 
     liger_kernel/ops/fused_linear_cross_entropy.py@0.8.1.
     """
-    width = 4 if run.embeddings_fp32 or run.precision == "fp32" else 2
+    width = 4 if run.embeddings_fp32 else run.compute_bytes
     head = width * model.vocab_size * model.hidden_size if head_is_trained(run) else 0
-    return run.tokens * model.hidden_size * (4 if run.precision == "fp32" else 2) + head
+    return run.tokens * model.hidden_size * run.compute_bytes + head
 
 
 def liger_chunk(run: Run, model: Architecture) -> int:
@@ -204,7 +204,7 @@ def liger_chunk(run: Run, model: Architecture) -> int:
     Preference losses take one pair of rows at a time, with fp32 logits and log-probabilities beside
     (liger_kernel/chunked_loss/fused_linear_preference.py@0.8.1; read, not traced).
     """
-    width = 4 if run.precision == "fp32" else 2
+    width = run.compute_bytes
     if run.paired:
         return 2 * run.sequence_len * model.vocab_size * (width + 8)
     parts = -(-model.vocab_size // model.hidden_size)
@@ -214,6 +214,6 @@ def liger_chunk(run: Run, model: Architecture) -> int:
 
 def liger_accumulation(run: Run, model: Architecture) -> int:
     """A chunk's product for the head's gradient and its fp32 copy, before it is added."""
-    product = 4 if run.precision == "fp32" else 2
+    product = run.compute_bytes
     copy = 0 if run.precision == "fp32" else 4
     return (product + copy) * model.vocab_size * model.hidden_size if head_is_trained(run) else 0

@@ -6,7 +6,7 @@ from advisor.memory.groups import Weights, base_width
 from advisor.memory.ledger import Term
 from advisor.memory.weights import LOADER
 from advisor.models import Architecture
-from advisor.run import Run
+from advisor.run import Fsdp, Run, Zero
 
 CUBLAS = "pytorch issue 83461: 8,519,680 B for each cuBLAS handle and stream"
 REFERENCE = "axolotl/train.py:127-165@0.19.0: a second copy of the model, loaded the same way"
@@ -31,14 +31,20 @@ AUTOCAST = "torch autocast keeps half-precision copies of fp32 weights that need
 
 def weight_divisor(run: Run) -> int:
     """Ranks that the weights themselves are divided over."""
-    sharded = run.fsdp is not None or (run.zero is not None and run.zero.stage == 3)
-    return (run.shard_size if sharded else 1) * run.tensor_parallel_size
+    match run.sharding:
+        case Fsdp() | Zero(stage=3):
+            return run.shard_size * run.tensor_parallel_size
+        case _:
+            return run.tensor_parallel_size
 
 
 def weights_on_host(run: Run) -> bool:
     """Whether the weights live on the host and visit the GPU."""
-    by_fsdp = run.fsdp is not None and run.fsdp.offload_params
-    return by_fsdp or (run.zero is not None and run.zero.offload_params != "gpu")
+    match run.sharding:
+        case Fsdp(offload_params=True) | Zero(offload_params="cpu" | "nvme"):
+            return True
+        case _:
+            return False
 
 
 def weight_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
@@ -63,7 +69,7 @@ def stored_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
 
 def autocast_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """bf16 copies of fp32 weights that are trained and enter a matrix product, from forward to backward's end."""
-    if not run.autocast or run.fsdp is not None:
+    if not run.autocast or isinstance(run.sharding, Fsdp):
         return ()
     multiplied = [g for g in weights.trained if g.width == 4 and (model.tied or not g.embedding)]
     fused, kept = copied_elements(run, model)
@@ -79,7 +85,7 @@ def copied_elements(run: Run, model: Architecture) -> tuple[int, int]:
 
     A layer keeps its own for its backward; of checkpointed layers there is one at work.
     """
-    if run.lora is None or run.zero is not None or not run.lora.fp32:
+    if run.lora is None or isinstance(run.sharding, Zero) or not run.lora.fp32:
         return (0, 0)
     every = all_adapter_elements(run, model)
     return every, max(adapter_elements(run, block) for block in model.blocks) if run.activation_checkpointing else every
@@ -122,54 +128,59 @@ def rotary_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
 
 def load_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """The most that is on the GPU while the model is loaded and made ready."""
-    n = weight_divisor(run)
-    if run.zero is not None and run.zero.stage == 3 and run.quantization is None:
-        width = 4 if run.zero.loads_fp32 else 2
-        shard = 0 if weights_on_host(run) else width * model.parameters // n
-        module = max(embedding_elements(model), largest_module(model))
-        return (
-            Term("shards as built", "weights", shard, f"{width} B x {model.parameters:,} / {n}", ZERO_INIT),
-            Term("module being partitioned", "overhead", width * module, f"{width} B x {module:,}", ZERO_INIT),
-        )
     if run.quantization is not None and not sharded_load(run):
         text = f"{weights.frozen_bytes:,} B on every rank"
         return (
             Term("quantized model", "weights", weights.frozen_bytes, text, QUANTIZED_LOAD),
             *upcast_terms(run, model),
         )
-    if moves_whole(run):
-        return whole_terms(run, model, weights)
-    if run.fsdp is not None:
-        module = max(embedding_elements(model), max((b.parameters for b in model.blocks), default=0))
-        return (
-            *stored_terms(run, weights),
-            Term("unit being sharded", "overhead", 2 * module, f"2 B x {module:,}", LOADER),
-        )
-    text = f"{weights.bytes:,} B / {run.tensor_parallel_size}"
+    match run.sharding:
+        case Zero(stage=3, loads_fp32=loads_fp32):
+            return built_terms(run, model, 4 if loads_fp32 else 2)
+        case Fsdp() as fsdp if moves_whole(run, fsdp):
+            return whole_terms(run, fsdp, model, weights)
+        case Fsdp():
+            module = largest_unit(model)
+            unit = Term("unit being sharded", "overhead", 2 * module, f"2 B x {module:,}", LOADER)
+            return (*stored_terms(run, weights), unit)
+        case _:
+            text = f"{weights.bytes:,} B / {run.tensor_parallel_size}"
+            whole = Term("weights", "weights", weights.bytes // run.tensor_parallel_size, text, LOADER)
+            return (whole, *upcast_terms(run, model))
+
+
+def built_terms(run: Run, model: Architecture, width: int) -> tuple[Term, ...]:
+    """The model while ``zero.Init`` builds it, a module at a time, in ``width`` bytes an element."""
+    n = weight_divisor(run)
+    shard = 0 if weights_on_host(run) else width * model.parameters // n
+    module = max(embedding_elements(model), largest_module(model))
     return (
-        Term("weights", "weights", weights.bytes // run.tensor_parallel_size, text, LOADER),
-        *upcast_terms(run, model),
+        Term("shards as built", "weights", shard, f"{width} B x {model.parameters:,} / {n}", ZERO_INIT),
+        Term("module being partitioned", "overhead", width * module, f"{width} B x {module:,}", ZERO_INIT),
     )
 
 
-def moves_whole(run: Run) -> bool:
+def moves_whole(run: Run, fsdp: Fsdp) -> bool:
     """Whether axolotl puts the whole model on each GPU for FSDP to cut, unless told to load it efficiently."""
-    fsdp = run.fsdp
-    cuts = fsdp is not None and run.world_size > 1 and run.quantization is None and run.tensor_parallel_size == 1
-    return cuts and run.stack.trainer == "axolotl" and fsdp is not None and not fsdp.cpu_ram_efficient_loading
+    cuts = run.world_size > 1 and run.quantization is None and run.tensor_parallel_size == 1
+    return cuts and run.stack.trainer == "axolotl" and not fsdp.cpu_ram_efficient_loading
 
 
-def whole_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+def whole_terms(run: Run, fsdp: Fsdp, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """The whole model while it is cut: FSDP2's preparation holds on to it until all shards are made."""
     width = base_width(run)
     added = sum(group.bytes for group in weights.trained) if run.adapter is not None else 0
     text = f"{width} B x {model.parameters:,}" + (f" + {added:,} B of adapters" if added else "")
     whole = Term("whole weights", "weights", width * model.parameters + added, text, WHOLE)
-    assert run.fsdp is not None
-    if run.fsdp.version == 2:
+    if fsdp.version == 2:
         return (whole, *stored_terms(run, weights))
-    unit = max(embedding_elements(model), max((block.parameters for block in model.blocks), default=0))
+    unit = largest_unit(model)
     return (whole, Term("unit being sharded", "overhead", width * unit, f"{width} B x {unit:,}", LOADER))
+
+
+def largest_unit(model: Architecture) -> int:
+    """Elements of the largest unit that FSDP cuts: a decoder layer, or the root's table."""
+    return max(embedding_elements(model), max((block.parameters for block in model.blocks), default=0))
 
 
 def sharded_load(run: Run) -> bool:
@@ -178,16 +189,20 @@ def sharded_load(run: Run) -> bool:
     FSDP1 asks for ``qlora_sharded_model_loading``; FSDP2's efficient loading quantizes on one process's host
     (axolotl/loaders/model.py:995-1004@0.19.0).
     """
-    fsdp = run.fsdp
-    if fsdp is None:
-        return False
-    on_host = fsdp.version == 2 and fsdp.cpu_ram_efficient_loading and run.tensor_parallel_size == 1
-    return fsdp.loads_quantized_in_pieces or on_host
+    match run.sharding:
+        case Fsdp(version=2, cpu_ram_efficient_loading=True) if run.tensor_parallel_size == 1:
+            return True
+        case Fsdp(loads_quantized_in_pieces=in_pieces):
+            return in_pieces
+        case _:
+            return False
 
 
 def upcast_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """fp32 copies of embeddings and head that exist while axolotl casts them."""
-    if run.fsdp is not None or run.stack.trainer != "axolotl" or run.precision == "fp32" or run.embeddings_fp32:
+    if isinstance(run.sharding, Fsdp) or run.stack.trainer != "axolotl":
+        return ()
+    if run.precision == "fp32" or run.embeddings_fp32:
         return ()
     elements = model.by_kind.get("embedding", 0) + model.by_kind.get("head", 0)
     return (Term("embeddings in fp32, for a moment", "overhead", 2 * elements, f"2 B more x {elements:,}", UPCAST),)

@@ -1,11 +1,10 @@
 """Optimizer states, master weights, and what the optimizer's step holds beside them."""
 
-from advisor.memory.gradients import half_width
 from advisor.memory.groups import Group, Weights
 from advisor.memory.ledger import Term
 from advisor.memory.optimizers import BYTES, OPTIMIZERS, Optimizer, Width, optimizer_named
 from advisor.memory.zero_shards import flat_groups, widest_shard
-from advisor.run import Run
+from advisor.run import Fsdp, Run, Zero
 
 MASTER = "deepspeed/runtime/zero/stage_1_and_2.py:560-577, stage3.py@0.18.9: fp32 master weights, always"
 FLATTEN = "deepspeed/runtime/zero/stage_1_and_2.py:1930-1936,2160-2195,2219-2226@0.18.9"
@@ -18,10 +17,16 @@ H2D = "deepspeed before 0.17.0 copies the fp32 shard to the GPU whole (pull requ
 def optimizer_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
     """States and master weights on one GPU, from the second step on."""
     optimizer = effective_optimizer(run)
-    if run.zero is not None:
-        return zero_states(run, weights, optimizer)
-    n = run.shard_size if run.fsdp is not None else 1
-    if optimizer.paged or (run.fsdp is not None and run.fsdp.offload_params):
+    match run.sharding:
+        case Zero():
+            return zero_states(run, weights, optimizer)
+        case Fsdp(offload_params=True):
+            return ()
+        case Fsdp():
+            n = run.shard_size
+        case None:
+            n = 1
+    if optimizer.paged:
         return ()
     bytes_ = sum(state_bytes(optimizer, group) for group in weights.trained) // n
     text = f"{run.optimizer}: {per_element(bytes_ * n, weights.trained_elements)} B x {weights.trained_elements:,}"
@@ -30,21 +35,18 @@ def optimizer_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
 
 def effective_optimizer(run: Run) -> Optimizer:
     """The optimizer that will really run: DeepSpeed's own block, accelerate's replacement, or the one asked for."""
-    zero = run.zero
-    if zero is not None and zero.own_optimizer:
-        return OPTIMIZERS["adamw_torch_fused"]
-    if zero is not None and zero.offload_optimizer != "gpu" and zero.force_cpu_adam:
-        return OPTIMIZERS["adamw_torch_fused"]
-    return optimizer_named(run.optimizer)
+    match run.sharding:
+        case Zero(own_optimizer=str()) | Zero(offload_optimizer="cpu" | "nvme", force_cpu_adam=True):
+            return OPTIMIZERS["adamw_torch_fused"]
+        case _:
+            return optimizer_named(run.optimizer)
 
 
 def zero_states(run: Run, weights: Weights, optimizer: Optimizer) -> tuple[Term, ...]:
     """fp32 master weights and states of the shard; nothing on the GPU once they are offloaded."""
-    zero, trained = run.zero, weights.trained_elements
-    assert zero is not None
-    if zero.offload_optimizer != "gpu":
+    if not isinstance(run.sharding, Zero) or run.sharding.offload_optimizer != "gpu":
         return ()
-    n = run.shard_size if zero.stage else 1
+    trained, n = weights.trained_elements, run.shard_size if run.sharding.stage else 1
     states = flat_state_width(optimizer)
     master = Term("fp32 master weights", "optimizer", 4 * trained // n, f"4 B x {trained:,} / {n}", MASTER)
     if optimizer.paged:
@@ -100,11 +102,15 @@ def state_width(width: Width, group: Group) -> float:
 def step_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
     """What the optimizer's step needs beside states and gradients."""
     optimizer = effective_optimizer(run)
-    if run.zero is not None:
-        return zero_step(run, weights, optimizer)
-    if run.fsdp is not None and run.fsdp.offload_params:
-        return ()
-    n = run.shard_size if run.fsdp is not None else 1
+    match run.sharding:
+        case Zero():
+            return zero_step(run, weights, optimizer)
+        case Fsdp(offload_params=True):
+            return ()
+        case Fsdp():
+            n = run.shard_size
+        case None:
+            n = 1
     bytes_ = round(optimizer.step * weights.trained_bytes / n)
     text = f"{optimizer.step:g} x {weights.trained_bytes:,} B" + (f" / {n}" if n > 1 else "")
     return (Term("step temporaries", "optimizer", bytes_, text, optimizer.source),) if bytes_ else ()
@@ -112,8 +118,9 @@ def step_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
 
 def zero_step(run: Run, weights: Weights, optimizer: Optimizer) -> tuple[Term, ...]:
     """DeepSpeed casts its shard of the gradients to fp32 before the step, whole or by sub-group."""
-    zero, trained = run.zero, weights.trained_elements
-    assert zero is not None
+    if not isinstance(run.sharding, Zero):
+        return ()
+    zero, trained = run.sharding, weights.trained_elements
     n = run.shard_size if zero.stage else 1
     shard = trained // n
     if zero.offload_optimizer != "gpu":
@@ -127,7 +134,7 @@ def zero_step(run: Run, weights: Weights, optimizer: Optimizer) -> tuple[Term, .
         return (Term("fp32 gradients", "optimizer", width * piece, text, SUB_GROUP),)
     if zero.stage:
         return flattened_step(run, weights, temporaries)
-    width = max(8, 4 + temporaries) - half_width(run)
+    width = max(8, 4 + temporaries) - run.compute_bytes
     return (Term("fp32 gradients", "optimizer", width * trained, f"{width} B x {trained:,}", FLATTEN),)
 
 
@@ -137,9 +144,9 @@ def flattened_step(run: Run, weights: Weights, temporaries: int) -> tuple[Term, 
     The gradients' shard is counted elsewhere; once it is flattened and cast it has gone.
     """
     shard = widest_shard(run, weights)
-    half = half_width(run)
-    cast = (half + (0 if half == 4 else 4)) * shard.size
-    stepping = (4 + temporaries) * shard.size - half * shard.touched
+    width = run.compute_bytes
+    cast = (width + (0 if width == 4 else 4)) * shard.size
+    stepping = (4 + temporaries) * shard.size - width * shard.touched
     scan = (11 if run.precision == "fp16" else 8) * shard.largest
     bytes_ = max(cast, stepping, scan)
     text = f"the larger of {cast:,} B to cast, {stepping:,} B more to step, {scan:,} B for the norm"

@@ -114,7 +114,6 @@ OPTIMIZERS: dict[str, Optimizer] = {
 }
 
 UNKNOWN = Optimizer(ADAM, "unknown optimizer: counted as AdamW", approximate=True)
-FUSED_CPU_ADAM = Optimizer(("fp32", "fp32"), "deepspeed/ops/adam/cpu_adam.py", is_adamw=True)
 
 # Bytes per element; block scales: fp32 per 256 elements (8 bit), per 128 (4 bit).
 BYTES: dict[Width, float] = {

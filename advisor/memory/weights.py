@@ -7,7 +7,7 @@ from functools import lru_cache
 from advisor.memory.adapters import adapter_groups
 from advisor.memory.groups import Shape, Weights, base_width, group_of
 from advisor.models import Architecture, Tensor
-from advisor.run import Run
+from advisor.run import Fsdp, Run, Zero
 from advisor.run.axolotl.checkpointing import embedding_modules
 
 # bitsandbytes 4-bit: half a byte, one 8-bit scale per 64 elements, one fp32 per 256 of those (arXiv 2305.14314,
@@ -53,10 +53,10 @@ def storage(run: Run, model: Architecture, tensor: Tensor, is_trained: bool) -> 
     if (
         (run.embeddings_fp32 and is_upcast(model, tensor))
         or (run.upcasts_unquantized and not recast(run, tensor))
-        or (run.fsdp is not None and run.fsdp_upcasts and is_trained)
+        or (isinstance(run.sharding, Fsdp) and run.fsdp_upcasts and is_trained)
     ):
         width = 4.0
-    if run.zero is not None and run.precision != "fp32":
+    if isinstance(run.sharding, Zero) and run.precision != "fp32":
         width = 2.0
     names = {
         "embedding": "embeddings",

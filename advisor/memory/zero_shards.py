@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from advisor.memory.groups import Shape, Weights
 from advisor.record import record
-from advisor.run import Run
+from advisor.run import Run, Zero
 
 Sizes = Sequence[int]
 """Elements of the tensors of one group, in the order of the model's parameters."""
@@ -82,12 +82,13 @@ def in_first_bucket(run: Run, weights: Weights) -> int:
 
     A tensor larger than the bucket is reduced where it lies: stage_1_and_2.py:1086-1125@0.18.9.
     """
-    assert run.zero is not None
+    if not isinstance(run.sharding, Zero):
+        return 0
     matrices, vectors = flat_groups(weights)
     order = [*matrices, *vectors]
     taken = 0
-    for numel in reversed(order) if run.zero.overlap_comm else order:
-        if taken + numel > run.zero.reduce_bucket_size:
+    for numel in reversed(order) if run.sharding.overlap_comm else order:
+        if taken + numel > run.sharding.reduce_bucket_size:
             break
         taken += numel
     return taken
@@ -95,6 +96,7 @@ def in_first_bucket(run: Run, weights: Weights) -> int:
 
 def beyond_buckets(run: Run, weights: Weights) -> int:
     """Elements of the tensors that no bucket can take."""
-    assert run.zero is not None
-    size = run.zero.reduce_bucket_size
+    if not isinstance(run.sharding, Zero):
+        return 0
+    size = run.sharding.reduce_bucket_size
     return sum(numel for group in flat_groups(weights) for numel in group if numel > size)

@@ -187,8 +187,3 @@ class Architecture:
         """
         mixers = (block.attention.kind for block in self.blocks if block.attention is not None)
         return any(kind in {"latent", "linear", "conv"} for kind in mixers)
-
-    @property
-    def mixture_of_experts(self) -> bool:
-        """Whether any block routes tokens to experts."""
-        return any(block.mlp is not None and block.mlp.experts > 0 for block in self.blocks)

@@ -1,5 +1,31 @@
 """Documents -> Run: one training run in the field's own terms."""
 
-from advisor.run.run import WITHOUT_DEEPSPEED, AttentionKernel, Fsdp, Lora, Run, Zero
+from advisor.run.run import (
+    WITHOUT_DEEPSPEED,
+    Adapter,
+    AttentionKernel,
+    Device,
+    Fsdp,
+    Lora,
+    Loss,
+    Precision,
+    Quantization,
+    Run,
+    Zero,
+    ZeroStage,
+)
 
-__all__ = ["WITHOUT_DEEPSPEED", "AttentionKernel", "Fsdp", "Lora", "Run", "Zero"]
+__all__ = [
+    "WITHOUT_DEEPSPEED",
+    "Adapter",
+    "AttentionKernel",
+    "Device",
+    "Fsdp",
+    "Lora",
+    "Loss",
+    "Precision",
+    "Quantization",
+    "Run",
+    "Zero",
+    "ZeroStage",
+]

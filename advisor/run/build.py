@@ -2,22 +2,23 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import PurePath
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from advisor.documents import Change, Document, Path, Set, as_path, new_document
 from advisor.hardware import Hardware
 from advisor.models import Architecture
-from advisor.run import Fsdp, Lora, Run, Zero, axolotl, deepspeed
+from advisor.run import Fsdp, Run, Zero, axolotl, deepspeed
 from advisor.run.axolotl import read, sharding
 from advisor.run.axolotl.reader import Reader
 from advisor.run.deepspeed import Section
 from advisor.run.history import MeasuredRun
 from advisor.run.stack import Stack
 
-RUN_FIELDS = frozenset(item.name for item in fields(Run))
-Facts = dict[str, Any]
+if TYPE_CHECKING:
+    from advisor.run.axolotl.facts import AxolotlFacts, JoinedFacts, RunFacts
+
 EMULATES_BF16 = "2.4.0"
 """From here on torch says that every card has bf16, and so does axolotl: torch/cuda/__init__.py:191-211@2.13.0."""
 
@@ -35,13 +36,13 @@ def build_run(
 ) -> Run:
     """The run that these documents describe on this hardware. Wrong types are an ``InputError`` at their span."""
     reader = Reader(config)
-    facts = axolotl_facts(reader, model, hardware, stack)
+    by_yaml = axolotl_facts(reader, model, hardware, stack)
     origins = dict(reader.origins)
-    if section is not None and facts["fsdp"] is None:
+    if section is not None and by_yaml["sharding"] is None:
         ds_reader = Reader(section)
-        facts["zero"] = zero_of(deepspeed.zero(ds_reader, model.hidden_size if model else None), section)
+        by_yaml["sharding"] = deepspeed.zero(ds_reader, model.hidden_size if model else None)
         origins |= {key: f"{section.file}: {why}" for key, why in ds_reader.origins.items()}
-    facts |= joined(reader, model, stack, facts)
+    facts: RunFacts = {**by_yaml, **joined(reader, model, stack, by_yaml)}
     named = config.at("deepspeed")
     return Run(
         config=config,
@@ -54,63 +55,56 @@ def build_run(
         deepspeed_named=named if isinstance(named, str) else None,
         deepspeed_editable=deepspeed_editable,
         measured=measured,
-        **{name: value for name, value in typed(facts).items() if name in RUN_FIELDS},
+        **facts,
     )
 
 
-def axolotl_facts(reader: Reader, model: Architecture | None, hardware: Hardware | None, stack: Stack) -> Facts:
+def axolotl_facts(
+    reader: Reader, model: Architecture | None, hardware: Hardware | None, stack: Stack
+) -> "AxolotlFacts":
     """Everything that the YAML alone decides."""
-    facts: Facts = {"base_model": reader.text("base_model"), "zero": None}
-    facts |= read.precision(reader, hardware is None or hardware.gpu.bf16 or stack.at_least("torch", EMULATES_BF16))
-    facts |= read.batch(reader)
-    facts |= sharding.sizes(reader)
-    facts["several_gpus"] = hardware is not None and hardware.world_size > 1
-    facts["rl"] = reader.text("rl") or None
-    facts |= read.lora(reader, stack, facts)
-    facts |= read.preference(reader, facts["adapter"])
-    facts |= read.quantization(reader, model, facts["adapter"])
-    facts |= read.checkpointing(reader, facts["rl"], model)
-    facts |= read.attention(reader, model)
-    facts |= read.loss(reader, facts["rl"])
-    facts["fsdp"] = sharding.fsdp(reader)
-    facts["optimizer"] = reader.text("optimizer", "adamw_torch_fused")
-    facts["optim_target_modules"] = reader.texts("optim_target_modules")
-    facts["unfrozen_parameters"] = reader.texts("unfrozen_parameters")
-    facts["freeze_multimodal"] = reader.flag("freeze_mm_modules")
-    facts["torch_compile"] = reader.take("torch_compile", False, "axolotl's default") not in (False, "auto")
-    return facts
+    base_model = reader.text("base_model")
+    gpu_has_bf16 = hardware is None or hardware.gpu.bf16 or stack.at_least("torch", EMULATES_BF16)
+    several_gpus = hardware is not None and hardware.world_size > 1
+    precision, batch, sizes = read.precision(reader, gpu_has_bf16), read.batch(reader), sharding.sizes(reader)
+    adapter = read.lora(reader, stack, several_gpus=several_gpus)
+    preference = read.preference(reader, adapter["adapter"])
+    return {
+        "base_model": base_model,
+        **precision,
+        **batch,
+        **sizes,
+        **adapter,
+        **preference,
+        **read.quantization(reader, model, adapter["adapter"]),
+        **read.checkpointing(reader, preference["rl"], model),
+        **read.attention(reader, model),
+        **read.loss(reader, preference["rl"]),
+        "sharding": sharding.fsdp(reader),
+        "optimizer": reader.text("optimizer", "adamw_torch_fused"),
+        "optim_target_modules": reader.texts("optim_target_modules"),
+        "unfrozen_parameters": reader.texts("unfrozen_parameters"),
+        "freeze_multimodal": reader.flag("freeze_mm_modules"),
+        "torch_compile": reader.take("torch_compile", False, "axolotl's default") not in (False, "auto"),
+    }
 
 
-def joined(reader: Reader, model: Architecture | None, stack: Stack, facts: Facts) -> Facts:
+def joined(reader: Reader, model: Architecture | None, stack: Stack, facts: "AxolotlFacts") -> "JoinedFacts":
     """What depends on the YAML and on sharding together, under the trainer at hand."""
-    by_axolotl = stack.trainer == "axolotl"
+    by_axolotl, engine = stack.trainer == "axolotl", facts["sharding"]
     embeddings_fp32 = by_axolotl and facts["precision"] != "fp32" and sharding.embeddings_stay_fp32(facts)
     upcasts = sharding.upcasts_unquantized(reader, model, facts) if by_axolotl else False
     if stack.prepare_kbit is not None:
         upcasts = stack.prepare_kbit and facts["quantization"] is not None
-    autocast = stack.amp if stack.amp is not None else bool(facts["autocast"]) and facts["precision"] != "fp32"
-    fsdp = facts["fsdp"]
+    autocast = stack.amp if stack.amp is not None else facts["autocast"] and facts["precision"] != "fp32"
+    prepared_by_accelerate = isinstance(engine, Fsdp) and not (by_axolotl and engine.version == 2)
     return {
         "embeddings_fp32": embeddings_fp32,
         "upcasts_unquantized": upcasts,
-        "autocast": autocast and facts["zero"] is None,
-        "fsdp_upcasts": fsdp is not None and autocast and not (by_axolotl and fsdp["version"] == 2),
+        "autocast": autocast and not isinstance(engine, Zero),
+        "fsdp_upcasts": autocast and prepared_by_accelerate,
         "fp32_residual_stream": embeddings_fp32 or (upcasts and not by_axolotl),
     }
-
-
-def zero_of(facts: Facts, section: Section) -> Facts:
-    """ZeRO's facts, with the JSON's own optimizer if it has one."""
-    own = section.at("optimizer.type")
-    if own and section.outside:
-        own = "optimizer"
-    return facts | {"own_optimizer": str(own) if own else None}
-
-
-def typed(facts: Facts) -> Facts:
-    """The nested mappings as their dataclasses."""
-    kinds: dict[str, Any] = {"lora": Lora, "zero": Zero, "fsdp": Fsdp}
-    return facts | {name: kind(**facts[name]) for name, kind in kinds.items() if facts.get(name) is not None}
 
 
 def edited(run: Run, edits: Mapping[str, object], step: str) -> Run:

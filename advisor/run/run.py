@@ -3,15 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from advisor.documents import Document
 from advisor.hardware import Hardware
 from advisor.models import Architecture
 from advisor.record import record
-from advisor.run.deepspeed.section import Section
 from advisor.run.history import MeasuredRun
 from advisor.run.stack import Stack
+
+if TYPE_CHECKING:
+    from advisor.run.deepspeed.section import Section  # whose package reads Zero from here
 
 Precision = Literal["bf16", "fp16", "fp32"]
 Adapter = Literal["lora", "qlora"]
@@ -19,6 +21,7 @@ Quantization = Literal["nf4", "int8", "mxfp4", "nvfp4", "fp8", "gptq"]
 AttentionKernel = Literal["eager", "sdpa", "flash", "flex", "xformers", "sage"]
 Loss = Literal["plain", "liger-fused", "liger", "cut", "chunked"]
 Device = Literal["gpu", "cpu", "nvme"]
+ZeroStage = Literal[0, 1, 2, 3]
 # axolotl refuses these optimizers beside DeepSpeed: utils/schemas/validation.py:931-1074@0.19.0.
 WITHOUT_DEEPSPEED = frozenset(
     [
@@ -58,7 +61,7 @@ class Lora:
 class Zero:
     """DeepSpeed's ZeRO as this run will have it, every "auto" and default resolved. Sizes in elements."""
 
-    stage: Literal[0, 1, 2, 3]
+    stage: ZeroStage
     offload_optimizer: Device = "gpu"
     offload_params: Device = "gpu"
     pin_optimizer: bool = False
@@ -105,7 +108,7 @@ class Run:
     """
 
     config: Document
-    deepspeed: Section | None
+    deepspeed: "Section | None"
     model: Architecture | None
     hardware: Hardware | None
     stack: Stack
@@ -169,8 +172,8 @@ class Run:
     eval_batch_size: int = 1
     eval_sequence_len: int = 512
 
-    zero: Zero | None = None
-    fsdp: Fsdp | None = None
+    sharding: Zero | Fsdp | None = None
+    """DeepSpeed or FSDP, which exclude each other; None is one GPU, or DDP on several."""
     tensor_parallel_size: int = 1
     context_parallel_size: int = 1
     expert_parallel_size: int = 1
@@ -202,7 +205,7 @@ class Run:
     @property
     def shard_size(self) -> int:
         """Ranks that states are divided over: ZeRO's or FSDP's group."""
-        if self.fsdp is None:
+        if not isinstance(self.sharding, Fsdp):
             return max(1, self.world_size // self.tensor_parallel_size)
         if self.dp_shard_size:
             return self.dp_shard_size * self.context_parallel_size
@@ -225,14 +228,29 @@ class Run:
         return self.rl in {"dpo", "ipo", "orpo", "simpo", "kto"}
 
     @property
-    def zero_stage(self) -> int:
+    def zero(self) -> Zero | None:
+        """DeepSpeed's ZeRO, of any stage; None without DeepSpeed."""
+        return self.sharding if isinstance(self.sharding, Zero) else None
+
+    @property
+    def zero_stage(self) -> ZeroStage:
         """DeepSpeed's stage; 0 without DeepSpeed."""
-        return self.zero.stage if self.zero else 0
+        return self.sharding.stage if isinstance(self.sharding, Zero) else 0
+
+    @property
+    def fsdp(self) -> Fsdp | None:
+        """FSDP's settings; None without FSDP."""
+        return self.sharding if isinstance(self.sharding, Fsdp) else None
+
+    @property
+    def compute_bytes(self) -> int:
+        """Bytes of one element of the dtype that is computed with."""
+        return 4 if self.precision == "fp32" else 2
 
     @property
     def takes_deepspeed(self) -> bool:
         """Whether DeepSpeed is in use or could be: FSDP and some optimizers exclude it."""
-        return self.fsdp is None and self.optimizer not in WITHOUT_DEEPSPEED
+        return not isinstance(self.sharding, Fsdp) and self.optimizer not in WITHOUT_DEEPSPEED
 
     @property
     def excludes_adapters(self) -> bool:

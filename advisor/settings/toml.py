@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from advisor.errors import InputError
 from advisor.record import record
+from advisor.util import toml_library
 
 Table = dict[str, object]
 Key = tuple[str, ...]
@@ -79,18 +80,6 @@ def parse_toml(source: Source) -> Table:
         place |= {word: int(number) for word, number in re.findall(r"(line|column) (\d+)", str(error))}
         remedy = "mend the TOML, or pass --isolated"
         raise InputError(message, source.shown, **place, remedy=remedy) from error
-
-
-def toml_library() -> Any:
-    """The standard library's TOML parser, or on Python 3.10 the package that it came from."""
-    import importlib
-
-    for name in ("tomllib", "tomli"):
-        try:
-            return importlib.import_module(name)
-        except ImportError:
-            continue
-    raise InputError("Python 3.10 cannot read TOML settings", remedy="pip install tomli, or pass --isolated")
 
 
 WORD = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""

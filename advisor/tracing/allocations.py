@@ -38,11 +38,6 @@ class Trace:
         """Bytes that autograd kept for backward."""
         return sum(storage.bytes for storage in self.saved())
 
-    @property
-    def weight_casts(self) -> int:
-        """Bytes of kept half-precision copies of weights."""
-        return sum(s.bytes for s in self.storages if s.saved and s.casts_weight)
-
     def live(self, moment: int) -> int:
         """Bytes alive at ``moment``, without gradients of weights and copies of weights."""
         return sum(s.bytes for s in self.activations() if s.born <= moment and (s.died is None or s.died > moment))

@@ -1,15 +1,17 @@
 """Writes what rests on the published runs anew: the table of ranges, and the figures in the README (make accuracy)."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from advisor.accuracy.held_out import whole
 from advisor.accuracy.judging import judged
-from advisor.accuracy.ranges import as_table, derived
+from advisor.accuracy.ranges import derived
 from advisor.accuracy.report import Accuracy, accuracy
 from advisor.accuracy.tables import percent, words
-from advisor.memory.evidence import published_evidence
+from advisor.memory.evidence import Evidence, Reserved, Slack, published_evidence
 
 ROOT = Path(__file__).parents[2]
 RANGES = ROOT / "advisor" / "memory" / "ranges.json"
@@ -28,6 +30,23 @@ def main() -> None:
 def ranges_text() -> str:
     """``ranges.json`` as the published runs give it."""
     return json.dumps(as_table(derived(judged())), indent=2) + "\n"
+
+
+def as_table(evidence: Evidence) -> dict[str, Any]:
+    """The evidence as ``ranges.json`` has it."""
+
+    def entries(table: Mapping[str, Reserved | Slack]) -> dict[str, Any]:
+        return {key: asdict(entry) for key, entry in table.items()}
+
+    return {
+        "reserved": entries(evidence.reserved),
+        "reserved_expandable": entries(evidence.reserved_expandable),
+        "needed": entries(evidence.needed),
+        "needed_expandable": entries(evidence.needed_expandable),
+        "expandable_share": list(evidence.expandable_share),
+        "pairs": evidence.pairs,
+        "underestimated": evidence.underestimated,
+    }
 
 
 def part_of(text: str) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from advisor.errors import InputError
+from advisor.hardware import catalogue as module
 from advisor.hardware import detection, gpu_names, larger_gpus, parse_hardware
 from advisor.hardware.catalogue import catalogue, find_gpu, near_names
 from advisor.hardware.detection import usual_driver_bytes
@@ -143,3 +145,29 @@ def test_the_catalogue_agrees_with_the_facts_that_it_was_made_from():
         )
         assert (entry["bf16"], entry["fp8"]) == (fact["bf16"], fact["fp8"])
         assert entry["gpus_per_node"] == fact["gpus_per_node"]
+
+
+KEYS_READ = set(ENTRIES[0]) - {"arch", "torch_total_source"}
+
+
+def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: dict[str, Any]) -> InputError:
+    """What a catalogue with this one card says."""
+    data = json.loads(module.GPUS.read_text()) | {"gpus": [entry]}
+    monkeypatch.setattr(module, "GPUS", tmp_path / "gpus.json")
+    module.GPUS.write_text(json.dumps(data))
+    with pytest.raises(InputError) as caught:
+        catalogue.__wrapped__()
+    return caught.value
+
+
+@pytest.mark.parametrize("key", sorted(KEYS_READ))
+def test_a_card_that_lacks_a_key_is_named_with_it(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    entry = {name: value for name, value in ENTRIES[0].items() if name != key}
+    said = str(refused(tmp_path, monkeypatch, entry))
+    assert "gpus.json: " in said and f"has no `{key}`" in said
+    assert key == "id" or f"the GPU `{entry['id']}`" in said
+
+
+def test_a_card_of_an_unknown_family_is_named_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    said = str(refused(tmp_path, monkeypatch, ENTRIES[0] | {"family": "volta"}))
+    assert "gpus.json: " in said and f"`{ENTRIES[0]['id']}`" in said and "`volta`" in said

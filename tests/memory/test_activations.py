@@ -98,7 +98,7 @@ def test_dropout_adds_a_byte_for_each_input_of_an_fp32_adapter():
 def test_an_engine_that_casts_adapters_lets_them_share_inputs():
     from advisor.run import Zero
 
-    shared = per_token(LLAMA_3_8B, autocast=False, zero=Zero(2), **lora())
+    shared = per_token(LLAMA_3_8B, autocast=False, sharding=Zero(2), **lora())
     assert shared < per_token(LLAMA_3_8B, **lora())
     assert shared == per_token(LLAMA_3_8B, autocast=False, **lora(fp32=False))
 

@@ -13,7 +13,7 @@ from advisor.memory import activations, loss  # noqa: E402
 from advisor.tracing.allocations import layer_forward_working, layer_saved, layer_working  # noqa: E402
 
 from .families import EAGER, FAMILIES, described, run_of  # noqa: E402
-from .trace import Setting, trace  # noqa: E402
+from .trace import Setting, trace, weight_casts  # noqa: E402
 
 pytestmark = pytest.mark.oracle
 
@@ -222,7 +222,7 @@ def test_autocast_keeps_copies_of_trained_fp32_weights():
     block = described(FAMILIES["mistral"]).blocks[0]
     elements = sum(linear.n_in * linear.n_out for linear in block.linears)
     head = 64 * 192
-    assert trace(FAMILIES["mistral"](3), SETTINGS["full, fp32 weights"]).weight_casts == 2 * (3 * elements + head)
+    assert weight_casts(trace(FAMILIES["mistral"](3), SETTINGS["full, fp32 weights"])) == 2 * (3 * elements + head)
 
 
 def test_autocast_keeps_copies_of_fp32_adapters():
@@ -230,4 +230,4 @@ def test_autocast_keeps_copies_of_fp32_adapters():
     elements = sum(16 * (linear.n_in + linear.n_out) for linear in block.linears)
     # What enters the first layer needs no gradient, so there A of queries, keys and values is not kept.
     first = 3 * 16 * 192
-    assert trace(FAMILIES["mistral"](3), LORA).weight_casts == 2 * (3 * elements - first)
+    assert weight_casts(trace(FAMILIES["mistral"](3), LORA)) == 2 * (3 * elements - first)

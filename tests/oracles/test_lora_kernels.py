@@ -24,7 +24,7 @@ from advisor.tracing.allocations import layer_forward_working, layer_saved, laye
 
 from .axolotl_kernels import fused, lora, lora_kernels, patches
 from .families import FAMILIES, described, lora_of, run_of
-from .trace import Setting, trace
+from .trace import Setting, trace, weight_casts
 
 pytestmark = pytest.mark.oracle
 
@@ -67,7 +67,7 @@ def test_adapters_are_kept_in_half_precision_by_the_kernels_alone(name, case):
     setting = replace(SETTINGS[case], prepare=fused)
     model = described(FAMILIES[name])
     run = run_with_kernels(model, setting)
-    assert trace(FAMILIES[name](3), setting).weight_casts == 3 * 2 * adapter_elements(run, model.blocks[0])
+    assert weight_casts(trace(FAMILIES[name](3), setting)) == 3 * 2 * adapter_elements(run, model.blocks[0])
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "seed_oss"])

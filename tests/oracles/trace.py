@@ -174,3 +174,8 @@ def step(model: torch.nn.Module, tokens: torch.Tensor, setting: Setting, recorde
                 loss.backward()
         recorder.mark("done")
         del loss
+
+
+def weight_casts(found: Trace) -> int:
+    """Bytes of kept half-precision copies of weights."""
+    return sum(storage.bytes for storage in found.storages if storage.saved and storage.casts_weight)

@@ -3,6 +3,8 @@
 import pytest
 
 from advisor.errors import InputError
+from advisor.run import Fsdp, Zero
+from advisor.run.axolotl import read
 
 LLAMA = "base_model: meta-llama/Llama-3.1-8B\n"
 
@@ -174,3 +176,38 @@ KERNELS = frozenset({"mlp", "qkv", "o"})
 )
 def test_lora_kernels_are_on_where_axolotl_turns_them_on(make_run, said, gpus, kernels):
     assert make_run(f"{LLAMA}{said}\n", gpus).lora.kernels == kernels
+
+
+def test_a_misspelt_fact_is_no_run(make_run, monkeypatch):
+    """A fact that ``Run`` does not know would silently be the default."""
+
+    def misspelt(reader):
+        facts = dict(batch(reader))
+        facts["sync_each_bach"] = facts.pop("sync_each_batch")
+        return facts
+
+    batch = read.batch
+    monkeypatch.setattr(read, "batch", misspelt)
+    with pytest.raises(TypeError, match="sync_each_bach"):
+        make_run(LLAMA)
+
+
+@pytest.mark.parametrize(
+    ("said", "deepspeed", "kind"),
+    [
+        ("", None, type(None)),
+        ("fsdp_config: {offload_params: false}\n", None, Fsdp),
+        ("", '{"zero_optimization": {"stage": 2}}', Zero),
+        ("", "{}", Zero),
+        ("fsdp_config: {offload_params: false}\n", '{"zero_optimization": {"stage": 2}}', Fsdp),
+    ],
+)
+def test_a_run_is_sharded_by_one_engine_or_none(make_run, said, deepspeed, kind):
+    run = make_run(LLAMA + said, deepspeed=deepspeed)
+    assert type(run.sharding) is kind
+    assert (run.zero, run.fsdp) == (run.sharding if kind is Zero else None, run.sharding if kind is Fsdp else None)
+
+
+@pytest.mark.parametrize(("said", "width"), [("bf16: true", 2), ("fp16: true", 2), ("bf16: false", 4)])
+def test_an_element_that_is_computed_with_has_the_width_of_its_dtype(make_run, said, width):
+    assert make_run(f"{LLAMA}{said}\n").compute_bytes == width

@@ -40,7 +40,7 @@ class Adapters:
 
 def numbers(run: Run, norm: Norm) -> Numbers:
     """The precision of the parts of a layer with norms of this kind."""
-    compute = 4 if run.precision == "fp32" else 2
+    compute = run.compute_bytes
     wide = run.precision == "fp32" or run.fp32_residual_stream or fp32_weights(run) or fp32_branches(run, norm)
     stream = 4 if wide else 2
     # CUDA's autocast runs layer_norm in fp32 and hands fp32 on; RMS norms are written to return their
@@ -51,7 +51,7 @@ def numbers(run: Run, norm: Norm) -> Numbers:
 
 def fp32_weights(run: Run) -> bool:
     """Whether the model is computed from fp32 weights: loaded so, and cast by no engine or FSDP policy."""
-    return run.stack.base_dtype == "float32" and run.zero is None and run.fsdp is None
+    return run.stack.base_dtype == "float32" and run.sharding is None
 
 
 def fp32_branches(run: Run, norm: Norm) -> bool:
@@ -68,9 +68,7 @@ def adapters(run: Run, source: int) -> Adapters:
     DeepSpeed casts the adapters with the model, and FSDP's policy casts them for each forward: bf16 adapters.
     """
     assert run.lora is not None
-    engine = run.zero is not None or run.fsdp is not None
-    half = run.precision != "fp32"
-    weight = 2 if half and (engine or not run.lora.fp32) else 4
-    kept = 2 if run.autocast and half else weight
+    weight = 4 if run.sharding is None and run.lora.fp32 else run.compute_bytes
+    kept = run.compute_bytes if run.autocast else weight
     dropout = run.lora.dropout > 0
     return Adapters(weight, kept, own=dropout or weight != source or kept != source, dropout=dropout)

@@ -26,12 +26,11 @@ def facts_of(run: Run, windows: tuple[int, ...]) -> Facts:
     from advisor.models.traced import Facts
 
     single = run.precision == "fp32"
-    plain = run.zero is None and run.fsdp is None
     kernel = run.attention if run.attention in {"eager", "sdpa"} else "flash"
     return Facts(
         single=single,
         autocast=run.autocast,
-        fp32_weights=run.stack.base_dtype == "float32" and plain,
+        fp32_weights=run.stack.base_dtype == "float32" and run.sharding is None,
         fp32_stream=run.fp32_residual_stream and not single,
         attention=kernel,  # pyright: ignore[reportArgumentType]
         padded=kernel == "sdpa" and may_be_padded(run),
@@ -80,8 +79,7 @@ def like(run: Run, facts: Facts) -> Run:
             base_dtype="float32" if facts.fp32_weights else None,
             padding="full" if facts.padded else "packed",
         ),
-        zero=None,
-        fsdp=None,
+        sharding=None,
         adapter="lora" if one else None,
         lora=lora_like(one) if one else None,
     )

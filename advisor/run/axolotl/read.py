@@ -1,15 +1,28 @@
 """An axolotl YAML -> facts, with axolotl's own defaults and rewrites resolved (checked on axolotl 0.19.0)."""
 
-from typing import Literal
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
 
 from advisor.models import Architecture
+from advisor.run import Adapter, AttentionKernel, Lora, Loss, Quantization
 from advisor.run.axolotl.reader import MOST, Reader, as_integer
 from advisor.run.stack import Stack
 
-Facts = dict[str, object]
+if TYPE_CHECKING:
+    from advisor.run.axolotl.facts import (
+        AdapterFacts,
+        AttentionFacts,
+        BatchFacts,
+        CheckpointingFacts,
+        LossFacts,
+        PrecisionFacts,
+        PreferenceFacts,
+        QuantizationFacts,
+    )
 
 # axolotl/utils/schemas/enums.py:111-119@0.19.0, most specific first.
-LEGACY_ATTENTION = {
+LEGACY_ATTENTION: dict[str, AttentionKernel] = {
     "xformers_attention": "xformers",
     "sage_attention": "sage",
     "flex_attention": "flex",
@@ -17,7 +30,7 @@ LEGACY_ATTENTION = {
     "sdp_attention": "sdpa",
     "eager_attention": "eager",
 }
-ATTENTION_NAMES = {
+ATTENTION_NAMES: dict[str, AttentionKernel] = {
     "eager": "eager",
     "sdpa": "sdpa",
     "flex_attention": "flex",
@@ -40,7 +53,7 @@ LIGER_LAYERS = {
 }
 
 
-def precision(reader: Reader, gpu_has_bf16: bool) -> Facts:
+def precision(reader: Reader, gpu_has_bf16: bool) -> PrecisionFacts:
     """The compute dtype: axolotl/utils/config/__init__.py:156-196@0.19.0."""
     bf16 = reader.take("bf16", "auto", "axolotl's default: auto")
     fp16 = reader.flag("fp16")
@@ -54,7 +67,7 @@ def precision(reader: Reader, gpu_has_bf16: bool) -> Facts:
     return {"precision": "fp16" if half else "fp32", "autocast": fp16}
 
 
-def batch(reader: Reader) -> Facts:
+def batch(reader: Reader) -> BatchFacts:
     """Batch sizes and lengths: axolotl/utils/config/__init__.py:200-209, utils/schemas/validation.py:230@0.19.0."""
     micro_batch_size = reader.integer("micro_batch_size", 1, least=1, most=MOST_ROWS)
     accumulation = reader.integer("gradient_accumulation_steps", 1, least=1, most=MOST_ROWS)
@@ -85,7 +98,7 @@ def evaluates(reader: Reader) -> bool:
     return has_data and (steps or strategy not in {"no", ""})
 
 
-def preference(reader: Reader, adapter: str | None) -> Facts:
+def preference(reader: Reader, adapter: Adapter | None) -> PreferenceFacts:
     """Preference training: the reference model, and where its log-probabilities come from."""
     rl = reader.text("rl") or None
     second_copy = rl in REFERENCE_LOSSES and adapter is None
@@ -96,36 +109,36 @@ def preference(reader: Reader, adapter: str | None) -> Facts:
     }
 
 
-def lora(reader: Reader, stack: Stack, facts: Facts) -> Facts:
+def lora(reader: Reader, stack: Stack, *, several_gpus: bool) -> AdapterFacts:
     """The adapter: axolotl/loaders/adapter.py, and its fused kernels (utils/schemas/config.py:1985-2063@0.19.0)."""
     adapter = reader.text("adapter") or None
-    if adapter not in {"lora", "qlora"}:
+    if adapter not in ("lora", "qlora"):
         return {"adapter": None, "lora": None}
     targets = reader.texts("lora_target_modules")
     return {
         "adapter": adapter,
-        "lora": {
-            "rank": reader.integer("lora_r", 8, "PEFT's default: 8", least=1),
-            "alpha": reader.number("lora_alpha", 8.0, "PEFT's default: 8"),
-            "dropout": reader.number("lora_dropout", 0.0),
-            "targets": targets,
-            "targets_pattern": isinstance(reader.source.at("lora_target_modules"), str),
-            "target_linear": reader.flag("lora_target_linear"),
-            "target_parameters": reader.texts("lora_target_parameters"),
-            "modules_to_save": reader.texts("lora_modules_to_save"),
-            "rank_pattern": {
+        "lora": Lora(
+            rank=reader.integer("lora_r", 8, "PEFT's default: 8", least=1),
+            alpha=reader.number("lora_alpha", 8.0, "PEFT's default: 8"),
+            dropout=reader.number("lora_dropout", 0.0),
+            targets=targets,
+            targets_pattern=isinstance(reader.source.at("lora_target_modules"), str),
+            target_linear=reader.flag("lora_target_linear"),
+            target_parameters=reader.texts("lora_target_parameters"),
+            modules_to_save=reader.texts("lora_modules_to_save"),
+            rank_pattern={
                 k: n
                 for k, v in reader.mapping("lora_rank_pattern").items()
                 if (n := as_integer(v)) is not None and 0 <= n <= MOST
             },
-            "dora": reader.flag("peft_use_dora"),
-            "fp32": reader.flag("peft_autocast_adapter_dtype", default=True, why="PEFT's default"),
-            "kernels": fused_lora_kernels(reader, stack, facts),
-        },
+            dora=reader.flag("peft_use_dora"),
+            fp32=reader.flag("peft_autocast_adapter_dtype", default=True, why="PEFT's default"),
+            kernels=fused_lora_kernels(reader, stack, several_gpus=several_gpus),
+        ),
     }
 
 
-def fused_lora_kernels(reader: Reader, stack: Stack, facts: Facts) -> frozenset[str]:
+def fused_lora_kernels(reader: Reader, stack: Stack, *, several_gpus: bool) -> frozenset[str]:
     """Which of its fused LoRA kernels axolotl patches in, given or by default."""
     keys = {"mlp": "lora_mlp_kernel", "qkv": "lora_qkv_kernel", "o": "lora_o_kernel"}
     if stack.trainer != "axolotl":
@@ -135,13 +148,13 @@ def fused_lora_kernels(reader: Reader, stack: Stack, facts: Facts) -> frozenset[
     if reader.text("adapter") == "lora" and reader.flag("load_in_8bit"):
         return frozenset()
     fsdp1 = reader.has("fsdp_config") and str(reader.source.at("fsdp_version")) != "2"
-    refused = reader.flag("trust_remote_code") or reader.flag("nvfp4_merge_aware") or facts.get("rl") is not None
-    return frozenset() if refused or (fsdp1 and facts.get("several_gpus")) else frozenset(keys)
+    refused = reader.flag("trust_remote_code") or reader.flag("nvfp4_merge_aware") or bool(reader.text("rl"))
+    return frozenset() if refused or (fsdp1 and several_gpus) else frozenset(keys)
 
 
-def quantization(reader: Reader, model: Architecture | None, adapter: str | None) -> Facts:
+def quantization(reader: Reader, model: Architecture | None, adapter: Adapter | None) -> QuantizationFacts:
     """How the base is stored: axolotl/loaders/model.py:719-800@0.19.0."""
-    method: str | None = None
+    method: Quantization | None = None
     checkpoint = model.quantized if model else None
     dequantize = reader.mapping("model_quantization_config_kwargs").get("dequantize") is True
     if adapter and checkpoint in {"gptq", "awq"}:
@@ -150,7 +163,7 @@ def quantization(reader: Reader, model: Architecture | None, adapter: str | None
         method = "nf4"
     elif adapter == "lora" and reader.flag("load_in_8bit"):
         method = "int8"
-    elif checkpoint in {"mxfp4", "nvfp4", "fp8"} and not dequantize and adapter:
+    elif checkpoint in ("mxfp4", "nvfp4", "fp8") and not dequantize and adapter:
         method = checkpoint
     options = reader.mapping("bnb_config_kwargs")
     return {
@@ -161,7 +174,7 @@ def quantization(reader: Reader, model: Architecture | None, adapter: str | None
     }
 
 
-def checkpointing(reader: Reader, rl: str | None, model: Architecture | None) -> Facts:
+def checkpointing(reader: Reader, rl: str | None, model: Architecture | None) -> CheckpointingFacts:
     """Activation checkpointing and offloading.
 
     axolotl/core/builders/base.py:589-618, utils/config/__init__.py:395-417, schemas/validation.py:1646-1653@0.19.0.
@@ -203,24 +216,28 @@ def tiled_mlp_shards(reader: Reader) -> int:
     return max(1, reader.integer("tiled_mlp_num_shards", by_length, least=0))
 
 
-def attention(reader: Reader, model: Architecture | None) -> Facts:
+def attention(reader: Reader, model: Architecture | None) -> AttentionFacts:
     """The attention kernel: canonical name, else a legacy flag, else transformers' default: sdpa where there is one."""
     name = reader.text("attn_implementation", "", "transformers' default: sdpa")
     base = name.split("@")[0].split(":")[0]
-    kernel = ATTENTION_NAMES.get(base) or ("flash" if "flash" in base else "sage" if "sage" in base else "sdpa")
+    kernel: AttentionKernel = ATTENTION_NAMES.get(base) or (
+        "flash" if "flash" in base else "sage" if "sage" in base else "sdpa"
+    )
+    flags: list[AttentionKernel] = []
     if not name:
-        flags = [kernel for key, kernel in LEGACY_ATTENTION.items() if reader.flag(key)]
+        flags = [flagged for key, flagged in LEGACY_ATTENTION.items() if reader.flag(key)]
         default = "eager" if model is not None and model.model_type in WITHOUT_SDPA else "sdpa"
-        name, kernel = (flags[0], flags[0]) if flags else ("", default)
-    varlen = reader.flag("sdpa_varlen", default=bool(name))
-    return {"attention": kernel, "attention_given": bool(name), "sdpa_varlen": varlen}
+        kernel = flags[0] if flags else default
+    given = bool(name or flags)
+    varlen = reader.flag("sdpa_varlen", default=given)
+    return {"attention": kernel, "attention_given": given, "sdpa_varlen": varlen}
 
 
-def loss(reader: Reader, rl: str | None) -> Facts:
+def loss(reader: Reader, rl: str | None) -> LossFacts:
     """How the loss is computed. A plugin's keys count only if the plugin is listed; else axolotl drops them."""
     plugins = {name.rsplit(".", 1)[-1] for name in reader.texts("plugins")}
     liger = "LigerPlugin" in plugins
-    kind = "plain"
+    kind: Loss = "plain"
     if "CutCrossEntropyPlugin" in plugins and reader.flag(
         "cut_cross_entropy", default=True, why="the plugin's default"
     ):

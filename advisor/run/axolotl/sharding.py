@@ -1,17 +1,23 @@
 """How axolotl spreads the run over GPUs, and the dtype rewrites that follow from it."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from advisor.models import Architecture
+from advisor.run import Fsdp, Zero
 from advisor.run.axolotl.reader import FALSE, Reader
-from advisor.util import is_list, is_mapping
+from advisor.util import is_list
 
-Facts = dict[str, object]
+if TYPE_CHECKING:
+    from advisor.run.axolotl.facts import AxolotlFacts, SizeFacts
+
 # axolotl/utils/schemas/enums.py:147@0.19.0: with these the embeddings stay in fp32.
 KERNELS_WITHOUT_CAST = frozenset({"eager", "sdpa"})
 
 
-def sizes(reader: Reader) -> Facts:
+def sizes(reader: Reader) -> SizeFacts:
     """Parallel sizes: axolotl/utils/trainer.py:627-645@0.19.0."""
     return {
         "tensor_parallel_size": reader.integer("tensor_parallel_size", 1, least=1),
@@ -24,7 +30,7 @@ def sizes(reader: Reader) -> Facts:
     }
 
 
-def fsdp(reader: Reader) -> Facts | None:
+def fsdp(reader: Reader) -> Fsdp | None:
     """FSDP's settings, or None without it.
 
     The version is pinned to 1 where none is given (validation.py:1216-1232@0.19.0).
@@ -40,17 +46,17 @@ def fsdp(reader: Reader) -> Facts | None:
         "fsdp_version" if reader.has("fsdp_version") else "axolotl pins version 1 where none is given"
     )
     reader.origins["fsdp"] = "fsdp_config" if given else "fsdp"
-    return {
-        "version": 2 if str(version) == "2" else 1,
-        "reshard_after_forward": reshards(settings, strategies),
-        "offload_params": truth(settings, "offload_params") or "offload" in strategies,
-        "pin_memory": truth(settings, "cpu_offload_pin_memory", default=True),
-        "cpu_ram_efficient_loading": efficient,
+    return Fsdp(
+        version=2 if str(version) == "2" else 1,
+        reshard_after_forward=reshards(settings, strategies),
+        offload_params=truth(settings, "offload_params") or "offload" in strategies,
+        pin_memory=truth(settings, "cpu_offload_pin_memory", default=True),
+        cpu_ram_efficient_loading=efficient,
         # axolotl/loaders/model.py:1007-1036@0.19.0
-        "loads_quantized_in_pieces": efficient and reader.flag("qlora_sharded_model_loading"),
-        "activation_checkpointing": truth(settings, "activation_checkpointing"),
-        "wraps_layers": wraps_layers(settings),
-    }
+        loads_quantized_in_pieces=efficient and reader.flag("qlora_sharded_model_loading"),
+        activation_checkpointing=truth(settings, "activation_checkpointing"),
+        wraps_layers=wraps_layers(settings),
+    )
 
 
 def fsdp_strategies(reader: Reader) -> frozenset[str]:
@@ -85,27 +91,26 @@ def truth(settings: Mapping[str, object], key: str, default: bool = False) -> bo
     return default if value is None else str(value).lower() not in FALSE
 
 
-def embeddings_stay_fp32(facts: Facts) -> bool:
+def embeddings_stay_fp32(facts: AxolotlFacts) -> bool:
     """Embeddings, head and norms left in fp32.
 
     Axolotl/loaders/model.py:422-489@0.19.0. DeepSpeed's engine undoes it.
     """
-    sharded = facts.get("fsdp") is not None or facts.get("zero") is not None
     recast = facts["adapter"] is not None or (
         facts["attention_given"] and facts["attention"] not in KERNELS_WITHOUT_CAST
     )
-    return not sharded and not recast and facts["loss"] != "cut"
+    return facts["sharding"] is None and not recast and facts["loss"] != "cut"
 
 
-def upcasts_unquantized(reader: Reader, model: Architecture | None, facts: Facts) -> bool:
+def upcasts_unquantized(reader: Reader, model: Architecture | None, facts: AxolotlFacts) -> bool:
     """PEFT's upcast of what is not quantized: axolotl/loaders/model.py:1110-1146@0.19.0."""
     if facts["adapter"] is None or not (reader.flag("load_in_8bit") or reader.flag("load_in_4bit")):
         return False
-    fsdp_facts, zero_facts = facts.get("fsdp"), facts.get("zero")
-    skips = (
-        (is_mapping(fsdp_facts) and (facts["adapter"] == "qlora" or fsdp_facts["cpu_ram_efficient_loading"]))
-        or (is_mapping(zero_facts) and zero_facts["stage"] == 3)
-        or facts["quantize_moe_experts"]
-        or (model is not None and model.model_type == "qwen" and facts["adapter"] == "lora")
-    )
-    return not skips
+    match facts["sharding"]:
+        case Fsdp(cpu_ram_efficient_loading=efficient) if efficient or facts["adapter"] == "qlora":
+            return False
+        case Zero(stage=3):
+            return False
+        case _:
+            qwen = model is not None and model.model_type == "qwen" and facts["adapter"] == "lora"
+            return not facts["quantize_moe_experts"] and not qwen

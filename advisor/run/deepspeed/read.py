@@ -1,4 +1,4 @@
-"""A DeepSpeed JSON -> ZeRO's facts, with ``"auto"`` resolved as transformers and accelerate do.
+"""A DeepSpeed JSON -> its ZeRO, with ``"auto"`` resolved as transformers and accelerate do.
 
 Defaults: deepspeed/runtime/zero/config.py@0.18.9; ``"auto"``: transformers/integrations/deepspeed.py:133-238@5.16.1.
 Any other ``"auto"`` inside ``zero_optimization`` is dropped and becomes DeepSpeed's default
@@ -7,9 +7,10 @@ Any other ``"auto"`` inside ``zero_optimization`` is dropped and becomes DeepSpe
 
 from collections.abc import Callable
 
+from advisor.run import Device, Zero, ZeroStage
 from advisor.run.axolotl.reader import Reader
+from advisor.run.deepspeed.section import Section
 
-Facts = dict[str, object]
 DEFAULT_BUCKET = 500_000_000
 DEFAULT_PREFETCH = 50_000_000
 DEFAULT_PERSISTENCE = 100_000
@@ -19,7 +20,7 @@ SECTIONS = ("zero_optimization", "bf16", "fp16")
 """accelerate asks each for keys, and stops where it is anything else (accelerate/utils/deepspeed.py:181-201@1.13.0)."""
 
 
-def zero(reader: Reader, hidden_size: int | None) -> Facts:
+def zero(reader: Reader, hidden_size: int | None) -> Zero:
     """ZeRO's settings in elements, for a model of ``hidden_size`` (None: unknown, DeepSpeed's defaults stand in)."""
     for section in SECTIONS:
         reader.mapping(section)
@@ -28,33 +29,41 @@ def zero(reader: Reader, hidden_size: int | None) -> Facts:
     offload_optimizer, pin_optimizer = offload(reader, "offload_optimizer", "cpu_offload")
     offload_params, pin_params = offload(reader, "offload_param", "cpu_offload_param")
     size = sizer(reader)
-    return {
-        "stage": stage,
-        "offload_optimizer": offload_optimizer if stage >= 1 else "gpu",
-        "offload_params": offload_params if stage == 3 else "gpu",
-        "pin_optimizer": pin_optimizer,
-        "pin_params": pin_params,
-        "reduce_bucket_size": size("reduce_bucket_size", DEFAULT_BUCKET, hidden * hidden),
-        "prefetch_bucket_size": size("stage3_prefetch_bucket_size", DEFAULT_PREFETCH, int(0.9 * hidden * hidden)),
-        "param_persistence_threshold": size("stage3_param_persistence_threshold", DEFAULT_PERSISTENCE, 10 * hidden),
-        "max_live_parameters": size("stage3_max_live_parameters", DEFAULT_BILLION, 0),
-        "max_reuse_distance": size("stage3_max_reuse_distance", DEFAULT_BILLION, 0),
-        "sub_group_size": size("sub_group_size", DEFAULT_BILLION, 0),
-        "overlap_comm": switch(reader, "overlap_comm", default=stage == 3),
-        "contiguous_gradients": switch(reader, "contiguous_gradients", default=True),
-        "fp32_gradient_accumulation": reader.source.at("data_types.grad_accum_dtype") == "fp32",
-        "secondary_partition_size": size("zero_hpz_partition_size", 1, 0),
-        "force_cpu_adam": reader.source.at("zero_force_ds_cpu_optimizer", True) is not False,
-        "loads_fp32": stage == 3
+    return Zero(
+        stage=stage,
+        offload_optimizer=offload_optimizer if stage >= 1 else "gpu",
+        offload_params=offload_params if stage == 3 else "gpu",
+        pin_optimizer=pin_optimizer,
+        pin_params=pin_params,
+        reduce_bucket_size=size("reduce_bucket_size", DEFAULT_BUCKET, hidden * hidden),
+        prefetch_bucket_size=size("stage3_prefetch_bucket_size", DEFAULT_PREFETCH, int(0.9 * hidden * hidden)),
+        param_persistence_threshold=size("stage3_param_persistence_threshold", DEFAULT_PERSISTENCE, 10 * hidden),
+        max_live_parameters=size("stage3_max_live_parameters", DEFAULT_BILLION, 0),
+        max_reuse_distance=size("stage3_max_reuse_distance", DEFAULT_BILLION, 0),
+        sub_group_size=size("sub_group_size", DEFAULT_BILLION, 0),
+        overlap_comm=switch(reader, "overlap_comm", default=stage == 3),
+        contiguous_gradients=switch(reader, "contiguous_gradients", default=True),
+        fp32_gradient_accumulation=reader.source.at("data_types.grad_accum_dtype") == "fp32",
+        secondary_partition_size=size("zero_hpz_partition_size", 1, 0),
+        force_cpu_adam=reader.source.at("zero_force_ds_cpu_optimizer", True) is not False,
+        loads_fp32=stage == 3
         and reader.source.at("bf16.enabled") is not True
         and reader.source.at("fp16.enabled") is not True,
-    }
+        own_optimizer=named_optimizer(reader),
+    )
 
 
-def zero_stage(reader: Reader) -> int:
+def named_optimizer(reader: Reader) -> str | None:
+    """The optimizer of the JSON itself; of a file outside the repository only that there is one."""
+    own = reader.source.at("optimizer.type")
+    outside = isinstance(reader.source, Section) and reader.source.outside
+    return ("optimizer" if outside else str(own)) if own else None
+
+
+def zero_stage(reader: Reader) -> ZeroStage:
     """``zero_optimization.stage``: 0 to 3."""
     stage = reader.integer(ZERO + "stage", 0, "DeepSpeed's default: 0")
-    if stage > 3:
+    if stage not in (0, 1, 2, 3):
         raise reader.wrong(ZERO + "stage", stage, "0, 1, 2 or 3")
     return stage
 
@@ -81,12 +90,12 @@ def switch(reader: Reader, key: str, *, default: bool) -> bool:
     return default if reader.source.at(ZERO + key) in (None, "auto") else reader.flag(ZERO + key, default)
 
 
-def offload(reader: Reader, key: str, deprecated: str) -> tuple[str, bool]:
+def offload(reader: Reader, key: str, deprecated: str) -> tuple[Device, bool]:
     """Where a state lives, and whether it is pinned there (default false until DeepSpeed 0.19.5)."""
     device = reader.source.at(f"{ZERO}{key}.device")
     if device is None and reader.source.at(ZERO + deprecated) is True:
         device = "cpu"
     if device not in (None, "none", "auto", "cpu", "nvme"):
         raise reader.wrong(f"{ZERO}{key}.device", device, "none, cpu or nvme")
-    where = str(device) if device in ("cpu", "nvme") else "gpu"
+    where: Device = device if device in ("cpu", "nvme") else "gpu"
     return where, reader.source.at(f"{ZERO}{key}.pin_memory") is True

@@ -1,0 +1,105 @@
+"""The facts that an axolotl YAML holds, named and typed as ``Run``'s fields; pyright finds a name that is not one."""
+
+from typing import Literal, TypedDict
+
+from advisor.run import Adapter, AttentionKernel, Fsdp, Lora, Loss, Precision, Quantization, Zero
+
+
+class PrecisionFacts(TypedDict):  # noqa: D101
+    precision: Precision
+    autocast: bool
+
+
+class BatchFacts(TypedDict):  # noqa: D101
+    micro_batch_size: int
+    gradient_accumulation_steps: int
+    sync_each_batch: bool
+    sequence_len: int
+    sample_packing: bool
+    pads_to_sequence_len: bool
+    eval_batch_size: int
+    eval_sequence_len: int
+    evaluates: bool
+
+
+class SizeFacts(TypedDict):  # noqa: D101
+    tensor_parallel_size: int
+    context_parallel_size: int
+    expert_parallel_size: int
+    dp_shard_size: int | None
+    dp_replicate_size: int
+
+
+class AdapterFacts(TypedDict):  # noqa: D101
+    adapter: Adapter | None
+    lora: Lora | None
+
+
+class PreferenceFacts(TypedDict):  # noqa: D101
+    rl: str | None
+    reference_model: bool
+    scores_reference: bool
+
+
+class QuantizationFacts(TypedDict):  # noqa: D101
+    quantization: Quantization | None
+    double_quantization: bool
+    linear_experts: bool
+    quantize_moe_experts: bool
+
+
+class CheckpointingFacts(TypedDict):  # noqa: D101
+    activation_checkpointing: bool
+    reentrant: bool
+    activation_offloading: Literal["saved-tensors", "hidden-states"] | None
+    tiled_mlp_shards: int
+
+
+class AttentionFacts(TypedDict):  # noqa: D101
+    attention: AttentionKernel
+    attention_given: bool
+    sdpa_varlen: bool
+
+
+class LossFacts(TypedDict):  # noqa: D101
+    loss: Loss
+    liger: frozenset[str]
+
+
+class OtherFacts(TypedDict):  # noqa: D101
+    base_model: str
+    sharding: Zero | Fsdp | None
+    optimizer: str
+    optim_target_modules: tuple[str, ...]
+    unfrozen_parameters: tuple[str, ...]
+    freeze_multimodal: bool
+    torch_compile: bool
+
+
+class AxolotlFacts(
+    OtherFacts,
+    PrecisionFacts,
+    BatchFacts,
+    SizeFacts,
+    AdapterFacts,
+    PreferenceFacts,
+    QuantizationFacts,
+    CheckpointingFacts,
+    AttentionFacts,
+    LossFacts,
+):
+    """All that the YAML alone decides."""
+
+
+class JoinedFacts(TypedDict):
+    """What depends on the YAML, the sharding and the trainer together."""
+
+    embeddings_fp32: bool
+    upcasts_unquantized: bool
+    autocast: bool
+    fsdp_upcasts: bool
+    fp32_residual_stream: bool
+
+
+class RunFacts(AxolotlFacts, JoinedFacts):
+    """All facts that come from the documents."""
