@@ -10,7 +10,7 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 AXOLOTL := axolotl==0.19.0
 INPUTS ?= 2000
 
-.PHONY: help demo setup test oracles examples fuzz snapshots accuracy lint format tables bench clean
+.PHONY: help demo setup test oracles examples fuzz snapshots accuracy lint format tables defaults bench clean
 .DEFAULT_GOAL := help
 
 help: ## List the verbs
@@ -61,6 +61,9 @@ format: $(VENV)/.installed ## Let ruff mend and format
 
 tables: $(VENV)/.installed ## Write the key tables anew from the installed axolotl and DeepSpeed
 	$(BIN)/python -m tests.tables.generate
+
+defaults: $(VENV)/.installed ## Write the defaults of config classes, and the index of families, from the installed transformers
+	$(BIN)/python -m tests.models.defaults
 
 bench: $(VENV)/.installed ## Time a cold check, and all configs of the corpus
 	$(BIN)/python -m tests.benchmarks.cold

@@ -6,11 +6,11 @@ Will it fit, what is wrong with it, and the smallest patch that mends it.
 from typing import TYPE_CHECKING, Any
 
 from advisor.engine.rule import Example, Hit, Rule
-from advisor.run.edits import RunEdits
 
 if TYPE_CHECKING:
     from advisor.api import check, estimate
     from advisor.run import Run
+    from advisor.run.edits import RunEdits
 
 __version__ = "0.1.0"
 __all__ = ["Example", "Hit", "Rule", "Run", "RunEdits", "__version__", "check", "estimate"]
@@ -24,6 +24,7 @@ def __getattr__(name: str) -> Any:
         return getattr(api, name)
     if name == "Run":
         from advisor.run import Run
+    from advisor.run.edits import RunEdits
 
         return Run
     raise AttributeError(name)

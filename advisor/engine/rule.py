@@ -5,11 +5,11 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from advisor.record import record
-from advisor.run.edits import RunEdits
 
 if TYPE_CHECKING:
     from advisor.documents import Change
     from advisor.run import Run
+    from advisor.run.edits import RunEdits
 
 Level = Literal["error", "warning", "note"]
 Stage = Literal["fit", "speed", "lint"]
@@ -55,7 +55,7 @@ def _never(_run: "Run") -> bool:
     return False
 
 
-def _nothing(_run: "Run") -> RunEdits:
+def _nothing(_run: "Run") -> "RunEdits":
     return {}
 
 
@@ -85,7 +85,7 @@ class Rule:
     cost: str = ""
     safe: bool | Callable[["Run"], bool] = False
     when: Callable[["Run"], bool] = _never
-    edits: Callable[["Run"], RunEdits | Sequence[RunEdits]] = _nothing
+    edits: "Callable[[Run], RunEdits | Sequence[RunEdits]]" = _nothing
     finds: Callable[["Run"], Iterable[Hit]] = _no_hits
     level: Level = "warning"
     proof: Proof = "read"

@@ -41,19 +41,14 @@ PLAIN: tuple[tuple[str, Logits], ...] = (
 """From which version of transformers on: loss/loss_utils.py@4.46.0 and @4.49.0,
 models/llama/modeling_llama.py@4.45.2."""
 
-OWN_LOSS = {"gpt_bigcode": "4.49.0"}
-"""Models that computed their loss in the precision of their logits, until they took the common one:
-models/gpt_bigcode/modeling_gpt_bigcode.py:1177-1186@4.48.1. Outputs hold the logits; their shifted copy, the
-log-softmax and its gradient; under autocast all of these are fp32 in the end."""
 OWN_HALF = Logits(2, 6, 8)
 OWN_FP32 = Logits(4, 12, 16)
+"""Models that computed their loss in the precision of their logits (``Family.common_loss_since``). Outputs hold the
+logits; their shifted copy, the log-softmax and its gradient; under autocast all of these are fp32 in the end."""
 
 ENTROPY_ROWS = 128
 """Rows of logits that TRL's entropy metric takes at once, three tensors of them
 (trl/trainer/utils.py@1.9.0)."""
-
-SOFT_CAPPED = {"gemma2", "gemma3n", "gemma3n_text", "vaultgemma", "recurrent_gemma"}
-"""Families that cap their logits: tanh keeps its output (models/gemma2/modeling_gemma2.py@5.16.1)."""
 
 
 def loss_saved_bytes(run: Run, model: Architecture) -> int:
@@ -118,7 +113,7 @@ def logits_bytes(run: Run, model: Architecture, width: int) -> int:
 
 def logits_of(run: Run, model: Architecture) -> Logits:
     """The widths of the losses that make logits."""
-    cap = run.compute_bytes if model.model_type in SOFT_CAPPED else 0
+    cap = run.compute_bytes if model.family.soft_capped else 0
     match kind(run):
         case "preference":
             base = preference(run)
@@ -133,8 +128,8 @@ def logits_of(run: Run, model: Architecture) -> Logits:
 
 def plain(run: Run, model: Architecture) -> Logits:
     """The model's own cross-entropy. fp32 logits need no copy; backward is the same."""
-    own = OWN_LOSS.get(model.model_type)
-    if own is not None and not run.stack.at_least("transformers", own):
+    since = model.family.common_loss_since
+    if since and not run.stack.at_least("transformers", since):
         return OWN_FP32 if run.autocast or run.precision == "fp32" else OWN_HALF
     found = next(logits for version, logits in PLAIN if run.stack.at_least("transformers", version))
     if run.precision != "fp32":

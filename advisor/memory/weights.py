@@ -8,7 +8,6 @@ from advisor.memory.adapters import adapter_groups
 from advisor.memory.groups import Shape, Weights, base_width, group_of
 from advisor.models import Architecture, Tensor
 from advisor.run import Fsdp, Run, Zero
-from advisor.run.axolotl.checkpointing import embedding_modules
 
 # bitsandbytes 4-bit: half a byte, one 8-bit scale per 64 elements, one fp32 per 256 of those (arXiv 2305.14314,
 # section 3).
@@ -19,8 +18,6 @@ NVFP4 = 0.5 + 1 / 16  # one 8-bit scale per 16 elements; of released mixtures th
 GPTQ = 0.5 + 2.5 / 128  # 4 bits; a 16-bit scale and a 4-bit zero point per 128 elements
 FP8 = 1 + 4 / (128 * 128)  # one fp32 scale per 128 x 128 block
 
-WITHOUT_HEAD = {"mpt"}
-"""Tied models that multiply by the embedding itself, and have no head module that a name could find."""
 RELEASED = {"mxfp4": MXFP4, "nvfp4": NVFP4, "fp8": FP8}
 """How checkpoints are stored that come quantized."""
 
@@ -74,9 +71,8 @@ def is_upcast(model: Architecture, tensor: Tensor) -> bool:
         return "norm" in tensor.module
     if tensor.kind == "router":
         return tensor.module.endswith(".gate")
-    names = embedding_modules(model.model_type)
-    tied = tensor.kind == "embedding" and model.tied and model.model_type not in WITHOUT_HEAD
-    return tied or any(name in tensor.module for name in names)
+    tied = tensor.kind == "embedding" and model.tied and model.family.head_module
+    return tied or any(name in tensor.module for name in model.family.embedding_modules)
 
 
 def recast(run: Run, tensor: Tensor) -> bool:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from advisor.record import record
 
 if TYPE_CHECKING:
+    from advisor.models.deviations import Deviations
+    from advisor.models.family import Family
     from advisor.models.traced import LayerTrace, ModelTrace
 
 Kind = Literal[
@@ -155,6 +157,22 @@ class Architecture:
     """Facts that a reader of the ledger should know, one sentence each."""
     trace: "ModelTrace | None" = None
     """Set where the model was traced: of what, and what it keeps outside of its layers."""
+    decoder_type: str = ""
+    """The model type of a multimodal model's decoder."""
+
+    @cached_property
+    def family(self) -> "Family":
+        """The row of its model type; the defaults for one that no table has."""
+        from advisor.models.family import UNKNOWN, family_of
+
+        return family_of(self.model_type) or UNKNOWN
+
+    @cached_property
+    def deviations(self) -> "Deviations":
+        """What its decoder does otherwise than Llama's."""
+        from advisor.models.family import deviations_of
+
+        return deviations_of(self.decoder_type or self.model_type)
 
     @cached_property
     def parameters(self) -> int:

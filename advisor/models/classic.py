@@ -9,6 +9,8 @@ from typing import cast
 from advisor.models.architecture import Mlp
 from advisor.models.attention import fused_softmax, softmax
 from advisor.models.config import Config
+from advisor.models.decoder import Decoder
+from advisor.models.deviations import TANH_FORWARD, TANH_GELU, TANH_GRADIENT, Deviations
 from advisor.models.family import Family
 from advisor.models.mlp import gated, plain
 from advisor.models.parts import Layer, Part, Tensors, linear, loose, norm
@@ -126,7 +128,7 @@ def flattened(c: Config, key: str, renamed: Mapping[str, str]) -> Config:
 _NEOX_MLP = plain("mlp.dense_h_to_4h", "mlp.dense_4h_to_h", bias=True)
 _TWO_NORMS = ("ln_1", "ln_2")
 _GPT = partial(
-    Family,
+    Decoder,
     norm="layer",
     norm_bias=True,
     root="transformer",
@@ -137,102 +139,156 @@ _GPT = partial(
 _STARCODER_MLP = plain("mlp.c_fc", "mlp.c_proj", bias=True)
 
 FAMILIES: dict[str, Family] = {
-    "gpt2": _GPT(
-        # Stored as transformers' Conv1D, (in, out); LoRA and bitsandbytes treat it as a linear layer.
-        fused_softmax("attn.c_attn", "attn.c_proj", bias=True),
-        _STARCODER_MLP,
-        norms=_TWO_NORMS,
-        outside=learned_positions,
+    "gpt2": Family(
+        _GPT(
+            # Stored as transformers' Conv1D, (in, out); LoRA and bitsandbytes treat it as a linear layer.
+            fused_softmax("attn.c_attn", "attn.c_proj", bias=True),
+            _STARCODER_MLP,
+            norms=_TWO_NORMS,
+            outside=learned_positions,
+            deviations=Deviations(
+                activation=TANH_GELU,
+                activation_gradient=TANH_GRADIENT,
+                activation_forward=TANH_FORWARD,
+                residual_masks=2,
+                rotates=False,
+            ),
+        ),
+        lora_kernels="unpatchable",
     ),
-    "gpt_bigcode": _GPT(
-        bigcode_attention,
-        _STARCODER_MLP,
-        norms=_TWO_NORMS,
-        outside=learned_positions,
+    "gpt_bigcode": Family(
+        _GPT(
+            bigcode_attention,
+            _STARCODER_MLP,
+            norms=_TWO_NORMS,
+            outside=learned_positions,
+            deviations=Deviations(residual_masks=2, rotates=False),
+        ),
+        lora_kernels="unpatchable",
+        common_loss_since="4.49.0",
     ),
-    "gpt_neo": _GPT(
-        softmax("attn.attention", out_bias=True, names=("q_proj", "k_proj", "v_proj", "out_proj")),
-        _STARCODER_MLP,
-        neo_plan,
-        norms=_TWO_NORMS,
-        outside=learned_positions,
+    "gpt_neo": Family(
+        _GPT(
+            softmax("attn.attention", out_bias=True, names=("q_proj", "k_proj", "v_proj", "out_proj")),
+            _STARCODER_MLP,
+            neo_plan,
+            norms=_TWO_NORMS,
+            outside=learned_positions,
+        ),
+        lora_kernels="unpatchable",
+        sdpa=False,
     ),
-    "gptj": _GPT(
-        softmax("attn", names=("q_proj", "k_proj", "v_proj", "out_proj")),
-        plain("mlp.fc_in", "mlp.fc_out", bias=True),
-        norms=("ln_1",),
-        head_bias=True,
+    "gptj": Family(
+        _GPT(
+            softmax("attn", names=("q_proj", "k_proj", "v_proj", "out_proj")),
+            plain("mlp.fc_in", "mlp.fc_out", bias=True),
+            norms=("ln_1",),
+            head_bias=True,
+        ),
+        lora_kernels="unpatchable",
+        sdpa=False,
     ),
     "gpt_neox": Family(
-        fused_softmax("attention.query_key_value", "attention.dense", bias="attention_bias"),
-        _NEOX_MLP,
-        norm="layer",
-        norm_bias=True,
-        root="gpt_neox",
-        embedding="embed_in",
-        final_norm="final_layer_norm",
+        Decoder(
+            fused_softmax("attention.query_key_value", "attention.dense", bias="attention_bias"),
+            _NEOX_MLP,
+            norm="layer",
+            norm_bias=True,
+            root="gpt_neox",
+            embedding="embed_in",
+            final_norm="final_layer_norm",
+            deviations=Deviations(fresh_query=True, parallel=True),
+        ),
+        lora_kernels="unpatchable",
+        embedding_modules=("embed_in", "embed_out"),
     ),
-    "bloom": _GPT(
-        fused_softmax("self_attention.query_key_value", "self_attention.dense", bias=True),
-        _NEOX_MLP,
-        embedding="word_embeddings",
-        outside=lambda c: norm("word_embeddings_layernorm", c.hidden, True),
+    "bloom": Family(
+        _GPT(
+            fused_softmax("self_attention.query_key_value", "self_attention.dense", bias=True),
+            _NEOX_MLP,
+            embedding="word_embeddings",
+            outside=lambda c: norm("word_embeddings_layernorm", c.hidden, True),
+        ),
+        lora_kernels="unpatchable",
+        sdpa=False,
         flash_attention=False,
     ),
-    "falcon": _GPT(
-        falcon_attention,
-        plain("mlp.dense_h_to_4h", "mlp.dense_4h_to_h", bias="bias"),
-        layer_norms=falcon_norms,
-        embedding="word_embeddings",
+    "falcon": Family(
+        _GPT(
+            falcon_attention,
+            plain("mlp.dense_h_to_4h", "mlp.dense_4h_to_h", bias="bias"),
+            layer_norms=falcon_norms,
+            embedding="word_embeddings",
+            deviations=Deviations(parallel=True, always_masked=True),
+        ),
+        lora_kernels="unpatchable",
+        embedding_modules=("word_embeddings", "lm_head"),
     ),
     "opt": Family(
-        softmax(bias="enable_bias", names=("q_proj", "k_proj", "v_proj", "out_proj")),
-        plain("fc1", "fc2", bias="enable_bias"),
-        norms=("self_attn_layer_norm", "final_layer_norm"),
-        norm="layer",
-        norm_bias=True,
-        root="model.decoder",
-        final_norm="",
-        outside=opt_outside,
-        embedding_width="word_embed_proj_dim",
+        Decoder(
+            softmax(bias="enable_bias", names=("q_proj", "k_proj", "v_proj", "out_proj")),
+            plain("fc1", "fc2", bias="enable_bias"),
+            norms=("self_attn_layer_norm", "final_layer_norm"),
+            norm="layer",
+            norm_bias=True,
+            root="model.decoder",
+            final_norm="",
+            outside=opt_outside,
+            embedding_width="word_embed_proj_dim",
+        ),
+        lora_kernels="unpatchable",
     ),
     "mpt": Family(
-        fused_softmax("attn.Wqkv", "attn.out_proj"),
-        plain("ffn.up_proj", "ffn.down_proj"),
-        norms=("norm_1", "norm_2"),
-        norm="layer",
-        root="transformer",
-        embedding="wte",
-        stack="blocks",
-        final_norm="norm_f",
+        Decoder(
+            fused_softmax("attn.Wqkv", "attn.out_proj"),
+            plain("ffn.up_proj", "ffn.down_proj"),
+            norms=("norm_1", "norm_2"),
+            norm="layer",
+            root="transformer",
+            embedding="wte",
+            stack="blocks",
+            final_norm="norm_f",
+        ),
+        lora_kernels="unpatchable",
+        sdpa=False,
         flash_attention=False,
+        checkpoints="none",
+        head_module=False,
     ),
     "dbrx": Family(
-        dbrx_attention,
-        dbrx_mlp,
-        norms=("norm_attn_norm.norm_1", "norm_attn_norm.norm_2"),
-        norm="layer",
-        root="transformer",
-        embedding="wte",
-        stack="blocks",
-        final_norm="norm_f",
+        Decoder(
+            dbrx_attention,
+            dbrx_mlp,
+            norms=("norm_attn_norm.norm_1", "norm_attn_norm.norm_2"),
+            norm="layer",
+            root="transformer",
+            embedding="wte",
+            stack="blocks",
+            final_norm="norm_f",
+        ),
+        lora_kernels="unpatchable",
     ),
     "qwen": Family(
-        qwen_attention,
-        qwen_mlp,
-        norms=_TWO_NORMS,
-        root="transformer",
-        embedding="wte",
-        stack="h",
-        final_norm="ln_f",
+        Decoder(
+            qwen_attention,
+            qwen_mlp,
+            norms=_TWO_NORMS,
+            root="transformer",
+            embedding="wte",
+            stack="h",
+            final_norm="ln_f",
+        ),
+        upcast_for_lora=False,
     ),
     "chatglm": Family(
-        chatglm_attention,
-        chatglm_mlp,
-        root="transformer",
-        embedding="embedding.word_embeddings",
-        stack="encoder.layers",
-        final_norm="encoder.final_layernorm",
-        head="transformer.output_layer",
+        Decoder(
+            chatglm_attention,
+            chatglm_mlp,
+            root="transformer",
+            embedding="embedding.word_embeddings",
+            stack="encoder.layers",
+            final_norm="encoder.final_layernorm",
+            head="transformer.output_layer",
+        )
     ),
 }

@@ -144,7 +144,13 @@ class Config:
 
 @cache
 def class_defaults() -> Mapping[str, Mapping[str, object]]:
-    """Structural defaults of transformers' config classes by model type (``defaults.json``)."""
+    """Structural defaults of transformers' config classes by model type."""
+    return {model_type: values for group in defaults_by_module().values() for model_type, values in group.items()}
+
+
+@cache
+def defaults_by_module() -> Mapping[str, Mapping[str, Mapping[str, object]]]:
+    """``defaults.json``, written by ``make defaults``: by the module that has the family's row, "" for towers."""
     import json
 
     return json.loads(Path(__file__).with_name("defaults.json").read_bytes())

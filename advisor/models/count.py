@@ -4,37 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from advisor.errors import InputError
 from advisor.models.architecture import Architecture
 from advisor.models.config import Config
+from advisor.models.family import UNKNOWN, family_of
 
 if TYPE_CHECKING:
-    from advisor.models.family import Family, Text
-
-_HOMES: dict[str, str] = {
-    "sparse": (
-        "afmoe dots1 ernie4_5_moe exaone_moe flex_olmo glm4_moe glm4v_moe_text gpt_oss granitemoe "
-        "granitemoeshared hunyuan_v1_moe minimax_m2 mixtral olmoe phimoe qwen2_moe qwen3_moe "
-        "qwen3_vl_moe_text"
-    ),
-    "classic": "bloom chatglm dbrx falcon gpt2 gpt_bigcode gpt_neo gpt_neox gptj mpt opt qwen",
-    "hybrid": (
-        "bamba falcon_h1 falcon_mamba granitemoehybrid jamba kimi_linear lfm2 lfm2_moe mamba mamba2 "
-        "nemotron_h qwen3_5_moe_text qwen3_5_text qwen3_next"
-    ),
-    "gemma": "gemma3n_text gemma4_text gemma4_unified_text",
-    "deepseek": "deepseek_v2 deepseek_v3 deepseek_v32 deepseek_v4 glm4_moe_lite glm_moe_dsa kimi_k2 mistral4",
-    "llama": "llama4_text mllama_text_model",
-    "multimodal": (
-        "gemma3 gemma3n gemma4 gemma4_unified glm4v glm4v_moe internvl lfm2_vl llama4 llava "
-        "llava_next llava_onevision mistral3 mllama paligemma qwen2_5_vl qwen2_vl qwen3_5 qwen3_5_moe "
-        "qwen3_vl qwen3_vl_moe voxtral"
-    ),
-}
-"""Which module's table holds a model type, so that only that one is loaded; all others are ``dense``."""
+    from advisor.models.decoder import Decoder, Text
+    from advisor.models.multimodal import Multimodal
 
 
 def describe(config: Mapping[str, object], name: str, source: str, *, text_only: bool = False) -> Architecture:
@@ -45,9 +24,12 @@ def describe(config: Mapping[str, object], name: str, source: str, *, text_only:
     whole anyway. Raises ``InputError`` for a model type that is not in the tables, and for a config that
     lacks what counting needs.
     """
+    from advisor.models.decoder import Decoder
+
     c = Config(config, str(config.get("model_type") or ""), name)
     try:
-        found = joined(c, source, text_only) if home(c.model_type) == "multimodal" else alone(c, source)
+        layout = layout_of(c, c.model_type)
+        found = alone(c, layout, source) if isinstance(layout, Decoder) else joined(c, layout, source, text_only)
         return whole(found)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise InputError(f"config of {name} ({c.model_type}) cannot be counted: {error!r}") from error
@@ -61,31 +43,31 @@ def whole(found: Architecture) -> Architecture:
     return found
 
 
-def alone(c: Config, source: str) -> Architecture:
+def alone(c: Config, decoder: Decoder, source: str) -> Architecture:
     """A model that is a decoder and nothing else."""
-    from advisor.models.family import assemble
+    from advisor.models.decoder import assemble
 
-    family = known(c, c.model_type)
     tied = c.flag("tie_word_embeddings", True)
-    return architecture(c, c, family, assemble(family, c, tied), tied, source)
+    return architecture(c, c, decoder, assemble(decoder, c, tied), tied, source)
 
 
-def joined(c: Config, source: str, text_only: bool) -> Architecture:
+def joined(c: Config, layout: Multimodal, source: str, text_only: bool) -> Architecture:
     """A decoder with towers. Older configs keep the decoder's keys at the top, beside ``vision_config``."""
-    from advisor.models.family import Text, assemble
-    from advisor.models.multimodal import MULTIMODAL, parts
+    from advisor.models.decoder import Decoder, Text, assemble
+    from advisor.models.multimodal import parts
     from advisor.models.parts import merged
 
-    row = MULTIMODAL[c.model_type]
-    text = c.section("text_config", row.text) or Config(c.values, row.text, c.name)
-    family = known(c, text.model_type)
-    tied = row.ties and head_tied(c, text)
-    if text_only and row.text_class:
-        model = architecture(c, text, family, assemble(family, text, tied), tied, source)
-        return replace(model, class_name=row.text_class)
-    decoder = assemble(family, text, tied, row.prefix, row.head_prefix)
-    towers = merged(parts(row, c, text))
-    return architecture(c, text, family, Text((*towers, *decoder.tensors), decoder.blocks), tied, source)
+    text = c.section("text_config", layout.text) or Config(c.values, layout.text, c.name)
+    decoder = layout_of(c, text.model_type)
+    if not isinstance(decoder, Decoder):
+        raise unknown(c, text.model_type)
+    tied = layout.ties and head_tied(c, text)
+    if text_only and layout.text_class:
+        model = architecture(c, text, decoder, assemble(decoder, text, tied), tied, source)
+        return replace(model, class_name=layout.text_class)
+    counted = assemble(decoder, text, tied, layout.prefix, layout.head_prefix)
+    towers = merged(parts(layout, c, text))
+    return architecture(c, text, decoder, Text((*towers, *counted.tensors), counted.blocks), tied, source)
 
 
 def head_tied(c: Config, text: Config) -> bool:
@@ -94,32 +76,38 @@ def head_tied(c: Config, text: Config) -> bool:
     return bool(next((value for value in said if value is not None), c.flag("tie_word_embeddings", True)))
 
 
-def known(c: Config, model_type: str) -> Family:
-    """The row of a decoder's type, or ``InputError``."""
+def layout_of(c: Config, model_type: str) -> Decoder | Multimodal:
+    """How a model type is counted, or ``InputError``."""
     family = family_of(model_type)
-    if family is None:
-        what = f"model type {model_type!r} is not known" if model_type else "the config names no model_type"
-        raise InputError(f"{c.name}: {what}")
-    return family
+    if family is None or family.layout is None:
+        raise unknown(c, model_type)
+    return family.layout
 
 
-def architecture(c: Config, decoder: Config, family: Family, text: Text, tied: bool, source: str) -> Architecture:
+def unknown(c: Config, model_type: str) -> InputError:
+    """A model type that no table counts."""
+    what = f"model type {model_type!r} is not known" if model_type else "the config names no model_type"
+    return InputError(f"{c.name}: {what}")
+
+
+def architecture(c: Config, inner: Config, decoder: Decoder, text: Text, tied: bool, source: str) -> Architecture:
     """The whole answer, from the outer config and the decoder's."""
     return Architecture(
         name=c.name,
         model_type=c.model_type,
-        hidden_size=decoder.hidden,
-        vocab_size=decoder.size("vocab_size"),
+        hidden_size=inner.hidden,
+        vocab_size=inner.size("vocab_size"),
         tied=tied,
         tensors=text.tensors,
         blocks=text.blocks,
-        max_position_embeddings=decoder.maybe("max_position_embeddings"),
+        max_position_embeddings=inner.maybe("max_position_embeddings"),
         class_name=(c.strings("architectures") or [""])[0],
-        dtype=str(c.given("dtype") or decoder.given("dtype") or "bfloat16").removeprefix("torch."),
+        dtype=str(c.given("dtype") or inner.given("dtype") or "bfloat16").removeprefix("torch."),
         quantized=quantization(c),
         source=source,
-        supports_flash_attention=family.flash_attention,
-        extra=family.extra,
+        supports_flash_attention=(family_of(inner.model_type) or UNKNOWN).flash_attention,
+        extra=decoder.extra,
+        decoder_type=inner.model_type,
     )
 
 
@@ -130,16 +118,3 @@ def quantization(c: Config) -> str | None:
         return None
     settings = cast("Mapping[str, object]", value)
     return str(settings.get("quant_method") or "bitsandbytes")
-
-
-def home(model_type: str) -> str:
-    """The module whose table holds a model type."""
-    return next((module for module, types in _HOMES.items() if model_type in types.split()), "dense")
-
-
-def family_of(model_type: str) -> Family | None:
-    """The row of a decoder's type; None if no table has it."""
-    if home(model_type) == "multimodal":
-        return None
-    families: dict[str, Family] = import_module(f"advisor.models.{home(model_type)}").FAMILIES
-    return families.get(model_type)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from advisor.models.architecture import Attention
 from advisor.models.attention import latent
 from advisor.models.config import Config
-from advisor.models.family import FULL, Family, fitted
+from advisor.models.decoder import FULL, Decoder, fitted
+from advisor.models.family import LIGER_WITHOUT_ROPE, Family
 from advisor.models.mlp import experts, gated
 from advisor.models.parts import Layer, Part, Tensors, linear, loose, norm, within
 from advisor.models.sparse import leading_dense_marks, with_experts
@@ -118,20 +119,49 @@ def hyper_head(c: Config) -> Tensors:
 
 
 FAMILIES: dict[str, Family] = {
-    "deepseek_v2": Family(latent, _MLPS, latent_plan),
-    "deepseek_v3": Family(latent, _MLPS, latent_plan),
-    "kimi_k2": Family(latent, _MLPS, latent_plan),
-    "mistral4": Family(latent, _MLPS, latent_plan),
-    "glm4_moe_lite": Family(latent, _MLPS, latent_plan),
-    "deepseek_v32": Family(indexed_attention, _MLPS, latent_plan, flash_attention=False),
-    "glm_moe_dsa": Family({FULL: latent, _INDEXED: indexed_attention}, _MLPS, indexed_plan, flash_attention=False),
-    "deepseek_v4": Family(
-        shared_key_attention,
-        _EXPERTS,
-        compressed_plan,
-        loose=hyper_connections,
-        outside=hyper_head,
+    "deepseek_v2": Family(
+        Decoder(latent, _MLPS, latent_plan),
+        liger=LIGER_WITHOUT_ROPE,
+        cut=True,
+        lora_kernels="unpatchable",
+        absent_leaf="DeepseekV2MoE",
+    ),
+    "deepseek_v3": Family(Decoder(latent, _MLPS, latent_plan), cut=True, lora_kernels="unpatchable"),
+    "kimi_k2": Family(Decoder(latent, _MLPS, latent_plan)),
+    "mistral4": Family(Decoder(latent, _MLPS, latent_plan), cut=True, lora_kernels="unpatchable"),
+    "glm4_moe_lite": Family(Decoder(latent, _MLPS, latent_plan), cut=True, lora_kernels="unpatchable"),
+    "deepseek_v32": Family(
+        Decoder(
+            indexed_attention,
+            _MLPS,
+            latent_plan,
+        ),
+        lora_kernels="unpatchable",
         flash_attention=False,
-        extra=("The residual stream is several streams wide (hyper-connections).",),
+    ),
+    "glm_moe_dsa": Family(
+        Decoder(
+            {FULL: latent, _INDEXED: indexed_attention},
+            _MLPS,
+            indexed_plan,
+        ),
+        cut=True,
+        lora_kernels="unpatchable",
+        flash_attention=False,
+    ),
+    "deepseek_v4": Family(
+        Decoder(
+            shared_key_attention,
+            _EXPERTS,
+            compressed_plan,
+            loose=hyper_connections,
+            outside=hyper_head,
+            extra=("The residual stream is several streams wide (hyper-connections).",),
+        ),
+        liger=frozenset(["loss", "rms_norm"]),
+        cut=True,
+        lora_kernels="unpatchable",
+        sdpa=False,
+        flash_attention=False,
     ),
 }

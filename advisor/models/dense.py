@@ -5,7 +5,17 @@ from __future__ import annotations
 from functools import partial
 
 from advisor.models.attention import fused_softmax, softmax
-from advisor.models.family import SANDWICH, Family, full_plan, plain_plan
+from advisor.models.decoder import SANDWICH, Decoder, full_plan, plain_plan
+from advisor.models.deviations import (
+    FRESH_QUERY,
+    OFFSET,
+    SQUARED_RELU_GRADIENT,
+    TANH_FORWARD,
+    TANH_GELU,
+    TANH_GRADIENT,
+    Deviations,
+)
+from advisor.models.family import LIGER, LIGER_LAYERS, LIGER_LOSS, LIGER_WITHOUT_ROPE, Family
 from advisor.models.mlp import fused, gated, plain
 
 _GLM4 = ("input_layernorm", "post_attention_layernorm", "post_self_attn_layernorm", "post_mlp_layernorm")
@@ -15,78 +25,217 @@ _QUERY_KEY_VALUE_BIAS = softmax(bias=True, out_bias=False)
 _HEAD_NORM = softmax(bias="attention_bias", query_key_norm="head")
 
 FAMILIES: dict[str, Family] = {
-    "llama": Family(_BIASED, gated(bias="mlp_bias")),
-    "mistral": Family(plan=plain_plan),
-    "ministral": Family(plan=plain_plan),
-    "ministral3": Family(plan=plain_plan),
-    "cwm": Family(_BIASED, gated(bias="mlp_bias"), partial(plain_plan, every=4)),
-    "ernie4_5": Family(softmax(bias="use_bias"), gated(bias="use_bias")),
-    "helium": Family(softmax(bias="attention_bias", out_bias=False), gated(bias="mlp_bias")),
-    "qwen2": Family(_QUERY_KEY_VALUE_BIAS, plan=plain_plan),
-    "qwen2_vl_text": Family(_QUERY_KEY_VALUE_BIAS, plan=plain_plan),
-    "qwen2_5_vl_text": Family(_QUERY_KEY_VALUE_BIAS, plan=plain_plan),
-    "qwen3": Family(_HEAD_NORM, plan=plain_plan),
-    "qwen3_vl_text": Family(_HEAD_NORM),
-    "mimo": Family(softmax(bias="attention_bias", out_bias=False), plan=plain_plan),
-    "seed_oss": Family(softmax(bias="attention_bias", out_bias="attention_out_bias"), gated(bias="mlp_bias")),
-    "smollm3": Family(_BIASED, gated(bias="mlp_bias"), plain_plan),
-    "granite": Family(_BIASED, gated(bias="mlp_bias")),
-    "arcee": Family(_BIASED, plain(bias="mlp_bias")),
+    "llama": Family(Decoder(_BIASED, gated(bias="mlp_bias")), liger=LIGER, cut=True),
+    "mistral": Family(Decoder(plan=plain_plan), liger=LIGER, cut=True),
+    "ministral": Family(Decoder(plan=plain_plan), liger=LIGER, cut=True),
+    "ministral3": Family(Decoder(plan=plain_plan), liger=LIGER_LAYERS, cut=True),
+    "cwm": Family(Decoder(_BIASED, gated(bias="mlp_bias"), partial(plain_plan, every=4))),
+    "ernie4_5": Family(Decoder(softmax(bias="use_bias"), gated(bias="use_bias"))),
+    "helium": Family(Decoder(softmax(bias="attention_bias", out_bias=False), gated(bias="mlp_bias"))),
+    "qwen2": Family(Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan), liger=LIGER, cut=True),
+    "qwen2_vl_text": Family(
+        Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan), liger=LIGER_LAYERS, lora_kernels="unpatchable"
+    ),
+    "qwen2_5_vl_text": Family(
+        Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan), liger=LIGER_LAYERS, lora_kernels="unpatchable"
+    ),
+    "qwen3": Family(Decoder(_HEAD_NORM, plan=plain_plan), liger=LIGER, cut=True),
+    "qwen3_vl_text": Family(Decoder(_HEAD_NORM), liger=LIGER_LAYERS - {"glu"}, lora_kernels="unpatchable"),
+    "mimo": Family(Decoder(softmax(bias="attention_bias", out_bias=False), plan=plain_plan)),
+    "seed_oss": Family(
+        Decoder(
+            softmax(bias="attention_bias", out_bias="attention_out_bias"),
+            gated(bias="mlp_bias"),
+            deviations=Deviations(residual_masks=2),
+        ),
+        cut=True,
+    ),
+    "smollm3": Family(Decoder(_BIASED, gated(bias="mlp_bias"), plain_plan), liger=LIGER, cut=True),
+    "granite": Family(
+        Decoder(_BIASED, gated(bias="mlp_bias"), deviations=Deviations(scales_residual=True)),
+        liger=LIGER_LAYERS,
+        cut=True,
+    ),
+    "arcee": Family(
+        Decoder(_BIASED, plain(bias="mlp_bias"), deviations=Deviations(activation_gradient=SQUARED_RELU_GRADIENT)),
+        cut=True,
+    ),
     "apertus": Family(
-        _HEAD_NORM,
-        plain(beside=("mlp.act_fn.alpha_p", "mlp.act_fn.alpha_n")),
-        norms=("attention_layernorm", "feedforward_layernorm"),
+        Decoder(
+            _HEAD_NORM,
+            plain(beside=("mlp.act_fn.alpha_p", "mlp.act_fn.alpha_n")),
+            norms=("attention_layernorm", "feedforward_layernorm"),
+        ),
+        cut=True,
     ),
     "hunyuan_v1_dense": Family(
-        softmax(bias="attention_bias", query_key_norm="head", norm_names=("query_layernorm", "key_layernorm")),
+        Decoder(
+            softmax(bias="attention_bias", query_key_norm="head", norm_names=("query_layernorm", "key_layernorm")),
+        ),
+        liger=LIGER,
+        cut=True,
     ),
-    "exaone4": Family(softmax(query_key_norm="head"), plan=partial(plain_plan, every=4), norms=_POST),
-    "olmo": Family(_BIASED, norm="layer", weightless=True),
-    "olmo2": Family(softmax(bias="attention_bias", query_key_norm="width"), norms=_POST),
+    "exaone4": Family(
+        Decoder(
+            softmax(query_key_norm="head"),
+            plan=partial(plain_plan, every=4),
+            norms=_POST,
+            deviations=Deviations(post_norm=True),
+        ),
+        liger=LIGER,
+        cut=True,
+    ),
+    "olmo": Family(
+        Decoder(_BIASED, norm="layer", weightless=True, deviations=Deviations(norm="fp32 layer")),
+        cut=True,
+        lora_kernels="unpatchable",
+    ),
+    "olmo2": Family(
+        Decoder(
+            softmax(bias="attention_bias", query_key_norm="width"),
+            norms=_POST,
+            deviations=Deviations(norm="fp32 rms", wide_query_key_norm=True, post_norm=True),
+        ),
+        liger=LIGER,
+        cut=True,
+        lora_kernels="unpatchable",
+    ),
     "olmo3": Family(
-        softmax(bias="attention_bias", query_key_norm="width"), plan=partial(plain_plan, every=4), norms=_POST
+        Decoder(
+            softmax(bias="attention_bias", query_key_norm="width"),
+            plan=partial(plain_plan, every=4),
+            norms=_POST,
+            deviations=Deviations(norm="fp32 rms", wide_query_key_norm=True, post_norm=True),
+        ),
+        liger=LIGER,
+        cut=True,
+        lora_kernels="unpatchable",
     ),
     "cohere": Family(
-        softmax(bias="attention_bias", query_key_norm="per-head", norm_key="use_qk_norm"),
-        norms=("input_layernorm",),
-        norm="layer",
+        Decoder(
+            softmax(bias="attention_bias", query_key_norm="per-head", norm_key="use_qk_norm"),
+            norms=("input_layernorm",),
+            norm="layer",
+            deviations=Deviations(norm="centred"),
+        ),
+        cut=True,
+        lora_kernels="unpatchable",
     ),
-    "cohere2": Family(_BIASED, plan=partial(plain_plan, every=4), norms=("input_layernorm",), norm="layer"),
-    "gemma": Family(_BIASED),
-    "gemma2": Family(_BIASED, plan=partial(plain_plan, every=2), norms=SANDWICH),
+    "cohere2": Family(
+        Decoder(
+            _BIASED,
+            plan=partial(plain_plan, every=4),
+            norms=("input_layernorm",),
+            norm="layer",
+            deviations=Deviations(norm="centred"),
+        ),
+        cut=True,
+    ),
+    "gemma": Family(Decoder(_BIASED, deviations=OFFSET), liger=LIGER, cut=True),
+    "gemma2": Family(
+        Decoder(_BIASED, plan=partial(plain_plan, every=2), norms=SANDWICH, deviations=OFFSET),
+        liger=LIGER,
+        cut=True,
+        soft_capped=True,
+    ),
     "vaultgemma": Family(
-        _BIASED, plan=partial(plain_plan, every=2), norms=("input_layernorm", "pre_feedforward_layernorm")
+        Decoder(
+            _BIASED,
+            plan=partial(plain_plan, every=2),
+            norms=("input_layernorm", "pre_feedforward_layernorm"),
+            deviations=OFFSET,
+        ),
+        soft_capped=True,
     ),
-    "gemma3_text": Family(_HEAD_NORM, plan=partial(plain_plan, every=6), norms=SANDWICH),
-    "phi3": Family(fused_softmax("self_attn.qkv_proj", "self_attn.o_proj"), fused(), plain_plan),
-    "glm": Family(softmax(bias="attention_bias", out_bias=False), fused()),
-    "glm4": Family(softmax(bias="attention_bias", out_bias=False), fused(), norms=_GLM4),
-    "glm4v_text": Family(_QUERY_KEY_VALUE_BIAS, fused(), norms=_GLM4),
-    "stablelm": Family(softmax(bias="use_qkv_bias", out_bias=False), norm="layer", norm_bias=True),
+    "gemma3_text": Family(
+        Decoder(_HEAD_NORM, plan=partial(plain_plan, every=6), norms=SANDWICH, deviations=OFFSET), liger=LIGER, cut=True
+    ),
+    "phi3": Family(
+        Decoder(fused_softmax("self_attn.qkv_proj", "self_attn.o_proj"), fused(), plain_plan, deviations=FRESH_QUERY),
+        liger=LIGER,
+        cut=True,
+        lora_kernels="unpatchable",
+    ),
+    "glm": Family(
+        Decoder(
+            softmax(bias="attention_bias", out_bias=False), fused(), deviations=Deviations(fresh_query=True, rotary=2)
+        ),
+        cut=True,
+    ),
+    "glm4": Family(
+        Decoder(
+            softmax(bias="attention_bias", out_bias=False),
+            fused(),
+            norms=_GLM4,
+            deviations=Deviations(fresh_query=True, rotary=2),
+        ),
+        liger=LIGER_WITHOUT_ROPE,
+        cut=True,
+    ),
+    "glm4v_text": Family(Decoder(_QUERY_KEY_VALUE_BIAS, fused(), norms=_GLM4), lora_kernels="unpatchable"),
+    "stablelm": Family(
+        Decoder(softmax(bias="use_qkv_bias", out_bias=False), norm="layer", norm_bias=True, deviations=FRESH_QUERY),
+        lora_kernels="unpatchable",
+    ),
     "starcoder2": Family(
-        softmax(bias="use_bias"),
-        plain("mlp.c_fc", "mlp.c_proj", bias="use_bias"),
-        plain_plan,
-        norm="layer",
-        norm_bias=True,
+        Decoder(
+            softmax(bias="use_bias"),
+            plain("mlp.c_fc", "mlp.c_proj", bias="use_bias"),
+            plain_plan,
+            norm="layer",
+            norm_bias=True,
+            deviations=Deviations(residual_masks=2),
+        ),
+        lora_kernels="need half-precision norms",
     ),
-    "nemotron": Family(_BIASED, plain(bias="mlp_bias"), norm="layer", norm_bias=True),
+    "jais2": Family(
+        Decoder(
+            _BIASED,
+            plain(bias="mlp_bias"),
+            norm="layer",
+            norm_bias=True,
+            deviations=Deviations(activation_gradient=SQUARED_RELU_GRADIENT),
+        ),
+        lora_kernels="need half-precision norms",
+    ),
+    "nemotron": Family(
+        Decoder(
+            _BIASED,
+            plain(bias="mlp_bias"),
+            norm="layer",
+            norm_bias=True,
+            deviations=Deviations(norm="half layer", fresh_query=True, activation_gradient=SQUARED_RELU_GRADIENT),
+        ),
+        liger=LIGER_LOSS,
+    ),
     "phi": Family(
-        softmax(bias=True, names=("q_proj", "k_proj", "v_proj", "dense")),
-        plain("mlp.fc1", "mlp.fc2", bias=True),
-        norms=("input_layernorm",),
-        norm="layer",
-        norm_bias=True,
-        final_norm="final_layernorm",
-        head_bias=True,
+        Decoder(
+            softmax(bias=True, names=("q_proj", "k_proj", "v_proj", "dense")),
+            plain("mlp.fc1", "mlp.fc2", bias=True),
+            norms=("input_layernorm",),
+            norm="layer",
+            norm_bias=True,
+            final_norm="final_layernorm",
+            head_bias=True,
+            deviations=Deviations(
+                fresh_query=True,
+                activation=TANH_GELU,
+                activation_gradient=TANH_GRADIENT,
+                activation_forward=TANH_FORWARD,
+            ),
+        ),
+        cut=True,
+        lora_kernels="unpatchable",
     ),
     "internlm2": Family(
-        fused_softmax("attention.wqkv", "attention.wo", bias="bias"),
-        gated("feed_forward", names=("w1", "w3", "w2")),
-        norms=("attention_norm", "ffn_norm"),
-        embedding="tok_embeddings",
-        head="output",
-        plan=full_plan,
+        Decoder(
+            fused_softmax("attention.wqkv", "attention.wo", bias="bias"),
+            gated("feed_forward", names=("w1", "w3", "w2")),
+            norms=("attention_norm", "ffn_norm"),
+            embedding="tok_embeddings",
+            head="output",
+            plan=full_plan,
+        )
     ),
-    "baichuan": Family(fused_softmax("self_attn.W_pack", "self_attn.o_proj")),
+    "baichuan": Family(Decoder(fused_softmax("self_attn.W_pack", "self_attn.o_proj"))),
 }

@@ -1,171 +1,129 @@
-"""A family of decoder models as a table row, and how a row and a config become an inventory."""
+"""A model family: one row for each ``model_type``, with everything that the advisor knows of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
-from typing import Literal, cast
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal
 
-from advisor.models.architecture import Block, Linear, Tensor
-from advisor.models.attention import softmax
-from advisor.models.config import Config
-from advisor.models.mlp import gated
-from advisor.models.parts import Builder, Layer, Part, Tensors, linear, loose, merged, norm, within
+from advisor.models.config import defaults_by_module
 from advisor.record import record
 
-Plan = Callable[[Config], Sequence[Layer]]
-FULL, SLIDING = "full_attention", "sliding_attention"
-SANDWICH = (
-    "input_layernorm",
-    "post_attention_layernorm",
-    "pre_feedforward_layernorm",
-    "post_feedforward_layernorm",
-)
-"""Norms before and after attention and MLP, as Gemma has them since its second version."""
+if TYPE_CHECKING:
+    from advisor.models.decoder import Decoder
+    from advisor.models.deviations import Deviations
+    from advisor.models.multimodal import Multimodal
 
+LigerPart = Literal["loss", "rms_norm", "glu", "rope"]
 
-@record(eq=False)
-class Text:
-    """The decoder of a model: tensors outside of its blocks, and its blocks."""
-
-    tensors: Tensors
-    blocks: tuple[Block, ...]
-
-
-def no_tensors(_: Config) -> Tensors:
-    """For families that have nothing beside embedding, layers, final norm and head."""
-    return ()
-
-
-def plain_plan(c: Config, every: int | None = None) -> list[Layer]:
-    """One layer kind after another, from ``layer_types`` where the config has it.
-
-    A sliding window applies to the layers that ``layer_types`` names; without the list to every layer
-    (``every`` None), or to all but each ``every``-th one.
-    """
-    window = c.maybe("sliding_window") if c.flag("use_sliding_window", True) else None
-    types = c.strings("layer_types")
-    if types is None:
-        step = every and (c.maybe("sliding_window_pattern") or every)
-        types = [SLIDING if step is None or (i + 1) % step else FULL for i in range(c.layers)]
-    return [Layer(FULL, window=window if kind == SLIDING else None) for kind in fitted(types, c.layers)]
-
-
-def fitted(kinds: Sequence[str], layers: int) -> Sequence[str]:
-    """A list of layer kinds cut or repeated to ``layers``, for configs that were shortened by an override."""
-    return kinds[:layers] if len(kinds) >= layers else [kinds[i % len(kinds)] for i in range(layers)] if kinds else ()
-
-
-def full_plan(c: Config) -> list[Layer]:
-    """Full attention in every layer, whatever the config says of windows."""
-    return [Layer()] * c.layers
-
-
-def every_layer_sparse(c: Config) -> list[Layer]:
-    """Experts in every layer, with the window that the config names for all of them."""
-    return [Layer(layer.mixer, "sparse", layer.window) for layer in plain_plan(c)]
+NOTHING: frozenset[LigerPart] = frozenset()
+LIGER: frozenset[LigerPart] = frozenset(["loss", "rms_norm", "glu", "rope"])
+"""All that Liger fuses in a decoder. ``loss`` is the linear layer with its cross-entropy."""
+LIGER_LOSS: frozenset[LigerPart] = frozenset(["loss"])
+LIGER_LAYERS = LIGER - LIGER_LOSS
+LIGER_WITHOUT_ROPE = LIGER - {"rope"}
 
 
 @record(eq=False)
 class Family:
-    """A row of the table of families: which parts its layers have, and what transformers calls them.
+    """What the libraries do with models of one ``model_type``; the defaults are Llama's but for Liger and CCE.
 
-    ``mixers`` and ``mlps`` are keyed by ``Layer.mixer`` and ``Layer.mlp``; one builder stands for all keys.
-    ``norms`` are the normalisations over the residual stream in each layer; ``weightless`` ones (OLMo) have
-    no tensor.
+    A field's source stands with it: the one list or the one line that all rows are read from. Facts of the
+    outer class (loss, kernels, names) stand in a multimodal model's own row, those of its layers in its
+    decoder's.
     """
 
-    mixers: Builder | Mapping[str, Builder] = field(default_factory=softmax)
-    mlps: Builder | Mapping[str, Builder] = field(default_factory=gated)
-    plan: Plan = full_plan
-    norms: tuple[str, ...] = ("input_layernorm", "post_attention_layernorm")
-    norm: Literal["rms", "layer"] = "rms"
-    norm_bias: bool = False
-    weightless: bool = False
-    root: str = "model"
-    embedding: str = "embed_tokens"
-    stack: str = "layers"
-    final_norm: str = "norm"
-    head: str = "lm_head"
-    head_bias: bool | str = False
-    outside: Callable[[Config], Tensors] = no_tensors
-    layer_norms: Callable[[Config], tuple[str, ...]] | None = None
-    loose: Callable[[Config, Layer], Tensors] | None = None
-    embedding_width: str = "hidden_size"
-    embedding_rows: int = 0
-    """Rows of the embedding beyond the vocabulary (Llama 3.2 Vision's image tokens)."""
+    layout: Decoder | Multimodal | None = None
+    """How its tensors are counted. None: it is not, and transformers must be asked (``--trace``)."""
+    liger: frozenset[LigerPart] = NOTHING
+    """What axolotl's Liger plugin fuses in the decoder, and neither skips with a warning nor refuses.
+
+    axolotl/integrations/liger/plugin.py:187-242@0.19.0 calls the function that Liger has for the type without a
+    model (liger_kernel/transformers/monkey_patch.py:3534-3585@0.8.1), or patches by itself (:243-530).
+    """
+    cut: bool = False
+    """Whether the fork of cut cross-entropy has a patch of its own: integrations/cut_cross_entropy/README.md@0.19.0."""
+    lora_kernels: Literal["work", "unpatchable", "unbound", "need half-precision norms"] = "work"
+    """Whether axolotl's LoRA kernels for attention run.
+
+    ``unpatchable``: axolotl does not find the attention class, or does not recognise its code, and stops
+    (axolotl/monkeypatch/lora_kernels.py:130-220,303-306@0.19.0). ``unbound``: patched, but not where axolotl then
+    looks for it (:317-325). The last: under autocast ``nn.LayerNorm`` gives fp32, and the kernels add a
+    half-precision product to it in place (axolotl/kernels/lora.py:265-273@0.19.0).
+    """
+    sdpa: bool = True
+    """``_supports_sdpa`` of its class@transformers 5.16.1. Without it eager is the default, and sdpa by name raises."""
     flash_attention: bool = True
-    extra: tuple[str, ...] = ()
+    """``_supports_flash_attn`` of the decoder's class@transformers 5.16.1."""
+    flash_stand_in: str = ""
+    """What ``flash_attention_2`` becomes, if anything else: transformers/modeling_utils.py:1829-1843@5.16.1."""
+    hybrid_attention: bool = False
+    """Whether ``gemma4_hybrid_attn_impl`` is for it: axolotl/loaders/patch_manager.py:285-371@0.19.0."""
+    mask_taken_out: bool = False
+    """Whether the trainer takes the mask of packed rows out whatever the kernel.
 
-
-def assemble(family: Family, c: Config, tied: bool, prefix: str = "", head_prefix: str = "") -> Text:
-    """Count a decoder: its tensors with full names, and its blocks.
-
-    ``prefix`` replaces the family's root where the decoder is part of a larger model
-    (``model.language_model``).
+    axolotl/core/trainers/base.py:431-437@0.19.0.
     """
-    root = prefix or family.root
-    kinds: dict[Layer, int] = {}
-    for layer in family.plan(c):
-        kinds[layer] = kinds.get(layer, 0) + 1
-    built = [(layer_parts(family, c, layer), count) for layer, count in kinds.items()]
-    layers = [t for parts, count in built for t in within(f"{root}.{family.stack}.*", tensors_of(parts), count)]
-    blocks = tuple(block(family, c, parts, count, f"{root}.{family.stack}.*.") for parts, count in built)
-    before, after = ends(family, c, tied, head_prefix)
-    return Text(merged((*within(root, before), *layers, *within(root, family.outside(c)), *after)), blocks)
+    checkpoints: Literal["any", "non-reentrant", "none"] = "any"
+    """Which activation checkpoints axolotl lets it have: utils/config/__init__.py:403-417,
+    utils/schemas/validation.py:1562-1574@0.19.0."""
+    soft_capped: bool = False
+    """Whether logits are capped: tanh keeps its output (models/gemma2/modeling_gemma2.py@5.16.1)."""
+    common_loss_since: str = ""
+    """The transformers from which on the model calls the common loss; before, it had one in the logits' precision.
+
+    models/gpt_bigcode/modeling_gpt_bigcode.py:1177-1186@4.48.1.
+    """
+    embedding_modules: tuple[str, str] = ("embed_tokens", "lm_head")
+    """What axolotl takes for embedding and head: axolotl/loaders/utils.py:306-316@0.19.0."""
+    head_module: bool = True
+    """False where a tied model multiplies by the embedding itself, and no name could find a head."""
+    upcast_for_lora: bool = True
+    """Whether PEFT's upcast comes before LoRA: axolotl/loaders/model.py:1116-1121@0.19.0."""
+    absent_leaf: str = ""
+    """The class that axolotl marks as a leaf under ZeRO-3 and that transformers calls otherwise.
+
+    axolotl/common/architectures.py:5-30@0.19.0.
+    """
+    expert_leaf: str = ""
+    """Likewise, a class that only those models of the family have that route to experts."""
 
 
-def ends(family: Family, c: Config, tied: bool, head_prefix: str) -> tuple[Tensors, Tensors]:
-    """What stands before and after the layers: embedding and final norm (without root), and the head."""
-    width = c.size(family.embedding_width, c.hidden)
-    vocabulary = c.size("vocab_size")
-    before = loose(f"{family.embedding}.weight", (vocabulary + family.embedding_rows, width), "embedding")
-    if family.final_norm and not family.weightless:
-        before += norm(family.final_norm, c.hidden, family.norm_bias)
-    after = linear(f"{head_prefix}{family.head}", width, vocabulary, "head", c.flag(family.head_bias))
-    return before, after[1:] if tied else after
+UNKNOWN = Family()
 
 
-def layer_parts(family: Family, c: Config, layer: Layer) -> list[Part]:
-    """The parts of one layer: mixer, MLP, norms and what else the family has."""
-    parts = [
-        chosen(table, key)(c, layer) for table, key in ((family.mixers, layer.mixer), (family.mlps, layer.mlp)) if key
-    ]
-    names = family.layer_norms(c) if family.layer_norms else family.norms
-    if not family.weightless:
-        parts.append(Part(tuple(t for name in names for t in norm(name, c.hidden, family.norm_bias))))
-    if family.loose:
-        parts.append(Part(family.loose(c, layer)))
-    return parts
+def home(model_type: str) -> str:
+    """The module whose table holds a model type; empty if none does."""
+    return homes().get(model_type, "")
 
 
-def chosen(table: Builder | Mapping[str, Builder], key: str) -> Builder:
-    """The builder for a key of ``Layer``."""
-    return cast("Mapping[str, Builder]", table)[key] if isinstance(table, Mapping) else table
+@cache
+def homes() -> dict[str, str]:
+    """Which module's table holds which type: the groups of ``defaults.json``, so that only that one is loaded."""
+    return {one: module for module, types in defaults_by_module().items() if module for one in types}
 
 
-def tensors_of(parts: Sequence[Part]) -> list[Tensor]:
-    """All tensors of a layer's parts."""
-    return [tensor for part in parts for tensor in part.tensors]
+def family_of(model_type: str) -> Family | None:
+    """The row of a model type; None if no table has it."""
+    module = home(model_type)
+    return table(module)[model_type] if module else None
 
 
-def block(family: Family, c: Config, parts: Sequence[Part], count: int, path: str) -> Block:
-    """What activations need to know of one kind of layer."""
-    tensors = tensors_of(parts)
-    names = family.layer_norms(c) if family.layer_norms else family.norms
-    return Block(
-        count=count,
-        hidden=c.hidden,
-        attention=next((part.attention for part in parts if part.attention), None),
-        mlp=next((part.mlp for part in parts if part.mlp), None),
-        linears=tuple(as_linear(tensor, path) for tensor in tensors if tensor.linear),
-        parameters=sum(tensor.elements for tensor in tensors),
-        norms=len(names),
-        norm=family.norm,
-    )
+def table(module: str) -> dict[str, Family]:
+    """The rows of a module of this package."""
+    return import_module(f"advisor.models.{module}").FAMILIES
 
 
-def as_linear(tensor: Tensor, path: str = "") -> Linear:
-    """The weight of a linear layer as a linear layer of its block; ``path`` comes before the module's name."""
-    name = tensor.module.rsplit(".", 1)[-1]
-    return Linear(name, tensor.shape[1], tensor.shape[0], tensor.kind, path + tensor.module)
+def families() -> dict[str, Family]:
+    """All rows: for what is asked of no model in particular, since it loads every table."""
+    return {one: row for module in sorted(set(homes().values())) for one, row in table(module).items()}
+
+
+def deviations_of(model_type: str) -> Deviations:
+    """What the decoder of a model type does otherwise than Llama's."""
+    from advisor.models.deviations import LLAMA
+
+    family = family_of(model_type)
+    if family is None or family.layout is None:
+        return LLAMA
+    return family.layout.deviations

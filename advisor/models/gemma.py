@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from advisor.models.architecture import Attention, Mlp
 from advisor.models.config import Config
-from advisor.models.family import FULL, SANDWICH, SLIDING, Family, fitted
+from advisor.models.decoder import FULL, SANDWICH, SLIDING, Decoder, fitted
+from advisor.models.family import LIGER_LAYERS, LIGER_WITHOUT_ROPE, Family
 from advisor.models.mlp import experts, gated_linears
 from advisor.models.parts import Layer, Part, Tensors, linear, loose, norm, within
 
@@ -145,28 +146,43 @@ def gemma3n_outside(c: Config) -> Tensors:
 
 FAMILIES: dict[str, Family] = {
     "gemma3n_text": Family(
-        gemma_attention,
-        gemma3n_mlp,
-        lambda c: gemma_plan(c, 5),
-        (*SANDWICH, "post_per_layer_input_norm"),
-        loose=gemma3n_beside,
-        outside=gemma3n_outside,
-        extra=("The residual stream is several streams wide (AltUp).",),
+        Decoder(
+            gemma_attention,
+            gemma3n_mlp,
+            lambda c: gemma_plan(c, 5),
+            (*SANDWICH, "post_per_layer_input_norm"),
+            loose=gemma3n_beside,
+            outside=gemma3n_outside,
+            extra=("The residual stream is several streams wide (AltUp).",),
+        ),
+        cut=True,
+        lora_kernels="unpatchable",
+        soft_capped=True,
     ),
     "gemma4_text": Family(
-        gemma_attention,
-        gemma4_mlp,
-        lambda c: gemma_plan(c, 6, True),
-        layer_norms=gemma4_norms,
-        loose=per_layer_input,
-        outside=per_layer_embedding,
+        Decoder(
+            gemma_attention,
+            gemma4_mlp,
+            lambda c: gemma_plan(c, 6, True),
+            layer_norms=gemma4_norms,
+            loose=per_layer_input,
+            outside=per_layer_embedding,
+        ),
+        liger=LIGER_WITHOUT_ROPE,
+        cut=True,
+        hybrid_attention=True,
     ),
     "gemma4_unified_text": Family(
-        gemma_attention,
-        gemma4_mlp,
-        lambda c: gemma_plan(c, 6, True),
-        layer_norms=gemma4_norms,
-        loose=per_layer_input,
-        outside=per_layer_embedding,
+        Decoder(
+            gemma_attention,
+            gemma4_mlp,
+            lambda c: gemma_plan(c, 6, True),
+            layer_norms=gemma4_norms,
+            loose=per_layer_input,
+            outside=per_layer_embedding,
+        ),
+        liger=LIGER_LAYERS - {"rope"},
+        cut=True,
+        hybrid_attention=True,
     ),
 }

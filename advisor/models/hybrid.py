@@ -5,7 +5,9 @@ from __future__ import annotations
 from advisor.models.architecture import Mlp
 from advisor.models.attention import latent, softmax
 from advisor.models.config import Config
-from advisor.models.family import FULL, Family, fitted
+from advisor.models.decoder import FULL, Decoder, fitted
+from advisor.models.deviations import Deviations
+from advisor.models.family import LIGER, LIGER_WITHOUT_ROPE, Family
 from advisor.models.mixers import delta_net, kimi_delta, mamba, mamba2, short_convolution
 from advisor.models.mlp import experts, gated, gated_linears, plain
 from advisor.models.parts import Builder, Layer, Part, linear, loose
@@ -155,9 +157,9 @@ def kimi_plan(c: Config) -> list[Layer]:
     return with_experts([Layer(kind) for kind in fitted(types, c.layers)], leading_dense_marks(c))
 
 
-def state_space(mixer: Builder) -> Family:
+def state_space(mixer: Builder) -> Decoder:
     """Pure Mamba: a mixer and a norm a layer, no MLP."""
-    return Family(
+    return Decoder(
         mixer,
         {},
         lambda c: [Layer("mamba", "")] * c.layers,
@@ -165,7 +167,6 @@ def state_space(mixer: Builder) -> Family:
         root="backbone",
         embedding="embeddings",
         final_norm="norm_f",
-        flash_attention=False,
     )
 
 
@@ -175,66 +176,113 @@ _LFM2_NORMS = ("operator_norm", "ffn_norm")
 _PARALLEL = "Attention and a Mamba mixer run side by side in every layer; attention stands for both in the blocks."
 
 FAMILIES: dict[str, Family] = {
-    "mamba": state_space(mamba()),
-    "falcon_mamba": state_space(mamba()),
-    "mamba2": state_space(_MAMBA2),
+    "mamba": Family(
+        state_space(mamba()), lora_kernels="unpatchable", sdpa=False, flash_attention=False, mask_taken_out=True
+    ),
+    "falcon_mamba": Family(state_space(mamba()), lora_kernels="unpatchable", sdpa=False, flash_attention=False),
+    "mamba2": Family(state_space(_MAMBA2), lora_kernels="unpatchable", flash_attention=False),
     "jamba": Family(
-        {FULL: softmax(), "mamba": _JAMBA_MAMBA},
-        {
-            "dense": gated("feed_forward"),
-            "sparse": experts("feed_forward", router="router", router_linear=True, width="intermediate_size"),
-        },
-        jamba_plan,
-        _PRE_FF,
-        final_norm="final_layernorm",
+        Decoder(
+            {FULL: softmax(), "mamba": _JAMBA_MAMBA},
+            {
+                "dense": gated("feed_forward"),
+                "sparse": experts("feed_forward", router="router", router_linear=True, width="intermediate_size"),
+            },
+            jamba_plan,
+            _PRE_FF,
+            final_norm="final_layernorm",
+        ),
+        liger=LIGER_WITHOUT_ROPE,
     ),
     "bamba": Family(
-        {FULL: softmax(bias="attention_bias"), "mamba": mamba2()},
-        gated("feed_forward", bias="mlp_bias"),
-        bamba_plan,
-        _PRE_FF,
-        final_norm="final_layernorm",
+        Decoder(
+            {FULL: softmax(bias="attention_bias"), "mamba": mamba2()},
+            gated("feed_forward", bias="mlp_bias"),
+            bamba_plan,
+            _PRE_FF,
+            final_norm="final_layernorm",
+        )
     ),
-    "granitemoehybrid": Family({FULL: softmax(bias="attention_bias"), "mamba": mamba2()}, granite_mlp, granite_plan),
+    "granitemoehybrid": Family(
+        Decoder({FULL: softmax(bias="attention_bias"), "mamba": mamba2()}, granite_mlp, granite_plan), cut=True
+    ),
     "falcon_h1": Family(
-        falcon_mixers,
-        gated("feed_forward", bias="mlp_bias"),
-        norms=_PRE_FF,
-        final_norm="final_layernorm",
-        extra=(_PARALLEL,),
+        Decoder(
+            falcon_mixers,
+            gated("feed_forward", bias="mlp_bias"),
+            norms=_PRE_FF,
+            final_norm="final_layernorm",
+            extra=(_PARALLEL,),
+        ),
+        liger=LIGER,
+        lora_kernels="unpatchable",
     ),
     "nemotron_h": Family(
-        {FULL: softmax("mixer", bias="attention_bias"), "mamba": _NEMOTRON_MAMBA},
-        {"dense": plain("mixer.up_proj", "mixer.down_proj", bias="mlp_bias"), "sparse": nemotron_experts},
-        nemotron_plan,
-        ("norm",),
-        embedding="embeddings",
-        final_norm="norm_f",
+        Decoder(
+            {FULL: softmax("mixer", bias="attention_bias"), "mamba": _NEMOTRON_MAMBA},
+            {"dense": plain("mixer.up_proj", "mixer.down_proj", bias="mlp_bias"), "sparse": nemotron_experts},
+            nemotron_plan,
+            ("norm",),
+            embedding="embeddings",
+            final_norm="norm_f",
+        ),
+        cut=True,
+        lora_kernels="unbound",
+        embedding_modules=("embeddings", "lm_head"),
+        expert_leaf="NemotronHMoE",
     ),
     "lfm2": Family(
-        {FULL: _LFM2_ATTENTION, "conv": short_convolution},
-        lfm2_mlp,
-        lfm2_plan,
-        _LFM2_NORMS,
-        final_norm="embedding_norm",
+        Decoder(
+            {FULL: _LFM2_ATTENTION, "conv": short_convolution},
+            lfm2_mlp,
+            lfm2_plan,
+            _LFM2_NORMS,
+            final_norm="embedding_norm",
+        ),
+        cut=True,
+        lora_kernels="unpatchable",
     ),
     "lfm2_moe": Family(
-        {FULL: _LFM2_ATTENTION, "conv": short_convolution},
-        {"dense": gated("feed_forward", names=("w1", "w3", "w2")), "sparse": experts("feed_forward")},
-        lfm2_plan,
-        _LFM2_NORMS,
-        final_norm="embedding_norm",
+        Decoder(
+            {FULL: _LFM2_ATTENTION, "conv": short_convolution},
+            {"dense": gated("feed_forward", names=("w1", "w3", "w2")), "sparse": experts("feed_forward")},
+            lfm2_plan,
+            _LFM2_NORMS,
+            final_norm="embedding_norm",
+        ),
+        cut=True,
+        lora_kernels="unpatchable",
     ),
     "qwen3_next": Family(
-        {FULL: _GATED_ATTENTION, "linear_attention": delta_net(fused=True)},
-        {"sparse": QWEN_SHARED, "dense": gated()},
-        qwen_linear_plan,
+        Decoder(
+            {FULL: _GATED_ATTENTION, "linear_attention": delta_net(fused=True)},
+            {"sparse": QWEN_SHARED, "dense": gated()},
+            qwen_linear_plan,
+            deviations=Deviations(norm="offset rms", fresh_query=True, normalized_routing=True),
+        ),
+        liger=LIGER_WITHOUT_ROPE,
+        cut=True,
     ),
-    "qwen3_5_text": Family(_QWEN_MIXERS, gated(), qwen_linear_plan),
-    "qwen3_5_moe_text": Family(_QWEN_MIXERS, QWEN_SHARED, qwen_linear_plan),
+    "qwen3_5_text": Family(
+        Decoder(_QWEN_MIXERS, gated(), qwen_linear_plan, deviations=Deviations(norm="offset rms", fresh_query=True)),
+        liger=LIGER_WITHOUT_ROPE,
+        cut=True,
+        lora_kernels="unpatchable",
+    ),
+    "qwen3_5_moe_text": Family(
+        Decoder(
+            _QWEN_MIXERS, QWEN_SHARED, qwen_linear_plan, deviations=Deviations(norm="offset rms", fresh_query=True)
+        ),
+        liger=LIGER_WITHOUT_ROPE,
+        cut=True,
+        lora_kernels="unpatchable",
+    ),
     "kimi_linear": Family(
-        {FULL: latent, "linear_attention": kimi_delta},
-        {"sparse": experts(shared="shared_experts", shared_count="num_shared_experts"), "dense": gated()},
-        kimi_plan,
+        Decoder(
+            {FULL: latent, "linear_attention": kimi_delta},
+            {"sparse": experts(shared="shared_experts", shared_count="num_shared_experts"), "dense": gated()},
+            kimi_plan,
+        ),
+        cut=True,
     ),
 }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from advisor.models.attention import softmax
 from advisor.models.config import Config
-from advisor.models.family import FULL, Family
+from advisor.models.decoder import FULL, Decoder
+from advisor.models.family import LIGER, Family
 from advisor.models.mlp import experts, gated
 from advisor.models.parts import Layer, Part, Tensors, loose
 
@@ -43,26 +44,35 @@ def llama4_attention(c: Config, layer: Layer) -> Part:
 
 FAMILIES: dict[str, Family] = {
     "mllama_text_model": Family(
-        {FULL: softmax(), _CROSS: softmax("cross_attn", query_key_norm="head")},
-        plan=cross_plan,
-        loose=cross_gates,
-        embedding_rows=8,
+        Decoder(
+            {FULL: softmax(), _CROSS: softmax("cross_attn", query_key_norm="head")},
+            plan=cross_plan,
+            loose=cross_gates,
+            embedding_rows=8,
+        ),
+        liger=LIGER,
+        lora_kernels="unpatchable",
     ),
     "llama4_text": Family(
-        llama4_attention,
-        {
-            "dense": gated("feed_forward", width="intermediate_size_mlp"),
-            "sparse": experts(
-                "feed_forward",
-                router="router",
-                router_linear=True,
-                width="intermediate_size",
-                transposed=True,
-                shared="shared_expert",
-                shared_width="intermediate_size",
-            ),
-        },
-        chunked_plan,
+        Decoder(
+            llama4_attention,
+            {
+                "dense": gated("feed_forward", width="intermediate_size_mlp"),
+                "sparse": experts(
+                    "feed_forward",
+                    router="router",
+                    router_linear=True,
+                    width="intermediate_size",
+                    transposed=True,
+                    shared="shared_expert",
+                    shared_width="intermediate_size",
+                ),
+            },
+            chunked_plan,
+        ),
+        liger=LIGER,
+        cut=True,
+        lora_kernels="unpatchable",
         flash_attention=False,
     ),
 }

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from advisor.errors import InputError
 from advisor.models import audio, vision, visual
 from advisor.models.config import Config
+from advisor.models.deviations import Deviations
+from advisor.models.family import LIGER, LIGER_LAYERS, LIGER_LOSS, LIGER_WITHOUT_ROPE, Family, deviations_of
 from advisor.models.parts import Tensors, linear, loose, norm, of_kind, within
 from advisor.record import record
 
@@ -33,6 +35,11 @@ class Multimodal:
     """The class that AutoModelForCausalLM loads, where that is the decoder alone."""
     ties: bool = True
     """Whether the head can be tied at all: some classes name no tied weights, whatever the config says."""
+
+    @property
+    def deviations(self) -> Deviations:
+        """What its decoder does otherwise than Llama's."""
+        return deviations_of(self.text)
 
 
 def llava_projector(c: Config, tower: Config, text: Config) -> Tensors:
@@ -203,72 +210,113 @@ def _newlined(text: str) -> Multimodal:
     return Multimodal(text, (("vision_config", _PATCHED, _VITS),), (("vision_config", "model", newline_projector),))
 
 
-MULTIMODAL: dict[str, Multimodal] = {
-    "qwen2_vl": _visual("qwen2_vl_text", visual.qwen2),
-    "qwen2_5_vl": _visual("qwen2_5_vl_text", visual.qwen2_5),
-    "qwen3_vl": _visual("qwen3_vl_text", visual.qwen3),
-    "qwen3_vl_moe": _visual("qwen3_vl_moe_text", visual.qwen3),
-    "qwen3_5": _visual("qwen3_5_text", visual.qwen3, "Qwen3_5ForCausalLM"),
-    "qwen3_5_moe": _visual("qwen3_5_moe_text", visual.qwen3, "Qwen3_5MoeForCausalLM"),
-    "glm4v": _visual("glm4v_text", visual.glm4v),
-    "glm4v_moe": _visual("glm4v_moe_text", visual.glm4v),
-    "llava": _projected("llama", llava_projector),
-    "llava_next": _newlined("llama"),
-    "llava_onevision": _newlined("qwen2"),
-    "paligemma": _projected("gemma", paligemma_projector),
-    "mistral3": _projected("mistral", mistral_projector),
-    "internvl": _projected("qwen2", internvl_projector),
-    "lfm2_vl": _projected("lfm2", lfm2_projector),
-    "gemma3": _projected("gemma3_text", gemma3_projector),
-    "gemma3n": Multimodal(
-        "gemma3n_text",
-        (
-            ("vision_config", _PATCHED, {"": vision.gemma3n}),
-            ("audio_config", "model.audio_tower", {"": audio.gemma3n}),
-        ),
-        (
-            ("vision_config", "model.embed_vision", gemma3n_embedder),
-            ("audio_config", "model.embed_audio", gemma3n_embedder),
-        ),
+FAMILIES: dict[str, Family] = {
+    "qwen2_vl": Family(_visual("qwen2_vl_text", visual.qwen2), liger=LIGER, cut=True, lora_kernels="unpatchable"),
+    "qwen2_5_vl": Family(_visual("qwen2_5_vl_text", visual.qwen2_5), liger=LIGER, cut=True, lora_kernels="unpatchable"),
+    "qwen3_vl": Family(_visual("qwen3_vl_text", visual.qwen3), liger=LIGER - {"glu"}, cut=True),
+    "qwen3_vl_moe": Family(
+        _visual("qwen3_vl_moe_text", visual.qwen3), liger=LIGER, cut=True, lora_kernels="unpatchable"
     ),
-    "gemma4": Multimodal(
-        "gemma4_text",
-        (
-            ("vision_config", _PATCHED, {"": vision.gemma4}),
-            ("audio_config", "model.audio_tower", {"": audio.gemma4}),
+    "qwen3_5": Family(_visual("qwen3_5_text", visual.qwen3, "Qwen3_5ForCausalLM"), liger=LIGER_WITHOUT_ROPE, cut=True),
+    "qwen3_5_moe": Family(
+        _visual("qwen3_5_moe_text", visual.qwen3, "Qwen3_5MoeForCausalLM"), liger=LIGER_WITHOUT_ROPE, cut=True
+    ),
+    "glm4v": Family(
+        _visual("glm4v_text", visual.glm4v), liger=LIGER_WITHOUT_ROPE, cut=True, lora_kernels="unpatchable"
+    ),
+    "glm4v_moe": Family(
+        _visual("glm4v_moe_text", visual.glm4v), liger=LIGER_WITHOUT_ROPE, cut=True, lora_kernels="unpatchable"
+    ),
+    "llava": Family(_projected("llama", llava_projector), liger=LIGER_LOSS, cut=True, lora_kernels="unpatchable"),
+    "llava_next": Family(_newlined("llama"), lora_kernels="unpatchable"),
+    "llava_onevision": Family(_newlined("qwen2"), lora_kernels="unpatchable"),
+    "paligemma": Family(_projected("gemma", paligemma_projector), liger=LIGER, lora_kernels="unpatchable"),
+    "mistral3": Family(_projected("mistral", mistral_projector), cut=True),
+    "internvl": Family(_projected("qwen2", internvl_projector), liger=LIGER_LOSS, cut=True, lora_kernels="unpatchable"),
+    "lfm2_vl": Family(_projected("lfm2", lfm2_projector), cut=True, lora_kernels="unpatchable"),
+    "gemma3": Family(_projected("gemma3_text", gemma3_projector), liger=LIGER, cut=True, mask_taken_out=True),
+    "gemma3n": Family(
+        Multimodal(
+            "gemma3n_text",
+            (
+                ("vision_config", _PATCHED, {"": vision.gemma3n}),
+                ("audio_config", "model.audio_tower", {"": audio.gemma3n}),
+            ),
+            (
+                ("vision_config", "model.embed_vision", gemma3n_embedder),
+                ("audio_config", "model.embed_audio", gemma3n_embedder),
+            ),
         ),
-        (
-            ("vision_config", "model.embed_vision", gemma4_embedder),
-            ("audio_config", "model.embed_audio", gemma4_embedder),
+        cut=True,
+        lora_kernels="unpatchable",
+        soft_capped=True,
+    ),
+    "gemma4": Family(
+        Multimodal(
+            "gemma4_text",
+            (
+                ("vision_config", _PATCHED, {"": vision.gemma4}),
+                ("audio_config", "model.audio_tower", {"": audio.gemma4}),
+            ),
+            (
+                ("vision_config", "model.embed_vision", gemma4_embedder),
+                ("audio_config", "model.embed_audio", gemma4_embedder),
+            ),
         ),
+        liger=LIGER_WITHOUT_ROPE,
+        cut=True,
+        hybrid_attention=True,
+        mask_taken_out=True,
+        checkpoints="non-reentrant",
     ),
-    "gemma4_unified": Multimodal(
-        "gemma4_unified_text",
-        (),
-        (
-            ("vision_config", "model.embed_vision", unified_vision_embedder),
-            ("audio_config", "model.embed_audio", unified_audio_embedder),
+    "gemma4_unified": Family(
+        Multimodal(
+            "gemma4_unified_text",
+            (),
+            (
+                ("vision_config", "model.embed_vision", unified_vision_embedder),
+                ("audio_config", "model.embed_audio", unified_audio_embedder),
+            ),
         ),
+        liger=LIGER_LAYERS - {"rope"},
+        cut=True,
+        hybrid_attention=True,
+        mask_taken_out=True,
+        checkpoints="non-reentrant",
     ),
-    "llama4": Multimodal(
-        "llama4_text",
-        (("vision_config", "vision_model", {"": vision.llama4}),),
-        (("vision_config", "multi_modal_projector", llama4_projector),),
-        prefix="language_model.model",
-        text_class="Llama4ForCausalLM",
-        head_prefix="language_model.",
+    "llama4": Family(
+        Multimodal(
+            "llama4_text",
+            (("vision_config", "vision_model", {"": vision.llama4}),),
+            (("vision_config", "multi_modal_projector", llama4_projector),),
+            prefix="language_model.model",
+            text_class="Llama4ForCausalLM",
+            head_prefix="language_model.",
+        ),
+        liger=LIGER,
+        cut=True,
+        lora_kernels="unpatchable",
     ),
-    "mllama": Multimodal(
-        "mllama_text_model",
-        (("vision_config", "model.vision_model", {"": vision.mllama}),),
-        (("vision_config", "model", mllama_projector),),
-        text_class="MllamaForCausalLM",
-        ties=False,
+    "mllama": Family(
+        Multimodal(
+            "mllama_text_model",
+            (("vision_config", "model.vision_model", {"": vision.mllama}),),
+            (("vision_config", "model", mllama_projector),),
+            text_class="MllamaForCausalLM",
+            ties=False,
+        ),
+        liger=LIGER,
+        cut=True,
+        lora_kernels="unpatchable",
     ),
-    "voxtral": Multimodal(
-        "llama",
-        (("audio_config", "model.audio_tower", {"": audio.voxtral}),),
-        (("audio_config", _JOINED, voxtral_projector),),
-        ties=False,
+    "voxtral": Family(
+        Multimodal(
+            "llama",
+            (("audio_config", "model.audio_tower", {"": audio.voxtral}),),
+            (("audio_config", _JOINED, voxtral_projector),),
+            ties=False,
+        ),
+        cut=True,
+        lora_kernels="unpatchable",
     ),
 }

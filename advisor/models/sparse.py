@@ -7,7 +7,9 @@ from functools import partial
 from advisor.models.architecture import Mlp
 from advisor.models.attention import softmax
 from advisor.models.config import Config
-from advisor.models.family import Family, every_layer_sparse, plain_plan
+from advisor.models.decoder import Decoder, every_layer_sparse, plain_plan
+from advisor.models.deviations import FRESH_QUERY, Deviations
+from advisor.models.family import LIGER, LIGER_LAYERS, Family
 from advisor.models.mlp import experts, gated
 from advisor.models.parts import Layer, Part, Tensors, linear, loose
 
@@ -84,96 +86,171 @@ def afmoe_bias(c: Config, layer: Layer) -> Tensors:
 
 
 FAMILIES: dict[str, Family] = {
-    "mixtral": Family(mlps=experts(width="intermediate_size"), plan=every_layer_sparse),
-    "qwen2_moe": Family(softmax(bias="qkv_bias", out_bias=False), {"sparse": QWEN_SHARED, "dense": gated()}, qwen_plan),
-    "qwen3_moe": Family(_HEAD_NORM, {"sparse": experts(), "dense": gated()}, qwen_plan),
-    "qwen3_vl_moe_text": Family(_HEAD_NORM, {"sparse": experts(), "dense": gated()}, qwen_plan),
+    "mixtral": Family(
+        Decoder(
+            mlps=experts(width="intermediate_size"),
+            plan=every_layer_sparse,
+            deviations=Deviations(normalized_routing=True, fp32_routing=True),
+        ),
+        liger=LIGER,
+        cut=True,
+    ),
+    "qwen2_moe": Family(
+        Decoder(softmax(bias="qkv_bias", out_bias=False), {"sparse": QWEN_SHARED, "dense": gated()}, qwen_plan),
+        cut=True,
+    ),
+    "qwen3_moe": Family(
+        Decoder(
+            _HEAD_NORM,
+            {"sparse": experts(), "dense": gated()},
+            qwen_plan,
+            deviations=Deviations(normalized_routing=True),
+        ),
+        liger=LIGER,
+        cut=True,
+    ),
+    "qwen3_vl_moe_text": Family(
+        Decoder(_HEAD_NORM, {"sparse": experts(), "dense": gated()}, qwen_plan),
+        liger=LIGER_LAYERS,
+        lora_kernels="unpatchable",
+    ),
     "olmoe": Family(
-        softmax(bias="attention_bias", query_key_norm="width"),
-        experts(width="intermediate_size"),
-        every_layer_sparse,
+        Decoder(
+            softmax(bias="attention_bias", query_key_norm="width"),
+            experts(width="intermediate_size"),
+            every_layer_sparse,
+        ),
+        cut=True,
+        lora_kernels="unpatchable",
     ),
     "phimoe": Family(
-        softmax(bias="attention_bias"),
-        experts(router="router", router_linear=True, width="intermediate_size"),
-        every_layer_sparse,
-        norm="layer",
-        norm_bias=True,
-        head_bias="lm_head_bias",
+        Decoder(
+            softmax(bias="attention_bias"),
+            experts(router="router", router_linear=True, width="intermediate_size"),
+            every_layer_sparse,
+            norm="layer",
+            norm_bias=True,
+            head_bias="lm_head_bias",
+        ),
+        lora_kernels="need half-precision norms",
     ),
-    "minimax_m2": Family(softmax(query_key_norm="width"), experts(width="intermediate_size"), every_layer_sparse),
+    "minimax_m2": Family(
+        Decoder(softmax(query_key_norm="width"), experts(width="intermediate_size"), every_layer_sparse),
+        cut=True,
+        lora_kernels="unpatchable",
+    ),
     "granitemoe": Family(
-        softmax(bias="attention_bias"),
-        experts("block_sparse_moe", router="router", width="intermediate_size"),
-        every_layer_sparse,
+        Decoder(
+            softmax(bias="attention_bias"),
+            experts("block_sparse_moe", router="router", width="intermediate_size"),
+            every_layer_sparse,
+        ),
+        cut=True,
     ),
     "gpt_oss": Family(
-        softmax(bias="attention_bias", sinks=True),
-        experts(router="router", width="intermediate_size", bias=True, transposed=True),
-        lambda c: [Layer(layer.mixer, "sparse", layer.window) for layer in plain_plan(c, 2)],
-        extra=("Attention has sinks: flash attention 2 cannot run it.",),
+        Decoder(
+            softmax(bias="attention_bias", sinks=True),
+            experts(router="router", width="intermediate_size", bias=True, transposed=True),
+            lambda c: [Layer(layer.mixer, "sparse", layer.window) for layer in plain_plan(c, 2)],
+            extra=("Attention has sinks: flash attention 2 cannot run it.",),
+            deviations=Deviations(norm="fp32 rms", fresh_query=True, clamped_experts=True, sinks=True),
+        ),
+        liger=LIGER - {"glu"},
+        cut=True,
+        sdpa=False,
+        flash_stand_in="kernels-community/vllm-flash-attn3",
     ),
-    "granitemoeshared": Family(softmax(bias="attention_bias"), granite_mlp, every_layer_sparse),
+    "granitemoeshared": Family(Decoder(softmax(bias="attention_bias"), granite_mlp, every_layer_sparse), cut=True),
     "dots1": Family(
-        _HEAD_NORM,
-        {"sparse": experts(shared="shared_experts", shared_count="n_shared_experts"), "dense": gated()},
-        leading_dense_plan,
+        Decoder(
+            _HEAD_NORM,
+            {"sparse": experts(shared="shared_experts", shared_count="n_shared_experts"), "dense": gated()},
+            leading_dense_plan,
+        )
     ),
     "exaone_moe": Family(
-        softmax(query_key_norm="head"),
-        {"sparse": experts(shared="shared_experts", shared_count="num_shared_experts"), "dense": gated()},
-        partial(leading_dense_plan, every=4),
+        Decoder(
+            softmax(query_key_norm="head"),
+            {"sparse": experts(shared="shared_experts", shared_count="num_shared_experts"), "dense": gated()},
+            partial(leading_dense_plan, every=4),
+        ),
+        cut=True,
     ),
     "ernie4_5_moe": Family(
-        softmax(bias="use_bias"),
-        {
-            "sparse": experts(shared="shared_experts", shared_count="moe_num_shared_experts", shared_bias="use_bias"),
-            "dense": gated(bias="use_bias"),
-        },
-        ernie_plan,
-        head_bias="use_bias",
-        loose=ernie_bias,
+        Decoder(
+            softmax(bias="use_bias"),
+            {
+                "sparse": experts(
+                    shared="shared_experts", shared_count="moe_num_shared_experts", shared_bias="use_bias"
+                ),
+                "dense": gated(bias="use_bias"),
+            },
+            ernie_plan,
+            head_bias="use_bias",
+            loose=ernie_bias,
+        )
     ),
     "flex_olmo": Family(
-        softmax(bias="attention_bias", query_key_norm="width"),
-        experts(width="intermediate_size"),
-        every_layer_sparse,
-        ("post_attention_layernorm", "post_feedforward_layernorm"),
+        Decoder(
+            softmax(bias="attention_bias", query_key_norm="width"),
+            experts(width="intermediate_size"),
+            every_layer_sparse,
+            ("post_attention_layernorm", "post_feedforward_layernorm"),
+        ),
+        lora_kernels="unpatchable",
     ),
     "hunyuan_v1_moe": Family(
-        softmax(bias="attention_bias", query_key_norm="head", norm_names=("query_layernorm", "key_layernorm")),
-        experts(
-            router="gate.wg",
-            router_linear=True,
-            width="intermediate_size",
-            shared="shared_mlp",
-            shared_width="intermediate_size",
+        Decoder(
+            softmax(bias="attention_bias", query_key_norm="head", norm_names=("query_layernorm", "key_layernorm")),
+            experts(
+                router="gate.wg",
+                router_linear=True,
+                width="intermediate_size",
+                shared="shared_mlp",
+                shared_width="intermediate_size",
+            ),
+            every_layer_sparse,
         ),
-        every_layer_sparse,
+        liger=LIGER,
+        cut=True,
     ),
     "glm4v_moe_text": Family(
-        softmax(bias="attention_bias", out_bias=False),
-        {"sparse": experts(shared="shared_experts", shared_count="n_shared_experts"), "dense": gated()},
-        leading_dense_plan,
+        Decoder(
+            softmax(bias="attention_bias", out_bias=False),
+            {"sparse": experts(shared="shared_experts", shared_count="n_shared_experts"), "dense": gated()},
+            leading_dense_plan,
+        ),
+        lora_kernels="unpatchable",
     ),
     "glm4_moe": Family(
-        softmax(bias="attention_bias", out_bias=False, query_key_norm="head", norm_key="use_qk_norm"),
-        {"sparse": experts(shared="shared_experts", shared_count="n_shared_experts"), "dense": gated()},
-        leading_dense_plan,
+        Decoder(
+            softmax(bias="attention_bias", out_bias=False, query_key_norm="head", norm_key="use_qk_norm"),
+            {"sparse": experts(shared="shared_experts", shared_count="n_shared_experts"), "dense": gated()},
+            leading_dense_plan,
+            deviations=FRESH_QUERY,
+        ),
+        cut=True,
+        lora_kernels="unpatchable",
     ),
     "afmoe": Family(
-        softmax(query_key_norm="head", gate="gate_proj"),
-        {
-            "sparse": experts(
-                router="router.gate",
-                router_linear=True,
-                shared="shared_experts",
-                shared_count="num_shared_experts",
-            ),
-            "dense": gated(),
-        },
-        partial(leading_dense_plan, every=4),
-        norms=("input_layernorm", "post_attention_layernorm", "pre_mlp_layernorm", "post_mlp_layernorm"),
-        loose=afmoe_bias,
+        Decoder(
+            softmax(query_key_norm="head", gate="gate_proj"),
+            {
+                "sparse": experts(
+                    router="router.gate",
+                    router_linear=True,
+                    shared="shared_experts",
+                    shared_count="num_shared_experts",
+                ),
+                "dense": gated(),
+            },
+            partial(leading_dense_plan, every=4),
+            norms=("input_layernorm", "post_attention_layernorm", "pre_mlp_layernorm", "post_mlp_layernorm"),
+            loose=afmoe_bias,
+            deviations=Deviations(norm="fp32 rms"),
+        ),
+        cut=True,
+        lora_kernels="unpatchable",
+        absent_leaf="AfmoeMoE",
     ),
 }

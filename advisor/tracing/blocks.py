@@ -8,7 +8,7 @@ import torch
 
 from advisor.models.architecture import Attention, Block, Mlp, Tensor
 from advisor.models.config import ALIASES
-from advisor.models.family import as_linear
+from advisor.models.decoder import as_linear
 from advisor.record import record
 from advisor.tracing.inventory import each_tensor
 

@@ -2,97 +2,11 @@
 
 from advisor import Example, Rule, Run, RunEdits
 
-# liger_kernel/transformers/monkey_patch.py, MODEL_TYPE_TO_APPLY_LIGER_FN@0.8.1, and axolotl's own additions
-# (integrations/liger/plugin.py@0.19.0).
-LIGER = frozenset(
-    [
-        "deepseek_v4",
-        "gemma",
-        "gemma2",
-        "gemma3_text",
-        "gemma3",
-        "gemma4_text",
-        "gemma4",
-        "glm4",
-        "glm4v",
-        "glm4v_moe",
-        "gpt_oss",
-        "internvl",
-        "llama",
-        "llama4_text",
-        "llama4",
-        "llava",
-        "granite",
-        "mllama",
-        "ministral",
-        "mistral",
-        "mixtral",
-        "nemotron",
-        "olmo2",
-        "olmo3",
-        "pixtral",
-        "qwen2",
-        "qwen3",
-        "qwen3_moe",
-        "qwen2_vl",
-        "qwen2_5_vl",
-        "qwen3_next",
-        "qwen3_5",
-        "qwen3_5_moe",
-        "qwen3_vl",
-        "qwen3_vl_moe",
-        "smollm3",
-        "phi3",
-        "paligemma",
-        "falcon_h1",
-        "smolvlm",
-        "hunyuan_v1_dense",
-        "hunyuan_v1_moe",
-        "exaone4",
-        "mistral3",
-        "ministral3",
-        "jamba",
-        "deepseek_v2",
-        "granitemoe",
-        "gemma4_unified",
-    ]
-)
-# axolotl/integrations/cut_cross_entropy/README.md@0.19.0, those that Liger does not know.
-CUT = frozenset(
-    [
-        "afmoe",
-        "apertus",
-        "arcee",
-        "cohere",
-        "cohere2",
-        "deepseek_v3",
-        "gemma3n",
-        "glm",
-        "glm4_moe",
-        "glm4_moe_lite",
-        "glm_moe_dsa",
-        "granitemoehybrid",
-        "kimi_linear",
-        "lfm2",
-        "lfm2_moe",
-        "lfm2_vl",
-        "minimax_m2",
-        "mistral4",
-        "nemotron_h",
-        "olmo",
-        "olmoe",
-        "phi",
-        "qwen2_moe",
-        "seed_oss",
-        "voxtral",
-    ]
-)
-
 
 def edits(run: Run) -> RunEdits:
     """Liger, which axolotl installs, before cut cross-entropy, which needs a package of its own."""
     assert run.model is not None
-    return {"loss": "liger-fused" if run.rl or run.model.model_type in LIGER else "cut"}
+    return {"loss": "liger-fused" if run.rl or "loss" in run.model.family.liger else "cut"}
 
 
 def applies(run: Run) -> bool:
@@ -101,7 +15,7 @@ def applies(run: Run) -> bool:
         return False
     if run.config.get("reward_model") or run.config.get("process_reward_model"):
         return False
-    known = run.model.model_type in LIGER | CUT and run.rl is None
+    known = ("loss" in run.model.family.liger or run.model.family.cut) and run.rl is None
     return (known or run.rl == "dpo") and run.precision != "fp32"
 
 

@@ -44,7 +44,7 @@ def too_wide(run: Run, asked: Kernel) -> Hit:
         f"`{asked.key}: {asked.said}` stops at the first forward: FlashAttention takes heads of up to"
         f" {WIDEST_FLASH_HEAD}, and this model has some of {widest_head(run)}; use `sdpa`"
     )
-    if run.model is None or not run.model.model_type.startswith("gemma4"):
+    if run.model is None or not run.model.family.hybrid_attention:
         return Hit(asked.key, message)
     return Hit(asked.key, f"{message}, or set `{HYBRID}: true`", (Set(HYBRID, True, after=asked.key),))
 

@@ -10,13 +10,6 @@ from advisor.util import gib
 
 LEAST = 0.05
 NAMED = "attn_implementation"
-# axolotl/loaders/utils.py:306-316@0.19.0.
-NAMES = {
-    "gpt_neox": "embed_in",
-    "falcon": "word_embeddings",
-    "nemotron_h": "embeddings",
-    "bailing_hybrid": "word_embeddings",
-}
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -38,7 +31,7 @@ def finds(run: Run) -> Iterator[Hit]:
 
 def names_embeddings(model: Architecture) -> bool:
     """Whether axolotl finds them: it goes by the name, and knows few."""
-    known = NAMES.get(model.model_type, "embed_tokens")
+    known, _ = model.family.embedding_modules
     return any(tensor.kind == "embedding" and known in tensor.module for tensor in model.tensors)
 
 

@@ -5,10 +5,6 @@ from collections.abc import Iterator
 from advisor import Example, Hit, Rule, Run
 from advisor.models import Architecture
 
-# What axolotl looks for, and what transformers calls it: axolotl/common/architectures.py@0.19.0.
-RENAMED = {"deepseek_v2": "DeepseekV2MoE", "afmoe": "AfmoeMoE"}
-SOMETIMES_DENSE = {"nemotron_h": "NemotronHMoE"}
-
 
 def finds(run: Run) -> Iterator[Hit]:
     """Where a class is to be marked that the model does not have."""
@@ -25,9 +21,10 @@ def finds(run: Run) -> Iterator[Hit]:
 
 def class_missing(run: Run, model: Architecture) -> str | None:
     """The class that axolotl asks for in vain; a model's own code may still have it."""
-    if model.model_type in RENAMED and not run.config.get("trust_remote_code"):
-        return RENAMED[model.model_type] if run.stack.at_least("transformers", "5.16.1") else None
-    return None if model.by_kind.get("experts") else SOMETIMES_DENSE.get(model.model_type)
+    family = model.family
+    if family.absent_leaf and not run.config.get("trust_remote_code"):
+        return family.absent_leaf if run.stack.at_least("transformers", "5.16.1") else None
+    return None if model.by_kind.get("experts") else family.expert_leaf or None
 
 
 rule = Rule(

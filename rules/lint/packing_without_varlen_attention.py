@@ -22,10 +22,6 @@ ISOLATING = frozenset(
         "xformers",
     ]
 )
-# For these the trainer takes the mask out whatever the kernel: axolotl/core/trainers/base.py:431-437@0.19.0.
-MASK_TAKEN_OUT = frozenset({"gemma3", "gemma4", "gemma4_unified", "mamba"})
-# What `flash_attention_2` becomes in models with attention sinks: transformers/modeling_utils.py:1829-1843@5.16.1.
-STANDS_FOR = {"gpt_oss": "kernels-community/vllm-flash-attn3"}
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -34,7 +30,7 @@ def finds(run: Run) -> Iterator[Hit]:
     streams = run.config.get("streaming") or run.config.get("pretraining_dataset")
     if not run.sample_packing or streams or asked.base in ISOLATING:
         return
-    if run.model is not None and run.model.model_type in MASK_TAKEN_OUT:
+    if run.model is not None and run.model.family.mask_taken_out:
         return
     if asked.name and "/" not in asked.name and asked.name != "fp8":
         return  # attention-refused: not a name at all
@@ -61,7 +57,7 @@ def stands_for(run: Run, name: str) -> str:
     """The kernel that transformers loads for this model where this one is asked for."""
     if run.model is None or name != "flash_attention_2" or not run.stack.at_least("transformers", "5.0.0"):
         return name
-    return STANDS_FOR.get(run.model.model_type, name)
+    return run.model.family.flash_stand_in or name
 
 
 rule = Rule(

@@ -9,19 +9,17 @@ from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import numbers
 from advisor.models import Block
 from advisor.run.axolotl.attention import can_flash, kernel, plain
-from advisor.run.axolotl.read import WITHOUT_SDPA
 from advisor.util import GIB, gib
 
 NOTICEABLE = GIB
-EAGER_ALONE = frozenset({"bloom", "deepseek_v4", "mpt"})
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """Where the probabilities of one layer are worth a word, and the model has another kernel."""
     asked, model = kernel(run), run.model
-    if model is None or model.model_type in EAGER_ALONE:
+    if model is None or not (model.family.sdpa or model.supports_flash_attention):
         return
-    by_default = not asked.name and model.model_type in WITHOUT_SDPA
+    by_default = not asked.name and not model.family.sdpa
     kept = max((probabilities(run, block) for block in model.blocks), default=0)
     if kept < NOTICEABLE or not (asked.name == "eager" or by_default):
         return
@@ -48,7 +46,7 @@ def probabilities(run: Run, block: Block) -> int:
 
 def faster(run: Run) -> str:
     """A kernel of this model and this card that holds none. gpt-oss has its sinks in flex attention."""
-    if run.model is not None and run.model.model_type == "gpt_oss":
+    if run.model is not None and run.model.deviations.sinks:
         return "flex_attention"
     return "flash_attention_2" if can_flash(run) else plain(run)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Set
-from advisor.run.axolotl.checkpointing import EMBEDDING_MODULES, embedding_modules
+from advisor.models.family import UNKNOWN, families
 from advisor.util import is_list
 
 
@@ -13,9 +13,7 @@ def finds(run: Run) -> Iterator[Hit]:
     if not run.config.get("adapter") or not run.config.get("tokens"):
         return
     saved: list[object] = list(given) if is_list(given := run.config.get("lora_modules_to_save")) else []
-    known = (
-        [embedding_modules(run.model.model_type)] if run.model else [embedding_modules(""), *EMBEDDING_MODULES.values()]
-    )
+    known = [run.model.family.embedding_modules] if run.model else every_pair()
     if any(set(names) <= set(map(str, saved)) for names in known):
         return
     names = " and ".join(f"`{name}`" for name in known[0])
@@ -24,6 +22,11 @@ def finds(run: Run) -> Iterator[Hit]:
     wanted = (*saved, *(name for name in known[0] if name not in saved))
     edits = (Set("lora_modules_to_save", list(wanted)),) if run.model else ()
     yield Hit(at, f"{message} `lora_modules_to_save`", edits, on_key=True)
+
+
+def every_pair() -> list[tuple[str, str]]:
+    """What an unknown model's embedding and head may be called, the commonest first."""
+    return list(dict.fromkeys(family.embedding_modules for family in (UNKNOWN, *families().values())))
 
 
 rule = Rule(

@@ -3,14 +3,17 @@
 from advisor import Example, Rule, Run
 
 WANTED = ("rms_norm", "glu", "rope")
-KNOWN = frozenset({"llama", "mistral", "qwen2", "qwen3", "gemma", "phi3", "mixtral"})
+
+
+def wanted(run: Run) -> tuple[str, ...]:
+    """The layers that Liger fuses in this model."""
+    return tuple(layer for layer in WANTED if run.model is not None and layer in run.model.family.liger)
 
 
 def applies(run: Run) -> bool:
-    """Whether Liger is in use already, for a model that has these layers, but not for all of them."""
+    """Whether Liger is in use already, but not for all layers that it could fuse."""
     listed = "LigerPlugin" in str(run.config.get("plugins"))
-    known = run.model is not None and run.model.model_type in KNOWN
-    return listed and known and run.adapter is None and run.tensor_parallel_size == 1 and not set(WANTED) <= run.liger
+    return listed and run.adapter is None and run.tensor_parallel_size == 1 and not set(wanted(run)) <= run.liger
 
 
 rule = Rule(
@@ -18,7 +21,7 @@ rule = Rule(
     stage="speed",
     title="Fuse norms, rotary embeddings and gated units with Liger",
     when=applies,
-    edits=lambda run: {"liger": WANTED},
+    edits=lambda run: {"liger": wanted(run)},
     why="""
         The plugin is loaded already. Its fused layers read and write activations once instead of several times, and
         keep fewer of them.

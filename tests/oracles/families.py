@@ -8,8 +8,11 @@ from typing import Any, cast
 import torch
 import transformers
 from transformers import PretrainedConfig
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from advisor.models import Architecture, describe
+from advisor.models.family import table
 from advisor.run import AttentionKernel, Lora, Run
 from advisor.run.stack import Stack
 
@@ -40,7 +43,7 @@ def family(name: str, layers: str = "num_hidden_layers", full: bool = False, **w
     return make
 
 
-FAMILIES: dict[str, Make] = {
+BY_HAND: dict[str, Make] = {
     "mistral": family("MistralConfig", **WIDE_HEADS, sliding_window=None),
     "mistral with a window": family("MistralConfig", **WIDE_HEADS, sliding_window=64),
     "llama": family("LlamaConfig", **HEADS),
@@ -106,6 +109,34 @@ FAMILIES: dict[str, Make] = {
         first_k_dense_replace=0,
     ),
 }
+NOT_TRACED = {
+    "apertus": "xIELU in plain operations keeps a third more",
+    "ernie4_5": "rotates interleaved queries and keys, which keeps a twentieth more",
+    "helium": "rotates interleaved queries and keys",
+    "ministral3": "scales its queries by position: two bytes a token",
+}
+"""Dense decoders of which the formulas do not know everything."""
+
+
+def small(model_type: str) -> Make:
+    """A config of a dense decoder, by the names that Llama's has too."""
+
+    def make(count: int) -> PretrainedConfig:
+        made = CONFIG_MAPPING[model_type]
+        wanted = {**WIDE_HEADS, "pad_token_id": 0, "layer_types": ["full_attention"] * count}
+        widths = {key: value for key, value in wanted.items() if hasattr(made, key)}
+        return made(num_hidden_layers=count, vocab_size=64, tie_word_embeddings=False, **widths)
+
+    return make
+
+
+def dense() -> list[str]:
+    """The dense decoders that transformers has and no config above stands for."""
+    there = {make(1).model_type for make in BY_HAND.values()} | set(NOT_TRACED)
+    return [one for one in table("dense") if one in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and one not in there]
+
+
+FAMILIES: dict[str, Make] = {**BY_HAND, **{one: small(one) for one in dense()}}
 EAGER = {"gemma2", "gpt_oss", "bloom"}
 """Families that sdpa does not serve: a score cap, sinks, ALiBi."""
 

@@ -2,7 +2,6 @@
 """axolotl's fused LoRA kernels against traces of axolotl's own functions: what they keep and hold."""
 
 from dataclasses import replace
-from importlib import import_module
 
 import pytest
 
@@ -17,9 +16,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
 from advisor.memory import activations
 from advisor.memory.activations.lora_kernels import adapter_elements
-from advisor.models.count import _HOMES
-from advisor.models.multimodal import MULTIMODAL
-from advisor.run.axolotl.lora_kernels import FP32_NORMS, UNBOUND, UNPATCHABLE
+from advisor.models.family import families, family_of
 from advisor.tracing.allocations import layer_forward_working, layer_saved, layer_working
 
 from .axolotl_kernels import fused, lora, lora_kernels, patches
@@ -98,14 +95,15 @@ def test_evaluation_holds_what_the_trace_does(name):
 
 def known_types():
     """Every model type that is counted and that transformers has."""
-    tables = [import_module(f"advisor.models.{name}") for name in ("dense", *(set(_HOMES) - {"multimodal"}))]
-    names = {name for table in tables for name in table.FAMILIES} | set(MULTIMODAL)
-    return sorted(names & set(CONFIG_MAPPING_NAMES))
+    counted = {name for name, row in families().items() if row.layout is not None}
+    return sorted(counted & set(CONFIG_MAPPING_NAMES))
 
 
 @pytest.mark.parametrize("model_type", known_types())
 def test_axolotl_stops_where_it_cannot_patch_the_attention(model_type):
-    assert patches(model_type) == (model_type not in UNPATCHABLE)
+    row = family_of(model_type)
+    assert row is not None
+    assert patches(model_type) == (row.lora_kernels != "unpatchable"), "lora_kernels of its row"
 
 
 def test_nemotrons_attention_is_patched_and_not_bound():
@@ -124,13 +122,15 @@ def test_nemotrons_attention_is_patched_and_not_bound():
     layers = model.model.layers
     assert type(layers[0].mixer).__name__ == "NemotronHAttention"
     assert not any(True for layer in layers for _ in lora_kernels.find_self_attn_in_layer(layer))
-    assert set(UNBOUND) == {"nemotron_h"}
+    assert {name for name, row in families().items() if row.lora_kernels == "unbound"} == {"nemotron_h"}
 
 
-@pytest.mark.parametrize("name", ["starcoder2"])
+@pytest.mark.parametrize("name", ["starcoder2", "jais2"])
 def test_kernels_cannot_add_what_fp32_norms_give_them(name):
     """CUDA's autocast computes ``nn.LayerNorm`` in fp32, and hands that on."""
-    assert name in FP32_NORMS
+    row = family_of(name)
+    assert row is not None
+    assert row.lora_kernels == "need half-precision norms"
     with torch.device("meta"):
         norm = AutoModelForCausalLM.from_config(FAMILIES[name](2)).model.layers[0].input_layernorm
     assert isinstance(norm, torch.nn.LayerNorm)

@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount
-from advisor.memory.activations.deviations import Family, Norm
 from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.activations.norms import rms_amounts
+from advisor.models.deviations import Deviations, Norm
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Attention, Block
     from advisor.run import Run
 
 
-def attention_amounts(run: Run, n: Numbers, family: Family, norm: Norm, block: Block) -> Iterator[Amount]:
+def attention_amounts(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
     """Softmax attention of one layer, without the inputs of its linears."""
     attention = block.attention
     if attention is None:
@@ -33,14 +33,14 @@ def attention_amounts(run: Run, n: Numbers, family: Family, norm: Norm, block: B
         yield from kernel_amounts(run, n, family, block)
 
 
-def norm_of_queries_and_keys(n: Numbers, family: Family, norm: Norm) -> Iterator[Amount]:
+def norm_of_queries_and_keys(n: Numbers, family: Deviations, norm: Norm) -> Iterator[Amount]:
     """RMS norms of queries and keys, by head or over the whole width (models/qwen3, models/olmo2@5.16.1)."""
     inner = replace(n, stream=n.compute)
     for symbol, heads in (("q", "heads"), ("k", "kv heads")):
         yield from rms_amounts(inner, norm, symbol, ONE if family.wide_query_key_norm else heads)
 
 
-def kernel_amounts(run: Run, n: Numbers, family: Family, block: Block) -> Iterator[Amount]:
+def kernel_amounts(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
     """A fused kernel: queries, keys, values, output, and one fp32 log-sum-exp a head (arXiv 2205.14135,
     section 3.1).
 
@@ -60,7 +60,7 @@ def kernel_amounts(run: Run, n: Numbers, family: Family, block: Block) -> Iterat
     yield 4, "heads"
 
 
-def projected(n: Numbers, family: Family, block: Block) -> Iterator[Amount]:
+def projected(n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
     """Queries, keys and values as the kernel gets them; what is cut from a fused projection keeps all of
     it."""
     attention = block.attention
@@ -87,7 +87,7 @@ def math_amounts() -> Iterator[Amount]:
     yield from ((4, "q"), (4, "k"), (4, "v"), (4, "heads S"))
 
 
-def eager_amounts(n: Numbers, family: Family, attention: Attention) -> Iterator[Amount]:
+def eager_amounts(n: Numbers, family: Deviations, attention: Attention) -> Iterator[Amount]:
     """Attention in plain operations: probabilities in fp32 and in the compute type, and a capped score's
     tanh.
 
@@ -105,7 +105,7 @@ def eager_amounts(n: Numbers, family: Family, attention: Attention) -> Iterator[
         yield n.compute, "heads S"
 
 
-def masked(run: Run, family: Family, attention: Attention) -> bool:
+def masked(run: Run, family: Deviations, attention: Attention) -> bool:
     """Whether sdpa gets a mask: rows that may be padded or packed, or a window no longer than the row.
 
     masking_utils.py, _ignore_causal_mask_sdpa@5.16.1: a mask of ones is dropped if no window is as short as the row.
@@ -130,12 +130,12 @@ def varlen(run: Run) -> bool:
     return all(one.window is None and one.head_dim <= 256 and one.kind != "latent" for one in layers)
 
 
-def without_kernel(run: Run, family: Family, attention: Attention) -> bool:
+def without_kernel(run: Run, family: Deviations, attention: Attention) -> bool:
     """Whether sdpa falls back to plain operations: one key head, broadcast, under a mask."""
     return run.attention == "sdpa" and family.always_masked and attention.kv_heads == 1 < attention.heads
 
 
-def copied_output(run: Run, family: Family, block: Block) -> bool:
+def copied_output(run: Run, family: Deviations, block: Block) -> bool:
     """Whether the output projection reads a copy of the kernel's output, not the tensor that the kernel
     keeps."""
     attention = block.attention

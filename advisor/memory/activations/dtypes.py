@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor.memory.activations.deviations import Norm
+from advisor.models.deviations import Norm
 from advisor.record import record
 
 if TYPE_CHECKING:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from advisor.memory.activations.amounts import ONE, Amount, total, widths
 from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import repeated
-from advisor.memory.activations.deviations import Family, family_and_norm
+from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Numbers, adapters, numbers
 from advisor.memory.activations.from_trace import measured
 from advisor.memory.activations.linear_inputs import is_output
 from advisor.memory.activations.lora_kernels import forward_mlp, fuses_mlp
 from advisor.memory.activations.targets import is_target
+from advisor.models.deviations import Deviations
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Block, Mlp
@@ -34,7 +35,7 @@ def derived_bytes(run: Run, block: Block) -> int:
     return run.tokens * max(total(moment, known) for moment in moments)
 
 
-def feedforward(run: Run, n: Numbers, family: Family, block: Block) -> Iterator[list[Amount]]:
+def feedforward(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[list[Amount]]:
     """The residual and the normed input, with the MLP at its widest."""
     held = [(n.stream, "h"), (0 if family.post_norm else n.normed, "h")]
     mlp = block.mlp
@@ -56,7 +57,7 @@ def feedforward(run: Run, n: Numbers, family: Family, block: Block) -> Iterator[
         yield [*held, *adapted_output(run, n)]
 
 
-def product_width(n: Numbers, family: Family, mlp: Mlp, fused: bool) -> int:
+def product_width(n: Numbers, family: Deviations, mlp: Mlp, fused: bool) -> int:
     """Bytes per element of the MLP's width at the product, or at the activation where there is none."""
     if family.activation_forward:
         return family.activation_forward[n.autocast]
@@ -65,7 +66,7 @@ def product_width(n: Numbers, family: Family, mlp: Mlp, fused: bool) -> int:
     return (4 if fused else 3) * n.compute
 
 
-def expert_product(n: Numbers, family: Family, mlp: Mlp) -> Iterator[Amount]:
+def expert_product(n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
     """Sorted inputs, gate and up in one tensor, the activation and the product, for each chosen expert."""
     steps = 10 if family.clamped_experts else 4 if mlp.gated else 2
     yield n.compute * mlp.experts_per_token, "h"

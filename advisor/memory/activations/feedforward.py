@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount
-from advisor.memory.activations.deviations import Family
 from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.activations.lora_kernels import fuses_mlp
+from advisor.models.deviations import Deviations
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Block, Mlp
     from advisor.run import Run
 
 
-def mlp_amounts(run: Run, n: Numbers, family: Family, block: Block) -> Iterator[Amount]:
+def mlp_amounts(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
     """The MLP of one layer."""
     mlp = block.mlp
     if mlp is None:
@@ -31,7 +31,7 @@ def mlp_amounts(run: Run, n: Numbers, family: Family, block: Block) -> Iterator[
         yield from dense_amounts(n, family, mlp, "f shared", recomputed="glu" in run.liger)
 
 
-def dense_amounts(n: Numbers, family: Family, mlp: Mlp, symbol: str, *, recomputed: bool) -> Iterator[Amount]:
+def dense_amounts(n: Numbers, family: Deviations, mlp: Mlp, symbol: str, *, recomputed: bool) -> Iterator[Amount]:
     """Gate, its activation and up; a kernel of Liger's or axolotl's recomputes the activation
     (liger_kernel/ops/swiglu.py@0.8.1)."""
     if mlp.gated:
@@ -43,7 +43,7 @@ def dense_amounts(n: Numbers, family: Family, mlp: Mlp, symbol: str, *, recomput
         yield extra, symbol
 
 
-def routing_amounts(n: Numbers, family: Family, mlp: Mlp) -> Iterator[Amount]:
+def routing_amounts(n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
     """The router: fp32 probabilities, the chosen ones and their sum
     (models/mixtral/modeling_mixtral.py@5.16.1)."""
     chosen = mlp.experts_per_token
@@ -56,7 +56,7 @@ def routing_amounts(n: Numbers, family: Family, mlp: Mlp) -> Iterator[Amount]:
         yield 4 + 4 * chosen, ONE
 
 
-def expert_amounts(n: Numbers, family: Family, mlp: Mlp) -> Iterator[Amount]:
+def expert_amounts(n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
     """Sorted tokens through grouped matrix products: integrations/moe.py, grouped_mm_experts_forward@5.16.1.
 
     A chosen expert keeps its input (for the weights' gradient), gate and up, the activation, the product, its

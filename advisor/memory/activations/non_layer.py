@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, total, widths
 from advisor.memory.activations.attention import masked
-from advisor.memory.activations.deviations import Family, family_and_norm
+from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Numbers, numbers
 from advisor.memory.activations.from_trace import measured, measured_outside
 from advisor.memory.activations.norms import norm_amounts
 from advisor.memory.loss import head_is_trained
+from advisor.models.deviations import Deviations
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Architecture, Block
@@ -53,7 +54,7 @@ def derived_outside(run: Run, model: Architecture) -> int:
     return run.tokens * per_token + rotary_bytes(run, n, family, block)
 
 
-def rotary_bytes(run: Run, n: Numbers, family: Family, block: Block) -> int:
+def rotary_bytes(run: Run, n: Numbers, family: Deviations, block: Block) -> int:
     """Cosines and sines of one row, shared by all layers (models/llama,
     LlamaRotaryEmbedding.forward@5.16.1)."""
     attention = block.attention

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount
-from advisor.memory.activations.deviations import Family, Norm
 from advisor.memory.activations.dtypes import Numbers
+from advisor.models.deviations import Deviations, Norm
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Block
 
 
-def norm_amounts(n: Numbers, norm: Norm, family: Family, block: Block) -> Iterator[Amount]:
+def norm_amounts(n: Numbers, norm: Norm, family: Deviations, block: Block) -> Iterator[Amount]:
     """The norms over the residual stream of one layer."""
     for index in range(block.norms if block.norm != "none" else 0):
         match norm:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from advisor.memory.activations.amounts import ONE, Amount, total, widths
 from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import copied_output, repeated, without_kernel
-from advisor.memory.activations.deviations import Family, Norm, family_and_norm
+from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Adapters, Numbers, adapters, numbers
 from advisor.memory.activations.feedforward import merged_experts, mlp_amounts
 from advisor.memory.activations.from_trace import measured
@@ -20,6 +20,7 @@ from advisor.memory.activations.linear_inputs import Site, mlp_output, site_amou
 from advisor.memory.activations.lora_kernels import fused_working_bytes, fuses_mlp
 from advisor.memory.activations.norms import norm_amounts
 from advisor.memory.activations.targets import is_target
+from advisor.models.deviations import Deviations, Norm
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Attention, Block
@@ -50,7 +51,7 @@ def derived_bytes(run: Run, block: Block) -> int:
     return widest + max(merged_experts(run, n, block), default=0)
 
 
-def closing_bytes(run: Run, n: Numbers, family: Family, norm: Norm, block: Block) -> int:
+def closing_bytes(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> int:
     """The moment of a norm at the end of the MLP, where there is one; ``1 + weight`` of Gemma's has gone by then."""
     if block.norms != 4 and not family.post_norm:
         return 0
@@ -58,7 +59,7 @@ def closing_bytes(run: Run, n: Numbers, family: Family, norm: Norm, block: Block
     return run.tokens * amounts - (4 * block.hidden if norm == "offset rms" else 0)
 
 
-def moments(run: Run, n: Numbers, family: Family, norm: Norm, block: Block) -> Iterator[Moment]:
+def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Moment]:
     """The moments of a layer's backward that can be its widest, from the layer's end to its start."""
     stream = (n.stream, "h")
     used_mask = (-1 if family.residual_masks else 0, "h")
@@ -78,7 +79,7 @@ def moments(run: Run, n: Numbers, family: Family, norm: Norm, block: Block) -> I
         yield [stream, *probability_gradients(run, n, family, norm, block)]
 
 
-def probabilities(run: Run, family: Family, attention: Attention) -> bool:
+def probabilities(run: Run, family: Deviations, attention: Attention) -> bool:
     """Whether attention's probabilities exist as a tensor."""
     return run.attention == "eager" or without_kernel(run, family, attention)
 
@@ -93,7 +94,7 @@ def closing_norm(n: Numbers, norm: Norm) -> Moment:
     return [(18 + n.stream - (2 if norm != "rms" else 0), "h"), (-4, ONE)]
 
 
-def product_gradients(run: Run, n: Numbers, family: Family, block: Block) -> Iterator[Amount]:
+def product_gradients(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
     """Gradients of product, activation and up, after the product itself has gone.
 
     Liger's kernel writes both gradients over gate and up (liger_kernel/ops/swiglu.py, swiglu_backward@0.8.1).
@@ -163,7 +164,7 @@ def adapted_outputs(run: Run, n: Numbers, block: Block) -> Iterator[tuple[Site, 
             yield site, adapters(run, n.compute)
 
 
-def routed_gradients(n: Numbers, family: Family, block: Block) -> Iterator[Amount]:
+def routed_gradients(n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
     """Gradients of the experts' outputs, weighted and put back in order; in fp32 where routing weights
     are."""
     assert block.mlp is not None
@@ -174,7 +175,7 @@ def routed_gradients(n: Numbers, family: Family, block: Block) -> Iterator[Amoun
         yield 3 * chosen * n.compute, "h"
 
 
-def probability_gradients(run: Run, n: Numbers, family: Family, norm: Norm, block: Block) -> Iterator[Amount]:
+def probability_gradients(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
     """Eager attention at its softmax: fp32 gradients of probabilities and scores, with all that follows
     gone."""
     attention = block.attention
@@ -187,7 +188,7 @@ def probability_gradients(run: Run, n: Numbers, family: Family, norm: Norm, bloc
     yield from gone(after_attention(run, n, family, norm, block))
 
 
-def after_attention(run: Run, n: Numbers, family: Family, norm: Norm, block: Block) -> Iterator[Amount]:
+def after_attention(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
     """What is kept behind the attention kernel: the output projection's input, the MLP's norm, and the
     MLP."""
     behind = sites(run, n, block, copied_output(run, family, block))

@@ -2,7 +2,7 @@
 
 from advisor.record import record
 from advisor.run import Run
-from advisor.run.axolotl.read import LEGACY_ATTENTION, WITHOUT_SDPA
+from advisor.run.axolotl.read import LEGACY_ATTENTION
 
 NAMES = {"flash": "flash_attention_2", "flex": "flex_attention"}
 """What axolotl calls the kernels of its old flags, where it is not the flag's own word."""
@@ -45,7 +45,7 @@ def can_flash(run: Run) -> bool:
 
 def plain(run: Run) -> str:
     """The best kernel that runs on every card: ``sdpa``, or ``eager`` where the model has none."""
-    return "eager" if run.model is not None and run.model.model_type in WITHOUT_SDPA else "sdpa"
+    return "sdpa" if run.model is None or run.model.family.sdpa else "eager"
 
 
 def widest_head(run: Run) -> int:

@@ -1,7 +1,5 @@
 """What frozen weights ask of the rest of a config: reentrant checkpoints under ZeRO-3, saved copies for new tokens."""
 
-from collections.abc import Mapping
-
 from advisor.run import Run
 from advisor.run.edits import RunEdits
 
@@ -9,18 +7,6 @@ FIXED = "0.19.3"
 """DeepSpeed from which on non-reentrant checkpoints bear weights that ZeRO-3 shards and nobody trains."""
 # TRL's trainers for these force reentrant checkpoints upon an adapter under ZeRO-3; those for ORPO and SimPO do not.
 FORCED = frozenset(["dpo", "ipo", "kto", "grpo", "gdpo", "ebft"])
-EMBEDDING_MODULES: Mapping[str, tuple[str, str]] = {
-    "gpt_neox": ("embed_in", "embed_out"),
-    "falcon": ("word_embeddings", "lm_head"),
-    "nemotron_h": ("embeddings", "lm_head"),
-    "bailing_hybrid": ("word_embeddings", "lm_head"),
-}
-"""Embedding and head by model type, where they are not Llama's: axolotl/loaders/utils.py:306-316@0.19.0."""
-
-
-def embedding_modules(model_type: str) -> tuple[str, str]:
-    """What axolotl takes for a model's embedding and head."""
-    return EMBEDDING_MODULES.get(model_type, ("embed_tokens", "lm_head"))
 
 
 def stops_zero_3(run: Run) -> bool:
@@ -38,9 +24,9 @@ def may_be_reentrant(run: Run) -> bool:
 
     Refused: validation.py:474-485, 736-755, 1612-1616@0.19.0. Undone for Gemma 4: utils/config/__init__.py:403-417.
     """
-    gemma4 = run.model is None or run.model.model_type.startswith("gemma4")
+    undone = run.model is None or run.model.family.checkpoints == "non-reentrant"
     refused = run.unfrozen_parameters or run.config.get("selective_checkpointing")
-    return not gemma4 and not refused and not (run.rl is not None and run.adapter == "qlora")
+    return not undone and not refused and not (run.rl is not None and run.adapter == "qlora")
 
 
 def bears_zero_3(run: Run) -> bool:
@@ -57,4 +43,4 @@ def for_new_tokens(run: Run) -> RunEdits:
     """What an adapter must train and save where ``tokens`` adds rows: axolotl/loaders/utils.py:123-137@0.19.0."""
     if run.model is None or not run.config.get("tokens"):
         return {}
-    return {"lora_modules_to_save": list(embedding_modules(run.model.model_type))}
+    return {"lora_modules_to_save": list(run.model.family.embedding_modules)}

@@ -37,8 +37,6 @@ ATTENTION_NAMES: dict[str, AttentionKernel] = {
     "xformers": "xformers",
     "sage": "sage",
 }
-# Classes without ``_supports_sdpa``@transformers 5.16.1: asked for by name it raises, by default they are eager.
-WITHOUT_SDPA = frozenset(["bloom", "deepseek_v4", "falcon_mamba", "gpt_neo", "gpt_oss", "gptj", "mamba", "mpt"])
 # Preference losses whose trainer loads a second copy of the model when every weight is trained
 # (axolotl/train.py:127-165@0.19.0).
 REFERENCE_LOSSES = frozenset({"dpo", "ipo", "kto"})
@@ -189,10 +187,10 @@ def checkpointing(reader: Reader, rl: str | None, model: Architecture | None) ->
     # For supervised runs without kwargs axolotl asks for reentrant checkpoints; else the builder's default is not to.
     others = reader.has("unfrozen_parameters") or reader.has("selective_checkpointing") or offload == "hidden_states"
     by_default = on and not kwargs and not others and rl is None
-    gemma4 = model is not None and model.model_type in {"gemma4", "gemma4_unified"}
+    undone = model is not None and model.family.checkpoints == "non-reentrant"
     return {
         "activation_checkpointing": on,
-        "reentrant": kwargs.get("use_reentrant", by_default) is True and not gemma4,
+        "reentrant": kwargs.get("use_reentrant", by_default) is True and not undone,
         "activation_offloading": offloading_mode(offload) if on else None,
         "tiled_mlp_shards": tiled_mlp_shards(reader),
     }
@@ -226,7 +224,7 @@ def attention(reader: Reader, model: Architecture | None) -> AttentionFacts:
     flags: list[AttentionKernel] = []
     if not name:
         flags = [flagged for key, flagged in LEGACY_ATTENTION.items() if reader.flag(key)]
-        default = "eager" if model is not None and model.model_type in WITHOUT_SDPA else "sdpa"
+        default = "sdpa" if model is None or model.family.sdpa else "eager"
         kernel = flags[0] if flags else default
     given = bool(name or flags)
     varlen = reader.flag("sdpa_varlen", default=given)

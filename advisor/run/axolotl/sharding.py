@@ -112,5 +112,5 @@ def upcasts_unquantized(reader: Reader, model: Architecture | None, facts: Axolo
         case Zero(stage=3):
             return False
         case _:
-            qwen = model is not None and model.model_type == "qwen" and facts["adapter"] == "lora"
-            return not facts["quantize_moe_experts"] and not qwen
+            spared = model is not None and not model.family.upcast_for_lora and facts["adapter"] == "lora"
+            return not facts["quantize_moe_experts"] and not spared

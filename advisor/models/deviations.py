@@ -1,0 +1,75 @@
+"""What a decoder's modules do that its widths do not tell, read from transformers 5.16.1 and traced."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from advisor.record import record
+
+Norm = Literal["rms", "fp32 rms", "offset rms", "layer", "fp32 layer", "half layer", "centred", "liger"]
+"""How a norm computes.
+
+``fp32 rms`` multiplies by its weight before it returns to half precision and keeps the fp32 product; ``offset
+rms`` does so with 1 + weight, an fp32 vector that it keeps too. ``fp32 layer`` casts by hand and back, ``half
+layer`` steps out of autocast, ``centred`` is a layer norm in plain fp32 operations. ``liger`` is Liger's
+kernel.
+"""
+
+
+@record(eq=False)
+class Deviations:
+    """What a decoder's modules do otherwise than Llama's (models/llama/modeling_llama.py@5.16.1)."""
+
+    norm: Norm | None = None
+    """None: ``rms`` or ``layer``, as the block says."""
+    fresh_query: bool = False
+    """Rotary part and rest are concatenated to new queries: the kernel's output follows their layout and is
+    copied."""
+    wide_query_key_norm: bool = False
+    """The norm of queries and keys spans the whole projection, not one head."""
+    rotary: int = 0
+    """Bytes per token and element of head_dim of cosines and sines that each layer expands for itself."""
+    parallel: bool = False
+    """Attention and MLP read the same stream, each through a norm of its own."""
+    activation: tuple[int, int] = (0, 0)
+    """Bytes per element that an activation in plain operations keeps beside its input: without and with
+    autocast."""
+    residual_masks: int = 0
+    """Dropouts on the way back to the residual stream, by the published configs."""
+    normalized_routing: bool = False
+    """The router divides by the sum of the chosen weights: one sum and one copy a token."""
+    fp32_routing: bool = False
+    """Routing weights stay fp32."""
+    rotates: bool = True
+    """False where positions are learned: queries and keys are then cut from the fused projection, with the
+    values."""
+    always_masked: bool = False
+    """The attention mask is materialised in every run."""
+    post_norm: bool = False
+    """Norms stand at the ends of attention and MLP, not before them."""
+    activation_gradient: tuple[int, int] | None = None
+    """Bytes per element of the activation's backward at its widest: without and with autocast."""
+    activation_forward: tuple[int, int] | None = None
+    """Likewise without gradients, the input included."""
+    scales_residual: bool = False
+    """Attention and MLP are scaled before they join the residual stream, so their gradient is a tensor of its
+    own."""
+    clamped_experts: bool = False
+    """Gate and up are clamped, scaled and shifted in plain operations: models/gpt_oss,
+    GptOssExperts._apply_gate."""
+    sinks: bool = False
+    """One more score a head in eager attention, whose maximum is subtracted by hand: models/gpt_oss."""
+
+
+LLAMA = Deviations()
+"""None."""
+OFFSET = Deviations(norm="offset rms")
+"""Gemma's norm."""
+FRESH_QUERY = Deviations(fresh_query=True)
+# NewGELUActivation (activations.py@5.16.1): half the input, tanh, one plus tanh; CUDA's autocast runs pow
+# in fp32.
+TANH_GELU = (6, 12)
+TANH_GRADIENT = (6, 14)
+TANH_FORWARD = (8, 12)
+SQUARED_RELU_GRADIENT = (8, 8)
+"""ReLUSquaredActivation (activations.py@5.16.1)."""
