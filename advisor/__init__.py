@@ -3,28 +3,45 @@
 Will it fit, what is wrong with it, and the smallest patch that mends it.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from advisor.engine.rule import Example, Hit, Rule
 
 if TYPE_CHECKING:
     from advisor.api import check, estimate
+    from advisor.documents import Remove, Rename, Set
     from advisor.run import Run
     from advisor.run.edits import RunEdits
 
 __version__ = "0.1.0"
-__all__ = ["Example", "Hit", "Rule", "Run", "RunEdits", "__version__", "check", "estimate"]
+__all__ = [
+    "Example",
+    "Hit",
+    "Remove",
+    "Rename",
+    "Rule",
+    "Run",
+    "RunEdits",
+    "Set",
+    "__version__",
+    "check",
+    "estimate",
+]
+HOMES = {
+    "Remove": "documents",
+    "Rename": "documents",
+    "Run": "run",
+    "RunEdits": "run.edits",
+    "Set": "documents",
+    "check": "api",
+    "estimate": "api",
+}
+"""Names that cost an import are loaded on first use."""
 
 
 def __getattr__(name: str) -> Any:
-    """What costs an import is loaded on first use."""
-    if name in {"check", "estimate"}:
-        from advisor import api
-
-        return getattr(api, name)
-    if name == "Run":
-        from advisor.run import Run
-    from advisor.run.edits import RunEdits
-
-        return Run
+    """A public name, from the module that holds it."""
+    if name in HOMES:
+        return getattr(import_module(f"advisor.{HOMES[name]}"), name)
     raise AttributeError(name)

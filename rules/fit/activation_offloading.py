@@ -69,5 +69,29 @@ rule = Rule(
                 sequence_len: 32768
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                gradient_checkpointing: true
+                deepspeed: deepspeed_configs/zero3.json
+            """,
+        ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                gradient_checkpointing: offload
+            """,
+        ),
     ),
 )

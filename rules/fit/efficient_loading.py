@@ -71,5 +71,71 @@ rule = Rule(
                   cpu_ram_efficient_loading: true
             """,
         ),
+        Example(
+            gpus="8x rtx-4090",
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                load_in_8bit: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                fsdp_version: 2
+                fsdp_config:
+                  cpu_ram_efficient_loading: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {}
+            """,
+        ),
+        Example(
+            gpus="8x rtx-4090",
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+        Example(
+            gpus="8x rtx-4090",
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                model_quantization_config: FineGrainedFP8Config
+            """,
+        ),
     ),
 )

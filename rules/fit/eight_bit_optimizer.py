@@ -59,5 +59,42 @@ rule = Rule(
                 optimizer: adamw_bnb_8bit
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: deepspeed_configs/zero1.json
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: deepspeed_configs/zero2.json
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                fsdp_config:
+                  offload_params: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                fsdp_version: 2
+                fsdp_config:
+                  offload_params: true
+            """,
+            fires=True,
+        ),
     ),
 )

@@ -61,5 +61,31 @@ rule = Rule(
                 lora_target_linear: true
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 4096
+                micro_batch_size: 2
+                bf16: false
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                attn_implementation: flash_attention_2
+            """,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+            """,
+        ),
     ),
 )

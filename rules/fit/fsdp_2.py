@@ -64,5 +64,52 @@ rule = Rule(
                 base_model: Qwen/Qwen2.5-14B
             """,
         ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                rl: dpo
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                deepspeed: deepspeed_configs/zero1.json
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                adapter: qlora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                load_in_4bit: true
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                adapter: qlora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                load_in_4bit: true
+                rl: dpo
+            """,
+        ),
     ),
 )

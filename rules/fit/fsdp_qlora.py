@@ -138,5 +138,118 @@ rule = Rule(
                 lora_target_linear: true
             """,
         ),
+        Example(
+            gpus="2x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+            """,
+        ),
+        Example(
+            before="""
+                base_model: x
+                deepspeed: deepspeed_configs/zero3.json
+            """,
+        ),
+        Example(
+            gpus="8x h100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                lora_mlp_kernel: true
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="2x rtx-4090",
+            before="""
+                base_model: openai-community/gpt2
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                optimizer: q_galore_adamw8bit
+            """,
+        ),
+        Example(
+            gpus="2x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                lora_mlp_kernel: true
+            """,
+        ),
+        Example(
+            gpus="2x rtx-4090",
+            before="""
+                base_model: openai/gpt-oss-20b
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+        ),
+        Example(
+            gpus="2x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                rl: dpo
+            """,
+        ),
+        Example(
+            gpus="2x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                tensor_parallel_size: 2
+            """,
+        ),
+        Example(
+            gpus="2x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                lora_mlp_kernel: true
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                quantize_moe_experts: true
+            """,
+        ),
+        Example(
+            gpus="2x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                trust_remote_code: true
+            """,
+        ),
     ),
 )

@@ -51,5 +51,10 @@ rule = Rule(
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-32B
+            """,
+        ),
     ),
 )

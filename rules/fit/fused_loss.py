@@ -78,5 +78,62 @@ rule = Rule(
                   - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                plugins:
+                  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                reward_model: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                process_reward_model: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                tensor_parallel_size: 2
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                bf16: false
+            """,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                rl: kto
+            """,
+        ),
+        Example(
+            before="""
+                base_model: openai-community/gpt2
+            """,
+        ),
     ),
 )

@@ -65,5 +65,31 @@ rule = Rule(
                 gradient_checkpointing: true
             """,
         ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 32768
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fsdp_config:
+                  activation_checkpointing: true
+            """,
+        ),
     ),
 )

@@ -87,5 +87,54 @@ rule = Rule(
                   - v_proj
             """,
         ),
+        Example(
+            before="""
+                base_model: mistralai/Mixtral-8x7B-v0.1
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                optimizer: muon
+            """,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+            """,
+        ),
+        Example(
+            before="""
+                base_model: openai/gpt-oss-20b
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+            """,
+        ),
+        Example(
+            before="""
+                base_model: mistralai/Mixtral-8x7B-v0.1
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                rl: dpo
+            """,
+        ),
+        Example(
+            before="""
+                base_model: mistralai/Mixtral-8x7B-v0.1
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                unfrozen_parameters:
+                  - model.layers.31
+            """,
+        ),
     ),
 )

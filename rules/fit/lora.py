@@ -95,5 +95,25 @@ rule = Rule(
                 lora_target_linear: true
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                unfrozen_parameters:
+                  - model.layers.31
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: q_galore_adamw8bit
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                qat:
+                  weight_dtype: int8
+            """,
+        ),
     ),
 )

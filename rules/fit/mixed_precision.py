@@ -57,5 +57,20 @@ rule = Rule(
                 bf16: auto
             """,
         ),
+        Example(
+            gpus="1x v100-32gb",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                bf16: false
+            """,
+        ),
+        Example(
+            gpus="",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                bf16: false
+            """,
+            fires=True,
+        ),
     ),
 )

@@ -61,5 +61,18 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero2.json
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: muon
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: deepspeed_configs/zero1.json
+            """,
+            fires=True,
+        ),
     ),
 )

@@ -60,5 +60,53 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_params.json
             """,
         ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_params.json
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                gradient_checkpointing: true
+                deepspeed: ds.json
+                unfrozen_parameters:
+                  - model.layers.31
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {"stage": 3}
+                }
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                optimizer: muon
+                deepspeed: ds.json
+            """,
+            deepspeed="""
+                {}
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="2x rtx-4090",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                deepspeed: fsdp_offload_params
+            """,
+            fires=True,
+        ),
     ),
 )

@@ -77,5 +77,31 @@ rule = Rule(
                 lora_target_linear: true
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen3-30B-A3B
+                adapter: qlora
+                load_in_4bit: false
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen3-30B-A3B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                quantize_moe_experts: true
+            """,
+        ),
     ),
 )

@@ -62,5 +62,19 @@ rule = Rule(
                 {"zero_optimization": {"stage": 2, "reduce_bucket_size": 20000000}, "bf16": {"enabled": true}}
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {}
+            """,
+        ),
     ),
 )

@@ -60,5 +60,10 @@ rule = Rule(
                 sequence_len: 512
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+        ),
     ),
 )

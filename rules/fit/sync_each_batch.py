@@ -73,5 +73,41 @@ rule = Rule(
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: Qwen/Qwen2.5-32B
+                gradient_accumulation_steps: 4
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-32B
+                gradient_accumulation_steps: 4
+                gradient_checkpointing: true
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                accelerator_config:
+                  gradient_accumulation_kwargs:
+                    sync_each_batch: true
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-32B
+                gradient_accumulation_steps: 4
+                gradient_checkpointing: true
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {"stage": 3}
+                }
+            """,
+        ),
     ),
 )

@@ -53,5 +53,11 @@ rule = Rule(
                   reshard_after_forward: true
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-3B
+                deepspeed: deepspeed_configs/zero2.json
+            """,
+        ),
     ),
 )

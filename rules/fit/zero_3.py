@@ -49,5 +49,38 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero3_bf16.json
             """,
         ),
+        Example(
+            gpus="8x h200",
+            before="""
+                base_model: Qwen/Qwen2.5-32B
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-32B
+                gradient_checkpointing: true
+                unfrozen_parameters:
+                  - model.layers.31
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-32B
+                optimizer: muon
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen3-30B-A3B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                load_in_8bit: true
+            """,
+        ),
     ),
 )

@@ -69,5 +69,25 @@ rule = Rule(
                 activation_offloading: true
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                gradient_checkpointing: true
+                activation_offloading: true
+                rl: dpo
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                activation_offloading: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                gradient_checkpointing: true
+            """,
+        ),
     ),
 )

@@ -96,5 +96,22 @@ rule = Rule(
                 }
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: deepspeed_configs/zero1.json
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {"stage": 2, "allgather_bucket_size": 50000000, "zenflow": true}
+                }
+            """,
+        ),
     ),
 )

@@ -54,5 +54,11 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero1.json
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
     ),
 )

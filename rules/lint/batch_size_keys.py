@@ -83,5 +83,10 @@ rule = Rule(
                 gradient_accumulation_steps:
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+            """,
+        ),
     ),
 )

@@ -95,5 +95,23 @@ rule = Rule(
                 bf16: true
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+            """,
+        ),
+        Example(
+            gpus="1x t4",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                bfloat16: 2
+            """,
+            fires=True,
+        ),
     ),
 )

@@ -116,5 +116,27 @@ rule = Rule(
                 context_parallel_size: 4
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                context_parallel_size: 8
+                rl: grpo
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                flash_attention: true
+                context_parallel_size: 4
+                trl:
+                  use_liger_loss: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+        ),
     ),
 )

@@ -128,5 +128,28 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero1.json
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: nothing_known
+                deepspeed: deepspeed_configs/zero2.json
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: adamw_bnb_8bit
+                deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_all.json
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: deepspeed_configs/zero2.json
+                fsdp:
+                  - full_shard
+                  - auto_wrap
+            """,
+        ),
     ),
 )

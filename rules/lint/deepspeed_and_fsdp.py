@@ -73,5 +73,11 @@ rule = Rule(
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
     ),
 )

@@ -100,5 +100,21 @@ rule = Rule(
                 {"zero_optimization": {"stage": 3, "reduce_bucket_size": "auto"}, "gradient_clipping": "auto"}
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "optimizer": "auto"
+                }
+            """,
+        ),
     ),
 )

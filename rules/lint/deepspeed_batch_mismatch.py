@@ -100,5 +100,58 @@ rule = Rule(
                 }
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "train_batch_size": 64
+                }
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+                rl: dpo
+            """,
+            deepspeed="""
+                {
+                  "gradient_clipping": 1.0
+                }
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+                fsdp:
+                  - full_shard
+                  - auto_wrap
+            """,
+            deepspeed="""
+                {
+                  "gradient_accumulation_steps": 4
+                }
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+                max_grad_norm: false
+            """,
+            deepspeed="""
+                {
+                  "gradient_clipping": 1.0
+                }
+            """,
+            fires=True,
+        ),
     ),
 )

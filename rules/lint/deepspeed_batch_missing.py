@@ -110,5 +110,61 @@ rule = Rule(
                 }
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+                sample_packing: true
+            """,
+            deepspeed="""
+                {}
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                rl: dpo
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "train_micro_batch_size_per_gpu": "auto"
+                }
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                rl: dpo
+                gradient_accumulation_steps: 4
+                deepspeed: deepspeed_configs/zero1.json
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+                fsdp:
+                  - full_shard
+                  - auto_wrap
+            """,
+            deepspeed="""
+                {}
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                rl: dpo
+                gradient_accumulation_steps: 4
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "train_micro_batch_size_per_gpu": "auto"
+                }
+            """,
+            stack={"trainer": "trl-sft"},
+        ),
     ),
 )

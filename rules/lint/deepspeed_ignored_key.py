@@ -100,5 +100,22 @@ rule = Rule(
                 {"zero_optimization": {"stage": 2}, "_comment": "ours", "wall_clock_breakdown": false}
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: deepspeed
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {"error": 2}
+                }
+            """,
+        ),
     ),
 )

@@ -113,5 +113,54 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero1.json
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: deepspeed_configs/zero1.json
+            """,
+        ),
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+                deepspeed: deepspeed_configs/zero1.json
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_params.json
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                deepspeed: deepspeed_configs/zero1.json
+                rl: dpo
+            """,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+                deepspeed: deepspeed_configs/zero2.json
+            """,
+        ),
     ),
 )

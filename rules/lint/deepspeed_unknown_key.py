@@ -88,5 +88,21 @@ rule = Rule(
                 {"zero_optimization": {"stage": 3, "max_live_parameters": 1, "offload_param": {"device": "cpu"}}}
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "rejects": true
+                }
+            """,
+        ),
     ),
 )

@@ -108,5 +108,11 @@ rule = Rule(
                 {"zero_optimization": {"stage": 2, "elastic_checkpoint": "yes", "reduce_bucket_size": 5e8}}
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: deepspeed_configs/zero1.json
+            """,
+        ),
     ),
 )

@@ -101,5 +101,40 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero1.json
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {"stage": 2}
+                }
+            """,
+        ),
+        Example(
+            gpus="2x rtx-4090",
+            before="""
+                base_model: Qwen/Qwen3-30B-A3B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {"stage": 2, "overlap_comm": true}
+                }
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero_optimization.reduce_bucket_size
+            """,
+        ),
     ),
 )

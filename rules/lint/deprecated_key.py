@@ -165,5 +165,17 @@ rule = Rule(
                 streaming_multipack_buffer_size: 5000
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                fsdp: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.2-1B
+                fsdp_final_state_dict_type: false
+            """,
+        ),
     ),
 )

@@ -55,5 +55,10 @@ rule = Rule(
                 sequence_len: 2048
             """,
         ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+            """,
+        ),
     ),
 )

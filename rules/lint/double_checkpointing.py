@@ -105,5 +105,26 @@ rule = Rule(
                   activation_checkpointing: true
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                gradient_checkpointing: offload
+                fsdp_config:
+                  activation_checkpointing: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                gradient_checkpointing: true
+                fsdp_config:
+                  activation_checkpointing: false
+            """,
+        ),
     ),
 )

@@ -103,5 +103,55 @@ rule = Rule(
                 evals_per_epoch: 1
             """,
         ),
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 4096
+                eval_batch_size: 8
+                val_set_size: 0.05
+                evals_per_epoch: 1
+            """,
+        ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                eval_batch_size: 8
+                val_set_size: 0.05
+                evals_per_epoch: 1
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                eval_batch_size: 8
+                val_set_size: 0.05
+                evals_per_epoch: 1
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                eval_batch_size: 8
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 4096
+                gradient_checkpointing: true
+                val_set_size: 0.05
+                evals_per_epoch: 1
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_fused_linear_cross_entropy: true
+            """,
+        ),
     ),
 )

@@ -90,5 +90,44 @@ rule = Rule(
                 liger_fused_linear_cross_entropy: true
             """,
         ),
+        Example(
+            gpus="1x t4",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 8192
+                gradient_checkpointing: true
+                val_set_size: 0.05
+                evals_per_epoch: 1
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_fused_linear_cross_entropy: true
+            """,
+        ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                val_set_size: 0.05
+                evals_per_epoch: 1
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_fused_linear_cross_entropy: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                val_set_size: 0.05
+                evals_per_epoch: 1
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_fused_linear_cross_entropy: true
+            """,
+        ),
     ),
 )

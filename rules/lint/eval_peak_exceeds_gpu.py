@@ -89,5 +89,34 @@ rule = Rule(
                 attn_implementation: flash_attention_2
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                eval_batch_size: 8
+                val_set_size: 0.05
+                evals_per_epoch: 1
+            """,
+        ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+        ),
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 4096
+                eval_batch_size: 8
+                val_set_size: 0.05
+                evals_per_epoch: 1
+            """,
+        ),
     ),
 )

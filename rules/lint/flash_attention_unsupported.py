@@ -128,5 +128,42 @@ rule = Rule(
                 attn_implementation: flex_attention
             """,
         ),
+        Example(
+            gpus="1x v100-32gb",
+            before="""
+                base_model: meta-llama/Llama-4-Scout-17B-16E
+            """,
+        ),
+        Example(
+            gpus="",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                flash_attention: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: google/gemma-4-31B
+            """,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+                attn_implementation: flash_attention_2
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-4-Scout-17B-16E
+                attn_implementation: flash_attention_2
+                trust_remote_code: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: google/gemma-4-31B
+                gemma4_hybrid_attn_impl: true
+            """,
+        ),
     ),
 )

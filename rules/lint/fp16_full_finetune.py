@@ -89,5 +89,52 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero1.json
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                fp16: true
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                fp16: true
+                unfrozen_parameters:
+                  - model.layers.31
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                bf16: true
+                fp16: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                fp16: true
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                fp16: true
+                max_grad_norm: false
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                fp16: true
+                max_grad_norm: false
+                optimizer: adamw_torch
+            """,
+            fires=True,
+        ),
     ),
 )

@@ -71,5 +71,33 @@ rule = Rule(
                 fp16: true
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                bf16: true
+                fp16: true
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                fp16: true
+                fsdp_version: 1
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+            fires=True,
+        ),
     ),
 )

@@ -87,5 +87,17 @@ rule = Rule(
                 attn_implementation: sdpa
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                unfrozen_parameters:
+                  - model.layers.31
+            """,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+            """,
+        ),
     ),
 )

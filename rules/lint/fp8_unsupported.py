@@ -60,5 +60,10 @@ rule = Rule(
                 torch_compile: true
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+        ),
     ),
 )

@@ -63,5 +63,18 @@ rule = Rule(
                   state_dict_type: FULL_STATE_DICT
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                fsdp:
+                  - full_shard
+            """,
+        ),
     ),
 )

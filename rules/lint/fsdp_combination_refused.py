@@ -156,5 +156,52 @@ rule = Rule(
                   cpu_offload_pin_memory: false
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                fsdp_version: 2
+                fsdp_config:
+                  offload_params: true
+                rl: dpo
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                load_in_8bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fsdp_config:
+                  fsdp_version: 2
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                rl: dpo
+                fsdp_config:
+                  fsdp_version: 2
+                load_in_4bit: true
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                optimizer: adamw_torch_fused
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                fsdp_version: 2
+                fsdp_config:
+                  cpu_ram_efficient_loading: true
+            """,
+        ),
     ),
 )

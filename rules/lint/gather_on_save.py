@@ -97,5 +97,23 @@ rule = Rule(
                 }
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                deepspeed: zero.json
+                tensor_parallel_size: 2
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {"stage": 3}
+                }
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                deepspeed: deepspeed_configs/zero1.json
+            """,
+        ),
     ),
 )

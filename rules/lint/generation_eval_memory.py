@@ -81,5 +81,51 @@ rule = Rule(
                 do_causal_lm_eval: true
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-32B
+                deepspeed: deepspeed_configs/zero3_bf16.json
+                val_set_size: 0.05
+                evals_per_epoch: 1
+                do_causal_lm_eval: true
+            """,
+        ),
+        Example(
+            gpus="",
+            before="""
+                base_model: Qwen/Qwen2.5-32B
+                deepspeed: deepspeed_configs/zero3_bf16.json
+                val_set_size: 0.05
+                evals_per_epoch: 1
+                do_causal_lm_eval: true
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-32B
+                deepspeed: deepspeed_configs/zero3_bf16.json
+                val_set_size: 0.05
+                evals_per_epoch: 1
+                do_causal_lm_eval: true
+                rl: dpo
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-32B
+                deepspeed: deepspeed_configs/zero3_bf16.json
+                do_causal_lm_eval: true
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                deepspeed: deepspeed_configs/zero3_bf16.json
+                val_set_size: 0.05
+                evals_per_epoch: 1
+            """,
+        ),
     ),
 )

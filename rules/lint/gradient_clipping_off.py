@@ -72,5 +72,17 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero1.json
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+                fsdp:
+                  - full_shard
+                  - auto_wrap
+            """,
+            deepspeed="""
+                {}
+            """,
+        ),
     ),
 )

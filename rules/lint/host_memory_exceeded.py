@@ -55,5 +55,18 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero2.json
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: deepspeed_configs/zero2.json
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb host=64GiB",
+            before="""
+                base_model: nobody/knows-this
+                deepspeed: deepspeed_configs/zero2.json
+            """,
+        ),
     ),
 )

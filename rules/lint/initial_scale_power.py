@@ -87,5 +87,17 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero1.json
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-3B
+                fp16: true
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "fp16": {"initial_scale_power": 32}
+                }
+            """,
+        ),
     ),
 )

@@ -87,5 +87,57 @@ rule = Rule(
                 layer_offloading: true
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                layer_offloading: true
+                reward_model: true
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                layer_offloading: true
+                process_reward_model: true
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                layer_offloading: true
+                unfrozen_parameters:
+                  - model.layers.31
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                layer_offloading: true
+                lisa_step_interval: 20
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                layer_offloading: true
+                plugins:
+                  - axolotl.integrations.spectrum.SpectrumPlugin
+            """,
+        ),
     ),
 )

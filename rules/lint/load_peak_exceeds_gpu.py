@@ -83,5 +83,49 @@ rule = Rule(
                 sequence_len: 2048
             """,
         ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+                adapter: lora
+                load_in_8bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+            """,
+        ),
+        Example(
+            gpus="8x a100-40gb",
+            before="""
+                base_model: Qwen/Qwen3-30B-A3B
+                adapter: lora
+                load_in_8bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+        Example(
+            gpus="8x a100-40gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
     ),
 )

@@ -176,5 +176,42 @@ rule = Rule(
                 lora_mlp_kernel: true
             """,
         ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                lora_embedding_kernel: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                trust_remote_code: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                lora_mlp_kernel: true
+                fsdp_config: {}
+            """,
+        ),
+        Example(
+            gpus="2x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                lora_mlp_kernel: true
+                fsdp_config: {}
+                fsdp_version: 2
+            """,
+        ),
     ),
 )

@@ -154,5 +154,89 @@ rule = Rule(
                 lora_target_linear: true
             """,
         ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: allenai/OLMo-2-1124-7B
+                load_in_4bit: true
+                adapter: qlora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: allenai/OLMo-2-1124-7B
+                load_in_4bit: true
+                adapter: qlora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                load_in_8bit: true
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: microsoft/Phi-3-mini-4k-instruct
+                adapter: read
+                lora_qkv_kernel: true
+            """,
+        ),
+        Example(
+            gpus="2x a100-80gb",
+            before="""
+                base_model: microsoft/Phi-3-mini-4k-instruct
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: allenai/OLMo-2-1124-7B
+            """,
+        ),
+        Example(
+            before="""
+                base_model: microsoft/Phi-3-mini-4k-instruct
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: microsoft/Phi-3-mini-4k-instruct
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                lora_qkv_kernel: true
+                load_in_8bit: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: microsoft/Phi-3-mini-4k-instruct
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                lora_qkv_kernel: true
+                trust_remote_code: 2
+            """,
+        ),
     ),
 )

@@ -105,5 +105,32 @@ rule = Rule(
                 lora_target_linear: true
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                gptq: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: openai/gpt-oss-20b
+                adapter: lora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                load_in_4bit: true
+            """,
+        ),
     ),
 )

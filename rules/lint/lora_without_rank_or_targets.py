@@ -110,5 +110,19 @@ rule = Rule(
                 lora_target_modules: [q_proj, v_proj]
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+        ),
+        Example(
+            before="""
+                base_model: openai/gpt-oss-20b
+                adapter: lora
+                lora_target_linear: true
+                lora_alpha_pattern: true
+                lora_r: 1
+            """,
+        ),
     ),
 )

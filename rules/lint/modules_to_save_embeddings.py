@@ -88,5 +88,54 @@ rule = Rule(
                 lora_target_linear: true
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                lora_modules_to_save:
+                  - embed_tokens
+                  - lm_head
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                lora_modules_to_save:
+                  - embed_tokens
+                  - lm_head
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}
+                }
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                lora_modules_to_save:
+                  - embed_tokens
+                  - lm_head
+            """,
+        ),
     ),
 )

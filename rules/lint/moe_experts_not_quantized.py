@@ -124,5 +124,46 @@ rule = Rule(
                 lora_target_linear: true
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen3-30B-A3B
+            """,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+            """,
+        ),
+        Example(
+            before="""
+                base_model: openai/gpt-oss-20b
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen3-30B-A3B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                llama4_linearized_experts: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen3-30B-A3B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                quantize_moe_experts: true
+            """,
+        ),
     ),
 )

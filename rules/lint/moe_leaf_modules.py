@@ -79,5 +79,31 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero3_bf16.json
             """,
         ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
+        Example(
+            before="""
+                base_model: deepseek-ai/DeepSeek-V2-Lite
+                deepspeed: deepspeed_configs/zero1.json
+            """,
+        ),
+        Example(
+            before="""
+                base_model: deepseek-ai/DeepSeek-V2-Lite
+                deepspeed: deepspeed_configs/zero3_bf16.json
+                trust_remote_code: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: nvidia/Nemotron-H-8B-Base-8K
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+            stack={"trainer": "trl-sft"},
+        ),
     ),
 )

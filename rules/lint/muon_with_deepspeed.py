@@ -61,5 +61,19 @@ rule = Rule(
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                deepspeed: deepspeed_configs/zero3.json
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: null
+                deepspeed: deepspeed_configs/zero3.json
+            """,
+        ),
     ),
 )

@@ -58,5 +58,18 @@ rule = Rule(
                 gradient_checkpointing: true
             """,
         ),
+        Example(
+            before="""
+                base_model: mosaicml/mpt-7b
+            """,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+                fsdp:
+                  - full_shard
+                  - auto_wrap
+            """,
+        ),
     ),
 )

@@ -74,5 +74,37 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_params.json
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: deepspeed_configs/zero1.json
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {"stage": 2, "offload_param": {"device": "none"}},
+                  "bf16": {"enabled": true},
+                  "train_micro_batch_size_per_gpu": "auto",
+                  "gradient_accumulation_steps": "auto"
+                }
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+        ),
     ),
 )

@@ -143,5 +143,35 @@ rule = Rule(
                 val_set_size: 0.1
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                streaming_multipack_buffer_size: 2
+                deepspeed: deepspeed_configs/zero3.json
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                liger_swiglu: true
+                liger_glu_activation: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_glu_activation: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_swiglu: true
+            """,
+        ),
     ),
 )

@@ -102,5 +102,39 @@ rule = Rule(
                 }
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: deepspeed_configs/zero1.json
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero1.json
+                weight_decay: 0.1
+            """,
+            deepspeed="""
+                {
+                  "optimizer": {"type": "AdamW", "params": {"lr": "auto"}}
+                }
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {"stage": 2},
+                  "bf16": {"enabled": true},
+                  "train_micro_batch_size_per_gpu": "auto",
+                  "gradient_accumulation_steps": "auto"
+                }
+            """,
+        ),
     ),
 )

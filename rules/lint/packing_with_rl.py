@@ -75,5 +75,17 @@ rule = Rule(
                 eval_sample_packing: true
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                sample_packing: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sample_packing: true
+            """,
+        ),
     ),
 )

@@ -134,5 +134,32 @@ rule = Rule(
                 sdp_attention: true
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+                sample_packing: true
+                attn_implementation: kernels-community/vllm-flash-attn3
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sample_packing: true
+                pretraining_dataset: allenai/c4
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sample_packing: true
+                streaming: true
+            """,
+        ),
     ),
 )

@@ -166,5 +166,40 @@ rule = Rule(
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                dp_shard_size: 8
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                tensor_parallel_size: 2
+            """,
+        ),
+        Example(
+            gpus="4x h100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                dp_shard_size: 8
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                context_parallel_size: 8
+            """,
+        ),
     ),
 )

@@ -94,5 +94,13 @@ rule = Rule(
                 liger_rope: false
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                liger_rms_norm: true
+                is_multimodal: true
+            """,
+            fires=True,
+        ),
     ),
 )

@@ -134,5 +134,38 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero3.json
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "fp16": {"enabled": true}
+                }
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "fp16": {"enabled": true}
+                }
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="8x v100-32gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                fp16: true
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
     ),
 )

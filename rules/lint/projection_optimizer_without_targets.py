@@ -64,5 +64,11 @@ rule = Rule(
                 optimizer: q_galore_adamw8bit
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: apollo_
+            """,
+        ),
     ),
 )

@@ -52,5 +52,59 @@ rule = Rule(
                   group_size: 32
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.2-3B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                qat:
+                  weight_dtype: int4
+                load_in_8bit: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.2-3B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                qat:
+                  weight_dtype: int4
+                load_in_4bit: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.2-3B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.2-3B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                qat:
+                  weight_dtype: int4
+                peft: 2
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+        ),
     ),
 )

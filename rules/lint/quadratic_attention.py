@@ -108,5 +108,17 @@ rule = Rule(
                 sequence_len: 8192
             """,
         ),
+        Example(
+            before="""
+                base_model: openai/gpt-oss-20b
+                sequence_len: 8192
+                attn_implementation: sdpa
+            """,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+            """,
+        ),
     ),
 )

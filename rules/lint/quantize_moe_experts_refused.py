@@ -112,5 +112,34 @@ rule = Rule(
                 quantize_moe_experts: false
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen3-30B-A3B
+                quantize_moe_experts: true
+                load_in_4bit: true
+                adapter: k_proj
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen3-30B-A3B
+                quantize_moe_experts: true
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                load_in_8bit: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen3-30B-A3B
+                quantize_moe_experts: true
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                load_in_4bit: true
+            """,
+        ),
     ),
 )

@@ -104,5 +104,127 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero3_bf16.json
             """,
         ),
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
+        Example(
+            gpus="8x rtx-3090",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+                adapter: qlora
+                load_in_4bit: false
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
+        Example(
+            gpus="8x rtx-3090",
+            before="""
+                base_model: nobody/knows-this
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
+        Example(
+            gpus="8x rtx-3090",
+            before="""
+                base_model: Qwen/Qwen3-30B-A3B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
+        Example(
+            gpus="8x rtx-3090",
+            before="""
+                base_model: openai/gpt-oss-20b
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
+        Example(
+            gpus="8x rtx-3090",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                deepspeed: deepspeed_configs/zero1.json
+            """,
+        ),
+        Example(
+            gpus="8x rtx-3090",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+                adapter: qlora
+                load_in_4bit: true
+                qlora_sharded_model_loading: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {"stage": 3}
+                }
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="8x rtx-3090",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+                adapter: qlora
+                load_in_4bit: true
+                qlora_sharded_model_loading: true
+                lora_r: 16
+                lora_alpha: true
+                lora_target_linear: true
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                deepspeed: deepspeed_configs/zero2.json
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="8x rtx-3090",
+            before="""
+                base_model: meta-llama/Llama-3.1-70B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                deepspeed: deepspeed_configs/zero3_bf16.json
+                fsdp_config:
+                  cpu_ram_efficient_loading: 1
+            """,
+            fires=True,
+        ),
     ),
 )

@@ -153,5 +153,16 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero3_bf16.json
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                rl: orpo
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                gradient_checkpointing: true
+            """,
+        ),
     ),
 )

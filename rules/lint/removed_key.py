@@ -70,5 +70,14 @@ rule = Rule(
                 s2_attention: false
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                rope_scaling:
+                  rope_type: linear
+                expert_parallel_size: 2
+            """,
+            fires=True,
+        ),
     ),
 )

@@ -181,5 +181,31 @@ rule = Rule(
                 eval_strategy: "no"
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                rl: simpo
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                val_set_size: 0
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                save_steps: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                eval_steps: 10
+                test_datasets:
+                  - path: a
+            """,
+        ),
     ),
 )

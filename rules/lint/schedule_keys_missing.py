@@ -116,5 +116,38 @@ rule = Rule(
                 early_stopping_patience: 3
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                do_bench_eval: true
+                evals_per_epoch: 1
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                early_stopping_patience: 3
+                eval_steps: 10
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                early_stopping_patience: 3
+                save_steps: lint
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                eval_steps: x
+                save_steps: 200
+                early_stopping_patience: save_steps
+                streaming: streaming
+            """,
+            fires=True,
+        ),
     ),
 )

@@ -51,5 +51,29 @@ rule = Rule(
                 sequence_len: 512
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                rl: grpo
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                skip_prepare_dataset: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                skip_prepare_dataset: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                rl: grpo
+            """,
+        ),
     ),
 )

@@ -60,5 +60,16 @@ rule = Rule(
                     factor: 2.0
             """,
         ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+            """,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+                sequence_len: 10000000
+            """,
+        ),
     ),
 )

@@ -70,5 +70,13 @@ rule = Rule(
                 lora_target_modules: [q_proj, v_proj]
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen3-30B-A3B
+                lora_target_parameters:
+                  - mlp.experts.gate_up_proj
+                  - mlp.experts.down_proj
+            """,
+        ),
     ),
 )

@@ -97,5 +97,22 @@ rule = Rule(
                 tensor_parallel_size: 1
             """,
         ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_rms_norm: true
+                tensor_parallel_size: 8
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                liger_fused_linear_cross_entropy: true
+                tensor_parallel_size: 8
+            """,
+        ),
     ),
 )

@@ -74,5 +74,21 @@ rule = Rule(
                 tokens: ["<|im_start|>"]
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                tokens:
+                  - <|im_start|>
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+        ),
     ),
 )

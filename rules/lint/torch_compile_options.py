@@ -84,5 +84,10 @@ rule = Rule(
                   triton.cudagraphs: false
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+        ),
     ),
 )

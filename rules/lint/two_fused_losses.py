@@ -111,5 +111,31 @@ rule = Rule(
                 bf16: true
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_fused_linear_cross_entropy: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                plugins:
+                  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin
+                liger_fused_linear_cross_entropy: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                plugins:
+                  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin
+                  - axolotl.integrations.liger.LigerPlugin
+                cut_cross_entropy: false
+                liger_fused_linear_cross_entropy: true
+            """,
+        ),
     ),
 )

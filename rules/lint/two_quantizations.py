@@ -90,5 +90,37 @@ rule = Rule(
                 lora_target_linear: true
             """,
         ),
+        Example(
+            before="""
+                base_model: openai/gpt-oss-20b
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                qat:
+                  weight_dtype: int8
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                load_in_8bit: true
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+        ),
     ),
 )

@@ -70,5 +70,17 @@ rule = Rule(
                 attn_implementation: flash_attention_2
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                micro_batch_size: 16
+            """,
+        ),
     ),
 )

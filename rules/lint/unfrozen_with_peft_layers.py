@@ -49,5 +49,46 @@ rule = Rule(
                 peft_layers_to_transform: [30, 31]
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                peft_layers_to_transform:
+                  - 30
+                  - 31
+                unfrozen_parameters:
+                  - lm_head.*
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                unfrozen_parameters:
+                  - lm_head.*
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                unfrozen_parameters:
+                  - model.layers.31
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                unfrozen_parameters:
+                  - model.layers.31
+                peft_layers_to_transform:
+                  - 0
+            """,
+        ),
     ),
 )

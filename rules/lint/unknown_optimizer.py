@@ -94,5 +94,11 @@ rule = Rule(
                 optim_target_modules: [attn, mlp]
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: ''
+            """,
+        ),
     ),
 )

@@ -138,5 +138,13 @@ rule = Rule(
                 wandb_project:
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                wandb_project: 2024
+                expert_parallel_size: 2
+            """,
+            fires=True,
+        ),
     ),
 )

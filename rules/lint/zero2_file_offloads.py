@@ -58,5 +58,27 @@ rule = Rule(
                 }
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: deepspeed_configs/zero2.json
+            """,
+        ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_all.json
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: deepspeed_configs/zero2.json
+                fsdp:
+                  - full_shard
+                  - auto_wrap
+            """,
+        ),
     ),
 )

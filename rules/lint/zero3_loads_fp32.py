@@ -112,5 +112,53 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero1.json
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-32B
+                bf16: false
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {"stage": 3}
+                }
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-32B
+                deepspeed: zero.json
+                fsdp:
+                  - full_shard
+                  - auto_wrap
+            """,
+            deepspeed="""
+                {}
+            """,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {"stage": 3}
+                }
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                load_in_4bit: true
+                deepspeed: deepspeed_configs/zero3.json
+            """,
+        ),
     ),
 )

@@ -68,5 +68,40 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero3_bf16.json
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": 0}
+                }
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                deepspeed: zero.json
+                fsdp:
+                  - full_shard
+                  - auto_wrap
+            """,
+            deepspeed="""
+                {}
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {"stage3_prefetch_bucket_size": 0}
+                }
+            """,
+        ),
     ),
 )

@@ -90,5 +90,33 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero1.json
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-3B
+                deepspeed: deepspeed_configs/zero1.json
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: EleutherAI/pythia-1b
+                deepspeed: true
+            """,
+        ),
+        Example(
+            gpus="2x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-3B
+                deepspeed: deepspeed_configs/zero1.json
+                tensor_parallel_size: 2
+            """,
+        ),
+        Example(
+            gpus="2x a100-80gb",
+            before="""
+                base_model: openai/gpt-oss-20b
+                deepspeed: deepspeed_configs/zero1.json
+            """,
+        ),
     ),
 )

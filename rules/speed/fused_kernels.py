@@ -62,5 +62,48 @@ rule = Rule(
                 sequence_len: 2048
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                tensor_parallel_size: 2
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_rope: true
+                liger_glu_activation: true
+                liger_rms_norm: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+            """,
+        ),
+        Example(
+            before="""
+                base_model: openai-community/gpt2
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+            """,
+        ),
     ),
 )

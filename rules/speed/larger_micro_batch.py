@@ -65,5 +65,12 @@ rule = Rule(
                 gradient_accumulation_steps: 1
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                gradient_accumulation_steps: 8
+                context_parallel_size: 2
+            """,
+        ),
     ),
 )

@@ -92,5 +92,13 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero1.json
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-3B
+                fsdp_config:
+                  offload_params: true
+            """,
+            fires=True,
+        ),
     ),
 )

@@ -65,5 +65,11 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero1.json
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-3B
+                deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_all.json
+            """,
+        ),
     ),
 )

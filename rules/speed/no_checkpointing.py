@@ -60,5 +60,11 @@ rule = Rule(
                 lora_target_linear: true
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                gradient_checkpointing: offload
+            """,
+        ),
     ),
 )

@@ -71,5 +71,49 @@ rule = Rule(
                 attn_implementation: flash_attention_2
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                attn_implementation: flash_attention_2
+                datasets:
+                  - path: tatsu-lab/alpaca
+                    type: alpaca
+                rl: dpo
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                attn_implementation: flash_attention_2
+                datasets:
+                  - path: tatsu-lab/alpaca
+                    type: alpaca
+                sample_packing: false
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                datasets:
+                  - path: tatsu-lab/alpaca
+                    type: alpaca
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                attn_implementation: flash_attention_2
+                datasets:
+                  - path: tatsu-lab/alpaca
+                    type: alpaca
+                pretraining_dataset: allenai/c4
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                attn_implementation: flash_attention_2
+            """,
+        ),
     ),
 )

@@ -82,5 +82,20 @@ rule = Rule(
                 {"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-14B
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                deepspeed: deepspeed_configs/zero3.json
+            """,
+        ),
     ),
 )

@@ -61,6 +61,13 @@ def test_runs_of_ones_own_are_shown_in_the_same_table(tmp_path: Path):
     assert "not among the evidence" not in result.output
 
 
+def test_json_names_its_version(tmp_path: Path):
+    file = tmp_path / "h200.jsonl"
+    file.write_text(json.dumps(line()))
+    result = CliRunner().invoke(main, ["accuracy", "--runs", str(file), "--output-format", "json"])
+    assert json.loads(result.output)["version"] == 1
+
+
 def test_a_limit_is_what_the_run_had(tmp_path: Path):
     peak = line()["allocated_peak"]
     file = tmp_path / "runs.jsonl"

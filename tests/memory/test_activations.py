@@ -283,3 +283,10 @@ def test_packed_rows_of_sdpa_need_no_mask_in_axolotl(facts: dict[str, Any], keep
     mask = 4 if run.precision == "fp32" else 2
     excess = (saved_bytes(run, LLAMA_3_8B) - saved_bytes(unmasked, LLAMA_3_8B)) / run.tokens
     assert excess == repeated * mask / 2 + (mask * 4096 if keeps_masks else 0)
+
+
+@pytest.mark.parametrize("model_type", ["seed_oss", "starcoder2"])
+def test_dropouts_on_the_way_back_keep_a_mask_each(model_type: str):
+    """Behind attention and behind the MLP, one byte an element: models/seed_oss, SeedOssAttention and SeedOssMLP."""
+    masks = per_token(LLAMA_3_8B, model_type) - per_token(LLAMA_3_8B)
+    assert masks == 2 * LLAMA_3_8B.hidden

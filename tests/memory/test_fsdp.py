@@ -3,6 +3,21 @@
 import pytest
 
 from advisor.memory import estimate
+from advisor.memory.fsdp import (
+    gathered_units,
+    gradients_of_layers,
+    held_inputs,
+    layer_gradients,
+    root_copied,
+    root_gradients,
+    waiting_head,
+)
+
+from .small import LAYER as SMALL_LAYER
+from .small import LORA as SMALL_LORA
+from .small import MATRIX, ROOT, fsdp, named, small
+from .small import TABLE as SMALL_TABLE
+from .small import P as SMALL
 
 P = 8_030_261_248
 TABLE = 128_256 * 4096
@@ -101,3 +116,166 @@ def test_fsdp2_quantizes_on_the_host_if_it_loads_efficiently(phases):
     efficient, whole = (phases(text + said)["load"] for said in (EFFICIENT, "fsdp_config: {offload_params: false}\n"))
     assert sum(efficient.values()) < sum(whole.values()) / 2
     assert "quantized model" in whole
+
+
+RESHARDS, STAYS = fsdp(2, reshard_after_forward=True), fsdp(2, reshard_after_forward=False)
+AROUND = {
+    "gradient_checkpointing": True,
+    "gradient_checkpointing_kwargs": {"use_reentrant": True},
+    "stack": {"transformers": "4.52.4"},
+}
+"""Checkpoints lie around units, and not inside of them."""
+TWICE = {"gradient_accumulation_steps": 2}
+PLAIN, KERNELS = (dict.fromkeys(("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel"), on) for on in (False, True))
+WHOLE = 4
+"""All layers."""
+
+
+@pytest.mark.parametrize(
+    ("keys", "layers"),
+    [
+        # End of forward, start of backward, a layer at work and done, the first at work and done, end, evaluation.
+        (RESHARDS, (1, 1, 2, 2, 2, 2, 0, 2)),
+        ({**RESHARDS, **SMALL_LORA, **PLAIN}, (0, 1, 2, 2, 2, 2, 0, 1)),
+        ({**RESHARDS, **SMALL_LORA, **KERNELS}, (1, 1, 2, 2, 2, 2, 0, 2)),
+        (STAYS, (1 + WHOLE, WHOLE, WHOLE, WHOLE, 1, 1, 0, 2 + WHOLE)),
+        (fsdp(1), (0, 0, 1, 1, 1, 1, 0, 1)),
+        ({**fsdp(1), **SMALL_LORA}, (0, 0, 1, 2, 1, 2, 0, 1)),
+        ({**fsdp(1), **SMALL_LORA, **AROUND}, (0, 0, 1, 1, 1, 1, 0, 1)),
+    ],
+)
+def test_layers_that_are_gathered(tmp_path, keys, layers):
+    found = small(tmp_path, **keys)
+    moments = (
+        "end of forward",
+        "start of backward",
+        "layer",
+        "layer done",
+        "first layer",
+        "first layer done",
+        "end of backward",
+        "evaluation",
+    )
+    gathered = [named(gathered_units(found.run, found.model, moment)) for moment in moments]
+    assert [terms["gathered root unit"] for terms in gathered] == [2 * ROOT] * len(moments)
+    assert [terms.get("gathered layers", 0) for terms in gathered] == [2 * units * SMALL_LAYER for units in layers]
+
+
+def test_without_layers_as_units_the_whole_model_is_gathered(tmp_path):
+    found = small(tmp_path, **fsdp(2, auto_wrap_policy="NO_WRAP"))
+    assert named(gathered_units(found.run, found.model, "layer")) == {"gathered model": 2 * SMALL}
+
+
+@pytest.mark.parametrize(
+    ("keys", "tables", "layers"),
+    [
+        # FSDP1 makes one flat gradient of both tables' own.
+        (fsdp(1), 2 * 2, 0),
+        ({**fsdp(1), **TWICE}, 2 * 2, 0),
+        ({**fsdp(1), "tied": True}, 3, 0),
+        (fsdp(2), 2, 1),
+        ({**fsdp(2), **TWICE}, 1, 1),
+        ({**fsdp(2), "tied": True}, 3, 1),
+        ({**fsdp(2), "gpus": 1}, 0, 0),
+        ({**fsdp(1), **SMALL_LORA}, 0, 0),
+        ({}, 0, 0),
+    ],
+)
+def test_gradients_of_the_root_unit(tmp_path, keys, tables, layers):
+    found = small(tmp_path, **keys)
+    terms = {
+        "root unit's whole gradients": 2 * tables * SMALL_TABLE,
+        "layer's flat gradients": 2 * layers * SMALL_LAYER,
+    }
+    counted = named(root_gradients(found.run, found.model, found.weights))
+    assert counted == {name: bytes_ for name, bytes_ in terms.items() if bytes_}
+
+
+@pytest.mark.parametrize(
+    ("keys", "at_work", "done"),
+    [
+        (fsdp(1), MATRIX, 2 * SMALL_LAYER),
+        (fsdp(2), MATRIX + SMALL_LAYER, 2 * SMALL_LAYER),
+        ({**fsdp(2), **TWICE}, MATRIX, MATRIX),
+        ({**fsdp(1), **TWICE}, MATRIX, 2 * SMALL_LAYER),
+        ({**fsdp(2), **SMALL_LORA}, 0, 0),
+        ({**fsdp(2), "gpus": 1}, 0, 0),
+        ({}, 0, 0),
+    ],
+)
+def test_whole_gradients_of_a_layer(tmp_path, keys, at_work, done):
+    found = small(tmp_path, **keys)
+    counted = [
+        sum(term.bytes for term in layer_gradients(found.run, found.model, found.weights, done=ended))
+        for ended in (False, True)
+    ]
+    assert counted == [2 * at_work, 2 * done]
+
+
+@pytest.mark.parametrize(
+    ("keys", "tables"),
+    [
+        (fsdp(1), 1),
+        (fsdp(2), 1),
+        ({**fsdp(1), **TWICE}, 1),
+        ({**fsdp(2), **TWICE}, 0),
+        ({**fsdp(2), **TWICE, "tied": True}, 1),
+        ({**fsdp(2), "gpus": 1}, 0),
+        ({}, 0),
+    ],
+)
+def test_the_heads_gradient_waits(tmp_path, keys, tables):
+    found = small(tmp_path, **keys)
+    counted = waiting_head(found.run, found.model, found.weights)
+    assert sum(term.bytes for term in counted) == 2 * tables * SMALL_TABLE
+
+
+@pytest.mark.parametrize(
+    ("keys", "bytes_"),
+    [
+        # Shards of all but the tables, which are reduced last; FSDP1's are fp32.
+        (fsdp(2), 2 * (SMALL - 2 * SMALL_TABLE) // 2),
+        (fsdp(1), 4 * (SMALL - 2 * SMALL_TABLE) // 2),
+        ({**fsdp(2), **TWICE}, 2 * SMALL),
+        ({**fsdp(2), "gpus": 1}, 2 * SMALL),
+        (fsdp(2, offload_params=True), 0),
+    ],
+)
+def test_gradients_when_all_layers_are_reduced(tmp_path, keys, bytes_):
+    found = small(tmp_path, **keys)
+    assert sum(term.bytes for term in gradients_of_layers(found.run, found.model, found.weights)) == bytes_
+
+
+@pytest.mark.parametrize(
+    ("keys", "as_forward_starts", "as_backward_starts"),
+    [
+        (RESHARDS, ROOT + SMALL_LAYER, ROOT),
+        (STAYS, ROOT + SMALL_LAYER, 0),
+        (fsdp(2, reshard_after_forward=True, auto_wrap_policy="NO_WRAP"), SMALL, SMALL),
+        (fsdp(1), 0, 0),
+        ({**RESHARDS, "gpus": 1}, 0, 0),
+        ({}, 0, 0),
+    ],
+)
+def test_fsdp_2_copies_the_root_unit_out_of_what_it_gathered(tmp_path, keys, as_forward_starts, as_backward_starts):
+    found = small(tmp_path, **keys)
+    counted = [
+        sum(term.bytes for term in root_copied(found.run, found.model, forward=forward)) for forward in (True, False)
+    ]
+    assert counted == [2 * 2 * as_forward_starts, 2 * 2 * as_backward_starts]
+
+
+@pytest.mark.parametrize(
+    ("keys", "inputs"),
+    [
+        # An input of 10 tokens x 100 and its gradient, for each layer.
+        ({**fsdp(1), **SMALL_LORA, **AROUND}, 2 * WHOLE),
+        ({**fsdp(1), **SMALL_LORA, **AROUND, "stack": {}}, 0),
+        ({**fsdp(1), **AROUND}, 0),
+        ({**fsdp(2), **SMALL_LORA, **AROUND}, 0),
+        ({**fsdp(1), **SMALL_LORA, **AROUND, "gpus": 1}, 0),
+    ],
+)
+def test_fsdp_1_holds_inputs_of_frozen_layers(tmp_path, keys, inputs):
+    found = small(tmp_path, **keys)
+    assert sum(term.bytes for term in held_inputs(found.run, found.model)) == inputs * 2 * 10 * 100

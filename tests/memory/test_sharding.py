@@ -1,8 +1,19 @@
-"""What ZeRO-3 gathers beside its shards."""
+"""What DeepSpeed holds beside its shards: buckets, and what ZeRO-3 gathers."""
 
 import pytest
 
 from advisor.memory import estimate
+from advisor.memory.deepspeed import (
+    bucket_terms,
+    buckets_at_loss,
+    flattened_terms,
+    gathered_terms,
+    lasting_buckets,
+    overflow_terms,
+    retained_terms,
+)
+
+from .small import ADAPTER, CPU, LORA, MATRIX, TABLE, P, fsdp, named, small
 
 ZERO_3 = '{"zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": 50000000}, "bf16": {"enabled": true}}'
 
@@ -34,3 +45,148 @@ def test_a_small_model_is_whole_once(gathered, checkpoints):
 def test_of_a_large_model_as_much_as_may_live(gathered, checkpoints):
     bytes_, model = gathered("meta-llama/Llama-3.1-8B", checkpoints)
     assert bytes_ == 2 * (model.vocab_size * model.hidden_size + 2 * 10**9)
+
+
+BUCKET = {"reduce_bucket_size": 1000}
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({}, {}),
+        (fsdp(2), {}),
+        ({"zero": {"stage": 0, **BUCKET}}, {}),
+        ({"zero": {"stage": 1, **BUCKET, "overlap_comm": True}}, {"reduce buckets": 2 * 2 * 1000}),
+        ({"zero": {"stage": 2, **BUCKET, "overlap_comm": True}}, {"reduce buckets": 2 * 2 * 1000}),
+        ({"zero": {"stage": 2, **BUCKET, "overlap_comm": False}}, {"reduce buckets": 2 * 1000}),
+        ({"zero": {"stage": 2, **BUCKET, "contiguous_gradients": False}}, {}),
+        ({"zero": {"stage": 3, **BUCKET}}, {"reduce bucket": 2 * 1000}),
+    ],
+)
+def test_reduce_buckets(tmp_path, keys, expected):
+    assert named(bucket_terms(small(tmp_path, **keys).run)) == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "bytes_"),
+    [
+        ({}, 0),
+        ({"zero": {"stage": 0, **BUCKET}}, 0),
+        ({"zero": {"stage": 1, **BUCKET}}, 2 * 1000),
+        ({"zero": {"stage": 2, **BUCKET}}, 2 * 1000),
+        ({"zero": {"stage": 2, "reduce_bucket_size": 10**6}}, 2 * P),
+        ({"zero": {"stage": 2, **BUCKET}, "gpus": 1}, 0),
+        ({"zero": {"stage": 2, **BUCKET, "offload_optimizer": CPU}}, 0),
+        ({"zero": {"stage": 3, **BUCKET}}, 0),
+    ],
+)
+def test_a_bucket_is_flattened_while_it_is_reduced(tmp_path, keys, bytes_):
+    found = small(tmp_path, **keys)
+    assert sum(term.bytes for term in flattened_terms(found.run, found.weights)) == bytes_
+
+
+TWICE = {"gradient_accumulation_steps": 2}
+
+
+@pytest.mark.parametrize(
+    ("keys", "in_forward", "as_backward_starts"),
+    [
+        ({}, 0, 0),
+        ({"zero": {"stage": 1, **BUCKET, "overlap_comm": False}}, 0, 0),
+        ({"zero": {"stage": 1, **BUCKET, "overlap_comm": False}, **TWICE}, 2 * 1000, 2 * 1000),
+        ({"zero": {"stage": 2, **BUCKET, "overlap_comm": False}, **TWICE}, 0, 0),
+        ({"zero": {"stage": 2, **BUCKET, "overlap_comm": False}, "stack": {"deepspeed": "0.18.2"}}, 0, 2 * 1000),
+        ({"zero": {"stage": 3, **BUCKET}}, 2 * 1000, 2 * 1000),
+    ],
+)
+def test_which_buckets_are_there_before_gradients_are(tmp_path, keys, in_forward, as_backward_starts):
+    run = small(tmp_path, **keys).run
+    assert sum(term.bytes for term in lasting_buckets(run)) == in_forward
+    assert sum(term.bytes for term in buckets_at_loss(run)) == as_backward_starts
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"zero": {"stage": 2}}, {}),
+        (
+            {"zero": {"stage": 2, "offload_optimizer": CPU}},
+            {"largest gradient": 2 * TABLE, "overflow check": (4 + 1 + 1 + 1 + 4) * TABLE},
+        ),
+        ({"zero": {"stage": 2, "offload_optimizer": CPU}, "stack": {"deepspeed": "0.19.0"}}, {}),
+        ({"zero": {"stage": 3, "offload_optimizer": CPU}}, {}),
+    ],
+)
+def test_gradients_are_scanned_on_their_way_to_the_host(tmp_path, keys, expected):
+    found = small(tmp_path, **keys)
+    assert named(overflow_terms(found.run, found.weights)) == expected
+
+
+LIVE = {
+    "stage": 3,
+    "stage3_max_live_parameters": 10_000,
+    "stage3_max_reuse_distance": 15_000,
+    "stage3_prefetch_bucket_size": 5_000,
+    "stage3_param_persistence_threshold": 100,
+}
+WITHOUT_INIT = {"zero_init": False}
+
+
+@pytest.mark.parametrize(
+    ("moment", "keys", "expected"),
+    [
+        ("layer", {}, {}),
+        ("layer", {"zero": {**LIVE, "stage": 2}}, {}),
+        ("layer", {"zero": LIVE, "gpus": 1}, {}),
+        ("end of backward", {"zero": LIVE}, {}),
+        # Norms are below the threshold; what lives is the larger of the two limits, twice.
+        (
+            "layer",
+            {"zero": LIVE},
+            {"persistent parameters": 2 * 900, "gathered module": 2 * MATRIX, "live parameters": 2 * 2 * 15_000},
+        ),
+        (
+            "end of forward",
+            {"zero": LIVE},
+            {"persistent parameters": 2 * 900, "gathered module": 2 * TABLE, "live parameters": 2 * 2 * 15_000},
+        ),
+        # All of the model may live: what is not at work, and a bucket on its way.
+        (
+            "layer",
+            {"zero": {**LIVE, "stage3_max_live_parameters": 10**6}},
+            {
+                "persistent parameters": 2 * 900,
+                "gathered module": 2 * MATRIX,
+                "live parameters": 2 * (P - MATRIX + 5_000),
+            },
+        ),
+        (
+            "layer",
+            {"zero": {**LIVE, "stage3_param_persistence_threshold": 1_000}, **LORA},
+            {
+                "persistent parameters": 2 * (900 + ADAPTER),
+                "gathered module": 2 * MATRIX,
+                "live parameters": 2 * 2 * 15_000,
+            },
+        ),
+    ],
+)
+def test_what_zero_3_gathers(tmp_path, moment, keys, expected):
+    found = small(tmp_path, **{"gradient_checkpointing": True, **keys})
+    assert named(gathered_terms(found.run, found.model, found.weights, moment)) == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "elements"),
+    [
+        ({"zero": LIVE, "stack": WITHOUT_INIT}, P - TABLE),
+        ({"zero": LIVE, "stack": {"zero_init": True}}, 0),
+        ({"zero": LIVE, "stack": WITHOUT_INIT, "gradient_checkpointing": True}, 0),
+        ({"zero": LIVE, "stack": WITHOUT_INIT, **LORA}, 0),
+        ({"zero": {**LIVE, "stage": 2}, "stack": WITHOUT_INIT}, 0),
+        ({"zero": LIVE, "stack": WITHOUT_INIT, "gpus": 1}, 0),
+    ],
+)
+def test_weights_that_autograd_keeps_without_zero_init(tmp_path, keys, elements):
+    found = small(tmp_path, **keys)
+    assert sum(term.bytes for term in retained_terms(found.run, found.model)) == 2 * elements

@@ -88,7 +88,7 @@ class Live(TorchDispatchMode):
 
 def built(case: dict[str, Any], folder: Path) -> Any:
     """The model as it is before it is sharded."""
-    config = AutoConfig.from_pretrained(folder, tie_word_embeddings=case["tied"])
+    config = AutoConfig.from_pretrained(folder, tie_word_embeddings=case["tied"], vocab_size=case["vocabulary"])
     model = AutoModelForCausalLM.from_config(config, dtype=HALF)
     model.config.use_cache = False
     if case["checkpoints"] in {"reentrant", "not reentrant"}:

@@ -59,6 +59,7 @@ class Case:
     reshards: bool = True
     tied: bool = False
     kernels: bool = False
+    vocabulary: int = 512
 
     @property
     def name(self) -> str:
@@ -110,12 +111,16 @@ KERNELS_2 = [
     Case(rank=4, kernels=True, accumulation=2),
 ]
 FULL_1 = [Case(1), Case(1, accumulation=2), Case(1, tied=True)]
+TABLES_1 = [
+    Case(1, vocabulary=8192, accumulation=steps, tied=tied) for steps, tied in ((1, False), (2, False), (1, True))
+]
+"""Models that are mostly tables, so that backward is at its peak when the root unit's gradients are made."""
 LORA_1 = [
     *(Case(1, rank=4, checkpoints=kind) for kind in ("none", "reentrant", "not reentrant", "around")),
     Case(1, rank=4, accumulation=2),
 ]
 VERSION_2 = [*FULL_2, *LORA_2, *KERNELS_2]
-CASES = [*VERSION_2, *FULL_1, *LORA_1]
+CASES = [*VERSION_2, *FULL_1, *TABLES_1, *LORA_1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,9 +172,10 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trained]:
 
 
 def described(case: Case, folder: Path) -> Run:
-    own = folder / ("tied" if case.tied else "untied")
+    own = folder / f"{'tied' if case.tied else 'untied'}, {case.vocabulary} tokens"
     own.mkdir(exist_ok=True)
-    (own / "config.json").write_text(json.dumps({**MODEL, "tie_word_embeddings": case.tied}))
+    model = {**MODEL, "vocab_size": case.vocabulary, "tie_word_embeddings": case.tied}
+    (own / "config.json").write_text(json.dumps(model))
     return open_configs({"base_model": str(own), **case.axolotl}, None, "2x a100-80gb", case.stack).run
 
 
@@ -214,6 +220,11 @@ def test_peak_of_forward_and_backward(trained: Trained) -> None:
     measured = max(trained.each_rank("forward") + trained.each_rank("backward"))
     counted = max(trained.counted("forward and loss"), trained.counted("backward"))
     assert measured == pytest.approx(counted, rel=0.06)
+
+
+@each(TABLES_1)
+def test_the_tables_gradients_are_flattened_when_backward_ends(trained: Trained) -> None:
+    assert max(trained.each_rank("backward")) == pytest.approx(trained.counted("backward"), rel=0.001)
 
 
 @each(LORA_1)

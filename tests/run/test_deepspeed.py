@@ -2,9 +2,12 @@
 
 import json
 
-from advisor.documents import read
+import pytest
+
+from advisor.documents import Remove, Set, read
 from advisor.opening import Context, open_run
 from advisor.run.build import edited
+from advisor.run.deepspeed.edits import changes
 
 LLAMA = "base_model: meta-llama/Llama-3.1-8B\n"  # hidden size 4096
 
@@ -94,3 +97,12 @@ def test_the_path_is_found_from_the_working_directory_before_the_yamls_folder(tm
     assert open_run(read(inner / "c.yaml"), context).run.zero_stage == 1
     (tmp_path / "z.json").write_text('{"zero_optimization": {"stage": 3}}')
     assert open_run(read(inner / "c.yaml"), context).run.zero_stage == 3
+
+
+@pytest.mark.parametrize(("precision", "other"), [("bf16", "fp16"), ("fp16", "bf16")])
+def test_zero_3_gets_its_dtype_outright_and_no_other(precision, other):
+    """DeepSpeed refuses both: deepspeed/runtime/config.py:784-785@0.18.9."""
+    values = {"zero_optimization": {"stage": 2}, other: {"enabled": "auto"}}
+    made = changes(values, {"zero_stage": 3}, precision)
+    assert Set(f"{precision}.enabled", True) in made
+    assert Remove(other) in made

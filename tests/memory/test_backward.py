@@ -1,0 +1,95 @@
+"""What backward adds at its two ends, on one of two GPUs, for every way to shard gradients."""
+
+import pytest
+
+from advisor.memory.backward import embedding_gradients, first_gradients, head_gradient, last_gradients
+
+from .small import CPU, LORA, TABLE, TOUCHED, UPCAST, P, fsdp, named, small
+
+TWICE = {"gradient_accumulation_steps": 2}
+OVERLAP = {"stage": 1, "overlap_comm": True}
+ALONE = {"stage": 1, "overlap_comm": False}
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({}, {}),
+        (TWICE, {"gradients": UPCAST}),
+        (fsdp(2), {}),
+        ({**fsdp(2), **TWICE}, {"gradients": 2 * P}),
+        ({"zero": {"stage": 0}}, {}),
+        ({"zero": ALONE}, {}),
+        ({"zero": OVERLAP}, {"gradient shard": 2 * TOUCHED}),
+        # All gradients are in the bucket when the shard is made beside them.
+        ({"zero": {**OVERLAP, "reduce_bucket_size": 10**6}, **TWICE}, {"gradients and their shard": 2 * P}),
+        (
+            {"zero": {**OVERLAP, "reduce_bucket_size": 100}, **TWICE},
+            {"gradients and their shard": 2 * (P - 100 + TOUCHED)},
+        ),
+        ({"zero": {"stage": 2}}, {"gradient shard": 2 * TOUCHED}),
+        ({"zero": {"stage": 2}, **TWICE}, {"gradient shard": 2 * 2 * TOUCHED}),
+        ({"zero": {"stage": 2, "offload_optimizer": CPU}}, {"gradient staging": 2 * TABLE}),
+        ({"zero": {"stage": 3}}, {"gradient shard": 2 * P // 2}),
+    ],
+)
+def test_gradients_while_all_activations_are_there(tmp_path, keys, expected):
+    found = small(tmp_path, **keys)
+    assert named(first_gradients(found.run, found.weights)) == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        # The embedding's comes after the first layer's.
+        ({}, {"gradients": UPCAST - 4 * TABLE}),
+        (TWICE, {"gradients": UPCAST}),
+        ({**TWICE, "tied": True}, {"gradients": UPCAST - 4 * TABLE, "tied head's gradient": 4 * TABLE}),
+        ({"zero": {"stage": 0}}, {"gradients": 2 * P}),
+        ({"zero": {"stage": 2}}, {"gradient shard": 2 * TOUCHED}),
+        (fsdp(2), {"gradients": 2 * (P - 2 * TABLE) // 2}),
+    ],
+)
+def test_gradients_at_the_first_layer(tmp_path, keys, expected):
+    found = small(tmp_path, **keys)
+    assert named(last_gradients(found.run, found.model, found.weights)) == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "bytes_"),
+    [
+        ({}, 0),
+        # Accumulated, the new one lies beside the old.
+        (TWICE, 4 * TABLE),
+        # Of a tied table both uses' gradients, and their sum where it is accumulated.
+        ({"tied": True}, 2 * 4 * TABLE),
+        ({**TWICE, "tied": True}, 3 * 4 * TABLE),
+        ({"zero": ALONE}, 0),
+        ({"zero": OVERLAP}, 2 * TABLE),
+        ({"zero": {"stage": 2}}, 2 * TABLE),
+        ({"zero": {"stage": 2}, "tied": True}, 3 * 2 * TABLE),
+        ({"zero": {"stage": 3}, **TWICE}, 0),
+        ({**fsdp(2), **TWICE}, 0),
+        ({"optimizer": "lomo", **TWICE}, 0),
+        ({**LORA, **TWICE}, 0),
+    ],
+)
+def test_the_embeddings_gradient_comes_last(tmp_path, keys, bytes_):
+    found = small(tmp_path, **keys)
+    assert sum(term.bytes for term in embedding_gradients(found.run, found.model, found.weights)) == bytes_
+
+
+@pytest.mark.parametrize(
+    ("keys", "bytes_"),
+    [
+        ({}, 4 * TABLE),
+        ({**fsdp(2), "gpus": 1}, 2 * TABLE),
+        (TWICE, 0),
+        (LORA, 0),
+        ({"zero": {"stage": 0}}, 0),
+        (fsdp(2), 0),
+    ],
+)
+def test_the_heads_gradient_comes_first(tmp_path, keys, bytes_):
+    found = small(tmp_path, **keys)
+    assert sum(term.bytes for term in head_gradient(found.run, found.model)) == bytes_

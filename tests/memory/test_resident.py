@@ -1,0 +1,136 @@
+"""Weights on one of two GPUs, while they are loaded and after, for every way to shard them."""
+
+import pytest
+
+from advisor.memory.forward import checkpoints
+from advisor.memory.model import autocast_terms, load_terms, reference_terms, stored_terms
+
+from .small import ADAPTER, CPU, LAYER, LORA, TABLE, UPCAST, P, fsdp, named, small
+
+EIGHT_BITS = {**LORA, "load_in_8bit": True}
+FOUR_BITS = {**LORA, "adapter": "qlora", "load_in_4bit": True}
+LINEAR = 4 * (4 * 100 * 100 + 3 * 100 * 200)
+"""What bitsandbytes quantizes."""
+INT8 = LINEAR + 4 * 4 * (4 * 100 + 2 * 200 + 100)
+"""One byte an element, and one fp32 scale a row."""
+
+
+def bytes_of(terms):
+    return sum(term.bytes for term in terms)
+
+
+@pytest.mark.parametrize(
+    ("keys", "bytes_"),
+    [
+        ({}, UPCAST),
+        ({"tensor_parallel_size": 2}, UPCAST // 2),
+        (fsdp(2), 2 * P // 2),
+        (fsdp(1), 4 * P // 2),
+        (fsdp(2, offload_params=True), 0),
+        ({"zero": {"stage": 0}}, 2 * P),
+        ({"zero": {"stage": 1}}, 2 * P),
+        ({"zero": {"stage": 2}}, 2 * P),
+        ({"zero": {"stage": 3}}, 2 * P // 2),
+        ({"zero": {"stage": 3, "offload_param": CPU}}, 0),
+        # FSDP1 makes the trained fp32, and what is frozen stays in half precision.
+        ({**fsdp(1), **LORA}, 2 * P // 2 + 4 * ADAPTER // 2),
+        ({"zero": {"stage": 3}, **LORA}, 2 * P // 2 + 2 * ADAPTER // 2),
+    ],
+)
+def test_weights(tmp_path, keys, bytes_):
+    found = small(tmp_path, **keys)
+    assert bytes_of(stored_terms(found.run, found.weights)) == pytest.approx(bytes_, abs=5)
+
+
+def test_zero_3_shards_8_bit_weights_and_keeps_them(tmp_path):
+    found = small(tmp_path, zero={"stage": 3}, **EIGHT_BITS)
+    terms = named(stored_terms(found.run, found.weights))
+    quantized = terms["8-bit weights, whole"]
+    assert quantized == INT8
+    assert terms["quantized linear layers"] == quantized // 2
+
+
+@pytest.mark.parametrize(
+    ("keys", "bytes_"),
+    [
+        # Tables pass through fp32 only where axolotl does not leave them there.
+        ({}, UPCAST),
+        ({"zero": {"stage": 2}}, 2 * P + 2 * 2 * TABLE),
+        ({"zero": {"stage": 3}}, 2 * P // 2 + 2 * TABLE),
+        ({"zero": {"stage": 3}, "json": {"bf16": {"enabled": "auto"}}}, 4 * P // 2 + 4 * TABLE),
+        ({"zero": {"stage": 3, "offload_param": CPU}}, 2 * TABLE),
+        # A unit is a layer, or the tables' larger one.
+        (fsdp(2), 2 * P // 2 + 2 * LAYER),
+        (fsdp(1), 4 * P // 2 + 2 * LAYER),
+        (fsdp(2, cpu_ram_efficient_loading=False), 2 * P + 2 * P // 2),
+        (fsdp(1, cpu_ram_efficient_loading=False), 2 * P + 2 * LAYER),
+        ({**fsdp(2, cpu_ram_efficient_loading=False), "gpus": 1}, 2 * P + 2 * LAYER),
+    ],
+)
+def test_load(tmp_path, keys, bytes_):
+    found = small(tmp_path, **keys)
+    assert bytes_of(load_terms(found.run, found.model, found.weights)) == pytest.approx(bytes_, abs=5)
+
+
+@pytest.mark.parametrize(
+    ("keys", "whole"),
+    [
+        (FOUR_BITS, True),
+        ({**FOUR_BITS, **fsdp(2, cpu_ram_efficient_loading=False)}, True),
+        ({**FOUR_BITS, **fsdp(2)}, False),
+        ({**FOUR_BITS, **fsdp(1)}, True),
+        ({**FOUR_BITS, "zero": {"stage": 3}}, True),
+    ],
+)
+def test_a_quantized_model_is_loaded_whole_unless_its_host_cuts_it(tmp_path, keys, whole):
+    found = small(tmp_path, **keys)
+    terms = {term.name: term.bytes for term in load_terms(found.run, found.model, found.weights)}
+    assert terms.get("quantized model") == (found.weights.frozen_bytes if whole else None)
+
+
+DPO = {"rl": "dpo"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "bytes_"),
+    [
+        ({}, 0),
+        (DPO, 2 * P),
+        ({**DPO, "zero": {"stage": 2}}, 2 * P),
+        ({**DPO, "zero": {"stage": 3}}, 2 * P // 2),
+        ({**DPO, "zero": {"stage": 3, "offload_param": CPU}}, 0),
+        ({**DPO, **fsdp(2)}, 2 * P // 2),
+        ({**DPO, **fsdp(2, offload_params=True)}, 0),
+    ],
+)
+def test_the_reference_model_is_sharded_like_the_trained_one(tmp_path, keys, bytes_):
+    found = small(tmp_path, **keys)
+    assert bytes_of(reference_terms(found.run, found.model)) == bytes_
+
+
+@pytest.mark.parametrize(
+    ("keys", "elements"),
+    [
+        # Adapters are fp32 under PEFT, and half precision under DeepSpeed; FSDP casts by itself.
+        (LORA, ADAPTER),
+        ({**LORA, **fsdp(1)}, 0),
+        ({**LORA, "zero": {"stage": 2}}, 0),
+    ],
+)
+def test_autocast_copies(tmp_path, keys, elements):
+    plain = dict.fromkeys(("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel"), False)
+    found = small(tmp_path, **keys, **plain)
+    assert bytes_of(autocast_terms(found.run, found.model, found.weights)) == 2 * elements
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({}, False),
+        ({"gradient_checkpointing": True}, True),
+        (fsdp(2), False),
+        (fsdp(2, activation_checkpointing=True), True),
+    ],
+)
+def test_who_may_ask_for_checkpoints(tmp_path, keys, expected):
+    assert checkpoints(small(tmp_path, **keys).run) is expected

@@ -1,0 +1,72 @@
+"""Optimizer states and what the step takes beside them, on one of two GPUs, for every way to shard them."""
+
+import pytest
+
+from advisor.memory.optimizer_states import optimizer_terms, step_terms
+
+from .small import CPU, TABLE, TOUCHED, UPCAST, P, fsdp, named, small
+
+MASTER, STATES = "fp32 master weights", "optimizer states"
+SHARD = P // 2
+FOREACH = {"optimizer": "adamw_torch"}
+PAGED = {"optimizer": "paged_adamw_32bit"}
+FLAT = 6 * TABLE // 2 + 450
+"""A shard of DeepSpeed's two groups: 600,000 elements of matrices, 900 of norms."""
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({}, {STATES: 2 * UPCAST}),
+        (PAGED, {}),
+        (fsdp(2), {STATES: 2 * 2 * P // 2}),
+        (fsdp(1), {STATES: 2 * 4 * P // 2}),
+        (fsdp(2, offload_params=True), {}),
+        ({"zero": {"stage": 0}}, {MASTER: 4 * P, STATES: 8 * P}),
+        ({"zero": {"stage": 1}}, {MASTER: 4 * SHARD, STATES: 8 * SHARD}),
+        ({"zero": {"stage": 2}}, {MASTER: 4 * SHARD, STATES: 8 * SHARD}),
+        ({"zero": {"stage": 3}}, {MASTER: 4 * SHARD, STATES: 8 * SHARD}),
+        ({"zero": {"stage": 2}, **PAGED}, {MASTER: 4 * SHARD}),
+        ({"zero": {"stage": 2, "offload_optimizer": CPU}}, {}),
+        ({"zero": {"stage": 3, "offload_optimizer": CPU}}, {}),
+        (
+            {"zero": {"stage": 2}, "json": {"optimizer": {"type": "AdamW", "params": {}}}, "optimizer": "sgd"},
+            {MASTER: 4 * SHARD, STATES: 8 * SHARD},
+        ),
+    ],
+)
+def test_states_and_master_weights(tmp_path, keys, expected):
+    found = small(tmp_path, **keys)
+    assert named(optimizer_terms(found.run, found.weights)) == expected
+
+
+CAST = (2 + 4) * FLAT
+"""The flat copy in half precision, and its cast."""
+STEPPING = (4 + 4) * FLAT - 2 * TOUCHED
+"""Gradients and temporaries in fp32, where the shard in half precision has gone."""
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({}, {}),
+        (FOREACH, {"step temporaries": UPCAST}),
+        ({**fsdp(2), **FOREACH}, {"step temporaries": 2 * P // 2}),
+        ({**fsdp(2, offload_params=True), **FOREACH}, {}),
+        ({"zero": {"stage": 0}, **FOREACH}, {"fp32 gradients": (4 + 4 - 2) * P}),
+        ({"zero": {"stage": 1}}, {"fp32 gradients": CAST}),
+        ({"zero": {"stage": 2}, **FOREACH}, {"fp32 gradients": max(CAST, STEPPING)}),
+        # One shard of each tensor until there are 60,000: half the embedding and a 5,000 of the first layer's.
+        ({"zero": {"stage": 3, "sub_group_size": 60_000}, **FOREACH}, {"fp32 gradients": (4 + 4) * 60_000}),
+        ({"zero": {"stage": 3, "sub_group_size": 60_000}}, {"fp32 gradients": (2 + 4) * 60_000}),
+        ({"zero": {"stage": 2, "offload_optimizer": CPU}}, {}),
+        (
+            {"zero": {"stage": 2, "offload_optimizer": CPU}, "stack": {"deepspeed": "0.16.9"}},
+            {"fp32 shard on its way": 4 * SHARD},
+        ),
+        ({"zero": {"stage": 3, "offload_optimizer": CPU}, "stack": {"deepspeed": "0.16.9"}}, {}),
+    ],
+)
+def test_beside_them_in_the_step(tmp_path, keys, expected):
+    found = small(tmp_path, **keys)
+    assert named(step_terms(found.run, found.weights)) == expected
