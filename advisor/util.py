@@ -63,3 +63,6 @@ def toml_library() -> Any:
         except ImportError:
             continue
     raise InputError("Python 3.10 cannot read TOML", remedy="pip install tomli")
+
+
+MAX_BYTES = 10 * 2**20

@@ -10,6 +10,7 @@ from advisor.cli.main import main
 from advisor.run.axolotl.reader import as_integer
 from advisor.util import divisors
 
+DATA = "datasets: [{path: tatsu-lab/alpaca, type: alpaca}]\nlearning_rate: 1e-5\n"
 CONFIG = "base_model: meta-llama/Llama-3.1-8B\nsequence_len: 2048\nmicro_batch_size: 2\n"
 
 
@@ -46,7 +47,7 @@ def test_a_value_beyond_reason_is_refused_at_its_place(folder: Path, line: str):
 
 @pytest.mark.parametrize("name", ["x" * 5000, "~nobody-of-that-name/model", "a\\0b", "..", "/"])
 def test_a_model_that_is_no_path_is_not_known(folder: Path, name: str):
-    (folder / "run.yaml").write_text(f'base_model: "{name}"\n')
+    (folder / "run.yaml").write_text(f'base_model: "{name}"\n{DATA}')
     result = check("run.yaml")
     assert result.exit_code == 0 and "unknown-model" in result.output
 

@@ -85,7 +85,9 @@ def test_rules_of_a_repository_that_is_looked_at_are_not_run(tmp_path: Path, mon
     here.mkdir()
     (cloned / "advisor.toml").write_text('rules = ["rules_here"]\nignore = ["house-rule"]\n')
     (cloned / "rules_here" / "house_rule.py").write_text(RULE)
-    (cloned / "run.yaml").write_text("base_model: Qwen/Qwen3-8B\n")
+    (cloned / "run.yaml").write_text(
+        "base_model: Qwen/Qwen3-8B\nlearning_rate: 1e-5\ndatasets: [{path: tatsu-lab/alpaca, type: alpaca}]\n"
+    )
     monkeypatch.chdir(here)
     result = CliRunner().invoke(main, ["check", "../cloned/run.yaml"])
     assert result.exit_code == 0

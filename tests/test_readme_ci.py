@@ -47,7 +47,9 @@ def test_the_gitlab_job_writes_the_report_that_it_names():
 def test_the_gitlab_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "configs").mkdir()
-    (tmp_path / "configs" / "run.yaml").write_text("base_model: a/b\n")
+    (tmp_path / "configs" / "run.yaml").write_text(
+        "base_model: a/b\nlearning_rate: 1e-5\ndatasets: [{path: tatsu-lab/alpaca, type: alpaca}]\n"
+    )
     (command,) = (line for line in SNIPPETS[".gitlab-ci.yml"]["advisor"]["script"] if line.startswith("advisor "))
     result = CliRunner().invoke(main, shlex.split(command)[1:])
     assert result.exit_code == 0, result.output

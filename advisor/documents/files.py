@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import FrameType
 
 from advisor.documents.document import Document, parse
-from advisor.documents.source import MAX_BYTES
 from advisor.errors import InputError
+from advisor.util import MAX_BYTES
 
 
 def read(path: str | os.PathLike[str]) -> Document:

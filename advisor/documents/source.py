@@ -13,9 +13,9 @@ from advisor.documents.node import Node, Text
 from advisor.documents.yaml_tree import TreeError, described, is_merge, yaml_tree
 from advisor.errors import InputError
 from advisor.record import record
+from advisor.util import MAX_BYTES
 
 Syntax = Literal["yaml", "json"]
-MAX_BYTES = 10 * 2**20
 _BOM = b"\xef\xbb\xbf"
 _FORBIDDEN = {
     "yaml": re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"),

@@ -11,11 +11,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from advisor.documents.source import MAX_BYTES
 from advisor.errors import InputError
 from advisor.models import catalogue, hub
 from advisor.models.architecture import Architecture
 from advisor.record import record
+from advisor.util import MAX_BYTES
 
 _STORED: tuple[tuple[re.Pattern[str], str | None], ...] = (
     (re.compile(r"[-_](unsloth-)?(bnb|4bit|nf4)\b", re.IGNORECASE), "bitsandbytes"),

@@ -8,6 +8,7 @@ from advisor.engine.rule import Example, Rule, Stage
 from advisor.report.snippet import diff_lines
 from advisor.report.style import Style
 from advisor.report.wording import APPLICABILITY
+from advisor.schemas.refusals import refusals
 
 STAGES: dict[Stage, str] = {
     "lint": "lint: always consulted",
@@ -36,6 +37,8 @@ def page(rule: Rule, style: Style) -> str:
         blocks.append(section("Is the edit safe?", SAFE[applicability(rule)], style))
     if rule.stage == "lint":
         blocks.append(section("Proof", PROOFS[rule.proof], style))
+    if covered := list(covers(rule.id)):
+        blocks.append([style.paint("What it covers", "strong"), *covered])
     blocks += [example_block(example, style) for example in rule.examples if example.expects_finding]
     silent = [example for example in rule.examples if not example.expects_finding]
     blocks += [silent_block(example, style) for example in silent[:1]]
@@ -51,6 +54,14 @@ def subtitle(rule: Rule) -> str:
         *(["blocks a launch"] if rule.fatal else []),
     ]
     return ", ".join(words)
+
+
+def covers(rule: str) -> Iterator[str]:
+    """The rows of the table of refusals that the rule reads, one a line."""
+    for row in (row for rows in refusals().get(rule, {}).values() for row in rows):
+        beside = f" beside `{row.beside}`" if row.beside else f" without {row.without}" if row.without else ""
+        plugin = f" ({row.plugin})" if row.plugin else ""
+        yield f"  `{row.at}`{beside}{plugin}: {row.because}"
 
 
 def section(title: str, text: str, style: Style) -> list[str]:

@@ -21,6 +21,7 @@ class Stack:
     does.
     """
 
+    axolotl: str = "0.19.0"
     torch: str = "2.13.0"
     transformers: str = "5.16.1"
     peft: str = "0.20.0"
@@ -61,7 +62,7 @@ def read_stack(settings: Mapping[str, object] | None) -> Stack:
     return replace(Stack(), **dict(settings or {}))  # pyright: ignore[reportArgumentType]
 
 
-PACKAGES = ("torch", "transformers", "peft", "accelerate", "deepspeed", "bitsandbytes")
+PACKAGES = ("axolotl", "torch", "transformers", "peft", "accelerate", "deepspeed", "bitsandbytes")
 
 
 def installed_versions() -> dict[str, str]:

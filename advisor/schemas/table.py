@@ -9,6 +9,7 @@ from typing import Any
 from advisor.documents import Path as KeyPath
 from advisor.record import record
 from advisor.schemas.kinds import levels_in
+from advisor.schemas.value_kinds import fits
 from advisor.util import is_list, is_mapping
 
 Row = Mapping[str, Any]
@@ -57,6 +58,10 @@ class Table:
         """Whether a level refuses other keys; else it drops them without a word."""
         return self.levels[level]["forbids"]
 
+    def required(self, level: str) -> list[str]:
+        """The keys without which a level is refused."""
+        return self.levels[level].get("required", [])
+
     def walk(self, values: Mapping[Any, Any]) -> Iterator[Found]:
         """Every key of a config that stands at a level of the table."""
         added = {key: row for plugin in listed_plugins(self, values) for key, row in self.plugins[plugin].items()}
@@ -79,23 +84,34 @@ class Table:
         self, path: KeyPath, value: object, row: Row | None, root: Mapping[Any, Any]
     ) -> Iterator[tuple[KeyPath, Mapping[Any, Any], str]]:
         kinds: list[Any] = row["kinds"] if row else []
+        if is_mapping(value) and (levels := levels_in(kinds)):
+            yield path, value, self._best(value, levels)
         for kind in kinds:
-            if not is_mapping(kind):
-                continue
-            if "level" in kind and is_mapping(value):
-                yield path, value, kind["level"]
-            if "list" in kind and is_list(value):
+            if is_mapping(kind) and "list" in kind and is_list(value):
                 names = levels_in(kind["list"])
                 for index, item in enumerate(value):
                     if is_mapping(item) and names:
                         yield (*path, index), item, self._chosen(path, item, names, root)
 
     def _chosen(self, path: KeyPath, item: Mapping[Any, Any], names: list[str], root: Mapping[Any, Any]) -> str:
-        """Of several levels the one that an item is read with: pydantic takes that with the most keys in common."""
+        """Of several levels the one that an item is read with."""
         if path == ("datasets",):
             plain = "SyntheticDataset" if item.get("type") == "_synthetic" else "SFTDataset"
             return DATASETS_BY_LOSS.get(str(root.get("rl")), plain)
-        return max(names, key=lambda name: len(self.rows(name).keys() & item.keys()))
+        return self._best(item, names)
+
+    def _best(self, item: Mapping[Any, Any], names: list[str]) -> str:
+        """Of the levels that accept all of an item, or of all if none does, that with the most keys in common.
+
+        pydantic tries each class of a union, and takes of those that pass the one that knows the most of the keys.
+        """
+        passing = [name for name in names if self._accepts(name, item)] if len(names) > 1 else names
+        return max(passing or names, key=lambda name: len(self.rows(name).keys() & item.keys()))
+
+    def _accepts(self, level: str, item: Mapping[Any, Any]) -> bool:
+        rows = self.rows(level)
+        fit = all(fits(rows[key]["kinds"], value) for key, value in item.items() if key in rows)
+        return fit and all(key in item for key in self.required(level))
 
 
 def bare(key: str) -> str:

@@ -15,6 +15,7 @@ from advisor.schemas import (
     nearest,
     plugin_of,
 )
+from advisor.schemas.synonyms import Synonym, synonyms
 from advisor.util import is_list
 
 # Keys that people keep anchors and notes under.
@@ -45,6 +46,10 @@ def finds(run: Run) -> Iterator[Hit]:
     foreign = len(plugins_of(run)) > len(listed_plugins(table, run.config))
     unknown = [found for found in table.walk(run.config) if is_unknown(table, found)]
     for found in unknown[:MOST]:
+        synonym = synonyms().get(found.key.lower()) if found.level == table.root else None
+        if synonym is not None:
+            yield from_elsewhere(found, synonym)
+            continue
         meant = nearest(found.key, candidates(table, found))
         if meant is not None or found.level != table.root or not foreign:
             yield hit(table, found, meant)
@@ -75,6 +80,18 @@ def candidates(table: Table, found: Found) -> list[str]:
     return [
         name for part in rows for name, row in part.items() if "deprecated" not in row and name not in found.siblings
     ]
+
+
+def from_elsewhere(found: Found, synonym: Synonym) -> Hit:
+    """A key of another trainer's, under its name here. One that is written twice is not renamed."""
+    means = synonym.means
+    head = f"`{found.key}` is not a key of axolotl, which drops it silently"
+    if means in found.siblings:
+        return Hit(found.at, f"{head}; `{means}` is there already: remove it", on_key=True)
+    if not synonym.same:
+        return Hit(found.at, f"{head}; `{means}` says that here, with other values", on_key=True)
+    edits = (Rename(found.path, means),) if means not in OF_THE_BATCH else ()
+    return Hit(found.at, f"{head}; `{means}` is its name here", edits, on_key=True)
 
 
 def hit(table: Table, found: Found, meant: str | None) -> Hit:
@@ -128,7 +145,8 @@ rule = Rule(
     proof="accepts",
     why="""
         axolotl's schema drops what it does not know without a word, at every level but `fp8_config` and `advisor`.
-        A misspelt key leaves its default in force: no checkpointing, no packing, no parallelism.
+        A misspelt key leaves its default in force: no checkpointing, no packing, no parallelism. So does the name that
+        another trainer has for it: `epochs: 3` trains one epoch.
     """,
     safe=False,
     source="axolotl/utils/schemas/config.py:214, fp8.py:16, utils/config/__init__.py:472-496@0.19.0",
@@ -146,6 +164,22 @@ rule = Rule(
                 sequence_len: 4096
                 gradient_checkpointing: true
                 pad_to_sequence_len: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                max_seq_length: 4096
+                num_train_epochs: 3
+                lr: 2e-5
+                flash_attn: fa2
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-7B
+                sequence_len: 4096
+                num_epochs: 3
+                learning_rate: 2e-5
+                flash_attn: fa2
             """,
         ),
         Example(

@@ -1,5 +1,6 @@
 """An optimizer that nobody has."""
 
+import re
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
@@ -21,6 +22,8 @@ MEANT = {
     "adamw_hf": "adamw_torch",
     "adamw": "adamw_torch_fused",
 }
+# Optimizers that there are, and that neither transformers nor axolotl builds: another one is no correction of a slip.
+OTHERS = frozenset(["adam", "adamax", "nadam", "radam", "lamb", "lars", "adadelta", "asgd", "rprop", "sophia", "sgdw"])
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -28,8 +31,9 @@ def finds(run: Run) -> Iterator[Hit]:
     name = run.config.get("optimizer")
     if not isinstance(name, str) or not name or name in NAMES or not run.stack.at_least("transformers", "5.0.0"):
         return
-    meant = MEANT.get(name.lower()) or nearest(name.lower())
-    remedy = f"did you mean `{meant}`?" if meant else "take one of theirs, such as `adamw_torch_fused`"
+    another = not OTHERS.isdisjoint(re.split(r"[_\d]+", name.lower()))
+    meant = None if another else MEANT.get(name.lower()) or nearest(name.lower())
+    remedy = f"did you mean `{meant}`?" if meant else "take one of theirs, such as `adamw_torch`"
     yield Hit(
         "optimizer",
         f"`optimizer: {name}` is none that axolotl or transformers can build: the run stops once the model is loaded;"
@@ -84,6 +88,13 @@ rule = Rule(
             before="""
                 base_model: Qwen/Qwen2.5-7B
                 optimizer: sophia
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                optimizer: adam
             """,
             fires=True,
         ),

@@ -1,11 +1,13 @@
-"""A value of a type that axolotl refuses."""
+"""A value of a type, or of a size, that axolotl refuses."""
 
+import contextlib
+import operator
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Change, Remove, Set
-from advisor.schemas import Found, axolotl_keys, fits
-from advisor.util import is_mapping
+from advisor.schemas import Found, Row, Table, axolotl_keys, fits
+from advisor.util import is_list, is_mapping
 
 WORDS = {
     "bool": "true or false",
@@ -16,6 +18,8 @@ WORDS = {
     "null": "nothing",
 }
 
+BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+
 # What somebody means by a value of this type, where it stands under another key.
 MEANT = {
     ("tokens", "dict"): "; named tokens belong under `special_tokens`",
@@ -24,18 +28,42 @@ MEANT = {
 
 
 def finds(run: Run) -> Iterator[Hit]:
-    """Every value that none of its key's kinds takes, after the conversions that axolotl makes."""
-    for found in axolotl_keys().walk(run.config):
-        if found.row is not None and not fits(found.row["kinds"], found.value):
+    """Every value that none of its key's kinds takes, after the conversions that axolotl makes; or that is too much."""
+    table = axolotl_keys()
+    for found in table.walk(run.config):
+        if found.row is None:
+            continue
+        if not fits(found.row["kinds"], found.value):
             kinds = [kind for kind in found.row["kinds"] if kind != "null"]
             wanted = " or ".join(in_words(kind) for kind in kinds)
             yield Hit(
                 found.at,
                 f"`{found.key}` is {shown(found.value)}, and axolotl refuses the config: it takes {wanted}"
-                f"{remedy(found, kinds)}",
-                edits(found, kinds),
+                f"{remedy(table, found, kinds)}",
+                edits(table, found, kinds),
                 on_key=found.value is None or is_mapping(found.value),
             )
+        elif len(found.row) > 1 and (wanted := bound(found.row, found.value)):
+            yield Hit(found.at, f"`{found.key}` is {shown(found.value)}, and axolotl refuses the config: {wanted}")
+
+
+def bound(row: Row, value: object) -> str:
+    """What a number or the length of a list had to be, and is not."""
+    if is_list(value):
+        return "it takes one item at least; remove the key, or add one" if len(value) < row.get("min_length", 0) else ""
+    number = as_number(value)
+    if number is None:
+        return ""
+    over = {"ge": operator.lt, "gt": operator.le, "le": operator.gt, "lt": operator.ge}
+    broken = [name for name in BOUNDS if name in row and over[name](number, row[name])]
+    return f"it takes {BOUNDS[broken[0]]} {row[broken[0]]:g}" if broken else ""
+
+
+def as_number(value: object) -> float | None:
+    """A number, or a text that pydantic reads as one."""
+    with contextlib.suppress(TypeError, ValueError):
+        return None if isinstance(value, bool) else float(value)  # pyright: ignore[reportArgumentType]
+    return None
 
 
 def in_words(kind: object) -> str:
@@ -55,16 +83,16 @@ def shown(value: object) -> str:
         case dict():
             return "a mapping"
         case list():
-            return "a list that does not fit"
+            return "a list that does not fit" if value else "an empty list"
         case bool():
             return f"`{str(value).lower()}`"
         case _:
             return f"`{str(value)[:40]}`"
 
 
-def remedy(found: Found, kinds: list[object]) -> str:
+def remedy(table: Table, found: Found, kinds: list[object]) -> str:
     """What the edit does, as a clause."""
-    match edits(found, kinds):
+    match edits(table, found, kinds):
         case (Remove(),):
             return "; remove the key"
         case (Set(value=list()),):
@@ -75,11 +103,11 @@ def remedy(found: Found, kinds: list[object]) -> str:
             return MEANT.get((found.key, type(found.value).__name__), "")
 
 
-def edits(found: Found, kinds: list[object]) -> tuple[Change, ...]:
+def edits(table: Table, found: Found, kinds: list[object]) -> tuple[Change, ...]:
     """A blank key goes, a number becomes a string, a string becomes a list, where nothing else can be meant."""
     value = found.value
     if value is None:
-        return (Remove(found.path),)
+        return () if found.key in table.required(found.level) else (Remove(found.path),)
     if kinds == ["str"] and isinstance(value, (int, float)) and not isinstance(value, bool):
         return (Set(found.path, str(value)),)
     if kinds == [{"list": ["str"]}] and isinstance(value, str):
@@ -90,13 +118,14 @@ def edits(found: Found, kinds: list[object]) -> tuple[Change, ...]:
 rule = Rule(
     id="wrong-type",
     stage="lint",
-    title="A value of a type that axolotl refuses",
+    title="A value of a type, or of a size, that axolotl refuses",
     finds=finds,
     level="error",
     proof="rejects",
     why="""
         axolotl converts `"1"` to 1 and `yes` to true, but no number to a string, no fraction to an integer and no
-        string to a list. It says so only after its imports, on every rank.
+        string to a list; some numbers have bounds, and some lists must not be empty. It says so only after its imports,
+        on every rank.
     """,
     safe=True,
     source="axolotl/utils/schemas@0.19.0, by way of advisor/tables/axolotl.json; pydantic's table of conversions",
@@ -126,6 +155,24 @@ rule = Rule(
                 warmup_steps: 0.1
             """,
             fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                relora_prune_ratio: 1.5
+                test_datasets: []
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                max_steps: 100
+                pretraining_dataset:
+                  - path: someone/texts
+                    type: completion
+                    data_files: [a.jsonl, b.jsonl]
+            """,
         ),
         Example(
             before="""

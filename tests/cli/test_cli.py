@@ -19,6 +19,8 @@ sequence_len: 4096
 micro_batch_size: 4  # rows
 gradient_accumulation_steps: 2
 sample_packing: true
+datasets: [{path: tatsu-lab/alpaca, type: alpaca}]
+learning_rate: 1e-5
 """
 FITS = (
     FULL

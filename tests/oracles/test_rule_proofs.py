@@ -25,6 +25,8 @@ RULES = built_in_rules("lint")
 ASKED_OF_DEEPSPEED = {"deepspeed", "transformers", "accelerate"}
 # Packages that axolotl uses and that need a GPU: their lines are not looked up here.
 NOT_INSTALLED = {"bitsandbytes", "cut_cross_entropy", "flash_attn", "liger_kernel", "torchao", "trl"}
+# Its examples are whole but for what they lack.
+SPEAKS_OF_WHAT_IS_MISSING = {"required-key-missing"}
 Said = dict[str, str]
 Judge = Callable[[Example, Run], Said]
 
@@ -35,11 +37,13 @@ def proven(proof: Proof) -> pytest.MarkDecorator:
 
 
 @pytest.fixture
-def judge(axolotl: Axolotl, tmp_path: Path) -> Judge:
+def judge(axolotl: Axolotl, tmp_path: Path, name: str) -> Judge:
     """Asks everybody whom it concerns: who rejects the run, with what words."""
+    lacking = name in SPEAKS_OF_WHAT_IS_MISSING
 
     def judged(example: Example, run: Run) -> Said:
-        found = axolotl.says(whole(run.config), tmp_path, run.world_size, capabilities(run))
+        config = dict(run.config) if lacking else whole(run.config)
+        found = axolotl.says(config, tmp_path, run.world_size, capabilities(run))
         said = {} if found.ok else {"axolotl": found.error}
         if run.deepspeed is not None and not ASKED_OF_DEEPSPEED & example.stack.keys():
             question = deepspeed_question(run, run.deepspeed)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from advisor.plugins.axolotl.settings import AdvisorArgs
 
@@ -30,6 +30,7 @@ BY_HAND: dict[str, dict[str, Row]] = {
         "rope_scaling": {"effect": "refused", "to": {"overrides_of_model_config.rope_scaling": None}},
     },
 }
+BOUNDS = ("ge", "gt", "le", "lt", "min_length")
 OWN_PLUGIN = "advisor.plugins.axolotl.AdvisorPlugin"
 
 
@@ -67,7 +68,9 @@ def axolotl_table() -> Row:
 def level_of(levels: dict[str, Row], models: dict[str, Any], model: Any) -> Row:
     """The keys of a model. Models inside it go to ``models``, and what they hold to ``levels``."""
     keys = rows_of(levels, models, model, model.model_config)
-    return {"forbids": model.model_config.get("extra") == "forbid", "keys": keys}
+    required = sorted(name for name, field in model.model_fields.items() if field.is_required())
+    needed = {"required": required} if required else {}
+    return {"forbids": model.model_config.get("extra") == "forbid", **needed, "keys": keys}
 
 
 def filed(levels: dict[str, Row], models: dict[str, Any], model: Any) -> str:
@@ -93,8 +96,15 @@ def rows_of(levels: dict[str, Row], models: dict[str, Any], model: Any, settings
         if name in loose:
             kinds = [*(kind for kind in kinds if isinstance(kind, dict)), "any"]
         for spelling in spellings(name, field, settings):
-            rows[spelling] = {"kinds": kinds}
+            rows[spelling] = {"kinds": kinds, **bounds_of(field)}
     return rows
+
+
+def bounds_of(field: Any) -> Row:
+    """What a number, or the length of a list, may not go below or above."""
+    lists = [part for choice in get_args(field.annotation) for part in getattr(choice, "__metadata__", ())]
+    parts = [*field.metadata, *lists]
+    return {name: getattr(part, name) for part in parts for name in BOUNDS if getattr(part, name, None) is not None}
 
 
 def spellings(name: str, field: Any, settings: Any) -> list[str]:

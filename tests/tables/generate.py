@@ -49,14 +49,18 @@ def text_of(table: Table) -> str:
     rest = {name: value for name, value in table.items() if name not in ("levels", "plugins")}
     parts = [f"{compact(name)}:{compact(value)}" for name, value in rest.items()]
     levels = [
-        f'{compact(name)}:{{"forbids":{compact(level["forbids"])},"keys":{lines(level["keys"])}}}'
-        for name, level in table["levels"].items()
+        f'{compact(name)}:{{{about(level)},"keys":{lines(level["keys"])}}}' for name, level in table["levels"].items()
     ]
     parts.append('"levels":{\n' + ",\n".join(levels) + "\n}")
     if "plugins" in table:
         plugins = [f"{compact(name)}:{lines(rows)}" for name, rows in table["plugins"].items()]
         parts.append('"plugins":{\n' + ",\n".join(plugins) + "\n}")
     return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def about(level: dict[str, Any]) -> str:
+    """What is said of a level beside its keys."""
+    return ",".join(f"{compact(name)}:{compact(value)}" for name, value in level.items() if name != "keys")
 
 
 def lines(rows: dict[str, Any]) -> str:

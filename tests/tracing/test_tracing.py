@@ -20,6 +20,7 @@ from advisor.tracing.serialize import decoded, encoded
 
 CONFIG: dict[str, Any] = {"model_type": "nobody_knows", "hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 100}
 YAML = "base_model: ./odd\nsequence_len: 1024\nlearning_rate: 0.00002\nbf16: true\n"
+YAML += "datasets: [{path: tatsu-lab/alpaca, type: alpaca}]\n"
 FACTS = Facts(
     single=False, autocast=True, fp32_weights=False, fp32_stream=False, attention="sdpa", padded=False, beyond=0
 )

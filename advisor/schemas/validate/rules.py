@@ -1,5 +1,6 @@
 """What the real libraries say of a run, as rules that are there for a call with ``--validate``."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any
@@ -13,6 +14,8 @@ from advisor.schemas.validate.requests import axolotl_question, deepspeed_questi
 
 Values = dict[str, Any]
 MOST_WORDS = 300
+# pydantic puts the names of types and classes into a place as well.
+FIELD = re.compile(r"(?!(?:bool|int|float|str|dict|list|none|nullable)$)[a-z][a-z0-9_]*")
 REST = """\
 base_model: meta-llama/Llama-3.1-8B
 datasets: [{path: tatsu-lab/alpaca, type: alpaca}]
@@ -61,13 +64,21 @@ def hits(library: Library, values: Mapping[str, Any], answer: Values) -> Iterato
         yield Hit("", message, level="note")
     said: dict[str, list[str]] = {}
     for problem in answer.get("problems", ()):
-        words = said.setdefault(pointed(values, problem), [])
-        if problem["message"] not in words:
-            words.append(problem["message"])
+        path = pointed(values, problem)
+        words = said.setdefault(path, [])
+        if (message := with_field(problem, path)) not in words:
+            words.append(message)
     for path, words in said.items():
         key = f"`{path}`" if path else "this config"
         document = "deepspeed" if path and library.name == "deepspeed" else "config"
         yield Hit(path, f"{who} rejects {key}: {shortened('; '.join(words))}", document=document)
+
+
+def with_field(problem: Values, path: str) -> str:
+    """What one problem says, with the name of its field where the path does not end in it, as for a missing one."""
+    fields = [part for part in problem["at"] if isinstance(part, str) and FIELD.fullmatch(part)]
+    message: str = problem["message"]
+    return message if not fields or fields[-1] in path.split(".") else f"{fields[-1]}: {message}"
 
 
 def shortened(text: str) -> str:

