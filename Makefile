@@ -10,7 +10,7 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 AXOLOTL := axolotl==0.19.0
 INPUTS ?= 2000
 
-.PHONY: help demo setup test oracles examples fuzz snapshots accuracy lint format tables defaults bench clean
+.PHONY: help demo setup test oracles examples fuzz sweep snapshots accuracy lint format tables defaults bench clean
 .DEFAULT_GOAL := help
 
 help: ## List the verbs
@@ -43,6 +43,9 @@ examples: $(VENV)/.installed ## Run the examples inside the rules
 
 fuzz: $(VENV)/.installed ## Put INPUTS (2000) mutated configs of each kind through every command, others each time
 	ADVISOR_FUZZ_INPUTS=$(INPUTS) $(BIN)/python -m pytest tests/fuzz
+
+sweep: $(VENV)/.installed ## Check what every fix of every real config promises, on five kinds of node
+	$(BIN)/python -m tests.corpus.sweep
 
 snapshots: $(VENV)/.installed ## Write tests/snapshots anew; read the diff before you commit it
 	UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -m "not oracle" tests/test_samples.py

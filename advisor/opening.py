@@ -54,6 +54,8 @@ class Opened:
 
     run: Run
     unknown_model: Unknown | None = None
+    context: Context | None = None
+    """Where the run was read from; None if it was put together from values."""
 
 
 def open_run(config: Document, context: Context) -> Opened:
@@ -80,9 +82,9 @@ def open_run(config: Document, context: Context) -> Opened:
 
     model = with_traces(*model_for(config, context), built, context)
     if isinstance(model, Architecture):
-        return Opened(built(model))
+        return Opened(built(model), context=context)
     reason = f" ({model.reason})" if model.reason else ""
-    return Opened(replace(built(None), model_reason=reason, model_config=model.config), model)
+    return Opened(replace(built(None), model_reason=reason, model_config=model.config), model, context)
 
 
 def with_traces(

@@ -64,10 +64,10 @@ def moved(opened: Opened, folder: str) -> Opened:
     config = replace(run.config, file=file)
     section = run.deepspeed
     if section is not None and run.is_json_alone:
-        return Opened(replace(run, config=config, deepspeed=Section(replace(section.document, file=file))))
+        return replace(opened, run=replace(run, config=config, deepspeed=Section(replace(section.document, file=file))))
     if section is not None and section.prefix:
         section = replace(section, document=config)
-    return Opened(replace(run, config=config, deepspeed=section, deepspeed_editable=False), opened.unknown_model)
+    return replace(opened, run=replace(run, config=config, deepspeed=section, deepspeed_editable=False))
 
 
 def original(opened: Opened) -> bytes:

@@ -73,27 +73,45 @@ def _edited(draft: Draft, node: Node, new: Any, path: Path) -> bool:
 def _edit_mapping(draft: Draft, node: Node, new: dict[Any, Any], path: Path) -> bool:
     entries = node.entries
     names = _names(draft, node, new, path)
+    keep = [not is_merge(key) and names[i] in new for i, (key, _) in enumerate(entries)]
+    # What a merge brings in is known once the anchors above it are settled.
+    merges = [i for i, (key, _) in enumerate(entries) if is_merge(key)]
+    above = merges[-1] if merges else 0
+    _reconcile_entries(draft, node, new, path, names, [i for i in range(above) if keep[i]])
     provided = _provided(draft, node)
     if provided is not None and any(key not in new for key in provided):
         provided = None
-    keep = [provided is not None if is_merge(key) else names[i] in new for i, (key, _) in enumerate(entries)]
+    for i in merges:
+        keep[i] = provided is not None
     written = {name for name, stays in zip(names, keep, strict=True) if stays}
     merged = provided or {}
     added = [key for key in new if key not in written and not (key in merged and same(merged[key], new[key]))]
     if not any(keep):
         return not entries and not added
-    for i, (key, value) in enumerate(entries):
+    for i in merges:
         if keep[i]:
-            settle(draft, value if is_merge(key) else key)
-        if keep[i] and not is_merge(key):
-            _rename(draft, node, key, names[i])
-            if any(key is other for other in node.overridden):
-                settle(draft, value)
-            else:
-                reconcile(draft, value, new[names[i]], _slot(draft, node, key), (*path, names[i]))
+            settle(draft, entries[i][1])
+    _reconcile_entries(draft, node, new, path, names, [i for i in range(above, len(entries)) if keep[i]])
     # Last, so that lines added below a value come before lines added behind it.
     _rearrange(draft, node, keep, _placed(new, added, names, keep))
     return True
+
+
+def _reconcile_entries(
+    draft: Draft, node: Node, new: dict[Any, Any], path: Path, names: list[Any], staying: list[int]
+) -> None:
+    """The entries of a mapping that stay, merges aside: their keys and values as they shall be."""
+    entries = node.entries
+    for i in staying:
+        key, value = entries[i]
+        if is_merge(key):
+            continue
+        settle(draft, key)
+        _rename(draft, node, key, names[i])
+        if any(key is other for other in node.overridden):
+            settle(draft, value)
+        else:
+            reconcile(draft, value, new[names[i]], _slot(draft, node, key), (*path, names[i]))
 
 
 def _names(draft: Draft, node: Node, new: dict[Any, Any], path: Path) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What ``--fix`` writes: the safe lint fixes, then the plan if it ends well; all files of a call at once."""
+"""What ``--fix`` writes: lint fixes and the plan, until nothing is left to do; all files of a call at once."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -6,18 +6,21 @@ from dataclasses import replace
 from advisor.documents import Change, Document, as_path
 from advisor.engine.check import Options, check_run, finding_of, lint_hits, planned
 from advisor.engine.finding import Finding, Report
-from advisor.engine.plan import Plan
+from advisor.engine.plan import Plan, state_of
 from advisor.engine.plan_findings import step_findings, unified
+from advisor.engine.regression import new_errors
 from advisor.engine.suppression import is_ignored
 from advisor.errors import InputError
 from advisor.memory import estimate
-from advisor.opening import Opened
+from advisor.opening import Context, Opened, deepspeed_for, open_run
 from advisor.record import record
 from advisor.run import Run
 from advisor.run.build import prefixed, rebuilt, with_config
 from advisor.run.deepspeed import Section, has_shipped_name
 
-MOST_PASSES = 4
+MOST_PASSES = 10
+MOST_ROUNDS = 4
+MODEL_KEYS = ("base_model", "base_model_config", "model_config", "overrides_of_model_config")
 
 
 @record(eq=False)
@@ -28,6 +31,8 @@ class Fixed:
     run: Run
     done: tuple[Finding, ...]
     plan: Plan | None
+    context: Context | None = None
+    """As of ``Opened``."""
 
     @property
     def documents(self) -> tuple[Document, ...]:
@@ -54,54 +59,81 @@ def is_changed(document: Document) -> bool:
 
 
 def fixed(opened: Opened, options: Options, *, unsafe: bool) -> Fixed:
-    """The run with its lint fixes and its plan made, as far as they are allowed."""
-    before = opened.run
-    run, done = lint_fixed(before, options, unsafe=unsafe)
-    options = replace(options, safe_only=not unsafe)
-    plan = planned(run, estimate(run), options)
-    if plan is None or not plan.steps or plan.verdict not in {"fits", "tight"}:
-        return Fixed(before, run, tuple(done), None)
-    return Fixed(before, plan.end.run, (*done, *step_findings(plan, safe_only=options.safe_only)), plan)
+    """The run with its lint fixes and its plan made, as far as they are allowed and add no error."""
+    result = settled(opened, options, unsafe=unsafe, memory=False)
+    if new_errors(opened.run, result.run):  # a fix of a lint rule needs memory that no plan gives back
+        return settled(opened, options, unsafe=unsafe, memory=True)
+    return result
 
 
-def lint_fixed(run: Run, options: Options, *, unsafe: bool) -> tuple[Run, list[Finding]]:
-    """The run with the edits of its lint findings; of two that touch the same key, the second is found anew."""
-    done: list[Finding] = []
-    for _ in range(MOST_PASSES):
-        run, found, held_back = lint_pass(run, options, unsafe=unsafe)
+def settled(opened: Opened, options: Options, *, unsafe: bool, memory: bool) -> Fixed:
+    """Lint fixes and plan in turn, until neither has anything left to do; ``memory`` as in ``new_errors``."""
+    run, done, plan = opened.run, list[Finding](), None
+    safe = replace(options, safe_only=not unsafe)
+    for _ in range(MOST_ROUNDS):
+        run, found = lint_fixed(replace(opened, run=run), options, unsafe=unsafe, memory=memory)
+        if plan is not None and found:
+            plan = ending_in(plan, run)
         done += found
-        if not found or not held_back:
+        more = planned(run, estimate(run), safe)
+        if more is None or not more.steps or more.verdict not in {"fits", "tight"}:
+            break
+        plan = more if plan is None else joined(plan, more)
+        run = more.end.run
+    steps = step_findings(plan, safe_only=safe.safe_only) if plan is not None else []
+    return Fixed(opened.run, run, (*done, *steps), plan, opened.context)
+
+
+def ending_in(plan: Plan, run: Run) -> Plan:
+    """The plan with the lint fixes that its edits entail as part of its last step, whose figures they may change."""
+    *others, last = plan.steps
+    end = state_of(run)
+    return replace(plan, steps=(*others, replace(last, after=end)), end=end)
+
+
+def joined(plan: Plan, more: Plan) -> Plan:
+    """Two plans, one after the other."""
+    return Plan((*plan.steps, *more.steps), more.skipped, more.end)
+
+
+def lint_fixed(opened: Opened, options: Options, *, unsafe: bool, memory: bool) -> tuple[Run, list[Finding]]:
+    """The run with the edits of its lint findings, asked again until there are none left."""
+    run, done = opened.run, list[Finding]()
+    for _ in range(MOST_PASSES):
+        run, found = lint_pass(replace(opened, run=run), options, unsafe=unsafe, memory=memory)
+        done += found
+        if not found:
             break
     return run, done
 
 
-def lint_pass(run: Run, options: Options, *, unsafe: bool) -> tuple[Run, list[Finding], bool]:
-    """The run with edits that touch no key twice, what they answer, and whether another one was held back."""
+def lint_pass(opened: Opened, options: Options, *, unsafe: bool, memory: bool) -> tuple[Run, list[Finding]]:
+    """The run with edits that touch no key twice and add no error, and what they answer."""
+    run = opened.run
     touched: set[tuple[str, object]] = set()
     done: list[Finding] = []
-    held_back = False
     for rule, hit in list(lint_hits(run, options)):
         allowed = hit.edits and not rule.offer and (unsafe or rule.is_safe(run))
         paths = {(hit.document, as_path(change.path)) for change in hit.edits}
-        if not allowed or is_ignored(run, found := finding_of(run, rule, hit)):
-            continue
-        if paths & touched:
-            held_back = True
+        if not allowed or paths & touched or is_ignored(run, found := finding_of(run, rule, hit)):
             continue
         try:
-            run = with_changes(run, hit.document, list(hit.edits))
+            after = remodelled(with_changes(run, hit.document, list(hit.edits)), run, opened.context)
         except InputError:  # the edit would put a value in force that cannot be read: that one comes first, by hand
             continue
+        if new_errors(run, after, memory=memory):
+            continue
+        run = after
         done.append(found)
         touched |= paths
-    return run, done, held_back
+    return run, done
 
 
 def with_changes(run: Run, document: str, changes: list[Change]) -> Run:
     """The run with changes made to one of its documents."""
     section = run.deepspeed
     if document == "config" or section is None:
-        return with_config(run, changes)
+        return reopened(with_config(run, changes), run.deepspeed_named)
     if section.prefix:
         return with_config(run, [prefixed(change, section.prefix) for change in changes])
     if section.outside:
@@ -109,10 +141,41 @@ def with_changes(run: Run, document: str, changes: list[Change]) -> Run:
     return rebuilt(run, run.config, Section(section.document.changed(*changes)))
 
 
+def reopened(run: Run, named: str | None) -> Run:
+    """The run with the DeepSpeed config that its YAML names now, where that is another than before."""
+    if run.deepspeed_named == named:
+        return run
+    section, editable = deepspeed_for(run.config, Context(working_directory=run.working_directory))
+    return rebuilt(replace(run, deepspeed_editable=editable), run.config, section)
+
+
+def remodelled(run: Run, before: Run, context: Context | None) -> Run:
+    """The run with the model that its YAML names now, where that is another than before."""
+    if context is None or all(run.config.get(key) == before.config.get(key) for key in MODEL_KEYS):
+        return run
+    found = open_run(run.config, context).run
+    known = replace(run, model=found.model, model_reason=found.model_reason, model_config=found.model_config)
+    return rebuilt(known, run.config, run.deepspeed)
+
+
 def report_after(result: Fixed, options: Options) -> Report:
     """What is left to say once the files are written."""
-    run = rebuilt(result.run, result.run.config.rebased(), rebased(result.run))
-    return replace(check_run(Opened(run), options), fixed=len(result.done), applied=result.done)
+    return replace(check_run(as_written(result), options), fixed=len(result.done), applied=result.done)
+
+
+def as_written(result: Fixed) -> Opened:
+    """The run read again from what was written: the YAML's own text, and the JSON from where it lies now."""
+    run, context = result.run, result.context
+    config = run.config.rebased()
+    if run.is_json_alone:
+        return Opened(rebuilt(run, config, rebased(run)))
+    found = open_run(config, context) if context is not None else None
+    if found is not None and (found.run.deepspeed is not None or run.deepspeed is None):
+        return found
+    section, editable = deepspeed_for(config, Context(working_directory=run.working_directory))
+    if section is None:  # a JSON that is named from another folder
+        section, editable = rebased(run), run.deepspeed_editable
+    return Opened(rebuilt(replace(run, deepspeed_editable=editable), config, section), context=context)
 
 
 def rebased(run: Run) -> Section | None:

@@ -58,6 +58,8 @@ def json_hit(run: Run, at: str, message: str, *edits: Change, on_key: bool = Fal
 
 
 def owns_json(run: Run) -> bool:
-    """Whether the DeepSpeed JSON is this run's alone, under its repository and on disk."""
+    """Whether the DeepSpeed JSON is this run's alone and under its repository, or a copy that a plan makes."""
     section = run.deepspeed
-    return section is not None and run.deepspeed_editable and not section.document.is_new
+    if section is None:
+        return False
+    return not has_shipped_name(section.file) if section.document.is_new else run.deepspeed_editable

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from advisor.engine.finding import Skipped
+from advisor.engine.regression import new_errors
 from advisor.engine.rule import Rule
 from advisor.errors import InputError
 from advisor.hardware import Hardware, larger_gpus
@@ -124,15 +125,22 @@ def best_step(rule: Rule, state: State) -> Step | Skipped:
         foreign = has_foreign_json(state.run)
         return Skipped(rule.id, "the DeepSpeed JSON is outside the repository" if foreign else "nothing left to change")
     for step in tried:
-        if step.after.estimate.verdict == "fits" and host_suffices(step.after):
+        if step.after.estimate.verdict == "fits" and host_suffices(step.after) and not added_errors(step):
             return step
-    best = min(tried, key=lambda step: step.after.needed)
+    best = next((step for step in sorted(tried, key=lambda step: step.after.needed) if not added_errors(step)), None)
+    if best is None:
+        return Skipped(rule.id, f"would stop the run: {', '.join(added_errors(tried[0]))}")
     if not host_suffices(best.after):
         host = best.after.run.hardware.host_bytes if best.after.run.hardware else 0
         return Skipped(rule.id, f"needs {gib(best.after.estimate.host_peak)} of host memory, {gib(host or 0)} stated")
     if best.after.needed >= state.needed:
         return Skipped(rule.id, f"would not lower the peak: {gib(state.needed)} -> {gib(best.after.needed)} per GPU")
     return best
+
+
+def added_errors(step: Step) -> list[str]:
+    """The rules that find an error after a step and found none before it; its verdict speaks for the memory."""
+    return new_errors(step.before.run, step.after.run, memory=False)
 
 
 def alternatives(rule: Rule, run: Run) -> Sequence[RunEdits]:
@@ -169,7 +177,7 @@ def reaches(start: State, steps: Sequence[Step], goal: int) -> bool:
 
 
 def replayed(start: State, steps: Sequence[Step]) -> list[Step] | None:
-    """The same rules with the same edits from another start; None if one no longer applies."""
+    """The same rules with the same edits from another start; None if one no longer applies or adds an error."""
     state = start
     made: list[Step] = []
     for step in steps:
@@ -180,7 +188,7 @@ def replayed(start: State, steps: Sequence[Step]) -> list[Step] | None:
             return None
         edits = step.edits if step.edits in offered else offered[-1]
         after = state_after(state, edits, step.rule)
-        if after is None:
+        if after is None or new_errors(state.run, after.run, memory=False):
             return None
         made.append(Step(step.rule, edits, state, after))
         state = after
@@ -210,7 +218,9 @@ def plan_speed(start: State, rules: Iterable[Rule]) -> list[Step]:
             continue
         for edits in reversed(alternatives(rule, start.run)):
             after = state_after(start, edits, rule)
-            if after is not None and after.estimate.verdict == "fits" and host_suffices(after):
+            if after is None or after.estimate.verdict != "fits" or not host_suffices(after):
+                continue
+            if not new_errors(start.run, after.run):
                 offers.append(Step(rule, edits, start, after))
                 break
     return offers

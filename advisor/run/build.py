@@ -166,8 +166,8 @@ def with_config(run: Run, changes: list[Change]) -> Run:
 
 
 def rebuilt(run: Run, config: Document, section: Section | None) -> Run:
-    """The run read anew from changed documents."""
-    return build_run(
+    """The run read again from changed documents."""
+    found = build_run(
         config,
         section,
         model=run.model,
@@ -177,3 +177,4 @@ def rebuilt(run: Run, config: Document, section: Section | None) -> Run:
         deepspeed_editable=run.deepspeed_editable,
         measured=run.measured,
     )
+    return replace(found, model_reason=run.model_reason, model_config=run.model_config)

@@ -51,6 +51,7 @@ def abbreviates(one: str, other: str) -> bool:
     )
 
 
+@lru_cache(maxsize=1 << 16)
 def distance(one: str, other: str) -> int:
     """Letters to insert, delete, replace or swap with a neighbour until the two are equal."""
     before: list[int] = []

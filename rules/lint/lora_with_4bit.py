@@ -29,7 +29,9 @@ def finds(run: Run) -> Iterator[Hit]:
 
 def stored(run: Run) -> str:
     """What becomes of the base, and its bytes where the model is known."""
-    how = "loaded in half precision and turned to fp32" if run.upcasts_unquantized else "loaded in half precision"
+    how = "loaded in half precision"
+    if run.upcasts_unquantized:
+        how += ", turned to fp32 and cast back by DeepSpeed" if run.zero else " and turned to fp32"
     return f"{how}, {gib(weights_of(run, run.model).frozen_bytes)}" if run.model else how
 
 

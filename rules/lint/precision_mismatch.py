@@ -15,9 +15,13 @@ def finds(run: Run) -> Iterator[Hit]:
     wrong = contradictions(run)
     if wrong:
         name, value = wrong[0]
-        meant = f"trains in {run.precision}"
-        message = f"`{name}.enabled: {value}`, but the YAML {meant}: the trainer stops; say the same in both files"
-        edits = (Set(f"{other}.enabled", other == run.precision) for other, _ in wrong)
+        meant = f"the YAML trains in {run.precision}: the trainer stops; say the same in both files"
+        if told(run)[name] is (name == run.precision):
+            edits = tuple(Set(f"{other}.enabled", told(run)[other]) for other, _ in wrong)
+        else:
+            meant = "`float16: true` asks the trainer for no mixed precision: it stops; write `fp16: true` instead"
+            edits = ()
+        message = f"`{name}.enabled: {value}`, but {meant}"
         yield json_hit(run, f"{name}.enabled", message, *edits)
     if is_on(run, "fp16") and is_on(run, "bf16"):
         message = "`fp16: true` has no effect beside `bf16: true`: axolotl trains in bf16; remove it"
@@ -33,13 +37,17 @@ def contradictions(run: Run) -> list[tuple[str, str]]:
     undecided = run.hardware is not None and not run.hardware.gpu.bf16 and run.config.get("bf16") in (None, "auto")
     if section is None or run.zero is None or undecided:
         return []
-    told = {"bf16": run.precision == "bf16", "fp16": run.precision == "fp16" and is_on(run, "fp16")}
     said = {name: section.at(f"{name}.enabled") for name in NAMES}
     return [
         (name, str(value).lower())
         for name, value in said.items()
-        if value is not None and value != "auto" and value is not told[name]
+        if value is not None and value != "auto" and value is not told(run)[name]
     ]
+
+
+def told(run: Run) -> dict[str, bool]:
+    """What axolotl switches on in the trainer: ``float16`` only loads the weights that way."""
+    return {"bf16": run.precision == "bf16", "fp16": run.precision == "fp16" and is_on(run, "fp16")}
 
 
 def no_effect(run: Run) -> bool:

@@ -22,7 +22,7 @@ def restated() -> list[dict[str, object]]:
 def test_every_claim_is_shown_and_none_is_dropped():
     output = CliRunner().invoke(main, ["accuracy"]).output
     found = list(claims())
-    assert len(found) == 14
+    assert len(found) == 31
     for claim in found:
         lines = [line for line in output.splitlines() if line.startswith(claim.config.removeprefix("examples/"))]
         ending = claim.reason or ("yes" if claim.held else "no")

@@ -13,6 +13,7 @@ from advisor.documents.discovery import gathered
 from advisor.engine.check import Options, check_run
 from advisor.engine.finding import Report
 from advisor.engine.fix import Fixed, fixed
+from advisor.memory import estimate
 from advisor.opening import Context, Opened, open_run
 
 GPUS = "4x rtx-4090"
@@ -29,6 +30,13 @@ def copied(into: Path) -> Path:
     corpus = folder()
     assert corpus is not None
     return Path(shutil.copytree(corpus / "corpus" / "axolotl", into / "axolotl"))
+
+
+def copied_wild(into: Path) -> Path:
+    """A copy of strangers' configs that may be written to."""
+    corpus = folder()
+    assert corpus is not None
+    return Path(shutil.copytree(corpus / "corpus" / "wild", into / "wild"))
 
 
 def accepted_by_axolotl(root: Path) -> set[str]:
@@ -63,6 +71,12 @@ class Case:
     def fixed(self) -> Fixed:
         """The run after all fixes, unsafe ones included."""
         return fixed(self.opened, self.options, unsafe=True)
+
+    @property
+    def fits_when_fixed(self) -> bool:
+        """Whether the fixes, the plan's or those of lint rules alone, leave a run that fits."""
+        found = estimate(self.fixed.run)
+        return found is not None and found.verdict in {"fits", "tight"}
 
 
 def config_files(root: Path, part: str) -> Iterator[Path]:

@@ -160,6 +160,30 @@ def test_a_change_never_shows_through_an_alias(change: Change, wanted: str):
     assert patched(ANCHORED, change) == wanted
 
 
+MERGED = "d: &d {a: 1}\n<<: *d # keep\n   # deeper\nb: {c: 1}\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        (Set("z", 1), MERGED + "z: 1\n"),
+        (Set("b.c", 2), swap("c: 1", "c: 2", MERGED)),
+        (Rename("d", "e"), swap("d: &d", "e: &d", MERGED)),
+        (Remove("b"), swap("b: {c: 1}\n", "", MERGED)),
+        (Set("a", 5), MERGED + "a: 5\n"),
+        (Set("d.a", 5), swap("{a: 1}", "{a: 5}", MERGED) + "a: 1\n"),
+        (Remove("d"), "b: {c: 1}\na: 1\n"),
+    ],
+)
+def test_a_merge_of_an_anchor_in_the_same_mapping_stays_with_its_comment(change: Change, wanted: str):
+    assert patched(MERGED, change) == wanted
+
+
+def test_merges_of_several_anchors_stay():
+    text = "x: &x\n  a: 1\ny: &y\n  b: 2\nmain:\n  <<: [*x, *y]  # both\n  c: 3\n<<: *y\nlast: *x\n"
+    assert patched(text, Set("main.c", 4), Set("z", 1)) == swap("c: 3", "c: 4", text) + "z: 1\n"
+
+
 def test_the_last_key_of_a_mapping_leaves_it_empty():
     assert patched("a:\n  b: 1 # c\nd: 2\n", Remove("a.b")) == "a: {}\nd: 2\n"
     assert patched("# x\na: 1 # one\nb: 2\n# y\n", Remove("a"), Remove("b")) == "# x\n{} # one\n# y\n"

@@ -1,15 +1,18 @@
-"""Mutated configs through every command: ``python -m tests.fuzz.many yaml|json|model INPUTS``.
+"""Mutated configs through every command: ``python -m tests.fuzz.many yaml|json|model|pipeline INPUTS``.
 
 A process of its own, so that a hang ends it: the files of the input then stay in the newest temporary folder.
-Prints how many inputs there were, and what became of them. With ADVISOR_FUZZ_INPUTS set they are others each time.
+``pipeline`` leaves the commands out and checks what a fix promises, which takes less time for each input.
+Prints how many inputs there were, how fast, and what became of them. With ADVISOR_FUZZ_INPUTS set they are others each time.
 """
 
 import json
 import os
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from advisor.report import FORMATS
 
 from .check import checked
 from .mutations import LINES, harmed, mutated
+from .pipeline import piped
 from .seeds import Seed, seeds
 
 ALL = seeds()
@@ -69,8 +73,20 @@ def mutated_model(draw: Any) -> tuple[Seed, str, str | None]:
     return seed, "\n".join(["base_model: .", *kept]), harmed_text(draw, config)
 
 
-KINDS: dict[str, Callable[[], Any]] = {"yaml": mutated_yaml, "json": mutated_json, "model": mutated_model}
-JSON_FILES = {"yaml": "ds.json", "json": "ds.json", "model": "config.json"}
+@st.composite
+def mutated_anything(draw: Any) -> tuple[Seed, str, str | None]:
+    """A YAML with harms, or one whose JSON has them, on any of some cards: old and new, one and several."""
+    seed, text, deepspeed = draw(st.one_of(mutated_yaml(), mutated_json()))
+    return replace(seed, gpus=draw(st.sampled_from([seed.gpus, *CARDS]))), text, deepspeed
+
+
+KINDS: dict[str, Callable[[], Any]] = {
+    "yaml": mutated_yaml,
+    "json": mutated_json,
+    "model": mutated_model,
+    "pipeline": mutated_anything,
+}
+CARDS = ("1x t4", "2x v100-32gb", "1x rtx-4090", "2x rtx-4090", "4x l40s host=128GiB", "8x a100-40gb")
 
 
 def main(kind: str, inputs: int) -> None:
@@ -91,16 +107,18 @@ def main(kind: str, inputs: int) -> None:
         ends = "\r\n" if windows else "\n"
         raws = [part.replace("\n", ends).encode() if part is not None else None for part in (text, deepspeed)]
         with tempfile.TemporaryDirectory() as folder:
-            json_file = JSON_FILES[kind], raws[1]
-            outcomes[checked(Path(folder), raws[0] or b"", json_file, seed.gpus, form)] += 1
+            json_file = "config.json" if kind == "model" else "ds.json", raws[1]
+            put_through = piped if kind == "pipeline" else checked
+            outcomes[put_through(Path(folder), raws[0] or b"", json_file, seed.gpus, form)] += 1
 
-    here = Path.cwd()
+    here, start = Path.cwd(), time.monotonic()
     try:
         every_input()
     finally:
         os.chdir(here)
+    rate = sum(outcomes.values()) / (time.monotonic() - start)
     told = ", ".join(f"{count} {what}" for what, count in outcomes.most_common())
-    print(f"{kind}: {sum(outcomes.values())} inputs, {told}")
+    print(f"{kind}: {sum(outcomes.values())} inputs, {told}; {rate:.0f} a second")
 
 
 if __name__ == "__main__":

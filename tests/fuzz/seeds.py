@@ -52,6 +52,6 @@ def corpus() -> Iterator[Seed]:
     named = os.environ.get("ADVISOR_CORPUS")
     if not named:
         return
-    for path in sorted(Path(named, "corpus", "axolotl").rglob("*.y*ml")):
+    for path in sorted(Path(named, "corpus").rglob("*.y*ml")):
         if path.stat().st_size <= MOST_BYTES:
             yield Seed(path.name, path.read_text(encoding="utf-8", errors="replace"))

@@ -1,4 +1,4 @@
-"""Mutated configs never give a traceback, a hang, or a file that holds anything but what was meant.
+"""Mutated configs never give a traceback, a hang, or a file that holds anything but what was meant and promised.
 
 ADVISOR_FUZZ_INPUTS says how many of each kind (``make fuzz`` asks for many); with ADVISOR_CORPUS real configs are among them.
 """
@@ -16,7 +16,7 @@ MOST_SECONDS = 120 + 5 * INPUTS
 """What a hang of the process itself, where no watchdog of its own ends it, may take."""
 
 
-@pytest.mark.parametrize("kind", ["yaml", "json", "model"])
+@pytest.mark.parametrize("kind", ["yaml", "json", "model", "pipeline"])
 def test_mutated_inputs_are_refused_or_patched_exactly(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     done = subprocess.run(
         [sys.executable, "-m", "tests.fuzz.many", kind, str(INPUTS)],

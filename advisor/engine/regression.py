@@ -1,0 +1,38 @@
+"""Errors that an edit brings about: what a fix and a plan must never do."""
+
+from collections import Counter
+from weakref import WeakKeyDictionary
+
+from advisor.engine.registry import built_in_rules
+from advisor.engine.rule import Rule
+from advisor.run import Run
+
+AT_TIMES = frozenset({"allgather-bucket-no-effect"})
+"""Rules at the level of notes that speak at the level of errors in some cases; all of a higher level are asked."""
+OF_MEMORY = frozenset({"does-not-fit", "host-memory-exceeded"})
+"""What a plan is about: it may go through states that have these."""
+_known: WeakKeyDictionary[Run, Counter[str]] = WeakKeyDictionary()
+
+
+def new_errors(before: Run, after: Run, *, memory: bool = True) -> list[str]:
+    """The built-in rules that find more errors after an edit than before it, whatever a call selects.
+
+    Without ``memory``, those about the size of the run are left to the verdict.
+    """
+    added = errors_of(after) - errors_of(before)
+    return sorted(rule for rule in added if memory or rule not in OF_MEMORY)
+
+
+def errors_of(run: Run) -> Counter[str]:
+    """How many errors each built-in rule finds."""
+    if run not in _known:
+        hits = ((rule, hit) for rule in error_rules(run) for hit in rule.finds(run))
+        _known[run] = Counter(rule.id for rule, hit in hits if (hit.level or rule.level) == "error")
+    return _known[run]
+
+
+def error_rules(run: Run) -> list[Rule]:
+    """The built-in rules that may find an error in this run."""
+    rules = built_in_rules("lint").values()
+    speaking = [rule for rule in rules if rule.level != "note" or rule.id in AT_TIMES]
+    return [rule for rule in speaking if rule.alone or not run.is_json_alone]
