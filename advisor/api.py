@@ -21,6 +21,9 @@ def estimate(
     opened = open_configs(axolotl, deepspeed, gpus, stack)
     found = estimate_run(opened.run)
     if found is None:
+        if opened.run.unreadable:
+            value = opened.run.unreadable[0]
+            raise InputError(f"no estimate: {value.message}", opened.run.config.file, remedy=f"correct `{value.key}`")
         reason = opened.unknown_model.reason if opened.unknown_model else "no hardware"
         raise InputError(f"no estimate: {reason}", opened.run.config.file, remedy="give the model's config.json")
     return found

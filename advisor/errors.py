@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class InputError(Exception):
     """Input that cannot be used: what is wrong, where, and what to do about it.
 
-    ``line`` and ``column`` are 1-based; 0 means that the place is the whole file.
+    ``line`` and ``column`` are 1-based; 0 means that the place is the whole file. ``note``: said, but no failure.
     """
 
     message: str
@@ -15,6 +15,7 @@ class InputError(Exception):
     line: int = 0
     column: int = 0
     remedy: str = ""
+    note: bool = False
 
     def __str__(self) -> str:
         place = self.file

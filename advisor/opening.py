@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from functools import lru_cache
 from typing import Any
 
-from advisor.documents import Document, Set, new_document, parse, read
+from advisor.documents import Directive, Document, Set, new_document, parse, read
 from advisor.documents.repository import checkout_of, lies_in, repository_of
 from advisor.errors import InputError
 from advisor.hardware import Hardware, detect, parse_hardware
@@ -20,12 +20,14 @@ from advisor.run.build import build_run
 from advisor.run.deepspeed import Section, has_shipped_name, shipped
 from advisor.run.history import MeasuredRun
 from advisor.run.stack import Stack, read_stack
+from advisor.run.unreadable import is_placeholder
 from advisor.tracing.cache import has_traces
 from advisor.util import is_mapping
 
 Config = Mapping[str, Any] | str | os.PathLike[str]
 NAMED = re.compile(rb"^deepspeed:[ \t]*[\"']?([^\s\"'#]+)", re.MULTILINE)
 MOST_FILES = 5000
+PLUGIN_GPUS = "advisor.gpus"
 
 
 @record(eq=False)
@@ -41,6 +43,8 @@ class Context:
     detects: bool = False
     stack: Stack = field(default_factory=Stack)
     model_config: str | None = None
+    models: Mapping[str, str] = field(default_factory=dict[str, str])
+    """From the settings: which model another one is a fine-tune of."""
     offline: bool = True
     trace: bool = False
     """Whether transformers may be asked for what the formulas do not know."""
@@ -84,7 +88,8 @@ def open_run(config: Document, context: Context) -> Opened:
     if isinstance(model, Architecture):
         return Opened(built(model), context=context)
     reason = f" ({model.reason})" if model.reason else ""
-    return Opened(replace(built(None), model_reason=reason, model_config=model.config), model, context)
+    run = replace(built(None), model_reason=reason, model_config=model.config, model_hints=model.remedies)
+    return Opened(run, model, context)
 
 
 def with_traces(
@@ -104,17 +109,33 @@ def with_traces(
 
 
 def hardware_for(config: Document, context: Context) -> Hardware | None:
-    """The first of: the call, the YAML's own comment, the settings, detection."""
+    """The first of: the call, the YAML's own comment, its key for the plugin, the settings, detection."""
     if context.hardware is not None:
         return context.hardware
     if context.gpus:
         return replace(parse_hardware(context.gpus), source="--gpus")
-    for directive in config.directives:
-        if directive.name == "gpus":
-            return parse_hardware(directive.argument, file=config.file, line=directive.line)
+    said = pragma(config, "gpus")
+    if said is not None:
+        return parse_hardware(said.argument, file=config.file, line=said.line)
+    if (found := plugin_hardware(config)) is not None:
+        return found
     if context.default_gpus:
         return parse_hardware(context.default_gpus)
     return detected() if context.detects else None
+
+
+def plugin_hardware(config: Document) -> Hardware | None:
+    """The hardware that the plugin is told in the YAML: ``advisor: {gpus: ...}``."""
+    said = config.at(PLUGIN_GPUS)
+    if not isinstance(said, str) or not said.strip() or is_placeholder(said):
+        return None
+    span = config.span(PLUGIN_GPUS)
+    return parse_hardware(said, file=config.file, line=span.line if span else 0)
+
+
+def pragma(config: Document, name: str) -> Directive | None:
+    """The first comment of the YAML that says what its ``name`` is."""
+    return next((directive for directive in config.directives if directive.name == name), None)
 
 
 @lru_cache(maxsize=1)
@@ -126,11 +147,14 @@ def detected() -> Hardware | None:
 def model_for(config: Document, context: Context) -> tuple[Architecture | Unknown, Mapping[str, object] | None]:
     """The architecture of ``base_model_config`` or ``base_model``, with the YAML's overrides; and its config."""
     name = config.get("base_model_config") or config.get("base_model")
+    if not name or is_placeholder(name):
+        return Unknown("", "it is not named", ()), None
+    said = pragma(config, "model")
     overrides = config.get("overrides_of_model_config") or config.get("model_config")
     return resolve_with_config(
         str(name),
         folder=os.path.dirname(config.file) or ".",  # noqa: PTH120
-        model_config=context.model_config,
+        model_config=context.model_config or (said.argument if said else context.models.get(str(name))),
         overrides=overrides if is_mapping(overrides) else None,
         offline=context.offline,
     )

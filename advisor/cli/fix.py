@@ -82,7 +82,7 @@ def show_diff(
     """The diffs on standard output; 1 if one of them answers a finding that counts."""
     text = "".join(result.diff() for result in results)
     click.echo(text, nl=False)
-    if errors:
+    if any(not error.note for error in errors):
         return 2
     befores = [Opened(result.before) for result in results]
     reports = [check_run(before, option) for before, option in zip(befores, options, strict=True)]

@@ -10,6 +10,7 @@ import click
 from advisor.documents import Document
 from advisor.documents.discovery import candidates, from_stdin
 from advisor.documents.discovery import opened as opened_file
+from advisor.documents.excluding import Excluded
 from advisor.errors import InputError
 from advisor.opening import Context, Opened, json_of, left_alone, open_json, open_run
 from advisor.progress import doing, each, shown
@@ -40,7 +41,7 @@ def opening(paths: Sequence[str], session: Session, changed: "Changed | None" = 
     """The runs one after the other, so that none need stay, then the JSONs that none of them names."""
     jsons: list[Document] = []
     named: set[str] = set()
-    for found in found_in(paths, changed):
+    for found in found_in(paths, changed, session.excluded):
         if isinstance(found, Document) and found.syntax == "json":
             jsons.append(found)
             continue
@@ -52,13 +53,13 @@ def opening(paths: Sequence[str], session: Session, changed: "Changed | None" = 
         yield attempted(open_json, document, session.context)
 
 
-def found_in(paths: Sequence[str], changed: "Changed | None") -> Iterator[Document | InputError]:
+def found_in(paths: Sequence[str], changed: "Changed | None", excluded: Excluded) -> Iterator[Document | InputError]:
     """Configs and JSONs in order, each said while it is worked on; ``-`` is standard input."""
     if "-" in paths:
         yield from_stdin(sys.stdin.buffer.read())
         return
     with doing("looking for configs"):
-        files = list(candidates(paths))
+        files = list(candidates(paths, excluded))
     for file, named in each(files, lambda file: file[0]):
         found = opened_file(file, named)
         if found is not None and (changed is None or changed.concerns(found)):

@@ -13,6 +13,10 @@ import click
 from advisor.errors import InputError
 
 GPUS_HELP = 'The target: "8x a100-80gb", "2n8x h100-80gb host=1TiB".'
+EXCLUDE_HELP = (
+    "Leave out what matches when folders are walked, as in a .gitignore: drafts, *.tmpl.yaml, a/**/old. "
+    "Files that you name are checked. May repeat; adds to `exclude` in the settings."
+)
 FORMAT_HELP = "full, concise, json, github, gitlab, sarif or markdown; FORMAT=FILE writes it to a file. May repeat."
 
 
@@ -76,7 +80,11 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options that say what a run is and where it will be."""
     for option in (
         click.option("--gpus", metavar="SPEC", help=GPUS_HELP),
-        click.option("--model-config", metavar="PATH", help="The model's config.json, for a model that is not known."),
+        click.option(
+            "--model-config",
+            metavar="PATH|NAME",
+            help="For a model that is not known: its config.json, or the published model that it is a fine-tune of.",
+        ),
         click.option(
             "--trace",
             is_flag=True,
@@ -119,6 +127,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--ignore", multiple=True, metavar="RULE", help="Not these rules; a step is taken off the ladder.")
 @click.option("--validate", is_flag=True, help="Also ask the real axolotl and DeepSpeed, installed beside the advisor.")
 @click.option("--changed-since", metavar="REV", help="Only configs that git knows to have changed since REV.")
+@click.option("--exclude", multiple=True, metavar="PATTERN", help=EXCLUDE_HELP)
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found; 2 stays 2.")
 def check(paths: tuple[str, ...], **given: Any) -> None:
     """Check axolotl configs (files or folders, - for standard input).

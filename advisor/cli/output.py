@@ -51,7 +51,7 @@ def exit_code(
     reports: Sequence[Report], errors: Sequence[InputError], session: Session, *, exit_zero: bool = False
 ) -> int:
     """2 beats 1 beats 0."""
-    if errors:
+    if any(not error.note for error in errors):
         return 2
     counted = LEVELS[: LEVELS.index(session.fail_on) + 1]
     found = any(finding.level in counted for report in reports for finding in report.findings)

@@ -8,16 +8,16 @@ from advisor.documents.source import Source
 from advisor.record import record
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))#[ \t]*advisor:[ \t]*(?P<body>[^\r\n]*)", re.MULTILINE)
-_GPUS = re.compile(r"gpus[ \t]*=[ \t]*(?P<argument>\S.*)")
 _IGNORE = re.compile(r"(?P<name>ignore|file-ignore)\[(?P<argument>[^\]]*)\](?:[\s:]\s*(?P<reason>.*))?$")
 _ID = re.compile(r"[\w-]")
+_SETTING = re.compile(r"(?P<name>gpus|model)[ \t]*=[ \t]*(?P<argument>\S.*)")
 
 
 @record
 class Directive:
     """One comment ``# advisor: ...``.
 
-    ``name`` is ``gpus`` (``argument``: the rest of the line), ``ignore`` or ``file-ignore`` (``argument``:
+    ``name`` is ``gpus`` or ``model`` (``argument``: the rest of the line), ``ignore`` or ``file-ignore`` (``argument``:
     the ids, ``reason``: what follows them), or ``malformed`` (``argument``: all of it). ``own_line``: nothing
     stands before it on its line.
     """
@@ -57,9 +57,9 @@ def _content(node: Node, text: str) -> tuple[int, int]:
 
 
 def _directive(body: str, line: int, own_line: bool) -> Directive:
-    gpus, ignore = _GPUS.fullmatch(body), _IGNORE.fullmatch(body)
-    if gpus:
-        return Directive("gpus", gpus["argument"].strip(), "", line, own_line)
+    setting, ignore = _SETTING.fullmatch(body), _IGNORE.fullmatch(body)
+    if setting:
+        return Directive(setting["name"], setting["argument"].strip(), "", line, own_line)
     if ignore and _ID.search(ignore["argument"]):
         return Directive(ignore["name"], ignore["argument"].strip(), (ignore["reason"] or "").strip(), line, own_line)
     return Directive("malformed", body, "", line, own_line)

@@ -4,9 +4,12 @@ import os
 from collections.abc import Iterator, Sequence
 
 from advisor.documents import Document, parse, read
+from advisor.documents.excluding import Excluded
+from advisor.documents.templates import as_template, sweep_error
 from advisor.errors import InputError
 from advisor.util import is_mapping
 
+NOTHING = Excluded()
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -18,31 +21,34 @@ def gathered(paths: Sequence[str]) -> Iterator[Document | InputError]:
             yield found
 
 
-def candidates(paths: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """The files that may be configs, each once, and whether they were named outright."""
+def candidates(paths: Sequence[str], excluded: Excluded = NOTHING) -> Iterator[tuple[str, bool]]:
+    """The files that may be configs, each once, and whether they were named outright; those are never excluded."""
     seen: set[str] = set()
     # pre-commit names every YAML of a commit, whatever it is for.
     chosen = not os.environ.get("PRE_COMMIT")
     for path in paths:
-        for file, named in files_of(path):
+        for file, named in files_of(path, excluded):
             real = os.path.realpath(file)
-            if real not in seen:
+            left_out = named and not chosen and excluded.has_above(file)
+            if real not in seen and not left_out:
                 seen.add(real)
                 yield file, named and chosen
 
 
-def files_of(path: str) -> Iterator[tuple[str, bool]]:
+def files_of(path: str, excluded: Excluded) -> Iterator[tuple[str, bool]]:
     """A file, or the YAMLs and JSONs below a folder; and whether it was named outright."""
     if not os.path.isdir(path):  # noqa: PTH112
         yield path, True
         return
     refused: list[str] = []
     for folder, folders, files in os.walk(path, onerror=lambda error: refused.append(error.filename)):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "node_modules")
+        kept = (name for name in folders if not name.startswith(".") and name != "node_modules")
+        folders[:] = sorted(name for name in kept if not excluded.has(os.path.join(folder, name)))  # noqa: PTH118
         for name in sorted(files):
             file = os.path.join(folder, name)  # noqa: PTH118
             # A pipe or a device would be waited for.
-            if name.endswith(SUFFIXES) and (os.path.isfile(file) or not os.path.exists(file)):  # noqa: PTH110, PTH113
+            readable = os.path.isfile(file) or not os.path.exists(file)  # noqa: PTH110, PTH113
+            if name.endswith(SUFFIXES) and readable and not excluded.has(file):
                 yield file, False
     # Opened, they say why they may not be read.
     yield from ((folder, True) for folder in refused)
@@ -58,9 +64,21 @@ def opened(file: str, named: bool) -> Document | InputError | None:
     try:
         document = read(file)
     except InputError as error:
-        return error
-    wanted = is_deepspeed(document) if document.syntax == "json" else is_config(document)
-    return document if wanted else None
+        return as_template(error, raw_of(file), named=named)
+    if document.syntax == "json":
+        return document if is_deepspeed(document) else None
+    if named or is_config(document):
+        return sweep_error(document, named=named) or (document if is_config(document) else None)
+    return None
+
+
+def raw_of(file: str) -> bytes:
+    """The beginning of a file that could not be used."""
+    try:
+        with open(file, "rb") as stream:  # noqa: PTH123
+            return stream.read(MOST_BYTES)
+    except (OSError, ValueError):
+        return b""
 
 
 def looks_like_config(file: str, named: bool) -> bool:
@@ -78,12 +96,20 @@ def looks_like_config(file: str, named: bool) -> bool:
 
 def from_stdin(raw: bytes) -> Document:
     """Standard input as a YAML."""
-    return parse(raw, "<stdin>", "yaml")
+    try:
+        return parse(raw, "<stdin>", "yaml")
+    except InputError as error:
+        raise as_template(error, raw, named=True) from error
 
 
 def is_config(document: Document) -> bool:
-    """Whether a YAML is an axolotl config: it has a ``base_model``, as have the recipes of mergekit, which are none."""
-    return document.syntax == "yaml" and document.get("base_model") is not None and not is_recipe(document)
+    """Whether a YAML is an axolotl config: it has a ``base_model``, as have the recipes of mergekit, which are none.
+
+    A blank one counts where another key is axolotl's too.
+    """
+    if document.syntax != "yaml" or "base_model" not in document or is_recipe(document):
+        return False
+    return document["base_model"] is not None or any(key in document for key in USUAL)
 
 
 def is_recipe(document: Document) -> bool:
@@ -92,6 +118,8 @@ def is_recipe(document: Document) -> bool:
 
 
 MOST_BYTES = 1 << 20
+USUAL = ("datasets", "micro_batch_size", "sequence_len", "learning_rate", "adapter", "num_epochs", "output_dir")
+"""Keys that most axolotl configs have."""
 SIGNS = (
     "zero_optimization",
     "train_micro_batch_size_per_gpu",

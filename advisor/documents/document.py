@@ -29,7 +29,8 @@ class Document(Mapping[str, Any]):
     """The top-level values of a YAML or JSON file, as PyYAML's safe loader and ``json.loads`` type them.
 
     ``values_mapping`` are the values after the ``pending`` changes; ``raw`` are the bytes on disk, to which
-    all spans refer. ``is_new``: there is no such file on disk yet.
+    all spans refer. ``is_new``: there is no such file on disk yet. The first ``given`` of the pending changes are a
+    command line's: its values count, and are written nowhere.
     """
 
     file: str
@@ -39,6 +40,7 @@ class Document(Mapping[str, Any]):
     source: Source
     pending: tuple[Change, ...] = ()
     is_new: bool = False
+    given: int = 0
 
     def __getitem__(self, key: str) -> Any:
         return self.values_mapping[key]
@@ -95,10 +97,34 @@ class Document(Mapping[str, Any]):
         except PatchError as error:
             error.file = self.file
             raise
-        return Document(self.file, self.syntax, self.raw, values, self.source, (*self.pending, *changes), self.is_new)
+        return replace(self, values_mapping=values, pending=(*self.pending, *changes))
+
+    def overlaid(self, *changes: Change) -> "Document":
+        """The same file under the values of a command line."""
+        changed = self.changed(*changes)
+        return replace(changed, given=len(changed.pending))
+
+    @cached_property
+    def written(self) -> "Document":
+        """The document without what the command line gives; itself where its other changes need that."""
+        if not self.given:
+            return self
+        rest = self.pending[self.given :]
+        try:
+            return replace(self, values_mapping=applied(self.source.values, rest), pending=rest, given=0)
+        except PatchError:
+            return replace(self, given=0)
+
+    def is_given(self, path: str | Path) -> bool:
+        """Whether the command line gives the value at ``path``, or the mapping around it, or a part of it."""
+        wanted = as_path(path)
+        given = (as_path(change.path) for change in self.pending[: self.given])
+        return any(wanted[: len(other)] == other[: len(wanted)] for other in given)
 
     def edits(self) -> tuple[Edit, ...]:
         """The pending changes as the smallest edits of ``raw``; for a new file, one that creates it."""
+        if self.given:
+            return self.written.edits()
         if self.is_new and not self.raw:
             return (Edit(self.file, 0, 0, self.fresh, create=True),)
         to_byte = self.source.text.to_byte
@@ -110,6 +136,8 @@ class Document(Mapping[str, Any]):
 
     def rebased(self) -> "Document":
         """The document as its edits leave it, with nothing pending. ``PatchError`` as in ``patched``."""
+        if self.given:
+            return self.written.rebased()
         if not self.is_new and not self.pending:
             return self
         if self.is_new and not self.raw:

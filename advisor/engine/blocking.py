@@ -29,7 +29,7 @@ def in_one_line(report: Report) -> str:
 
     found = report.estimate
     if found is None:
-        reason = "no hardware is known" if report.hardware is None else "the model is not known"
+        reason = "no hardware is known" if report.hardware is None else "the model, or a value, is not known"
         return f"no verdict: {reason}"
     needed = f"{found.needed.low / GIB:.1f} to {found.needed.high / GIB:.1f} of {found.usable / GIB:.1f} GiB"
     return f"{report.verdict.replace('-', ' ')}: needs {needed} on each of {report.hardware}"

@@ -1,8 +1,9 @@
 """Run -> Report: what the rules find, what the flowchart plans, what could be given back."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.documents import Edit, PatchError
+from advisor.engine.certainty import certain_hits, without_echoes
 from advisor.engine.finding import LEVELS, Finding, Fix, Report
 from advisor.engine.help import Planner, with_help
 from advisor.engine.locations import document_of, place_of
@@ -71,6 +72,11 @@ def rules_of(stage: Stage, options: Options) -> Mapping[str, Rule]:
 
 
 def lint_hits(run: Run, options: Options) -> Iterable[tuple[Rule, Hit]]:
+    """What the lint rules find, as far as it is certain."""
+    return without_echoes(certain_hits(run, lambda run: all_hits(run, options)))
+
+
+def all_hits(run: Run, options: Options) -> Iterator[tuple[Rule, Hit]]:
     """What the lint rules find."""
     rules = rules_of("lint", options)
     for rule in rules.values():

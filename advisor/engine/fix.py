@@ -119,9 +119,10 @@ def lint_pass(opened: Opened, options: Options, *, unsafe: bool, memory: bool) -
             continue
         try:
             after = remodelled(with_changes(run, hit.document, list(hit.edits)), run, opened.context)
-        except InputError:  # the edit would put a value in force that cannot be read: that one comes first, by hand
+        except InputError:
             continue
-        if new_errors(run, after, memory=memory):
+        put_in_force = len(after.unreadable) > len(run.unreadable)  # such a value comes first, by hand
+        if put_in_force or new_errors(run, after, memory=memory):
             continue
         run = after
         done.append(found)

@@ -44,10 +44,13 @@ def safe_outcome(run: Run, plan: Plan, planner: Planner) -> list[str]:
         return []
     alone = planner(run, True)
     reached = gib(alone.end.estimate.needed.low)
+    named = {step.rule.id for step in plan.steps}
+    more = [step.rule.id for step in alone.steps if step.rule.id not in named]
     if alone.verdict != "does-not-fit":
         taken = ", ".join(step.rule.id for step in alone.steps)
         return [f"`--fix` takes a way that trains the same thing, to {reached}: {taken}"]
-    return [f"safe steps alone reach {reached}; `--fix --unsafe-fixes` adds {', '.join(unsafe)}"]
+    others = f" (with {', '.join(more)}, which this plan leaves out)" if more else ""
+    return [f"safe steps alone reach {reached}{others}; `--fix --unsafe-fixes` adds {', '.join(unsafe)}"]
 
 
 def outcome(plan: Plan) -> str:

@@ -32,6 +32,8 @@ def place_of(run: Run, hit: Hit) -> Place:
 def run_place(run: Run) -> Place:
     """Where findings about the whole run point: how it is sharded, else its model."""
     for key in ("deepspeed", "fsdp_config", "base_model"):
+        if run.config.get(key) is None and key != "base_model":
+            continue  # a blank one has nothing to point at
         span = run.config.key_span(key) if key == "fsdp_config" else run.config.span(key)
         if span is not None:
             return Place(run.config.file, span.line, span.column, span.end_line, span.end_column)

@@ -76,9 +76,10 @@ def state_after(state: State, edits: RunEdits, rule: Rule) -> State | None:
     if has_foreign_json(state.run) and not edits.keys().isdisjoint(EDITS):
         return None
     try:
-        return state_of(edited(state.run, edits, rule.id))
+        after = edited(state.run, edits, rule.id)
     except InputError:
         return None
+    return None if after.unreadable else state_of(after)
 
 
 def has_foreign_json(run: Run) -> bool:
@@ -91,7 +92,8 @@ def plan_fit(start: State, ladder: Iterable[Rule], *, safe_only: bool = False) -
     state = start
     steps: list[Step] = []
     skipped: list[Skipped] = []
-    for rule in ladder:
+    order = {rule.id: rule for rule in ladder}
+    for rule in order.values():
         if state.estimate.verdict == "fits":
             break
         if not rule.when(state.run):
@@ -106,7 +108,21 @@ def plan_fit(start: State, ladder: Iterable[Rule], *, safe_only: bool = False) -
         steps.append(step)
         state = step.after
     kept = milder(needed(steps))
-    return Plan(tuple(kept), tuple(skipped), end_of(start, kept))
+    return Plan(tuple(kept), tuple(skipped_from(start, kept, skipped, order)), end_of(start, kept))
+
+
+def skipped_from(
+    start: State, kept: Sequence[Step], skipped: Sequence[Skipped], order: Mapping[str, Rule]
+) -> list[Skipped]:
+    """The rungs that were passed over, with numbers that count from where the steps that are kept stand at them."""
+    ranks = {rule: rank for rank, rule in enumerate(order)}
+    told: list[Skipped] = []
+    for one in skipped:
+        before = [step for step in kept if ranks[step.rule.id] < ranks[one.rule]]
+        state = end_of(start, before)
+        again = best_step(order[one.rule], state) if order[one.rule].when(state.run) else None
+        told += [again] if isinstance(again, Skipped) else []
+    return told
 
 
 def end_of(start: State, steps: Sequence[Step]) -> State:

@@ -2,7 +2,7 @@
 
 import os
 
-from advisor.documents import Document, Edit
+from advisor.documents import Document, Edit, as_path
 from advisor.engine.finding import Finding, Fix
 from advisor.engine.locations import run_place
 from advisor.engine.plan import Plan, Step
@@ -31,9 +31,20 @@ def step_finding(step: Step, number: int = 0, *, safe_only: bool = False) -> Fin
         why=rule.why,
         source=rule.source,
         fix=fix,
+        help=given_elsewhere(step.before.run, step.after.run),
         step=number or None,
         offered=step.safe or not safe_only,
     )
+
+
+def given_elsewhere(before: Run, after: Run) -> tuple[str, ...]:
+    """The keys of a step that the command line gives: to write them into the file would not be enough."""
+    config = before.config
+    if not config.given:
+        return ()
+    changed = (as_path(change.path) for change in after.config.pending[len(config.pending) :])
+    keys = dict.fromkeys(".".join(map(str, path)) for path in changed if config.is_given(path))
+    return tuple(f"`{key}` is given on the command line: change it there" for key in keys)
 
 
 def step_edits(before: Run, after: Run, *, shown: bool) -> tuple[tuple[Edit, ...], str]:

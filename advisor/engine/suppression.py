@@ -72,7 +72,7 @@ def unused_finding(run: Run, directive: Directive, rules: Sequence[str]) -> Find
 
 def malformed_finding(run: Run, directive: Directive) -> Finding:
     """A comment to the advisor that it does not understand."""
-    forms = "`gpus=...`, `ignore[rule] reason` or `file-ignore[rule] reason`"
+    forms = "`gpus=...`, `model=...`, `ignore[rule] reason` or `file-ignore[rule] reason`"
     return directive_finding(run, directive, f"`# advisor: {directive.argument}` is not understood; write {forms}")
 
 

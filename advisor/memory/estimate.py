@@ -20,8 +20,8 @@ from advisor.run import Run
 
 @lru_cache(maxsize=8)
 def estimate(run: Run) -> Estimate | None:
-    """The memory of a run, or None if its model or hardware is unknown. A run does not change: many rules ask once."""
-    if run.model is None or run.hardware is None:
+    """The memory of a run, or None if its model, its hardware or a value is unknown. Asked once for each run."""
+    if run.model is None or run.hardware is None or run.unreadable:
         return None
     weights = weights_of(run, run.model)
     phases = tuple(phases_of(run, run.model, weights))

@@ -27,6 +27,7 @@ _STORED: tuple[tuple[re.Pattern[str], str | None], ...] = (
     (re.compile(r"[-_]bf16$", re.IGNORECASE), None),
 )
 """What the end of an id says of how a copy of the model is stored."""
+EXAMPLE = "Qwen/Qwen2.5-7B"
 
 
 @record(eq=False)
@@ -112,7 +113,8 @@ def resolve_with_config(
 ) -> tuple[Architecture | Unknown, Mapping[str, object] | None]:
     """The architecture of ``name`` (``base_model``), and the config it was counted from or could not be.
 
-    First of: ``model_config`` (a config.json or a folder with one; nothing else is tried then), a local
+    First of: ``model_config`` (a config.json, a folder with one, or the name of a model with this architecture;
+    nothing else is tried then), a local
     folder ``name`` below the working directory or ``folder``, the Hugging Face cache, the built-in catalogue,
     and the hub unless ``offline``. ``overrides`` are axolotl's ``overrides_of_model_config``. ``text_only``
     is for runs without a processor (see ``describe``). A source that cannot be used is passed over; where
@@ -121,6 +123,8 @@ def resolve_with_config(
     search = _Search(name, overrides or {}, text_only)
     if model_config is not None:
         path = Path(os.path.expanduser(model_config))  # noqa: PTH111
+        if not os.path.exists(path):  # noqa: PTH110
+            return standing_in(search, model_config, folder, offline)
         found = search.read(path / "config.json" if os.path.isdir(path) else path, model_config)  # noqa: PTH112
         advice = ("give --model-config a config.json that can be read",)
         return found or search.unknown(advice), search.config
@@ -128,6 +132,21 @@ def resolve_with_config(
         if found is not None:
             return found, search.config
     return search.unknown(remedies(name, offline)), search.config
+
+
+def standing_in(
+    search: _Search, named: str, folder: str, offline: bool
+) -> tuple[Architecture | Unknown, Mapping[str, object] | None]:
+    """The architecture of the model that somebody says another one has. How that is stored, its own name tells."""
+    other = replace(search, name=named, trouble=[])
+    for found in _sources(other, folder, offline):
+        if found is not None:
+            own = original(search.name)[1]
+            return replace(found, name=search.name, quantized=own or found.quantized), other.config
+    said = "; ".join(other.trouble)
+    search.trouble.append(f"its model `{named}` is not known either" + (f": {said}" if said else ""))
+    hints = (*misspelt_hint(named), "give --model-config a config.json that can be read, or a published name")
+    return search.unknown(hints), other.config
 
 
 def _sources(search: _Search, folder: str, offline: bool) -> Iterator[Architecture | None]:
@@ -196,17 +215,29 @@ def overridden(config: Mapping[str, object], overrides: Mapping[str, object]) ->
 
 def remedies(name: str, offline: bool) -> tuple[str, ...]:
     """What a user can do about a model that was not found, the likeliest first."""
-    from difflib import get_close_matches
+    from advisor.models.fine_tunes import base_of
 
-    known = {each.lower(): each for each in catalogue.catalogue_ids()}
-    close = [known[match] for match in get_close_matches(name.lower(), known, n=2, cutoff=0.8)]
-    advice = [f"did you mean {' or '.join(close)}?"] if close else []
+    advice = list(misspelt_hint(name))
+    base = base_of(name)
+    if base is not None:
+        advice.append(f"if it is a fine-tune of {base}, add the line `# advisor: model={base}`")
+    elif not advice:
+        advice.append(f"if it is a fine-tune, add a line with its base, such as `# advisor: model={EXAMPLE}`")
     advice.append("give its config.json with --model-config PATH")
-    if not Path(name).is_absolute() and name.count("/") <= 1:
+    published = not Path(name).is_absolute() and not name.startswith((".", "~")) and name.count("/") <= 1
+    if published:
         advice.append(f"put it in the Hugging Face cache: hf download {name} config.json")
-    if offline:
-        advice.append("allow the network (no --offline) with transformers installed: pip install axolotl-advisor[hub]")
+    if published and offline:
+        advice.append("ask the hub with --online (needs transformers: pip install axolotl-advisor[hub])")
     return tuple(advice)
+
+
+def misspelt_hint(name: str) -> tuple[str, ...]:
+    """The question whether a published name was meant."""
+    from advisor.models.fine_tunes import misspelt
+
+    close = misspelt(name)
+    return (f"did you mean `{close}`?",) if close else ()
 
 
 @lru_cache(maxsize=64)

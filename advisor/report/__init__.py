@@ -114,7 +114,8 @@ def rule_page_json(rule: "Rule") -> dict[str, Any]:
 def render_error(error: "InputError", *, color: bool = False, width: int = 80) -> str:
     """What could not be used, where, and what to do about it; for standard error."""
     style = Style(color, width)
-    lines = style.prose(error.message, "error: ", "error", indent=2)
+    level = "note" if error.note else "error"
+    lines = style.prose(error.message, f"{level}: ", level, indent=2)
     if error.file:
         file = path_shown(error.file)
         place = f"{file}:{error.line}" if error.line else file

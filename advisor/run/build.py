@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from advisor.documents import Change, Document, Path, Set, as_path, new_document
 from advisor.hardware import Hardware
@@ -15,6 +15,7 @@ from advisor.run.axolotl.reader import Reader
 from advisor.run.deepspeed import Section
 from advisor.run.history import MeasuredRun
 from advisor.run.stack import Stack
+from advisor.run.unreadable import Unreadable, unfilled, unfilled_in_deepspeed
 
 if TYPE_CHECKING:
     from advisor.run.axolotl.facts import AxolotlFacts, JoinedFacts, RunFacts
@@ -34,14 +35,16 @@ def build_run(
     deepspeed_editable: bool = False,
     measured: tuple[MeasuredRun, ...] = (),
 ) -> Run:
-    """The run that these documents describe on this hardware. Wrong types are an ``InputError`` at their span."""
+    """The run that these documents describe on this hardware. Values that cannot be read stand at their defaults."""
     reader = Reader(config)
     by_yaml = axolotl_facts(reader, model, hardware, stack)
     origins = dict(reader.origins)
+    unreadable = (*refused(reader), *unfilled(config, origins))
     if section is not None and by_yaml["sharding"] is None:
         ds_reader = Reader(section)
         by_yaml["sharding"] = deepspeed.zero(ds_reader, model.hidden_size if model else None)
         origins |= {key: f"{section.file}: {why}" for key, why in ds_reader.origins.items()}
+        unreadable += (*refused(ds_reader, "deepspeed"), *unfilled_in_deepspeed(section.document, section))
     facts: RunFacts = {**by_yaml, **joined(reader, model, stack, by_yaml)}
     named = config.at("deepspeed")
     return Run(
@@ -55,8 +58,14 @@ def build_run(
         deepspeed_named=named if isinstance(named, str) else None,
         deepspeed_editable=deepspeed_editable,
         measured=measured,
+        unreadable=unreadable,
         **facts,
     )
+
+
+def refused(reader: Reader, document: Literal["config", "deepspeed"] = "config") -> tuple[Unreadable, ...]:
+    """The values that a reader could not use."""
+    return tuple(Unreadable(key, message, document) for key, message in reader.refused.items())
 
 
 def axolotl_facts(
@@ -166,8 +175,8 @@ def with_config(run: Run, changes: list[Change]) -> Run:
 
 
 def rebuilt(run: Run, config: Document, section: Section | None) -> Run:
-    """The run read again from changed documents."""
-    found = build_run(
+    """The run read anew from changed documents."""
+    again = build_run(
         config,
         section,
         model=run.model,
@@ -177,4 +186,6 @@ def rebuilt(run: Run, config: Document, section: Section | None) -> Run:
         deepspeed_editable=run.deepspeed_editable,
         measured=run.measured,
     )
-    return replace(found, model_reason=run.model_reason, model_config=run.model_config)
+    if run.model is not None:
+        return again
+    return replace(again, model_reason=run.model_reason, model_config=run.model_config, model_hints=run.model_hints)

@@ -5,6 +5,15 @@ from typing import Any
 
 from advisor.documents import Document, Remove, Set
 
+OF_THE_COMMAND = frozenset(
+    {
+        *("launcher", "cloud", "sweep", "num_processes", "main_process_port"),
+        *("debug", "debug_text_only", "debug_num_examples", "prompter", "shard"),
+    }
+)
+"""Options of ``axolotl train`` itself, which it adds to the config: axolotl/cli/main.py:95-110, cli/args.py:38-46,
+cli/utils/train.py:62-110@0.19.0."""
+
 WORDS: Mapping[str, Any] = {
     "true": True,
     "yes": True,
@@ -24,7 +33,7 @@ def overridden(config: Document, overrides: Mapping[str, Any]) -> Document:
     for key, value in overrides.items():
         said = coerced(value, config.at(key))
         changes.append(Remove(key) if said is None else Set(key, said))
-    return config.changed(*changes) if changes else config
+    return config.overlaid(*changes) if changes else config
 
 
 def coerced(value: Any, existing: Any = None) -> Any:

@@ -11,6 +11,7 @@ from advisor.models import Architecture
 from advisor.record import record
 from advisor.run.history import MeasuredRun
 from advisor.run.stack import Stack
+from advisor.run.unreadable import Unreadable
 
 if TYPE_CHECKING:
     from advisor.run.deepspeed.section import Section  # whose package reads Zero from here
@@ -123,8 +124,13 @@ class Run:
     measured: tuple[MeasuredRun, ...] = ()
     """What earlier runs on this machine reserved; those of the same kind count."""
 
+    unreadable: tuple[Unreadable, ...] = ()
+    """Values that the estimate depends on and that cannot be read: here they stand at their defaults."""
+
     model_reason: str = ""
     """Why the model is not known, as a clause."""
+    model_hints: tuple[str, ...] = ()
+    """What a user can do about that, the likeliest first."""
     model_config: Literal["missing", "at hand", "traced in vain"] = "missing"
     """Whether the config of an unknown model was found, and whether transformers was asked for it (``--trace``)."""
     base_model: str = ""

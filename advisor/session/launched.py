@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from advisor.documents import Document
 from advisor.hardware import Hardware, detect, parse_hardware
-from advisor.opening import hardware_for
+from advisor.opening import hardware_for, plugin_hardware
 from advisor.session.session import Session
 
 
@@ -17,5 +17,7 @@ def launched_on(
         return parse_hardware(stated, file="advisor.gpus")
     if session.context.gpus:
         return parse_hardware(session.context.gpus)
+    if (told := plugin_hardware(config)) is not None:
+        return told
     found = detect() or hardware_for(config, replace(session.context, detects=False))
     return found and scaled(found)

@@ -21,6 +21,7 @@ class RunOptions:
     isolated: bool = False
     """Read no settings file."""
     offline: bool = True
+    exclude: tuple[str, ...] = ()
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     validate: bool = False

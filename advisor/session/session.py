@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from advisor.documents.excluding import Excluded, excluded
 from advisor.engine.check import Options
 from advisor.engine.rule import Level
 from advisor.opening import Context, Opened
@@ -25,6 +26,7 @@ class Session:
     fail_on: Level
     per_file_ignores: Mapping[str, tuple[str, ...]]
     formats: tuple[str, ...]
+    excluded: Excluded
 
     def options_of(self, opened: Opened) -> Options:
         """The options of one run, with the settings' ignores for its YAML and its DeepSpeed JSON."""
@@ -66,6 +68,7 @@ def session_for(
         fail_on=options.fail_on or settings.fail_on,
         per_file_ignores=ignores_by_file(settings, extra),
         formats=formats,
+        excluded=excluded(options.exclude, settings.exclude, settings.file),
     )
 
 
@@ -88,6 +91,7 @@ def context_for(options: RunOptions, settings: Settings, detects: bool, here: bo
         detects=detects,
         stack=stack_for(options.stack, settings.stack, here=here),
         model_config=options.model_config,
+        models=settings.models,
         offline=options.offline,
         trace=options.trace,
         measured=measured_here(),

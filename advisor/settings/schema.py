@@ -48,6 +48,13 @@ class SettingsModel(BaseModel):
     rules: tuple[str, ...] = Field((), description="Folders of your own rules, relative to this file.")
     flowchart: str = Field("default", description="The order of the steps that make a run fit.")
     output_format: str | None = Field(None, description="The format of the report: `full`, `concise`, `json` ...")
+    exclude: tuple[str, ...] = Field(
+        (), description="Glob patterns, relative to this file, of files and folders that a walk leaves out."
+    )
+    models: dict[str, str] = Field(
+        default_factory=dict[str, str],
+        description="Models of your own, each with the published one that it is a fine-tune of.",
+    )
     stack: StackModel = Field(  # pyright: ignore[reportInvalidTypeForm]
         default_factory=dict[str, object], description="Versions of libraries and habits of the trainer."
     )

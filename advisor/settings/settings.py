@@ -44,6 +44,8 @@ class Settings:
     rules: tuple[str, ...] = ()
     flowchart: str = "default"
     output_format: str | None = None
+    exclude: tuple[str, ...] = ()
+    models: Mapping[str, str] = field(default_factory=dict[str, str])
     stack: Mapping[str, object] = field(default_factory=dict[str, object])
     file: str | None = None
     unused: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -155,6 +157,13 @@ def lists_of(value: object) -> dict[str, tuple[str, ...]]:
     return {key: texts_of(item) for key, item in cast("Table", value).items()}
 
 
+def names_of(value: object) -> dict[str, str]:
+    """A table of strings."""
+    if not isinstance(value, dict):
+        raise TypeError
+    return {key: text_of(item) for key, item in cast("Table", value).items()}
+
+
 def stack_of(value: object) -> Table:
     """A table of the fields of ``Stack``, of their types."""
     if not isinstance(value, dict):
@@ -181,6 +190,8 @@ READERS: Mapping[str, Callable[[object], object]] = {
     "rules": texts_of,
     "flowchart": text_of,
     "output-format": text_of,
+    "exclude": texts_of,
+    "models": names_of,
     "stack": stack_of,
 }
 

@@ -79,7 +79,7 @@ def parse_toml(source: Source) -> Table:
         place = {"line": len(source.text.splitlines())}
         place |= {word: int(number) for word, number in re.findall(r"(line|column) (\d+)", str(error))}
         remedy = "mend the TOML, or pass --isolated"
-        raise InputError(message, source.shown, **place, remedy=remedy) from error
+        raise InputError(message, source.shown, place["line"], place.get("column", 0), remedy) from error
 
 
 WORD = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""

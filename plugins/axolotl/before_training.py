@@ -11,6 +11,7 @@ from advisor.documents.changes import plain
 from advisor.documents.node import same
 from advisor.errors import InputError
 from advisor.hardware import Hardware
+from advisor.run.overrides import OF_THE_COMMAND
 from advisor.session import Examined, RunOptions, examine, session_for
 from advisor.session.launched import launched_on
 from advisor.util import is_mapping
@@ -27,15 +28,24 @@ def checked(cfg: Mapping[str, Any], settings: AdvisorSettings) -> Examined:
     try:
         return judged(document_of(file, values), settings)
     except PatchError:
-        return judged(new_document(file, "yaml", values), settings)
+        return judged(new_document(file, "yaml", without_options(values, {})), settings)
 
 
 def document_of(file: str, values: Mapping[str, Any]) -> Document:
     """The file with what the command line changed, so that places still point into it; else the values alone."""
+    config: Document | None = None
     with suppress(InputError):
         config = read(file)
-        return config.changed(*changes(config.values_mapping, values))
-    return new_document(file, "yaml", values)
+    kept = without_options(values, config or {})
+    with suppress(InputError):
+        if config is not None:
+            return config.overlaid(*changes(config.values_mapping, kept))
+    return new_document(file, "yaml", kept)
+
+
+def without_options(values: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, Any]:
+    """The values, with the file's own where ``axolotl train`` adds an option of its own to the config."""
+    return {key: file.get(key) if key in OF_THE_COMMAND else value for key, value in values.items()}
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any], above: Path = ()) -> Iterator[Change]:

@@ -4,21 +4,25 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 
-WAYS = {
-    "missing": "; give its config.json with `--model-config`, or install `axolotl-advisor[hub]` and drop `--offline`",
-    "at hand": "; its config is at hand: `--trace` asks transformers (`axolotl-advisor[trace]`) and keeps the answer",
-    "traced in vain": "",
-}
+TRACE = "its config was found: `--trace` asks transformers (`axolotl-advisor[trace]`) and keeps the answer"
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """Where neither a config.json nor the catalogue knows the model."""
-    if run.model is None:
-        ways = WAYS[run.model_config]
-        yield Hit(
-            "base_model",
-            f"`base_model: {run.base_model}` is not known{run.model_reason}, so its memory is not estimated{ways}",
-        )
+    if run.model is None and run.base_model:
+        message = f"`base_model: {run.base_model}` is not known{run.model_reason}, so its memory is not estimated"
+        yield Hit("base_model", "; ".join((message, *ways(run))).replace("?;", "?"))
+
+
+def ways(run: Run) -> tuple[str, ...]:
+    """What to do about it, the likeliest first."""
+    match run.model_config:
+        case "at hand":
+            return (TRACE,)
+        case "traced in vain":
+            return ()
+        case _:
+            return run.model_hints
 
 
 rule = Rule(

@@ -19,7 +19,7 @@ WORDS = {
 }
 
 BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
-
+NEEDED = ("base_model",)
 # What somebody means by a value of this type, where it stands under another key.
 MEANT = {
     ("tokens", "dict"): "; named tokens belong under `special_tokens`",
@@ -92,6 +92,8 @@ def shown(value: object) -> str:
 
 def remedy(table: Table, found: Found, kinds: list[object]) -> str:
     """What the edit does, as a clause."""
+    if found.path == NEEDED:
+        return "; write the model's name"
     match edits(table, found, kinds):
         case (Remove(),):
             return "; remove the key"

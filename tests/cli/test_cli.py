@@ -175,7 +175,7 @@ def test_what_cannot_run_exits_with_two_and_no_traceback(folder, arguments):
     ("content", "place"),
     [
         (b"base_model: [", ":1:14"),
-        (b"base_model: x\nmicro_batch_size: two\n", ":2:19"),
+        (b"base_model: x\nmicro_batch_size: }\n", ":2:19"),
         (b"base_model: \xff\n", ":1"),
         (b"base_model: !!python/object/apply:os.system ['true']\n", ":1:13"),
     ],
@@ -274,3 +274,12 @@ def test_a_rules_reason_is_given_once(folder):
     result = run("check", "twice.yaml", "--gpus", "8x a100-80gb", "--select", "unknown-key")
     assert result.output.count("warning[unknown-key]") == 2
     assert result.output.count("= note: ") == 1
+
+
+@pytest.mark.parametrize("blank", ["deepspeed:", "fsdp_config:", "deepspeed:\nfsdp_config:"])
+def test_what_is_said_of_the_whole_run_points_at_something(folder, blank):
+    text = f"{blank}\nbase_model: meta-llama/Llama-3.1-8B\nmicro_batch_size: 8\nsequence_len: 4096\n"
+    (folder / "blank.yaml").write_text(text)
+    result = run("check", "blank.yaml", "--gpus", "1x rtx-3060", "--output-format", "concise")
+    line = 2 + blank.count("\n")
+    assert f"blank.yaml:{line}:13: error[does-not-fit]" in result.output

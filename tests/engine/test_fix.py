@@ -17,7 +17,7 @@ from advisor.opening import Context, open_run
 from advisor.run import Run
 from advisor.run.build import edited
 
-from .promises import kept
+from ..promises import kept
 
 LORA = "adapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\n"
 QLORA = LORA.replace("lora\n", "qlora\nload_in_4bit: true\n", 1)

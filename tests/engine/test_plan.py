@@ -124,3 +124,17 @@ def test_planning_touches_no_document(make_run):
     planned(run)
     assert run.config.raw == before and not run.config.pending
     assert state_of(run).needed == state_of(run).needed
+
+
+def test_what_is_passed_over_counts_from_where_the_plan_stands(make_run):
+    """Steps that turn out to be needless are not printed, and nothing is counted from them."""
+    checked = 0
+    for text in (FULL, FULL + "rl: dpo\n", QLORA):
+        for gpus in ("1x rtx-4090", "1x a100-80gb", "4x rtx-4090", "1x a100-40gb"):
+            plan = planned(make_run(text, gpus))
+            states = [plan.steps[0].before if plan.steps else plan.end, *(step.after for step in plan.steps)]
+            shown = {f"{state.needed / 2**30:.1f} GiB -> " for state in states}
+            reasons = [one.reason for one in plan.skipped if "would not lower" in one.reason]
+            assert all(any(start in reason for start in shown) for reason in reasons), (gpus, reasons, shown)
+            checked += len(reasons)
+    assert checked

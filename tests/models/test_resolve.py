@@ -171,10 +171,12 @@ def test_unknown_model_is_told_the_ways_to_supply_it() -> None:
     assert found.name == "org/nothing-like-any-other"
     assert "catalogue" in found.reason
     assert [
-        "--model-config" in found.remedies[0],
-        "hf download" in found.remedies[1],
-        "hub" in found.remedies[2],
+        "# advisor: model=" in found.remedies[0],
+        "--model-config" in found.remedies[1],
+        "hf download" in found.remedies[2],
+        "--online" in found.remedies[3],
     ] == [
+        True,
         True,
         True,
         True,

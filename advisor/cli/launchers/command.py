@@ -8,14 +8,10 @@ from typing import Any
 
 from advisor.cli.launchers.launchers import FLAGS, MODULES, Scale, from_environment, launcher_named, scale_of
 from advisor.record import record
+from advisor.run.overrides import OF_THE_COMMAND
 
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 YAML = (".yml", ".yaml")
-OF_THE_COMMAND = {
-    *("launcher", "cloud", "sweep", "num_processes", "main_process_port"),
-    *("debug", "debug_text_only", "debug_num_examples", "prompter", "shard"),
-}
-"""Options of ``axolotl train`` itself: axolotl/cli/main.py:95-110, cli/args.py:38-46, cli/utils/train.py@0.19.0."""
 
 
 @record

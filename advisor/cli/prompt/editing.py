@@ -37,6 +37,10 @@ def edited(proposal: Proposal, context: Context) -> Proposal | None:
     if written == shown:
         return None
     after = run_with(proposal, pages, texts_from(written, pages), context)
+    known = {found.key for found in proposal.before.unreadable}
+    for found in after.unreadable:
+        if found.key not in known:
+            raise InputError(found.message)
     fix = fix_of(proposal.before, after, proposal.fix.safe)
     if not fix.edits:
         raise InputError("your lines change nothing", remedy="answer n to leave the file as it is")

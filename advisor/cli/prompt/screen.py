@@ -24,6 +24,7 @@ MEANINGS = {
 UNSAFE = "unsafe: changes what is trained; `a` never takes it"
 CHOICE = "same training; a matter of choice, which `a` leaves alone"
 OWN = "your own value: whether it trains the same thing is not known"
+OF_THE_BATCH = frozenset({"micro_batch_size", "gradient_accumulation_steps", "batch_size", "eval_batch_size"})
 ENDS = {"fits": "then it fits", "tight": "then it is tight", "does-not-fit": "and it still does not fit"}
 
 
@@ -54,11 +55,25 @@ def proposal_lines(proposal: Proposal, style: Style) -> list[str]:
     if fix.safe and not proposal.own:
         lines += style.prose(CHOICE if fix.by_choice else SAFETY[True], margin)
     else:
-        said = style.prose(OWN if proposal.own else UNSAFE, margin)
+        said = style.prose(own_words(proposal) if proposal.own else UNSAFE, margin)
         lines += [margin + style.paint(line.strip(), "warning") for line in said]
     if finding.cost:
         lines += style.prose(finding.cost, f"{margin}cost: ")
     return [*lines, *diff_lines(fix.diff, style, margin)]
+
+
+def own_words(proposal: Proposal) -> str:
+    """What a value of the user's does to the training, as far as it is known: what it does to the global batch."""
+    before, after = proposal.before, proposal.after
+    old, new = before.global_batch_size, after.global_batch_size
+    keys = before.config.keys() | after.config.keys()
+    changed = {key for key in keys if before.config.get(key) != after.config.get(key)}
+    if before.unreadable or after.unreadable or (old == new and not changed <= OF_THE_BATCH):
+        return OWN
+    if old == new:
+        return f"your own value: the same training, global batch {new} as before"
+    known = f"your own value: it changes what is trained, global batch {old} -> {new}"
+    return known if changed <= OF_THE_BATCH else f"{known}; whether the rest trains the same thing is not known"
 
 
 def title_lines(finding: Finding, style: Style) -> list[str]:

@@ -223,7 +223,9 @@ def attention(reader: Reader, model: Architecture | None) -> AttentionFacts:
     )
     flags: list[AttentionKernel] = []
     if not name:
-        flags = [flagged for key, flagged in LEGACY_ATTENTION.items() if reader.flag(key)]
+        # Any value that Python takes for true: utils/schemas/config.py:1552@0.19.0, before types are looked at.
+        legacy = LEGACY_ATTENTION.items()
+        flags = [flagged for key, flagged in legacy if reader.take(key, False, "axolotl's default")]
         default = "sdpa" if model is None or model.family.sdpa else "eager"
         kernel = flags[0] if flags else default
     given = bool(name or flags)

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from advisor.errors import InputError
+from advisor.run.unreadable import is_placeholder
 from advisor.util import is_list, is_mapping
+
+Kept = TypeVar("Kept")
 
 TRUE = frozenset({"true", "t", "yes", "y", "on", "1"})
 FALSE = frozenset({"false", "f", "no", "n", "off", "0"})
@@ -35,13 +37,15 @@ class Source(Protocol):
 class Reader:
     """Reads keys as pydantic's lax mode would, so that what axolotl accepts is accepted here.
 
-    A blank value counts as absent, as in axolotl (``model_dump(exclude_none=True)``). A value of the wrong type is
-    an ``InputError`` at its span. ``origins`` maps each fact that was read to its key, or to why it has its default.
+    A blank value counts as absent, as in axolotl (``model_dump(exclude_none=True)``). A value of the wrong type counts
+    as its default, and ``refused`` says of its key what is wrong; so does ``${X}``, which says nothing yet.
+    ``origins`` maps each fact that was read to its key, or to why it has its default.
     """
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.origins: dict[str, str] = {}
+        self.refused: dict[str, str] = {}
 
     def has(self, key: str) -> bool:
         """Whether ``key`` is there and not blank."""
@@ -50,6 +54,8 @@ class Reader:
     def take(self, key: str, default: object, why: str) -> object:
         """The value of ``key``, or ``default``; either way its origin is noted."""
         value = self.source.at(key)
+        if is_placeholder(value):
+            value = None
         self.origins[key] = key if value is not None else why
         return default if value is None else value
 
@@ -64,36 +70,34 @@ class Reader:
             case str() if value.lower() in TRUE | FALSE:
                 return value.lower() in TRUE
             case _:
-                raise self.wrong(key, value, "true or false")
+                return self.refuse(key, value, "true or false", default)
 
     def integer(self, key: str, default: int, why: str = "axolotl's default", least: int = 0, most: int = MOST) -> int:
         """An integer from ``least`` to ``most``."""
         value = self.take(key, default, why)
         number = as_integer(value)
         if number is None:
-            raise self.wrong(key, value, "an integer")
+            return self.refuse(key, value, "an integer", default)
         if number < least:
-            raise self.wrong(key, value, f"at least {least}")
+            return self.refuse(key, value, f"at least {least}", default)
         if number > most:
-            raise self.wrong(key, value, f"at most {most}")
+            return self.refuse(key, value, f"at most {most}", default)
         return number
 
     def number(self, key: str, default: float, why: str = "axolotl's default") -> float:
         """An integer or a float."""
         value = self.take(key, default, why)
         try:
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if isinstance(value, (int, float, str)):
                 return float(value)
-            return float(str(value)) if isinstance(value, str) else float("nan")
         except (ValueError, OverflowError):
-            raise self.wrong(key, value, "a number") from None
+            pass
+        return self.refuse(key, value, "a number", default)
 
     def text(self, key: str, default: str = "", why: str = "axolotl's default") -> str:
         """A string."""
         value = self.take(key, default, why)
-        if not isinstance(value, str):
-            raise self.wrong(key, value, "a string")
-        return value
+        return value if isinstance(value, str) else self.refuse(key, value, "a string", default)
 
     def texts(self, key: str) -> tuple[str, ...]:
         """A list of strings; a single string counts as a list of one."""
@@ -102,26 +106,21 @@ class Reader:
             return (value,)
         items: list[Any] = value if is_list(value) else []
         if value != () and not (items and all(isinstance(item, str) for item in items)) and value != []:
-            raise self.wrong(key, value, "a list of strings")
+            return self.refuse(key, value, "a list of strings", ())
         return tuple(items)
 
     def mapping(self, key: str) -> Mapping[str, object]:
         """A mapping; empty if absent."""
         value = self.take(key, {}, "not given")
         if not is_mapping(value):
-            raise self.wrong(key, value, "a mapping")
+            return self.refuse(key, value, "a mapping", {})
         return {str(name): item for name, item in value.items()}
 
-    def wrong(self, key: str, value: object, expected: str) -> InputError:
-        """The error that says what ``key`` should have been."""
-        span = self.source.span(key)
-        place = (span.line, span.column) if span else (0, 0)
-        return InputError(
-            f"`{key}: {shown(value)}` must be {expected}",
-            self.source.file,
-            *place,
-            remedy="correct the value",
-        )
+    def refuse(self, key: str, value: object, expected: str, default: Kept) -> Kept:
+        """Notes what ``key`` should have been, and goes on with ``default``."""
+        if not is_placeholder(value):
+            self.refused[key] = f"`{key}: {shown(value)}` must be {expected}; correct the value"
+        return default
 
 
 def as_integer(value: object) -> int | None:
@@ -142,5 +141,5 @@ def as_integer(value: object) -> int | None:
 def shown(value: object) -> str:
     """A value as it would be written, cut to a line."""
     text = value if isinstance(value, str) else repr(value)
-    text = text.replace("\n", " ")
+    text = text.replace("\n", " ") or '""'
     return text if len(text) <= 60 else text[:57] + "..."

@@ -64,7 +64,8 @@ def zero_stage(reader: Reader) -> ZeroStage:
     """``zero_optimization.stage``: 0 to 3."""
     stage = reader.integer(ZERO + "stage", 0, "DeepSpeed's default: 0")
     if stage not in (0, 1, 2, 3):
-        raise reader.wrong(ZERO + "stage", stage, "0, 1, 2 or 3")
+        reader.refuse(ZERO + "stage", stage, "0, 1, 2 or 3", 0)
+        return 0
     return stage
 
 
@@ -96,6 +97,6 @@ def offload(reader: Reader, key: str, deprecated: str) -> tuple[Device, bool]:
     if device is None and reader.source.at(ZERO + deprecated) is True:
         device = "cpu"
     if device not in (None, "none", "auto", "cpu", "nvme"):
-        raise reader.wrong(f"{ZERO}{key}.device", device, "none, cpu or nvme")
+        reader.refuse(f"{ZERO}{key}.device", device, "none, cpu or nvme", "none")
     where: Device = device if device in ("cpu", "nvme") else "gpu"
     return where, reader.source.at(f"{ZERO}{key}.pin_memory") is True

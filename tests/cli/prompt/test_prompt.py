@@ -166,6 +166,23 @@ def test_e_opens_the_changed_lines_and_asks_about_what_comes_back(folder: Path, 
 
 
 @pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("s/size: 1/size: 2/; s/steps: 8/steps: 4/", "your own value: the same training, global batch 64 as before"),
+        ("s/steps: 8/steps: 12/", "your own value: it changes what is trained, global batch 64 -> 96"),
+        ("s/size: 1/size: 2/; s/ # rows/\\nadapter: lora/", "whether the rest trains the same thing is not known"),
+    ],
+)
+def test_an_own_value_says_what_it_does_to_the_global_batch(
+    folder: Path, editor: Callable[[str], str], line: str, said: str
+):
+    terminal = Terminal(folder, "-p", "full.yaml", *ROOMY, EDITOR=editor(f"sed -i '{line}' \"$1\""))
+    terminal.asks()
+    assert said in " ".join(terminal.answer("e").split())
+    terminal.last("q")
+
+
+@pytest.mark.parametrize(
     ("line", "complaint"),
     [
         ("sed -i 's/size: 1/size: [1/' \"$1\"", "not YAML"),

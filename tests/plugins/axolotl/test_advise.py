@@ -35,8 +35,8 @@ def test_it_exits_as_check_does(folder: Path):
 
 def test_what_cannot_be_used_is_one_clear_error():
     result = run("run.yml", *GPU, "--micro-batch-size=many")
-    assert result.exit_code == 2
-    assert "error: `micro_batch_size: many` must be an integer" in result.output
+    assert result.exit_code == 1
+    assert "error[wrong-type]: `micro_batch_size` is `many`" in result.output
     assert "Traceback" not in result.output
 
 
@@ -89,3 +89,21 @@ def test_it_explains_itself():
     result = run("--help")
     assert "--gpus" in result.output
     assert "CONFIG [--KEY VALUE]" in result.output
+
+
+def test_the_gpus_of_the_plugins_own_key_count(folder: Path):
+    (folder / "run.yml").write_text(CONFIG + "advisor:\n  gpus: 1x rtx-3060\n")
+    for command in (("run.yml",), ("check", "run.yml")):
+        shown = run(*command, "--output-format", "json", command=advise if len(command) == 1 else main)
+        assert json.loads(shown.output)["runs"][0]["hardware"] == "1x RTX 3060 12GB"
+    stated = run("check", "run.yml", "--gpus", "1x h200", "--output-format", "json", command=main)
+    assert json.loads(stated.output)["runs"][0]["hardware"] == "1x H200"
+    (folder / "run.yml").write_text(CONFIG + "advisor:\n  gpus: 1x nothing\n")
+    wrong = run("check", "run.yml", command=main)
+    assert wrong.exit_code == 2 and "run.yml:18" in wrong.output
+
+
+def test_what_axolotl_train_takes_itself_is_no_key(folder: Path):
+    plain = reported(run("run.yml", *GPU, "--output-format", "json"))
+    words = ("--debug=False", "--debug-text-only=False", "--debug-num-examples=0", "--shard=False", "--no-debug")
+    assert reported(run("run.yml", *words, *GPU, "--output-format", "json")) == plain
