@@ -2,21 +2,17 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import click
 
 from advisor.cli.launchers import Command, read_command
-from advisor.documents import read
+from advisor.cli.launchers.placement import cloud_of, config_of, hardware_of, session_of, tell
 from advisor.engine.blocking import NO_BLOCK, in_one_line
 from advisor.engine.finding import Finding, Report
 from advisor.errors import InputError
-from advisor.hardware import Hardware
 from advisor.report.terminal import colored, draws, width
-from advisor.run.overrides import overridden
-from advisor.session import RunOptions, examine, session_for
-from advisor.session.launched import launched_on
+from advisor.session import RunOptions, examine
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
 """What a shell says of a command that is not there, or that it may not run."""
@@ -57,9 +53,13 @@ def checked(command: Command, options: RunOptions, *, no_block: bool) -> bool:
     if os.path.exists(command.config) and not os.path.isfile(command.config):  # noqa: PTH110, PTH113
         tell(f"not checked: {command.config} is no regular file, and what is read from it is gone for the command")
         return True
-    session = session_for([command.config], options, here=True)
-    config = overridden(read(command.config), command.overrides)
-    hardware = launched_on(config, session, scaled_by(command))
+    if command.remark:
+        tell(command.remark)
+    cloud = cloud_of(command, options.gpus)
+    session, config = session_of(command, options), config_of(command, cloud)
+    hardware = hardware_of(command, config, session, cloud)
+    if hardware is not None and hardware.assumed and cloud is None:
+        tell(hardware.assumed)
     found = examine(config, session, hardware=hardware, speed=False)
     against = () if no_block else found.against
     if not any(os.environ.get(name, "0") != "0" for name in RANKS):
@@ -67,16 +67,6 @@ def checked(command: Command, options: RunOptions, *, no_block: bool) -> bool:
     elif against:
         tell(f"blocked by {against[0].rule}: rank 0 says why")
     return not against
-
-
-def scaled_by(command: Command) -> Callable[[Hardware], Hardware]:
-    """One GPU for each process that the command starts."""
-
-    def scaled(found: Hardware) -> Hardware:
-        per_node, nodes = command.scale.counts(found.gpus_per_node, found.nodes)
-        return replace(found, gpus_per_node=per_node, nodes=nodes)
-
-    return scaled
 
 
 def explain(report: Report, against: Sequence[Finding]) -> None:
@@ -95,11 +85,6 @@ def explain(report: Report, against: Sequence[Finding]) -> None:
         tell(f"to run anyway: `advisor launch --no-block -- ...`, or `{comment}` at the top of {report.file}")
     else:
         tell(f"{in_one_line(report)}; launching")
-
-
-def tell(line: str) -> None:
-    """One line on standard error."""
-    click.echo(f"advisor: {line}", err=True)
 
 
 def become(tokens: Sequence[str]) -> int:

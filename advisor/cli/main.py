@@ -174,12 +174,12 @@ def launch(tokens: tuple[str, ...], no_block: bool, **given: Any) -> None:
 
 @main.command()
 @click.argument("log", metavar="LOG")
-@click.option("--config", required=True, metavar="PATH", help="The axolotl YAML of the run that died.")
+@click.option("--config", metavar="PATH", help="The axolotl YAML of the run that died: adds the estimate and the plan.")
 @run_options
-def oom(log: str, config: str, **given: Any) -> None:
+def oom(log: str, config: str | None, **given: Any) -> None:
     """Explain a run that died for want of memory, from its log.
 
-    In which phase, against what the estimate had said, and which steps come next.
+    In which phase, full or fragmented, and which steps come next; with --config against what the estimate had said.
     """
     from advisor.cli.oom import oom_command
     from advisor.session import RunOptions

@@ -1,72 +1,64 @@
 """``advisor oom``: why a run died, and the next steps of the flowchart from what was really free."""
 
-import re
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import click
 
 from advisor.cli.crash_log import Death, read_death
-from advisor.cli.crash_log.explain import card_of, comparison, on_what_was_free, what_happened
+from advisor.cli.crash_log.explain import by_message, comparison, on_what_was_free, what_happened
+from advisor.cli.crash_log.guess import Guess, guess
+from advisor.cli.crash_log.log import log_text
+from advisor.cli.crash_log.next_steps import next_steps
 from advisor.cli.options import config_at
 from advisor.errors import InputError
-from advisor.hardware import Hardware
 from advisor.opening import Context, Opened, open_run
 from advisor.report.terminal import colored, draws, width
 from advisor.run import Run
 from advisor.session import RunOptions, Session, examined, session_for
 
-MOST_BYTES = 64 << 20
-"""Of a log, its end: a run dies last."""
-RANK = re.compile(r"\[(?:rank|default)(\d+)\]:|\brank[: ]+(\d+)\b", re.IGNORECASE)
 
-
-def oom_command(log: str, config: str, options: RunOptions) -> int:
+def oom_command(log: str, config: str | None, options: RunOptions) -> int:
     """0 if the death is explained; 2 if there is nothing to explain, or it cannot be read."""
     text = log_text(log)
-    death = read_death(text)
+    try:
+        death = read_death(text)
+        seen = None if death is None or options.gpus else guess(death, text)
+    except InputError as error:
+        raise replace(error, file=log) from None
     if death is None:
-        raise InputError("tells of no death for want of memory", log, remedy="give the log with the traceback")
+        raise InputError("no out-of-memory error found in the log", log, remedy="give the log with the traceback")
+    if config is None:
+        tell(log, death, (*by_message(death), *(seen.lines if seen else ()), *next_steps(death)))
+        return 0
     session = session_for([config], options)
-    opened = opened_run(config, death, text, session.context)
-    place = f"{log}:{death.line}"
-    click.echo(f"{place}: {what_happened(death)}")
-    for line in comparison(opened.run, death):
-        click.echo(f"  {line}")
-    run = on_what_was_free(opened.run, death)
-    if run.hardware is not None and death.cause == "gpu":
+    opened = opened_run(config, death, seen, session.context)
+    guessed = seen.lines if seen and opened.run.hardware is seen.hardware else ()
+    planned = death.cause == "gpu" and not death.too_large
+    run, less = on_what_was_free(opened.run, death) if planned else (opened.run, "")
+    lines = (*by_message(death), *guessed, *comparison(opened.run, death), *((less,) if less else ()))
+    tell(log, death, lines if planned else (*lines, *next_steps(death)))
+    if planned and run.hardware is not None:
         show(Opened(run, opened.unknown_model), session)
     return 0
 
 
-def log_text(log: str) -> str:
-    """The end of the log."""
-    try:
-        if log == "-":
-            return sys.stdin.buffer.read()[-MOST_BYTES:].decode(errors="replace")
-        with Path(log).open("rb") as stream:
-            stream.seek(max(0, Path(log).stat().st_size - MOST_BYTES))
-            return stream.read().decode(errors="replace")
-    except OSError as error:
-        raise InputError(error.strerror or "cannot be read", log, remedy="name the log of the run") from error
+def tell(log: str, death: Death, lines: tuple[str, ...]) -> None:
+    """What happened, and a line for each thing to know of it."""
+    click.echo(f"{log}:{death.line}: {what_happened(death)}")
+    for line in lines:
+        click.echo(f"  {line}")
 
 
-def opened_run(config: str, death: Death, log: str, context: Context) -> Opened:
+def opened_run(config: str, death: Death, seen: Guess | None, context: Context) -> Opened:
     """The run that died, on the hardware that is stated, or that the log shows."""
     document = config_at(config)
     opened = open_run(document, context)
-    if opened.run.hardware is None and (found := seen(death, log)):
-        opened = open_run(document, replace(context, hardware=found))
-    if opened.run.hardware is None and death.cause == "gpu":
+    if opened.run.hardware is None and seen is not None:
+        opened = open_run(document, replace(context, hardware=seen.hardware))
+    if opened.run.hardware is None and death.cause == "gpu" and not death.too_large:
         raise InputError("no GPUs are stated, and the log shows none", config, remedy='say them: --gpus "8x a100-80gb"')
     return opened
-
-
-def seen(death: Death, log: str) -> Hardware | None:
-    """The card that the log shows, once for each rank in it."""
-    ranks = {int(first or second) for first, second in RANK.findall(log)}
-    return card_of(death, 1 + max(ranks, default=death.gpu or 0))
 
 
 def show(opened: Opened, session: Session) -> None:

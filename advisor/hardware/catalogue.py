@@ -57,6 +57,10 @@ class Catalogue:
     gpus: Mapping[str, Gpu]
     names: Mapping[Name, Gpu]
     models: Mapping[str, tuple[Gpu, ...]]
+    loose: Mapping[Name, tuple[Gpu, str]]
+    """Short names that are no card's own, with the card that they are taken for and what else they may mean."""
+    devices: Mapping[str, Gpu]
+    """GPUs by the names that the driver and torch print."""
 
 
 class Entry(dict[str, Any]):
@@ -73,6 +77,8 @@ def catalogue() -> Catalogue:
     gpus: dict[str, Gpu] = {}
     names: dict[Name, Gpu] = {}
     models: dict[str, tuple[Gpu, ...]] = {}
+    loose: dict[Name, tuple[Gpu, str]] = {}
+    devices: dict[str, Gpu] = {}
     for entry in map(Entry, data["gpus"]):
         gpu = read_gpu(entry, data["outside_torch_gib"])
         gpus[gpu.id] = gpu
@@ -80,7 +86,9 @@ def catalogue() -> Catalogue:
             names.setdefault(name, gpu)
             if gpu not in models.setdefault(name.model, ()):
                 models[name.model] += (gpu,)
-    return Catalogue(gpus, names, models)
+        devices |= dict.fromkeys(entry["device_names"], gpu)
+        loose |= {read_name(name): (gpu, other) for name, other in entry.get("loose_names", {}).items()}
+    return Catalogue(gpus, names, models, loose, devices)
 
 
 def read_gpu(entry: Mapping[str, Any], outside_torch_gib: Mapping[str, Any]) -> Gpu:
@@ -125,7 +133,30 @@ def find_gpu(text: str) -> Gpu | None:
         form = read_name(gpu.title).form
         if name.nominal_gb in {None, gpu.nominal_gb} and name.form in {None, form}:
             return gpu
-    return None
+    return known.loose[name][0] if name in known.loose else None
+
+
+def variants(text: str) -> tuple[Gpu, ...]:
+    """The cards of different size that a name may mean, the one that it is taken for first; one if it is clear."""
+    known, name, gpu = catalogue(), read_name(text), find_gpu(text)
+    if gpu is None or name.nominal_gb is not None:
+        return () if gpu is None else (gpu,)
+    by_size = {gpu.nominal_gb: gpu}
+    for other in known.models.get(name.model, ()):
+        if name.form in {None, read_name(other.title).form}:
+            by_size.setdefault(other.nominal_gb, other)
+    return tuple(by_size.values())
+
+
+def assumption(text: str) -> str:
+    """How a name that leaves a size open was read, and what else it may mean; empty if it is clear."""
+    found = variants(text)
+    if not found:
+        return ""
+    if loose := catalogue().loose.get(read_name(text)):
+        return f"`{text}` is read as {found[0].title}; {loose[1]}"
+    others = " or ".join(f"`{gpu.id}`" for gpu in found[1:])
+    return f"`{text}` is read as {found[0].title}; if it is another, say {others}" if others else ""
 
 
 def gpu_names() -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 """A GPU and a set of them: what the estimate needs to know of hardware."""
 
+from dataclasses import field
+
 from advisor.record import record
 
 GIB = 1 << 30
@@ -47,7 +49,8 @@ class Gpu:
 class Hardware:
     """``nodes`` machines of ``gpus_per_node`` equal GPUs. Sizes in bytes; ``host_bytes`` is per node.
 
-    ``free_bytes`` is the smallest free memory of detected GPUs. ``source`` says where they were named.
+    ``free_bytes`` is the smallest free memory of detected GPUs. ``source`` says where they were named, ``assumed``
+    what their name left open and how it was read.
     """
 
     gpu: Gpu
@@ -56,6 +59,7 @@ class Hardware:
     host_bytes: int | None = None
     free_bytes: int | None = None
     source: str = ""
+    assumed: str = field(default="", compare=False)
 
     @property
     def world_size(self) -> int:

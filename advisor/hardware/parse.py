@@ -1,19 +1,22 @@
-"""Hardware as people write it: ``8x a100-80gb``, ``2n8x h100 host=1TiB``."""
+"""Hardware as people write it: ``8x a100-80gb``, ``2n8x h100 host=1TiB``, ``a100:8``, ``p4d.24xlarge``."""
 
 import re
 
 from advisor.errors import InputError
-from advisor.hardware.catalogue import find_gpu, near_names
+from advisor.hardware.catalogue import assumption, find_gpu, near_names
 from advisor.hardware.gpu import UNITS, Gpu, Hardware
+from advisor.hardware.instances import find_instance, near_instances
 
 SPEC = re.compile(
     r"""\s*
-    (?:(?:(?P<nodes>\d+)\s*n(?:odes?)?(?:\s+of)?\s*)?(?P<gpus>\d+)\s*[x×*]\s*)?
+    (?:(?:(?P<nodes>\d+)\s*n(?:odes?)?(?:\s+of)?\s*)?(?P<gpus>\d+)\s*[x×*]\s*|(?P<plain>\d{1,3})\s+(?=[a-z]))?
     (?P<name>.*?)
+    (?:\s*:\s*(?P<colon>\d+)|(?:\s+x|\s*[×*])\s*(?P<after>\d+))?
     (?:[\s,]+host\s*=\s*(?P<host>.*?))?
     \s*""",
     re.VERBOSE,
 )
+COUNTS = ("gpus", "plain", "colon", "after")
 SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
 # A lone prefix is binary, as free(1), docker and slurm have it.
 SIZE_UNITS = {unit.lower(): factor for unit, factor in UNITS.items()} | {
@@ -22,14 +25,18 @@ SIZE_UNITS = {unit.lower(): factor for unit, factor in UNITS.items()} | {
     "t": 1 << 40,
 }
 MOST_GPUS, MOST_NODES = 128, 4096
+LONGEST = 20
+"""Digits of a size; a longer one is none."""
 
 
 def parse_hardware(text: str, *, file: str = "", line: int = 0) -> Hardware:
     """Hardware from ``[<nodes>n]<gpus>x <gpu name>[ host=<size>]``; without a count it is one GPU.
 
-    The name may be an id, an alias or what nvidia-smi and torch print; ``a100`` and ``h100`` alone are the
-    80 GB SXM boards. ``host`` is memory per node (``512GiB``, ``2TB``, ``64G`` = 64 GiB). ``file`` and
-    ``line`` say where the text stands; without them it came from ``--gpus``. Raises ``InputError``.
+    The count may follow (``a100 x8``, ``a100:8``). The name may be an id, an alias, what nvidia-smi and torch print,
+    or a machine of a cloud (``p4d.24xlarge``), which brings its cards and memory; a count is then one of machines.
+    ``a100`` and ``h100`` alone are the 80 GB SXM boards, and ``assumed`` says so. ``host`` is memory per node
+    (``512GiB``, ``2TB``, ``64G`` = 64 GiB). ``file`` and ``line`` say where the text stands; without them it came from
+    ``--gpus``. Raises ``InputError``.
     """
     source = f"{file}:{line}" if file and line else file or "--gpus"
     try:
@@ -42,28 +49,46 @@ def _parse(text: str, source: str) -> Hardware:
     match = SPEC.fullmatch(text.lower())
     if match is None or not match["name"]:
         raise InputError(f"`{text}` names no GPU", remedy="write for example `8x a100-80gb`")
-    nodes, gpus = int(match["nodes"] or 1), int(match["gpus"] or 1)
+    counts = [match[name] for name in COUNTS if match[name]]
+    if len(counts) > 1:
+        raise InputError(f"`{text}` says twice how many GPUs", remedy="write for example `8x a100-80gb`")
+    nodes, gpus = _count(match["nodes"]), _count(counts[0] if counts else None)
+    host = None if match["host"] is None else parse_size(text[match.start("host") : match.end("host")])
+    name, assumed = match["name"], ""
+    if machine := find_instance(name):
+        if match["nodes"] and gpus != machine.gpus:
+            raise InputError(f"{machine.name} has {machine.gpus} GPUs", remedy=f"write `{nodes}x {machine.name}`")
+        count = nodes if match["nodes"] else gpus
+        assumed = f"`{text}` is read as {count} machines of {machine.gpus} GPUs" if count > 1 else ""
+        gpu, gpus, nodes, host = machine.gpu, machine.gpus, count, host or machine.host_bytes
+    else:
+        gpu = _gpu(name)
+        assumed = assumption(name)
     if not (0 < gpus <= MOST_GPUS and 0 < nodes <= MOST_NODES):
         remedy = f"write `<nodes>n<gpus>x <name>`, with 1 to {MOST_GPUS} GPUs a node and 1 to {MOST_NODES} nodes"
         raise InputError(f"`{text}` has {gpus} GPUs a node on {nodes} nodes", remedy=remedy)
-    host = None if match["host"] is None else parse_size(text[match.start("host") : match.end("host")])
-    return Hardware(_gpu(match["name"]), gpus, nodes, host, source=source)
+    return Hardware(gpu, gpus, nodes, host, source=source, assumed=assumed)
+
+
+def _count(digits: str | None) -> int:
+    # More digits than any count has: int() itself refuses thousands of them.
+    return int((digits or "1")[:12])
 
 
 def _gpu(name: str) -> Gpu:
-    gpu = find_gpu(name)
-    if gpu is None:
-        near = " or ".join(f"`{other}`" for other in near_names(name))
-        remedy = f"did you mean {near}?" if near else "name it as nvidia-smi does, or by model and size: `a100-80gb`"
-        raise InputError(f"unknown GPU `{name}`", remedy=remedy)
-    return gpu
+    for spelled in (name, name.removesuffix("s")):
+        if gpu := find_gpu(spelled):
+            return gpu
+    near = " or ".join(f"`{other}`" for other in near_instances(name) or near_names(name))
+    remedy = f"did you mean {near}?" if near else "name it as nvidia-smi does, or by model and size: `a100-80gb`"
+    raise InputError(f"unknown GPU `{name}`", remedy=remedy)
 
 
 def parse_size(text: str) -> int:
     """Bytes of ``512GiB`` (2**30), ``2TB`` (10**12) or ``64G`` (2**30). Raises ``InputError``."""
     match = SIZE.fullmatch(text.strip().lower())
     factor = SIZE_UNITS.get(match[2].lower()) if match else None
-    size = int(float(match[1]) * factor) if match and factor else 0
+    size = int(float(match[1]) * factor) if match and factor and len(match[1]) < LONGEST else 0
     if size <= 0:
         raise InputError(f"`host={text}` is not a size of memory", remedy="write for example `host=512GiB`")
     return size

@@ -27,8 +27,9 @@ def render(report: Report, ladder: Sequence[Rung], style: Style, *, ledger: bool
             from advisor.report.ledger import ledger_blocks
 
             blocks += ledger_blocks(report.estimate, style)
-        if report.estimate.notes:
-            blocks.append([line for note in report.estimate.notes for line in style.prose(note, "  note: ", "note")])
+        assumed = [finding.message for finding in report.findings if finding.rule == "hardware-assumed"]
+        if notes := (*assumed, *report.estimate.notes):
+            blocks.append([line for note in notes for line in style.prose(note, "  note: ", "note")])
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 

@@ -1,14 +1,20 @@
 """The versions and conditions that facts depend on. The default is what axolotl 0.19.0 pins."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from advisor.errors import InputError
 from advisor.record import record
 
 Trainer = Literal["axolotl", "hf-trainer", "trl-sft", "HF"]
+BaseDtype = Literal["float32", "bfloat16", "float16"]
+Padding = Literal["full", "packed", "longest"]
+VERSION = r"\s*(?:[<>=!~]=?=?\s*)?v?\d+(?:\.(?:\d+|\*))*(?:[-.+_]?[A-Za-z0-9]+)*\s*"
+VERSIONS = rf"^{VERSION}(?:,{VERSION})*$"
+"""One version or specifiers with commas between them, as pip takes them."""
 
 
 @record(eq=False)
@@ -31,18 +37,14 @@ class Stack:
     trainer: Trainer = "axolotl"
     zero_init: bool = True
     amp: bool | None = None
-    base_dtype: str | None = None
+    base_dtype: BaseDtype | None = None
     prepare_kbit: bool | None = None
-    padding: str | None = None
+    padding: Padding | None = None
     expandable_segments: bool | None = None
 
     def at_least(self, package: str, version: str) -> bool:
         """Whether ``package`` is ``version`` or newer; a range counts as its lower bound."""
         return release(getattr(self, package)) >= release(version)
-
-
-STACK = {item.name: item.type for item in fields(Stack)}
-"""The fields with their types."""
 
 
 @lru_cache(maxsize=256)
@@ -54,12 +56,42 @@ def release(version: str) -> tuple[int, ...]:
 
 
 def read_stack(settings: Mapping[str, object] | None) -> Stack:
-    """The default stack with ``settings`` over it; an unknown key is an ``InputError``."""
-    known = {item.name for item in fields(Stack)}
-    unknown = sorted(set(settings or {}) - known)
+    """The default stack with ``settings`` over it; an unknown key or value is an ``InputError``."""
+    said = dict(settings or {})
+    unknown = sorted(set(said) - set(KINDS))
     if unknown:
-        raise InputError(f"unknown key `{unknown[0]}` in stack", remedy=f"known keys: {', '.join(sorted(known))}")
-    return replace(Stack(), **dict(settings or {}))  # pyright: ignore[reportArgumentType]
+        raise InputError(f"unknown key `{unknown[0]}` in stack", remedy=f"known keys: {', '.join(sorted(KINDS))}")
+    for key, value in said.items():
+        if not is_allowed(key, value):
+            raise InputError(f"`{key}` is `{value}` in stack", remedy=f"write {expected(key)}")
+    return replace(Stack(), **said)  # pyright: ignore[reportArgumentType]
+
+
+KINDS: Mapping[str, Any] = {item.name: item.type for item in fields(Stack)}
+
+
+def is_allowed(key: str, value: object) -> bool:
+    """Whether a field of ``Stack`` may have this value."""
+    kinds, words = choices(KINDS[key])
+    if isinstance(value, str) and str in kinds:
+        return re.match(VERSIONS, value) is not None
+    return type(value) in kinds or (isinstance(value, str) and value in words)
+
+
+def expected(key: str) -> str:
+    """What a field of ``Stack`` may be, for people."""
+    kinds, words = choices(KINDS[key])
+    if words:
+        return " or ".join([", ".join(words[:-1]), words[-1]])
+    return "a version such as 2.13.0, or a range such as >=0.18.6,<0.19" if str in kinds else "true or false"
+
+
+def choices(kind: Any) -> tuple[tuple[type, ...], tuple[str, ...]]:
+    """The classes and the literal words that an annotation allows."""
+    if isinstance(kind, type):
+        return (kind,), ()
+    found = [choices(part) if not isinstance(part, str) else ((), (part,)) for part in get_args(kind)]
+    return tuple(one for kinds, _ in found for one in kinds), tuple(word for _, words in found for word in words)
 
 
 PACKAGES = ("axolotl", "torch", "transformers", "peft", "accelerate", "deepspeed", "bitsandbytes")

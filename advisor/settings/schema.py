@@ -3,12 +3,12 @@
 Nothing on the way of a valid file imports this.
 """
 
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from advisor.engine.rule import Level
-from advisor.run.stack import STACK, Stack
+from advisor.run.stack import KINDS, VERSIONS, Stack
 
 EXPECTED = {
     "string_type": "a string",
@@ -16,6 +16,7 @@ EXPECTED = {
     "dict_type": "a table",
     "model_type": "a table",
     "bool_type": "true or false",
+    "string_pattern_mismatch": "a version such as 2.13.0, or a range such as >=0.18.6,<0.19",
 }
 
 
@@ -24,11 +25,16 @@ def dashed(name: str) -> str:
     return name.replace("_", "-")
 
 
+def checked(kind: Any) -> Any:
+    """A plain string of the stack is a version."""
+    return Annotated[str, Field(pattern=VERSIONS)] if kind is str else kind
+
+
 StackModel = create_model(
     "StackModel",
     __config__=ConfigDict(extra="forbid", strict=True),
     __doc__="Versions and habits that the facts depend on; what is not given is axolotl's own pin.",
-    **cast("dict[str, Any]", {name: (kind, getattr(Stack(), name)) for name, kind in STACK.items()}),
+    **cast("dict[str, Any]", {name: (checked(kind), getattr(Stack(), name)) for name, kind in KINDS.items()}),
 )
 
 

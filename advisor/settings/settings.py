@@ -4,13 +4,12 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
-from types import UnionType
-from typing import Any, NoReturn, cast, get_args, get_origin
+from typing import Any, NoReturn, cast, get_args
 
 from advisor.engine.rule import Level
 from advisor.errors import InputError
 from advisor.record import record
-from advisor.run.stack import STACK
+from advisor.run.stack import KINDS, is_allowed
 from advisor.settings.toml import Key, Source, Table, nearest_settings
 
 RULES = "ADVISOR_RULES"
@@ -93,7 +92,7 @@ def read_table(table: Table, source: Source) -> Settings:
     """The settings of a parsed table. Unknown keys and wrong types are ``InputError``s at the key's line."""
     reject_unknown(table, READERS, (), source)
     if isinstance(stack := table.get("stack"), dict):
-        reject_unknown(cast("Table", stack), STACK, ("stack",), source)
+        reject_unknown(cast("Table", stack), KINDS, ("stack",), source)
     values: dict[str, Any] = {}
     for key, value in table.items():
         try:
@@ -169,16 +168,9 @@ def stack_of(value: object) -> Table:
     if not isinstance(value, dict):
         raise TypeError
     table = cast("Table", value)
-    if not all(is_of(item, STACK[key]) for key, item in table.items()):
+    if not all(is_allowed(key, item) for key, item in table.items()):
         raise TypeError
     return table
-
-
-def is_of(value: object, kind: Any) -> bool:
-    """Whether a value is of an annotated type: a class, a union of classes, or a ``Literal``."""
-    if isinstance(kind, type | UnionType):
-        return isinstance(value, kind)
-    return get_origin(kind) is not None and value in get_args(kind)
 
 
 READERS: Mapping[str, Callable[[object], object]] = {

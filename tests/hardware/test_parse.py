@@ -27,6 +27,24 @@ from advisor.hardware.parse import parse_size
         ("1n8x h100", "8x h100-80gb-sxm"),
         ("8x h100, host = 512 gib", "8x h100-80gb-sxm host=512GiB"),
         ("8x h100 HOST=2TB", "8x h100-80gb-sxm host=2TB"),
+        ("A100 80GB x8", "8x a100-80gb-sxm"),
+        ("8 x A100 80GB", "8x a100-80gb-sxm"),
+        ("8 A100s", "8x a100-80gb-sxm"),
+        ("4 NVIDIA A100-PCIE-40GB", "4x a100-40gb-pcie"),
+        ("a100:8", "8x a100-80gb-sxm"),
+        ("A100-80GB: 4 host=1TiB", "4x a100-80gb-sxm host=1TiB"),
+        ("l40s*2", "2x l40s"),
+        ("l40s x 2", "2x l40s"),
+        ("8x h100s", "8x h100-80gb-sxm"),
+        ("8xA100", "8x a100-80gb-sxm"),
+        ("8x mi300", "8x mi300x"),
+        ("p4d.24xlarge", "8x a100-40gb-sxm host=1152GiB"),
+        ("2x p5.48xlarge", "2n8x h100-80gb-sxm host=2TiB"),
+        ("2n8x p5.48xlarge", "2n8x h100-80gb-sxm host=2TiB"),
+        ("g5.12xlarge host=100GiB", "4x a10g host=100GiB"),
+        ("a2-highgpu-8g", "8x a100-40gb-sxm host=680GiB"),
+        ("Standard_ND96amsr_A100_v4", "8x a100-80gb-sxm host=1900GiB"),
+        ("nc24ads a100 v4", "1x a100-80gb-pcie host=220GiB"),
     ],
 )
 def test_text_is_read_as_it_is_meant(text: str, spec: str):
@@ -85,6 +103,15 @@ def test_sizes(text: str, size: int):
         ("1000x a100", "has 1000 GPUs a node", "<nodes>n<gpus>x"),
         ("0n8x a100", "on 0 nodes", "1 to 4096 nodes"),
         ("9999n8x a100", "on 9999 nodes", "1 to 4096 nodes"),
+        ("8x a100 x8", "says twice how many GPUs", "8x a100-80gb"),
+        ("8x a100:8", "says twice how many GPUs", "8x a100-80gb"),
+        ("a100:0", "has 0 GPUs a node", "1 to 128 GPUs a node"),
+        (f"{'9' * 5000}x a100", "GPUs a node on 1 nodes", "1 to 128 GPUs a node"),
+        (f"a100 host={'9' * 400}TiB", "is not a size", "host=512GiB"),
+        ("p4d.12xlarge", "unknown GPU `p4d.12xlarge`", "did you mean `p4d.24xlarge`"),
+        ("2n4x p4d.24xlarge", "p4d.24xlarge has 8 GPUs", "write `2x p4d.24xlarge`"),
+        ("a3-highgpu-3g", "unknown GPU", "a3-highgpu-8g"),
+        ("mi300a", "unknown GPU `mi300a`", "did you mean `mi300x`"),
         ("a100 host=", "`host=` is not a size", "host=512GiB"),
         ("a100 host=512", "`host=512` is not a size", "host=512GiB"),
         ("a100 host=0GiB", "`host=0GiB` is not a size", "host=512GiB"),
@@ -132,3 +159,28 @@ def test_free_memory_limits_what_is_usable():
 
 def test_world_size_counts_all_nodes():
     assert parse_hardware("2n8x h100").world_size == 16
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("8x a100", "`a100` is read as A100-80GB SXM; if it is another, say `a100-40gb-sxm`"),
+        ("a100:8", "`a100-40gb-sxm`"),
+        ("v100", "`v100` is read as V100-16GB SXM2; if it is another, say `v100-32gb-sxm2`"),
+        ("v100 pcie", "`v100-32gb-pcie`"),
+        ("h100", "`h100` is read as H100-80GB SXM; if it is another, say `h100-nvl-94gb`"),
+        ("gh200", "`gh200-144gb`"),
+        ("mi300", "MI300A has 128 GB"),
+        ("2x p4d.24xlarge", "is read as 2 machines of 8 GPUs"),
+    ],
+)
+def test_what_a_name_leaves_open_is_said(text: str, said: str):
+    assert said in parse_hardware(text).assumed
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["8x a100-80gb", "h100 sxm5", "NVIDIA H100 PCIe", "h100 nvl", "4090", "t4", "mi300x", "p4d.24xlarge", *gpu_names()],
+)
+def test_a_name_that_is_clear_assumes_nothing(text: str):
+    assert parse_hardware(text).assumed == ""

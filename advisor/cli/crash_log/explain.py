@@ -6,32 +6,79 @@ from dataclasses import replace
 from advisor.cli.crash_log.frames import PHASES
 from advisor.cli.crash_log.parse import Death
 from advisor.engine.plan import on_hardware
-from advisor.hardware import Hardware
-from advisor.hardware.catalogue import catalogue
 from advisor.memory import Estimate, Phase, estimate
 from advisor.run import Run
 from advisor.util import gib
 
 NEAR = 0.03
-"""How far a card's total may be from the one in the log."""
+"""How far a card's total may be from the one that is stated."""
 
 
 def what_happened(death: Death) -> str:
     """How it died, in a sentence."""
     moment = f" in {MOMENTS.get(death.moment, death.moment)}" if death.moment else ""
-    if death.cause == "host":
-        return f"the host killed the run{moment}, most likely for want of host memory"
-    if death.cause == "elsewhere":
-        return "another rank died first: this log shows only what followed; look for `out of memory` in the other logs"
+    match death.cause:
+        case "host":
+            return f"the host killed the run{moment}, most likely for want of host memory"
+        case "elsewhere":
+            return (
+                "most likely another rank died first: this log shows only what followed; look for `out of memory` in "
+                "the other logs"
+            )
+        case "vllm":
+            return "vLLM found no room for its cache in its share of the card (`gpu_memory_utilization`)"
+        case "apple":
+            return f"Apple's MPS reached its limit{moment}: {figures(death)}"
+        case "gpu":
+            return gpu_died(death, moment)
+
+
+def gpu_died(death: Death, moment: str) -> str:
+    """A GPU that ran out: full, in pieces, or asked for more than it has."""
     gpu = f"GPU {death.gpu}" if death.gpu is not None else "a GPU"
     if death.tried is None:
-        return f"{gpu} was full{moment}; the message has no figures"
-    figures = [f"{gib(death.tried)} more were asked for"]
-    figures += [f"{gib(death.allocated)} allocated"] if death.allocated is not None else []
-    figures += [f"{gib(death.unallocated)} reserved in pieces"] if death.unallocated else []
-    figures += [f"{gib(death.free)} free"] if death.free is not None else []
-    figures += [f"{gib(death.capacity)} in all"] if death.capacity is not None else []
-    return f"{gpu} was full{moment}: {', '.join(figures)}"
+        return f"{gpu} was full{moment}, says {death.teller}; the message has no figures"
+    if death.too_large and death.capacity is not None:
+        card = f"the whole card has {gib(death.capacity)}"
+        return f"one request of {gib(death.tried)}{moment}, and {card}: a shape problem, not a full card"
+    state = "had no piece large enough" if death.in_pieces else "was full"
+    return f"{gpu} {state}{moment}: {figures(death)}"
+
+
+def figures(death: Death) -> str:
+    """The numbers of the message."""
+    named = (
+        ("more were asked for", death.tried),
+        ("allocated", death.allocated),
+        ("reserved in pieces", death.unallocated),
+        ("free", death.free),
+        ("in all", death.capacity),
+    )
+    return ", ".join(f"{size_text(size)} {name}" for name, size in named if size)
+
+
+def size_text(size: int) -> str:
+    """GiB, or MiB for less than a tenth of one."""
+    return gib(size) if size >= 0.1 * (1 << 30) else f"{size / (1 << 20):.0f} MiB"
+
+
+def by_message(death: Death) -> Iterator[str]:
+    """What the message alone tells: full or fragmented, and what was outside torch."""
+    if death.cause == "gpu" and death.followed:
+        yield f"the errors of communication (line {death.followed}) are what followed on other ranks, not the cause"
+    if death.tried is None or death.cause != "gpu" or death.too_large:
+        return
+    pieces = death.unallocated or 0
+    if death.free is not None and pieces and not death.in_pieces:
+        rest = f"{size_text(pieces)} in pieces and {size_text(death.free)} free"
+        less = "less than was asked for" if death.tried > pieces + death.free else "a small part of the card"
+        yield f"full, not fragmented: {rest} are {less}"
+    if death.capacity is not None and death.available is not None:
+        outside = max(0, death.capacity - death.available)
+        yield (
+            f"{gib(death.capacity)} in all less {gib(outside)} outside torch (CUDA context, NCCL, other processes) "
+            f"leave {gib(death.available)} for torch"
+        )
 
 
 MOMENTS = {
@@ -45,25 +92,30 @@ MOMENTS = {
 }
 
 
-def card_of(death: Death, ranks: int) -> Hardware | None:
-    """The card whose total is the one in the log, for want of a better statement."""
-    total = death.capacity
-    if total is None:
-        return None
-    near = [gpu for gpu in catalogue().gpus.values() if abs(gpu.total_bytes / total - 1) < NEAR]
-    found = min(near, key=lambda gpu: (not gpu.data_centre, abs(gpu.total_bytes - total)), default=None)
-    return Hardware(found, ranks, source="the log") if found is not None else None
-
-
-def on_what_was_free(run: Run, death: Death) -> Run:
-    """The run on as much as torch really had, less what it needed above the estimate."""
+def on_what_was_free(run: Run, death: Death) -> tuple[Run, str]:
+    """The run on as much as torch really had, less what it needed above the estimate; and this in words."""
     found = estimate(run)
-    if run.hardware is None or found is None or death.available is None or death.in_pieces:
-        return run
+    if run.hardware is None or found is None or death.available is None or fragmented(death, found):
+        return run, ""
     phase = phase_of(found, death)
     beyond = max(0, (death.needed or 0) - phase.bytes)
     free = max(0, death.available - beyond) + run.hardware.outside_torch
-    return on_hardware(run, replace(run.hardware, free_bytes=min(free, run.hardware.gpu.total_bytes)))
+    # What the log says of the card goes before the catalogue's total, which is the lowest that was read.
+    total = max(free, run.hardware.gpu.total_bytes) if is_card(death.capacity, run) else run.hardware.gpu.total_bytes
+    gpu = replace(run.hardware.gpu, total_bytes=total)
+    hardware = replace(run.hardware, gpu=gpu, free_bytes=min(free, total))
+    if not beyond:
+        return on_hardware(run, hardware), ""
+    said = (
+        f"planned for {gib(hardware.usable)}: torch had {gib(death.available)}, and the estimate of the {phase.name} "
+        f"was {gib(beyond)} too low"
+    )
+    return on_hardware(run, hardware), said
+
+
+def fragmented(death: Death, found: Estimate) -> bool:
+    """Whether pieces were the cause: the message says so, and the estimate is not above what torch had."""
+    return death.in_pieces and phase_of(found, death).bytes <= (death.available or found.usable)
 
 
 def phase_of(found: Estimate, death: Death) -> Phase:
@@ -77,7 +129,7 @@ def comparison(run: Run, death: Death) -> Iterator[str]:
     found = estimate(run)
     if death.cause == "host":
         yield from host_lines(run, found)
-    if found is None or death.cause != "gpu":
+    if found is None or death.cause != "gpu" or death.too_large:
         return
     phase = phase_of(found, death)
     if death.needed is not None:
@@ -85,16 +137,28 @@ def comparison(run: Run, death: Death) -> Iterator[str]:
         yield f"{at_least}; the estimate for the {phase.name} is {gib(phase.bytes)}, {shift(death.needed, phase.bytes)}"
     if phase is not found.peak and phase.bytes < found.peak.bytes:
         yield f"the estimated peak is another: the {found.peak_phase}, {gib(found.allocated_peak)}"
-    if death.available is not None and death.available < found.usable * (1 - NEAR):
+    if death.capacity is not None and run.hardware is not None and not is_card(death.capacity, run):
+        yield f"the log's card has {gib(death.capacity)} in all, which is no {run.hardware.gpu.title}"
+    elif death.available is not None and death.available < found.usable * (1 - NEAR):
         less = gib(found.usable - death.available)
         yield f"torch had {gib(death.available)}, {less} less than the card gives: something else held the rest"
-    if death.in_pieces:
+    if fragmented(death, found):
         yield (
             "the memory was there, in pieces: `PYTORCH_ALLOC_CONF=expandable_segments:True` lets torch join them "
             "(axolotl sets it from torch 2.2 on)"
         )
+    elif death.in_pieces:
+        there = gib(death.available or 0)
+        yield f"joining the pieces would not help: the {phase.name} needs more than the {there} there"
     if death.moment == "save":
         yield "saving gathers what is sharded: `save_only_model`, or sharded state dicts, need less"
+
+
+def is_card(total: int | None, run: Run) -> bool:
+    """Whether the stated card is about as large as the one in the log."""
+    return (
+        run.hardware is not None and total is not None and abs(run.hardware.gpu.total_bytes / max(1, total) - 1) < NEAR
+    )
 
 
 def shift(needed: int, estimated: int) -> str:

@@ -8,6 +8,8 @@ from advisor.memory import PhaseName
 
 Moment = Literal["load", "prepare", "forward and loss", "backward", "optimizer step", "evaluation", "save"]
 BEGINNING = "Traceback (most recent call last)"
+MOST_OF_A_TRACEBACK, MOST_OF_A_FRAME = 200_000, 400
+"""Characters: what is longer is no traceback, and no frame."""
 
 # What a frame of each moment calls, as the traceback prints it: the first that matches, from what encloses the others.
 MARKS: Mapping[Moment, re.Pattern[str]] = {
@@ -47,5 +49,6 @@ PHASES: Mapping[Moment, PhaseName] = {
 def moment_of(log: str, position: int) -> Moment | None:
     """The moment that the traceback before ``position`` is in; None if there is none, or it names none."""
     start = log.rfind(BEGINNING, 0, position)
-    frames = log[start:position] if start >= 0 else ""
+    lines = log[max(start, position - MOST_OF_A_TRACEBACK) : position].split("\n") if start >= 0 else []
+    frames = "\n".join(line[:MOST_OF_A_FRAME] for line in lines)
     return next((moment for moment, mark in MARKS.items() if mark.search(frames)), None)

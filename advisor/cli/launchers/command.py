@@ -3,35 +3,38 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any
 
-from advisor.cli.launchers.launchers import FLAGS, MODULES, Scale, from_environment, launcher_named, scale_of
-from advisor.record import record
+from advisor.cli.launchers.launchers import (
+    FLAGS,
+    MODULES,
+    Scale,
+    from_environment,
+    launcher_named,
+    scale_of,
+    with_flags,
+)
+from advisor.cli.launchers.scripts import script_in, trained_by
+from advisor.cli.launchers.training import Command
 from advisor.run.overrides import OF_THE_COMMAND
 
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 YAML = (".yml", ".yaml")
-
-
-@record
-class Command:
-    """What a command is about to do. ``config`` is None where it trains nothing that the advisor can read."""
-
-    config: str | None = None
-    overrides: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Dotted keys of the config with the values that the command gives them."""
-    scale: Scale = field(default_factory=Scale)
-    environment: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Variables that the command sets for itself: ``env CUDA_VISIBLE_DEVICES=0 ...``."""
-    reason: str = ""
-    """Why there is no config, as a clause."""
+FILES = ("axolotl/cli/train.py", "scripts/finetune.py")
+OTHER_WORK = ("prepare_ds_only", "inference", "merge_lora", "shard")
+"""Options of scripts/finetune.py with which it trains nothing."""
 
 
 def read_command(tokens: Sequence[str]) -> Command:
-    """Reads a command from its outermost launcher to axolotl's own arguments."""
-    environment: dict[str, str] = {}
-    scale, launcher, start = from_environment(os.environ), None, 0
+    """Reads a command from its outermost launcher, or shell, to axolotl's own arguments."""
+    return read_from(tokens, {}, Scale(), 0)
+
+
+def read_from(tokens: Sequence[str], environment: Mapping[str, str], scale: Scale, depth: int) -> Command:
+    """Reads a command in a script ``depth`` deep, which has ``environment`` and is started as ``scale`` says."""
+    environment, reason = dict(environment), "the command runs no `axolotl train`"
+    scale, launcher, start = around(from_environment({**os.environ, **environment}), scale), None, 0
     for index, token in enumerate(tokens):
         if ASSIGNMENT.match(token) and launcher in {None, "srun"}:
             name, _, value = token.partition("=")
@@ -40,14 +43,42 @@ def read_command(tokens: Sequence[str]) -> Command:
         if token == "axolotl" or token.endswith("/axolotl"):
             scale = flags(launcher, tokens[start:index], scale)
             return axolotl_command(tokens[index + 1 :], scale, environment)
+        if token in {"-m", "--module"} and following == "axolotl.cli.main":
+            scale = flags(launcher, tokens[start:index], scale)
+            return axolotl_command(tokens[index + 2 :], scale, environment)
         if token in {"-m", "--module"} and following.startswith("axolotl.cli."):
             scale = flags(launcher, tokens[start:index], scale)
             return trained(following.rpartition(".")[2], tokens[index + 2 :], scale, environment)
+        if token.endswith(FILES):
+            return by_file(tokens[index + 1 :], flags(launcher, tokens[start:index], scale), environment)
         named = launcher_named(token) or MODULES.get(following if token == "-m" else "")
+        if named is None and launcher in {None, "srun"} and (script := script_in(tokens, index)):
+            outer = flags(launcher, tokens[start:index], scale)
+            found = trained_by(script, read_from, environment, outer, depth)
+            if found.trains:
+                return found
+            reason = found.reason
         if named is not None:
             scale = flags(launcher, tokens[start:index], scale)
             launcher, start = named, index + 1
-    return Command(scale=scale, environment=environment, reason="the command runs no `axolotl train`")
+    return Command(scale=scale, environment=environment, reason=reason)
+
+
+def around(inner: Scale, outer: Scale) -> Scale:
+    """What variables say, under what a launcher around the script says."""
+    return Scale(
+        outer.nodes or inner.nodes,
+        outer.per_node or inner.per_node,
+        outer.total or inner.total,
+        outer.devices or inner.devices,
+    )
+
+
+def by_file(tokens: Sequence[str], scale: Scale, environment: Mapping[str, str]) -> Command:
+    """The file of a checkout in place of a module: ``scripts/finetune.py config.yml``."""
+    given = options(tokens)[1]
+    other = next((key for key in OTHER_WORK if given.get(key) not in {None, False, "False"}), "train")
+    return trained(other, tokens, scale, environment)
 
 
 def flags(launcher: str | None, tokens: Sequence[str], scale: Scale) -> Scale:
@@ -75,6 +106,10 @@ def axolotl_command(tokens: Sequence[str], scale: Scale, environment: Mapping[st
     rest = own[own.index(subcommand) + 1 :] if subcommand else []
     command = trained(subcommand, rest, scale, environment)
     launcher = str(options(rest)[1].get("launcher", "accelerate"))
+    if command.cloud is not None:
+        # What this machine says of processes does not count there.
+        found = with_flags(launcher, inner, Scale()) if launcher in FLAGS else Scale()
+        return replace(command, scale=Scale(1, 1) if launcher == "python" else found)
     found = scale_of("axolotl", rest, command.scale)
     if launcher in FLAGS:
         found = flags(launcher, inner, found)
@@ -88,12 +123,16 @@ def trained(subcommand: str, tokens: Sequence[str], scale: Scale, environment: M
         return Command(scale=scale, environment=environment, reason=reason)
     config, given = options(tokens)
     config = config or str(given.pop("config", "")) or None
-    if "cloud" in given or "sweep" in given:
-        reason = "it trains in the cloud" if "cloud" in given else "a sweep trains many configs"
-        return Command(scale=scale, environment=environment, reason=reason)
-    overrides = {key: value for key, value in given.items() if key not in OF_THE_COMMAND}
     reason = "" if config else "the command names no config"
-    return Command(config, overrides, scale, environment, reason)
+    if "sweep" in given:
+        reason = "a sweep trains many configs"
+    elif config and "://" in config:
+        reason = "the config is at a URL, which is not fetched"
+    if reason:
+        return Command(scale=scale, environment=environment, reason=reason, trains=True)
+    overrides = {key: value for key, value in given.items() if key not in OF_THE_COMMAND}
+    cloud = str(given["cloud"]) if "cloud" in given else None
+    return Command(config, overrides, scale, environment, trains=True, cloud=cloud)
 
 
 def options(tokens: Sequence[str]) -> tuple[str | None, dict[str, Any]]:

@@ -103,8 +103,11 @@ def named_file(token: str) -> bool:
 
 def scale_of(launcher: str, tokens: Sequence[str], scale: Scale) -> Scale:
     """``scale`` with what the flags among ``tokens`` say. One task a node of srun leaves the count to the inner one."""
-    if launcher == "accelerate":
-        scale = from_accelerate_file(tokens)
+    return with_flags(launcher, tokens, from_accelerate_file(tokens) if launcher == "accelerate" else scale)
+
+
+def with_flags(launcher: str, tokens: Sequence[str], scale: Scale) -> Scale:
+    """``scale`` with what the flags alone say."""
     for index, token in enumerate(tokens):
         if not token.startswith("-"):
             continue

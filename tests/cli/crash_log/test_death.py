@@ -3,6 +3,9 @@
 import pytest
 
 from advisor.cli.crash_log import Death, read_death
+from advisor.cli.crash_log.guess import guess
+from advisor.cli.crash_log.log import clipped
+from advisor.errors import InputError
 
 GIB, MIB = 1 << 30, 1 << 20
 NEW = (
@@ -65,8 +68,144 @@ def test_a_message_broken_over_lines_with_ranks_before_them():
 
 
 def test_memory_that_was_there_in_pieces():
-    assert died(NEW).in_pieces
+    assert died(NEW.replace("75.38", "69.38").replace("1.73", "7.73")).in_pieces
+    assert not died(NEW).in_pieces
     assert not died(OLD.replace("20.00 MiB", "2.00 GiB")).in_pieces
+
+
+@pytest.mark.parametrize(
+    ("tried", "free", "pieces", "allocated", "in_pieces"),
+    [
+        ("56.00 MiB", "50.00 MiB", "150.00 MiB", "77.90 GiB", False),
+        ("20.00 MiB", "11.00 MiB", "3.00 GiB", "75.00 GiB", False),
+        ("2.00 GiB", "0.50 GiB", "9.00 GiB", "68.00 GiB", True),
+        ("12.00 GiB", "0.50 GiB", "9.00 GiB", "68.00 GiB", False),
+        ("1.00 GiB", "0.50 GiB", "0 bytes", "77.00 GiB", False),
+    ],
+)
+def test_a_full_card_is_no_fragmented_one(tried: str, free: str, pieces: str, allocated: str, in_pieces: bool):
+    message = NEW.replace("2.00 GiB", tried).replace("1.05 GiB", free).replace("1.73 GiB", pieces)
+    death = died(message.replace("75.38 GiB", allocated))
+    assert death.tried is not None and death.unallocated is not None
+    assert death.in_pieces is in_pieces
+
+
+def test_a_request_larger_than_the_card():
+    assert died(NEW.replace("2.00 GiB", "125537.00 GiB")).too_large
+    assert not died(NEW).too_large
+    assert not died("CUDA error: out of memory").too_large
+
+
+def test_apples_message():
+    death = died(
+        "RuntimeError: MPS backend out of memory (MPS allocated: 17.66 GB, other allocations: 384.00 KB, max allowed: "
+        "18.13 GB). Tried to allocate 500.00 MB on private pool. Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 to disable"
+    )
+    assert (death.cause, death.tried, death.capacity) == ("apple", 500 * MIB, round(18.13 * GIB))
+    assert death.allocated == round(17.66 * GIB)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing",
+        "ValueError: ... (6.10 GiB KV cache is needed, which is larger than the available KV cache memory (2.00 GiB).",
+        "ValueError: Free memory on device (2.0/23.5 GiB) on startup is less than desired GPU memory utilization (0.9)",
+    ],
+)
+def test_vllm_without_room_for_its_cache(line: str):
+    assert died(f"(EngineCore_0 pid=9) ERROR {line}\n").cause == "vllm"
+
+
+def test_what_followed_on_other_ranks_is_no_cause():
+    log = "[rank1]: NCCL error in: ProcessGroupNCCL.cpp, ncclRemoteError\n" + NEW + "\nexits with return code = -9\n"
+    death = died(log)
+    assert (death.cause, death.line, death.followed) == ("gpu", 2, 1)
+    assert died(NEW).followed == 0
+
+
+@pytest.mark.parametrize(
+    ("log", "line"),
+    [
+        (NEW.replace("2.00 GiB", "9" * 400 + " TiB"), 1),
+        (NEW.replace("79.15", "9" * 1300), 1),
+        ("\n" + NEW.replace("GPU 3", "GPU " + "3" * 1400), 2),
+        (NEW.replace("GPU 3", "GPU 10000"), 1),
+    ],
+)
+def test_figures_that_cannot_be_meant_are_said_in_a_line(log: str, line: int):
+    with pytest.raises(InputError) as caught:
+        read_death(log)
+    assert caught.value.line == line
+    assert len(caught.value.message) < 80
+
+
+@pytest.mark.parametrize("rank", ["[rank999999999999999]:", "[rank30000000]:", "rank " + "5" * 5000, "rank: 65536"])
+def test_a_rank_that_cannot_be_meant_is_said_in_a_line(rank: str):
+    log = f"{rank} step 1\n{NEW}"
+    with pytest.raises(InputError) as caught:
+        guess(died(log), log)
+    assert caught.value.line == 1
+    assert len(caught.value.message) < 80
+
+
+@pytest.mark.parametrize("word", ["NCCL ", "unhandled cuda error ", "in step ", "Killed: line 1: 1 ", "[rank1]: ", "9"])
+def test_a_long_line_is_no_more_work_when_it_doubles(word: str):
+    once, twice = (clipped(f"a\n{word * count}\n{NEW}") for count in (50_000, 100_000))
+    assert len(once) == len(twice) < 10_000
+    assert died(f"a\n{word * 100_000}\n{NEW}").line == 3
+
+
+def test_clipping_keeps_short_lines_and_both_ends_of_long_ones():
+    assert clipped(f"{NEW}\r\n{NEW}\n") == f"{NEW}\r\n{NEW}\n"
+    cut = clipped("start" + "x" * 100_000 + "end")
+    assert cut.startswith("start") and cut.endswith("end")
+
+
+@pytest.mark.parametrize(
+    ("gib", "log", "card", "others"),
+    [
+        ("23.68", "", "rtx-3090", ("RTX 4090", "A30", "RTX A5000")),
+        ("23.68", "device: NVIDIA GeForce RTX 4090\n", "rtx-4090", ()),
+        ("79.15", "", "a100-80gb-sxm", ("H100-80GB SXM", "A100-80GB PCIe")),
+        ("79.15", "NVIDIA H100 80GB HBM3, 81559 MiB\n", "h100-80gb-sxm", ()),
+        ("22.06", "NVIDIA A10G\n", "a10g", ()),
+        ("31.75", "", "v100-32gb-sxm2", ("RTX 5090",)),
+    ],
+)
+def test_a_card_is_guessed_from_its_total_and_named_as_a_guess(gib: str, log: str, card: str, others: tuple[str, ...]):
+    log += NEW.replace("79.15", gib)
+    found = guess(died(log), log)
+    assert found is not None
+    assert found.hardware.gpu.id == card
+    assert ("guessed" in found.lines[0]) is bool(others)
+    assert all(other in found.lines[0] for other in others)
+
+
+@pytest.mark.parametrize(
+    ("before", "gpu", "count", "seen"),
+    [
+        ("", "GPU 5", 6, "`GPU 5`: at least 6 GPUs"),
+        ("[rank7]: died\n", "GPU 3", 8, "`[rank7]`: at least 8 GPUs"),
+        ("  rank      : 1 (local_rank: 1)\n", "GPU 0", 2, "`rank : 1`: at least 2 GPUs"),
+        ("[PG 0 (default_pg) Rank 9] Watchdog\n", "GPU 0", 10, "at least 10 GPUs"),
+        ("LoRA rank 64\n", "GPU 0", 1, "`GPU 0`: at least 1 GPU"),
+    ],
+)
+def test_the_number_of_gpus_is_a_guess_that_says_from_what(before: str, gpu: str, count: int, seen: str):
+    log = before + NEW.replace("GPU 3", gpu)
+    found = guess(died(log), log)
+    assert found is not None
+    assert found.lines[-1].startswith("number guessed from ")
+    assert found.lines[-1].endswith(seen)
+    assert found.hardware.world_size >= count
+    assert found.hardware.gpus_per_node == min(count, 8)
+
+
+def test_no_card_of_that_size_is_no_guess():
+    log = NEW.replace("79.15", "50.00")
+    assert guess(died(log), log) is None
+    assert guess(died("CUDA error: out of memory"), "") is None
 
 
 @pytest.mark.parametrize(
@@ -104,6 +243,13 @@ def test_the_traceback_just_before_counts():
         "srun: error: node1: task 0: exited with code 137",
         "./run.sh: line 3:  4242 Killed                  accelerate launch",
         "Killed",
+        "[2024-05-01 10:00:00,000] [ERROR] [launch.py:341:sigkill_handler] ['python', '-u', 'train.py'] exits with return code = -9",
+        "    Reason:       OOMKilled",
+        "    Exit Code:    137",
+        "command terminated with exit code 137",
+        "train-1 exited with code 137",
+        "subprocess.CalledProcessError: Command '['python']' died with <Signals.SIGKILL: 9>.",
+        "subprocess.CalledProcessError: Command '['python']' returned non-zero exit status 137.",
         "RuntimeError: [enforce fail at alloc_cpu.cpp:118] . DefaultCPUAllocator: can't allocate memory",
     ],
 )
@@ -121,6 +267,9 @@ def test_a_gpu_that_ran_out_counts_before_the_kill_that_followed():
         "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
         "RuntimeError: CUDA error: out of memory",
         "torch.distributed.DistBackendError: NCCL error ... Cuda failure 2 'out of memory'",
+        "ncclUnhandledCudaError: unhandled cuda error, NCCL version 2.21, out of memory",
+        "Error out of memory at line 380 in file /src/csrc/pythonInterface.c",
+        "Error out of memory at line 88 in file /src/csrc/ops.cu",
     ],
 )
 def test_libraries_that_ran_out_without_figures(line: str):

@@ -1,0 +1,85 @@
+"""The hardware that a log shows, where nobody states it, and from what it was guessed."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from advisor.cli.crash_log.log import clipped
+from advisor.cli.crash_log.parse import Death, line_of, number
+from advisor.hardware import Gpu, Hardware
+from advisor.hardware.catalogue import catalogue
+from advisor.record import record
+
+NEAR = 0.02
+"""How far a card's total may be from the one in the log."""
+MOST_RANKS = 65_536
+USUAL_NODE = 8
+"""GPUs of a node, where there are more ranks than that."""
+RANK = re.compile(
+    r"\[(?:rank|default)(?P<first>\d+)\]:|\[(?:PG [^\]\n]{0,200} )?Rank (?P<watchdog>\d+)\]"
+    r"|(?<!lora[ _])\brank[: ]{1,40}(?P<table>\d+)\b",
+    re.IGNORECASE,
+)
+
+
+@record
+class Guess:
+    """Hardware, and in a line each what of it is guessed."""
+
+    hardware: Hardware
+    lines: tuple[str, ...]
+
+
+def guess(death: Death, log: str) -> Guess | None:
+    """The card whose total is the one in the log, once for each rank in it. Raises ``InputError`` for absurd ranks."""
+    near = candidates(death)
+    if not near or death.capacity is None:
+        return None
+    named = [gpu for name, gpu in sorted(catalogue().devices.items()) if gpu in near and says(log, name)]
+    gpu = named[-1] if named else near[0]
+    count, seen = ranks(death, log)
+    per_node = min(count, max(USUAL_NODE, (death.gpu or 0) + 1))
+    hardware = Hardware(gpu, per_node, -(-count // per_node), source="the log")
+    return Guess(hardware, (*card_lines(gpu, near, death.capacity, bool(named)), f"{seen}: at least {plural(count)}"))
+
+
+def candidates(death: Death) -> list[Gpu]:
+    """The cards whose total is about the one in the log, the nearest first."""
+    total = death.capacity or 0
+    near = [gpu for gpu in catalogue().gpus.values() if total and abs(gpu.total_bytes / total - 1) < NEAR]
+    return sorted(near, key=lambda gpu: abs(gpu.total_bytes - total))
+
+
+def says(log: str, name: str) -> bool:
+    """Whether a log names a device, and not one with a longer name."""
+    return name in log and re.search(rf"{re.escape(name)}(?![\w-])", log) is not None
+
+
+def card_lines(gpu: Gpu, near: Sequence[Gpu], capacity: int, named: bool) -> Iterator[str]:
+    """From what the card is guessed, and what else it may be."""
+    if named:
+        yield f"the log names the card: {gpu.title}"
+        return
+    others = list(dict.fromkeys(other.title for other in near if other is not gpu))
+    said = f"card guessed from its {capacity / 2**30:.2f} GiB: taken as {gpu.title}"
+    yield f"{said}; it may be {', '.join(others[:-1])}{' or ' * (len(others) > 1)}{others[-1]}" if others else said
+
+
+def ranks(death: Death, log: str) -> tuple[int, str]:
+    """How many processes there were at least, and from what that is guessed."""
+    text = clipped(log)
+    most, where = -1, ""
+    for match in RANK.finditer(text):
+        digits = match[match.lastgroup or 0]
+        if len(digits) < 3 and int(digits) <= most:
+            continue
+        rank = number(digits, "rank", line_of(text, match.start()), MOST_RANKS - 1)
+        if rank > most:
+            most, where = rank, match[0].strip(": \n")
+    if death.gpu is not None and death.gpu > most:
+        most, where = death.gpu, f"GPU {death.gpu}"
+    return max(1, most + 1), f"number guessed from `{' '.join(where.split())}`" if where else "number not in the log"
+
+
+def plural(count: int) -> str:
+    """``1 GPU``, ``6 GPUs``."""
+    return f"{count} GPU{'s' * (count != 1)}"
