@@ -1,6 +1,8 @@
 """The report on the screen, at most 100 columns wide."""
 
+import json
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from advisor.accuracy.claims import Claim
 from advisor.accuracy.fitted import FITTED, MISSING
@@ -51,3 +53,9 @@ def missing_lines(report: Accuracy) -> Iterator[str]:
     yield from (f"  {line}" for line in MISSING)
     yield f"sources: {', '.join(report.sources[:2])},"
     yield f"  {', '.join(report.sources[2:])}"
+
+
+def as_json(report: Accuracy) -> str:
+    """All figures; shares of one, sizes in bytes where no unit is named."""
+    known = {"fitted": [asdict(one) for one in FITTED], "missing": list(MISSING)} if report.published else {}
+    return json.dumps({"version": 1, **asdict(report), **known}, indent=2)

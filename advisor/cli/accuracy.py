@@ -2,11 +2,10 @@
 
 import click
 
-from advisor.accuracy.as_json import as_json
 from advisor.accuracy.judging import judged
 from advisor.accuracy.own import own_runs
 from advisor.accuracy.report import accuracy
-from advisor.accuracy.screen import text
+from advisor.accuracy.screen import as_json, text
 from advisor.errors import InputError
 
 

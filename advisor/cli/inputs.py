@@ -15,6 +15,7 @@ from advisor.errors import InputError
 from advisor.opening import Context, Opened, json_of, left_alone, open_json, open_run
 from advisor.progress import doing, each, shown
 from advisor.report.terminal import colored
+from advisor.schemas.sweeps import as_config
 from advisor.session import Session
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def found_in(paths: Sequence[str], changed: "Changed | None", excluded: Excluded
     with doing("looking for configs"):
         files = list(candidates(paths, excluded))
     for file, named in each(files, lambda file: file[0]):
-        found = opened_file(file, named)
+        found = as_config(opened_file(file, named), named=named)
         if found is not None and (changed is None or changed.concerns(found)):
             yield found
 

@@ -1,12 +1,12 @@
 """The options of ``check``, typed, and the configs that paths name."""
 
 import sys
-from collections.abc import Sequence
 
 from advisor.documents import Document
 from advisor.documents.discovery import from_stdin, gathered
 from advisor.errors import InputError
 from advisor.record import record
+from advisor.schemas.sweeps import as_config
 from advisor.session import RunOptions
 
 
@@ -31,18 +31,13 @@ class CheckOptions(RunOptions):
             raise InputError("--output-dir does nothing alone", remedy="add --fix")
 
 
-def documents_of(paths: Sequence[str]) -> list[Document | InputError]:
-    """The axolotl configs in order; ``-`` is standard input."""
-    if "-" in paths:
-        return [from_stdin(sys.stdin.buffer.read())]
-    return [found for found in gathered(paths) if isinstance(found, InputError) or found.syntax == "yaml"]
-
-
 def config_at(path: str) -> Document:
-    """The one axolotl config that a path names. ``InputError`` if it is none, or cannot be read."""
-    found = documents_of([path])
-    if not found:
+    """The one axolotl config that a path names; ``-`` is standard input. ``InputError`` if there is none."""
+    if path == "-":
+        return from_stdin(sys.stdin.buffer.read())
+    found = next(filter(None, (as_config(found, named=True) for found in gathered([path]))), None)
+    if isinstance(found, InputError):
+        raise found
+    if found is None or found.syntax != "yaml":
         raise InputError("is not an axolotl config: it has no `base_model`", path, remedy="name an axolotl YAML")
-    if isinstance(found[0], InputError):
-        raise found[0]
-    return found[0]
+    return found

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from advisor.documents import Document, parse, read
 from advisor.documents.excluding import Excluded
-from advisor.documents.templates import as_template, sweep_error
+from advisor.documents.templates import as_template
 from advisor.errors import InputError
 from advisor.util import is_mapping
 
@@ -55,7 +55,7 @@ def files_of(path: str, excluded: Excluded) -> Iterator[tuple[str, bool]]:
 
 
 def opened(file: str, named: bool) -> Document | InputError | None:
-    """The document if it is an axolotl config or a DeepSpeed JSON.
+    """The document if it is a YAML that was named, an axolotl config, or a DeepSpeed JSON.
 
     A YAML found in a folder, and any JSON, that cannot be read counts only if it looks like one.
     """
@@ -67,9 +67,7 @@ def opened(file: str, named: bool) -> Document | InputError | None:
         return as_template(error, raw_of(file), named=named)
     if document.syntax == "json":
         return document if is_deepspeed(document) else None
-    if named or is_config(document):
-        return sweep_error(document, named=named) or (document if is_config(document) else None)
-    return None
+    return document if named or is_config(document) else None
 
 
 def raw_of(file: str) -> bytes:

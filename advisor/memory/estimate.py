@@ -1,18 +1,20 @@
 """Run -> Estimate: the phases of one training step, each the sum of its terms. The peak is the largest phase."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 
+from advisor.memory.activations import traced_source
 from advisor.memory.backward import backward_phases
 from advisor.memory.deepspeed import bucket_terms, retained_terms
-from advisor.memory.forward import evaluation_terms, loss_phases
+from advisor.memory.forward import CHECKPOINTS, SAVED, WORKING, evaluation_terms, loss_phases
 from advisor.memory.gradients import between_micro_steps, bucket_copies, step_gradients
 from advisor.memory.groups import Weights
 from advisor.memory.host import host_terms
-from advisor.memory.ledger import Estimate, Phase
+from advisor.memory.ledger import Estimate, Phase, Term
 from advisor.memory.model import autocast_terms, load_terms, reference_terms, weight_terms, workspace_terms
 from advisor.memory.optimizer_states import optimizer_terms, step_terms
 from advisor.memory.ranges import needed, range_notes, reserved_peak
-from advisor.memory.traced import sourced
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture
 from advisor.run import Run
@@ -72,3 +74,16 @@ def notes_of(run: Run, model: Architecture) -> list[str]:
     if run.model is not None and "vision" in model.by_kind:
         notes.append("activations of the vision tower are not counted: they depend on the images")
     return notes
+
+
+BY_FORMULA = {SAVED, WORKING, CHECKPOINTS}
+
+
+def sourced(run: Run, terms: Iterable[Term]) -> tuple[Term, ...]:
+    """The terms that need memory; where the model was traced, its activations name the trace as their source."""
+    source = traced_source(run)
+    return tuple(
+        replace(term, source=source) if source and term.part == "activations" and term.source in BY_FORMULA else term
+        for term in terms
+        if term.bytes
+    )

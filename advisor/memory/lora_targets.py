@@ -1,9 +1,16 @@
 """Which modules carry a LoRA adapter, and of which rank: by a module's full path, ``*`` for the layer's index."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from advisor.run import Lora
+
+if TYPE_CHECKING:
+    from advisor.models.architecture import Linear
+    from advisor.run import Lora
 
 
 def wraps(lora: Lora, module: str) -> bool:
@@ -36,3 +43,8 @@ def matches_pattern(pattern: str, module: str) -> bool:
 def rank_at(lora: Lora, module: str) -> int:
     """The rank of one module: ``lora_rank_pattern`` before ``lora_r``."""
     return next((rank for name, rank in lora.rank_pattern.items() if module.endswith(name)), lora.rank)
+
+
+def is_target(lora: Lora, linear: Linear) -> bool:
+    """Whether the linear carries an adapter; a router only where it is named."""
+    return wraps(lora, linear.path) and not (linear.kind == "router" and everywhere(lora))

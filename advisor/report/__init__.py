@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from advisor.report.rung import Rung, ladder_of
 from advisor.report.style import Style
+from advisor.report.wording import Rung, ladder_of
 from advisor.util import path_shown
 
 if TYPE_CHECKING:

@@ -1,14 +1,15 @@
 """JSON for programs, version 1, as ``schema.json`` describes it. Fields may be added within a version."""
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from advisor.engine.finding import Finding, Fix, Place, Report
 from advisor.memory.ledger import Estimate, Phase, Range
-from advisor.report.streaming import dumped, streamed
 from advisor.report.style import Style
 from advisor.report.wording import APPLICABILITY
+from advisor.util import STEERING
 
 VERSION = 1
 
@@ -123,3 +124,28 @@ def fix(value: Fix) -> dict[str, Any]:
             for edit in value.edits
         ],
     }
+
+
+ESCAPED = {code: f"\\u{code:04x}" for code in STEERING if code > 0x1F}
+"""JSON's own escapes leave these as they are. They stand inside strings alone."""
+
+
+def dumped(value: object) -> str:
+    """Indented, in UTF-8; what could steer a terminal is escaped, and so are the bytes of names that are not UTF-8."""
+    return json.dumps(value, indent=2, ensure_ascii=False).translate(ESCAPED)
+
+
+def streamed(frame: object, lists: Mapping[str, Iterable[object]]) -> Iterator[str]:
+    """The text of ``frame``, in whose lists a name stands for the items of that name, in the order of ``lists``."""
+    rest = dumped(frame)
+    for name, items in lists.items():
+        lead, rest = rest.split(f'"{name}"', 1)
+        margin = lead[lead.rindex("\n") :]
+        empty = True
+        for item in items:
+            yield (lead if empty else f",{margin}") + dumped(item).replace("\n", margin)
+            empty = False
+        if empty:
+            yield lead.rstrip()
+            rest = rest.lstrip()
+    yield rest

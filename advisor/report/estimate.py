@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from advisor.engine.finding import Report
 from advisor.memory.ledger import PARTS, Estimate, HostTerm, Part, Phase, Verdict
-from advisor.report.rung import Rung
 from advisor.report.style import Style
-from advisor.report.wording import VERDICTS, number, span
+from advisor.report.wording import VERDICTS, Rung, number, span
 from advisor.util import gib
 
 BAR_COLUMNS = 20

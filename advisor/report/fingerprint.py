@@ -1,11 +1,12 @@
 """What a finding is, whatever its line and its numbers, so that a code host knows it again in the next commit."""
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from urllib.parse import quote
 
 from advisor.engine.finding import Finding, Report
-from advisor.report.paths import repository_path
 from advisor.report.snippet import lines_of
 
 
@@ -28,3 +29,21 @@ def code(finding: Finding, report: Report) -> str:
     """The line pointed at, which stays the same when lines are added above it or numbers change."""
     rows = lines_of(report.texts.get(finding.place.file, ""))
     return rows[finding.place.line - 1].strip() if 0 < finding.place.line <= len(rows) else ""
+
+
+def repository_path(file: str, environment_key: str = "") -> str:
+    """``file`` relative to the checkout; a path outside of it is left as it was given.
+
+    The checkout is the folder that the CI names in an environment variable, else the working directory.
+    """
+    root = os.environ.get(environment_key) or os.getcwd()  # noqa: PTH109 (pathlib is not needed for a string)
+    try:
+        relative = os.path.relpath(file, root)
+    except ValueError:  # another drive on Windows
+        relative = file
+    return (file if relative.startswith("..") else relative).replace(os.sep, "/")
+
+
+def uri(file: str, environment_key: str = "") -> str:
+    """The same as a URI reference; bytes of a name that are not UTF-8 are kept."""
+    return quote(os.fsencode(repository_path(file, environment_key)))

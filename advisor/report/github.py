@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from advisor.engine.finding import Finding, Place, Report
 from advisor.engine.rule import Level
 from advisor.report.concise import line
-from advisor.report.paths import repository_path
+from advisor.report.fingerprint import repository_path
 from advisor.report.style import Style
 from advisor.report.wording import SAFETY, change, findings_of
 from advisor.util import path_shown, printable

@@ -5,9 +5,8 @@ from typing import Any
 
 from advisor.engine.finding import Finding, Report
 from advisor.engine.rule import Level
-from advisor.report.fingerprint import identified
-from advisor.report.paths import repository_path
-from advisor.report.streaming import dumped
+from advisor.report.as_json import dumped
+from advisor.report.fingerprint import identified, repository_path
 from advisor.report.style import Style
 
 ROOT = "CI_PROJECT_DIR"

@@ -7,11 +7,9 @@ from advisor.engine.finding import Finding, Place, Report
 from advisor.memory.ledger import Estimate
 from advisor.report.as_json import fix as json_fix
 from advisor.report.as_json import memory as json_memory
-from advisor.report.as_json import url
-from advisor.report.fingerprint import identified
-from advisor.report.paths import repository_path, uri
+from advisor.report.as_json import streamed, url
+from advisor.report.fingerprint import identified, repository_path, uri
 from advisor.report.sarif_fixes import fixes
-from advisor.report.streaming import streamed
 from advisor.report.style import Style
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

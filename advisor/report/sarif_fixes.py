@@ -6,7 +6,7 @@ from typing import Any
 
 from advisor.documents import Edit
 from advisor.engine.finding import Finding
-from advisor.report.paths import uri
+from advisor.report.fingerprint import uri
 from advisor.report.snippet import lines_of
 from advisor.report.wording import SAFETY
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from advisor.report import FORMATS, check_pieces, render_check
-from advisor.report.streaming import streamed
+from advisor.report.as_json import streamed
 
 from .samples import DOES_NOT_FIT, FITS, LINT, ROOM
 

@@ -13,7 +13,7 @@ from advisor.memory.activations.dtypes import Numbers, adapters, numbers
 from advisor.memory.activations.from_trace import measured
 from advisor.memory.activations.linear_inputs import is_output
 from advisor.memory.activations.lora_kernels import forward_mlp, fuses_mlp
-from advisor.memory.activations.targets import is_target
+from advisor.memory.lora_targets import is_target
 from advisor.models.deviations import Deviations
 
 if TYPE_CHECKING:

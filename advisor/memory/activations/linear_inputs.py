@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers, adapters
 from advisor.memory.activations.lora_kernels import fused, fused_amounts
-from advisor.memory.activations.targets import is_target
-from advisor.memory.lora_targets import rank_at
+from advisor.memory.lora_targets import is_target, rank_at
 from advisor.record import record
 
 if TYPE_CHECKING:

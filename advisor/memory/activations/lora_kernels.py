@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from advisor.memory.activations.amounts import Amount, total
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import adapters
-from advisor.memory.activations.targets import is_target
-from advisor.memory.lora_targets import rank_at
+from advisor.memory.lora_targets import is_target, rank_at
 from advisor.run.axolotl.lora_kernels import stops
 
 if TYPE_CHECKING:

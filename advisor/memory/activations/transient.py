@@ -19,7 +19,7 @@ from advisor.memory.activations.from_trace import measured
 from advisor.memory.activations.linear_inputs import Site, mlp_output, site_amounts, sites
 from advisor.memory.activations.lora_kernels import fused_working_bytes, fuses_mlp
 from advisor.memory.activations.norms import norm_amounts
-from advisor.memory.activations.targets import is_target
+from advisor.memory.lora_targets import is_target
 from advisor.models.deviations import Deviations, Norm
 
 if TYPE_CHECKING:
