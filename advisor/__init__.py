@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from advisor.engine.rule import Example, Hit, Rule
 
 if TYPE_CHECKING:
-    from advisor.api import check, estimate
+    from advisor.api import check, check_text, estimate
     from advisor.documents import Remove, Rename, Set
     from advisor.run import Run
     from advisor.run.edits import RunEdits
@@ -26,6 +26,7 @@ __all__ = [
     "Set",
     "__version__",
     "check",
+    "check_text",
     "estimate",
 ]
 HOMES = {
@@ -35,6 +36,7 @@ HOMES = {
     "RunEdits": "run.edits",
     "Set": "documents",
     "check": "api",
+    "check_text": "api",
     "estimate": "api",
 }
 """Names that cost an import are loaded on first use."""

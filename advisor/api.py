@@ -1,7 +1,9 @@
 """The advisor from Python: the same answers as the command line's, without settings files."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from advisor.documents import parse
 from advisor.engine.finding import Report
 from advisor.errors import InputError
 from advisor.memory import Estimate
@@ -9,6 +11,7 @@ from advisor.memory import estimate as estimate_run
 from advisor.opening import Config, config_document, open_configs
 from advisor.session import RunOptions, Session, examine, session_for
 from advisor.settings import Settings
+from advisor.util import Buffers
 
 
 def estimate(
@@ -39,6 +42,39 @@ def check(
     """Findings, verdict and plan of a run, as ``advisor check`` reports them."""
     session = plain_session(RunOptions(gpus=gpus, stack=stack))
     return examine(config_document(axolotl, deepspeed), session).report
+
+
+def check_text(
+    text: str,
+    *,
+    file: str = "run.yaml",
+    files: Mapping[str, str] | None = None,
+    gpus: str | None = None,
+    stack: str | Mapping[str, object] | None = None,
+    model_config: str | None = None,
+    flowchart: str | None = None,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    settings: bool = False,
+) -> Report:
+    """The same of a YAML that may not be on disk, or not as it is there: for editors, pages and agents.
+
+    ``file`` is what the text is called. ``files`` are texts that count instead of what is on disk, by names relative
+    to the folder of ``file``: DeepSpeed JSONs, a ``config.json``. ``settings``: read the settings nearest to ``file``.
+    ``report.plan`` has the whole plan as edits of these texts; findings have each step's. Nothing is written.
+    ``InputError``, with line and remedy, where a text cannot be read.
+    """
+    options = RunOptions(
+        gpus=gpus,
+        stack=stack,
+        model_config=model_config,
+        flowchart=flowchart,
+        select=tuple(select),
+        ignore=tuple(ignore),
+    )
+    session = session_for([file], options, detects=False) if settings else plain_session(options)
+    context = replace(session.context, buffers=Buffers.beside(file, files or {}))
+    return examine(parse(text.encode(), file, "yaml"), replace(session, context=context)).report
 
 
 def plain_session(options: RunOptions) -> Session:

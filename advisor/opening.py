@@ -22,11 +22,12 @@ from advisor.run.history import MeasuredRun
 from advisor.run.stack import Stack, read_stack
 from advisor.run.unreadable import is_placeholder
 from advisor.tracing.cache import has_traces
-from advisor.util import is_mapping
+from advisor.util import Buffers, is_mapping
 
 Config = Mapping[str, Any] | str | os.PathLike[str]
 NAMED = re.compile(rb"^deepspeed:[ \t]*[\"']?([^\s\"'#]+)", re.MULTILINE)
 MOST_FILES = 5000
+NOTHING = Buffers()
 PLUGIN_GPUS = "advisor.gpus"
 
 
@@ -48,6 +49,8 @@ class Context:
     offline: bool = True
     trace: bool = False
     """Whether transformers may be asked for what the formulas do not know."""
+    buffers: Buffers = field(default_factory=Buffers)
+    """Texts that count instead of the files of these names."""
     measured: tuple[MeasuredRun, ...] = ()
     """Runs that were measured on this machine."""
 
@@ -157,6 +160,7 @@ def model_for(config: Document, context: Context) -> tuple[Architecture | Unknow
         model_config=context.model_config or (said.argument if said else context.models.get(str(name))),
         overrides=overrides if is_mapping(overrides) else None,
         offline=context.offline,
+        buffers=context.buffers,
     )
 
 
@@ -167,7 +171,7 @@ def deepspeed_for(config: Document, context: Context) -> tuple[Section | None, b
         return Section(config, ("deepspeed",)), True
     if not isinstance(named, str) or not named:
         return None, False
-    path = deepspeed_path(config, named, context.working_directory)
+    path = deepspeed_path(config, named, context.working_directory, context.buffers)
     if path is not None:
         return deepspeed_in(path, config, named, context), is_own(config, path)
     values = shipped(named)
@@ -178,7 +182,8 @@ def deepspeed_in(path: str, config: Document, named: str, context: Context) -> S
     """The DeepSpeed config in a file. Why one outside the repository cannot be read is not said: it would quote it."""
     nothing = Section(new_document(path, "json", {}))
     try:
-        section = Section(read(path))
+        unsaved = context.buffers.at(path)
+        section = Section(read(path) if unsaved is None else parse(unsaved, path, "json"))
     except InputError as error:
         if is_outside(config, named, nothing, context.working_directory):
             raise unshown(config) from error
@@ -194,10 +199,10 @@ def unshown(config: Document) -> InputError:
     return InputError(message, config.file, line, column, "name a file in the repository, or check that file itself")
 
 
-def deepspeed_path(config: Document, named: str, working_directory: str) -> str | None:
+def deepspeed_path(config: Document, named: str, working_directory: str, buffers: Buffers = NOTHING) -> str | None:
     """Where the JSON lies: from the working directory, as axolotl looks, else beside the YAML."""
     for candidate in deepspeed_candidates(config, named, working_directory):
-        if os.path.isfile(candidate):  # noqa: PTH113
+        if buffers.at(candidate) is not None or os.path.isfile(candidate):  # noqa: PTH113
             return os.path.normpath(candidate)
     return None
 

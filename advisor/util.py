@@ -1,5 +1,6 @@
 """Plain values: what kind they are, bytes as GiB for people."""
 
+import os
 from collections.abc import Mapping
 from math import isqrt
 from typing import Any, TypeGuard
@@ -21,6 +22,21 @@ def divisors(number: int) -> list[int]:
     """All divisors of a positive number, smallest first."""
     small = [n for n in range(1, isqrt(number) + 1) if number % n == 0]
     return sorted({*small, *(number // n for n in small)})
+
+
+class Buffers(dict[str, str]):
+    """Texts that are not on disk, or not as they are there: by absolute path."""
+
+    @classmethod
+    def beside(cls, file: str, texts: Mapping[str, str]) -> "Buffers":
+        """Texts whose names are relative to the folder of ``file``."""
+        folder = os.path.dirname(os.path.abspath(file))  # noqa: PTH100, PTH120
+        return cls({os.path.normpath(os.path.join(folder, name)): text for name, text in texts.items()})  # noqa: PTH118
+
+    def at(self, path: str | os.PathLike[str]) -> bytes | None:
+        """The text of a path as bytes; None where the disk is asked."""
+        text = super().get(os.path.abspath(path))  # noqa: PTH100
+        return None if text is None else text.encode()
 
 
 GIB = 1 << 30

@@ -8,7 +8,7 @@ from advisor.engine.finding import LEVELS, Finding, Fix, Report
 from advisor.engine.help import Planner, with_help
 from advisor.engine.locations import document_of, place_of
 from advisor.engine.plan import Plan, State, has_foreign_json, plan_fit, plan_speed, state_of
-from advisor.engine.plan_findings import step_finding, step_findings
+from advisor.engine.plan_findings import step_finding, step_findings, whole_plan
 from advisor.engine.registry import built_in_rules, ladder
 from advisor.engine.rule import Hit, Rule, Stage
 from advisor.engine.suppression import suppressed
@@ -62,6 +62,7 @@ def check_run(opened: Opened, options: Options) -> Report:
         summary=summary(run),
         texts=texts(run),
         planned=plan.end.estimate if plan else None,
+        plan=whole_plan(State(run, found), plan) if plan and found else None,
     )
 
 

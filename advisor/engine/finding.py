@@ -71,6 +71,18 @@ class Skipped:
     reason: str
 
 
+@record
+class WholePlan:
+    """The plan as one set of edits against the files as they are. ``before`` and ``after``: bytes needed on one GPU."""
+
+    edits: "tuple[Edit, ...]"
+    before: int
+    after: int
+    verdict: "Verdict"
+    safe: bool
+    diff: str
+
+
 @record(eq=False)
 class Report:
     """All that is said of one file: a run, or a DeepSpeed JSON alone (then without hardware and estimate)."""
@@ -87,6 +99,7 @@ class Report:
     """Text of each file that a finding points into, with its byte order mark, for snippets."""
     planned: "Estimate | None" = None
     """The estimate after all steps of the plan."""
+    plan: WholePlan | None = None
     fixed: int = 0
     """Findings that ``--fix`` has mended in this call."""
     applied: tuple[Finding, ...] = ()

@@ -3,9 +3,9 @@
 import os
 
 from advisor.documents import Document, Edit, as_path
-from advisor.engine.finding import Finding, Fix
+from advisor.engine.finding import Finding, Fix, WholePlan
 from advisor.engine.locations import run_place
-from advisor.engine.plan import Plan, Step
+from advisor.engine.plan import Plan, State, Step
 from advisor.run import Run
 from advisor.util import gib
 
@@ -13,6 +13,15 @@ from advisor.util import gib
 def step_findings(plan: Plan, *, safe_only: bool) -> list[Finding]:
     """One note per step, each with its own fix against the files as the step before left them."""
     return [step_finding(step, number, safe_only=safe_only) for number, step in enumerate(plan.steps, 1)]
+
+
+def whole_plan(start: State, plan: Plan) -> WholePlan | None:
+    """The steps of a plan as one; None where it has none."""
+    if not plan.steps:
+        return None
+    edits, diff = step_edits(start.run, plan.end.run, shown=True)
+    safe = all(step.safe for step in plan.steps)
+    return WholePlan(edits, start.needed, plan.end.needed, plan.verdict, safe, diff)
 
 
 def step_finding(step: Step, number: int = 0, *, safe_only: bool = False) -> Finding:

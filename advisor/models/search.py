@@ -15,7 +15,7 @@ from advisor.errors import InputError
 from advisor.models import catalogue, hub
 from advisor.models.architecture import Architecture
 from advisor.record import record
-from advisor.util import MAX_BYTES
+from advisor.util import MAX_BYTES, Buffers
 
 _STORED: tuple[tuple[re.Pattern[str], str | None], ...] = (
     (re.compile(r"[-_](unsloth-)?(bnb|4bit|nf4)\b", re.IGNORECASE), "bitsandbytes"),
@@ -28,6 +28,7 @@ _STORED: tuple[tuple[re.Pattern[str], str | None], ...] = (
 )
 """What the end of an id says of how a copy of the model is stored."""
 EXAMPLE = "Qwen/Qwen2.5-7B"
+NOTHING = Buffers()
 
 
 @record(eq=False)
@@ -48,6 +49,7 @@ class _Search:
     name: str
     overrides: Mapping[str, object]
     text_only: bool
+    buffers: Buffers = field(default_factory=Buffers)
     trouble: list[str] = field(default_factory=list[str])
     config: dict[str, object] | None = None
     """The config of the architecture that was found; where there is none, the first that was read."""
@@ -76,8 +78,10 @@ class _Search:
     def read(self, path: Path, source: str) -> Architecture | None:
         """The architecture of a config.json; notes the reason where it cannot be used."""
         try:
-            with path.open("rb") as file:
-                raw = file.read(MAX_BYTES + 1)
+            raw = self.buffers.at(path)
+            if raw is None:
+                with path.open("rb") as file:
+                    raw = file.read(MAX_BYTES + 1)
             if len(raw) > MAX_BYTES:
                 raise ValueError(f"larger than {MAX_BYTES >> 20} MiB")
             config: object = json.loads(raw)
@@ -110,6 +114,7 @@ def resolve_with_config(
     overrides: Mapping[str, object] | None = None,
     offline: bool = True,
     text_only: bool = False,
+    buffers: Buffers = NOTHING,
 ) -> tuple[Architecture | Unknown, Mapping[str, object] | None]:
     """The architecture of ``name`` (``base_model``), and the config it was counted from or could not be.
 
@@ -120,10 +125,10 @@ def resolve_with_config(
     is for runs without a processor (see ``describe``). A source that cannot be used is passed over; where
     none is left, ``Unknown`` says why and what to do.
     """
-    search = _Search(name, overrides or {}, text_only)
+    search = _Search(name, overrides or {}, text_only, buffers)
     if model_config is not None:
         path = Path(os.path.expanduser(model_config))  # noqa: PTH111
-        if not os.path.exists(path):  # noqa: PTH110
+        if not os.path.exists(path) and buffers.at(path) is None:  # noqa: PTH110
             return standing_in(search, model_config, folder, offline)
         found = search.read(path / "config.json" if os.path.isdir(path) else path, model_config)  # noqa: PTH112
         advice = ("give --model-config a config.json that can be read",)
@@ -153,7 +158,7 @@ def _sources(search: _Search, folder: str, offline: bool) -> Iterator[Architectu
     name = search.name
     # Not pathlib's own tests: they raise where a name is too long or its `~` is nobody's.
     for path in dict.fromkeys((Path(os.path.expanduser(name)), Path(folder, name))):  # noqa: PTH111
-        if os.path.isfile(path / "config.json"):  # noqa: PTH113
+        if os.path.isfile(path / "config.json") or search.buffers.at(path / "config.json"):  # noqa: PTH113
             yield search.read(path / "config.json", str(path / "config.json"))
     for path in hub.cached_configs(name):
         yield search.read(path, "Hugging Face cache")

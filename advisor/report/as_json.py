@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from advisor.engine.finding import Finding, Fix, Place, Report
+from advisor.documents import Edit
+from advisor.engine.finding import Finding, Fix, Place, Report, WholePlan
 from advisor.memory.ledger import Estimate, Phase, Range
 from advisor.report.style import Style
 from advisor.report.wording import APPLICABILITY
@@ -45,6 +46,16 @@ def run(report: Report) -> dict[str, Any]:
         **header(report),
         "findings": [finding(each) for each in report.findings],
         "skipped": [{"rule": each.rule, "reason": each.reason} for each in report.skipped],
+        "plan": plan(report.plan) if report.plan else None,
+    }
+
+
+def plan(value: WholePlan) -> dict[str, Any]:
+    """The whole plan, with edits against the files as they are."""
+    return {
+        "safe": value.safe,
+        "memory": {"before": value.before, "after": value.after},
+        "edits": [edit(each) for each in value.edits],
     }
 
 
@@ -113,16 +124,18 @@ def fix(value: Fix) -> dict[str, Any]:
     return {
         "applicability": APPLICABILITY[value.safe],
         "memory": {"before": value.before, "after": value.after} if known else None,
-        "edits": [
-            {
-                "file": edit.file,
-                "start": edit.start,
-                "end": edit.end,
-                "text": edit.text,
-                "create": edit.create,
-            }
-            for edit in value.edits
-        ],
+        "edits": [edit(each) for each in value.edits],
+    }
+
+
+def edit(value: Edit) -> dict[str, Any]:
+    """One replacement of bytes."""
+    return {
+        "file": value.file,
+        "start": value.start,
+        "end": value.end,
+        "text": value.text,
+        "create": value.create,
     }
 
 

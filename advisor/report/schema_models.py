@@ -124,6 +124,14 @@ class Skipped(Model):
     reason: str
 
 
+class Plan(Model):
+    """All steps of the plan as one; its edits are against the files as they are."""
+
+    safe: bool
+    memory: Change
+    edits: list[Edit]
+
+
 class Estimated(Model):
     """A file with its verdict; ``memory`` is null where model or hardware is unknown."""
 
@@ -138,6 +146,7 @@ class CheckedRun(Estimated):
 
     findings: list[Finding]
     skipped: list[Skipped]
+    plan: Plan | None = None
 
 
 class CheckOutput(Model):
