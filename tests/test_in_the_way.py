@@ -84,7 +84,7 @@ def test_a_folder_that_may_not_be_entered_is_said_and_a_home_stops_nothing(folde
     (folder / "closed").mkdir()
     (folder / "closed").chmod(0)
     drop = "setpriv --reuid 65534 --clear-groups " if os.geteuid() == 0 else ""
-    for parent in (folder, *folder.parents[:2]):
+    for parent in (folder, *folder.parents[:3]):
         parent.chmod(0o755)
     home = shell(
         folder,

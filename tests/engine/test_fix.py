@@ -146,12 +146,15 @@ def test_errors_count_whatever_a_call_selects(tmp_path: Path):
     assert "deepspeed" not in read(file)
 
 
+DATA = "learning_rate: 2e-4\ndatasets: [{path: tatsu-lab/alpaca, type: alpaca}]\n"
+
+
 def run_of(yaml: str, gpus: str) -> Run:
     return open_run(parse(yaml.encode(), "config.yaml", "yaml"), Context(gpus=gpus)).run
 
 
 def test_an_error_more_of_the_same_rule_is_new():
-    one = run_of("base_model: Qwen/Qwen2.5-7B\n", "1x h200")
+    one = run_of(f"base_model: Qwen/Qwen2.5-7B\n{DATA}", "1x h200")
     worse = edited(one, {"adapter": "lora"}, "step")
     assert errors_of(one).total() == 0
     assert new_errors(one, worse) == ["lora-without-rank-or-targets"]

@@ -17,6 +17,7 @@ from advisor.documents.node import same
 from advisor.engine.check import Options
 from advisor.engine.fix import fixed
 from advisor.opening import Context, open_run
+from advisor.schemas.sweeps import as_config
 
 SECONDS = 20
 """Of one command; nothing that is measured, only more than a hang will wait."""
@@ -75,7 +76,8 @@ def checked(folder: Path, raw: bytes, other: tuple[str, bytes | None], gpus: str
 
 def intended(gpus: str) -> dict[str, dict[str, Any]] | None:
     """The values that the edits mean, by file, worked out without writing; None where the text leaves no place for them."""
-    found = [document for document in gathered(["run.yaml"]) if isinstance(document, Document)]
+    judged = (as_config(document, named=True) for document in gathered(["run.yaml"]))
+    found = [document for document in judged if isinstance(document, Document)]
     result: dict[str, dict[str, Any]] = {}
     for document in found:
         outcome = fixed(open_run(document, Context(gpus=gpus)), Options(), unsafe=True)

@@ -4,7 +4,7 @@
 all), and either the ``rule`` that says it here, with configs that are refused for it, or ``why_not`` no rule can, by
 ``class``: ``machine`` (it depends on what is installed or on hardware that the catalogue does not have),
 ``unreachable`` or ``unused``. A case is what a whole config has on top (``without``: what it lacks); its own ``rule``
-comes before that of its row. The rule ``unreadable``: it is said where the value is read.
+comes before that of its row.
 """
 
 import json
@@ -18,7 +18,6 @@ import yaml
 
 from advisor.documents import parse
 from advisor.engine.check import Options, check_run
-from advisor.errors import InputError
 from advisor.opening import Context, Opened, open_run
 from advisor.run import Run
 from advisor.run.stack import read_stack
@@ -34,7 +33,6 @@ JSON = {
     "train_micro_batch_size_per_gpu": "auto",
     "gradient_accumulation_steps": "auto",
 }
-UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True)
@@ -56,10 +54,7 @@ class Case:
 
     def errors(self, folder: Path) -> set[str]:
         """The rules that call it an error."""
-        try:
-            run = self.run(folder)
-        except InputError:
-            return {UNREADABLE}
+        run = self.run(folder)
         return {one.rule for one in check_run(Opened(run), Options(speed=False)).findings if one.level == "error"}
 
 

@@ -11,7 +11,7 @@ import pytest
 from advisor.schemas.validate.requests import capabilities
 
 from .asking import Axolotl
-from .refusals import GPUS, UNREADABLE, Case, cases, rows
+from .refusals import Case, cases, rows
 
 pytestmark = pytest.mark.oracle
 
@@ -72,11 +72,8 @@ def test_axolotl_refuses_what_stands_for_a_refusal(axolotl: Axolotl, tmp_path: P
     if NOT_ASKED & set(case.config.get("plugins", ())):
         pytest.skip("its plugin cannot be registered here")
     torch = str(case.stack.get("torch", ""))
-    if case.rule == UNREADABLE:
-        n_gpu, able = int(GPUS.partition("x")[0]), {}
-    else:
-        run = case.run(tmp_path)
-        n_gpu, able = run.world_size, capabilities(run)
+    run = case.run(tmp_path)
+    n_gpu, able = run.world_size, capabilities(run)
     answer = axolotl.says(case.config, tmp_path, n_gpu, able, torch)
     assert not answer.ok
     at, _, number = case.name.rpartition("-")

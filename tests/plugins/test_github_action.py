@@ -182,11 +182,11 @@ def test_what_fits_passes(workspace: Path):
 def test_paths_are_lines_and_may_hold_anything(workspace: Path):
     odd = workspace / "--help; touch hacked"
     odd.mkdir()
-    (odd / "run.yaml").write_text("base_model: a/b\nmicro_batch_size: two\n")
+    (odd / "run.yaml").write_text("base_model: a/b\nmicro_batch_size: [\n")
     run = job(workspace, paths="my configs\r\n\n--help; touch hacked\n", gpus="1x h200")
     done = run.step("Check")
     assert done.returncode == 0 and run.outputs()["exit-code"] == "2"
-    assert "hacked/run.yaml:2:19" in done.stdout
+    assert "hacked/run.yaml:3:1" in done.stdout
     assert not list(workspace.rglob("hacked"))
 
 
@@ -275,7 +275,9 @@ def test_rules_are_run_from_folders_that_the_input_names_and_after_a_push_from_t
 
 def test_a_run_without_hardware_is_a_warning(workspace: Path):
     (workspace / "advisor.toml").write_text('ignore = ["unknown-hardware"]\n')
-    (workspace / "run.yaml").write_text("base_model: Qwen/Qwen2.5-0.5B\n")
+    (workspace / "run.yaml").write_text(
+        "base_model: Qwen/Qwen2.5-0.5B\nlearning_rate: 1e-5\ndatasets: [{path: tatsu-lab/alpaca, type: alpaca}]\n"
+    )
     run = job(workspace, paths="run.yaml")
     (warning,) = [line for line in commands(run.step("Check").stdout) if "(no hardware)" in line]
     assert warning.startswith("::warning ") and run.outputs()["exit-code"] == "0"

@@ -11,7 +11,10 @@ import advisor
 from advisor.cli.main import main
 from advisor.errors import InputError
 
-CONFIG = "base_model: Qwen/Qwen2.5-7B\nsequence_len: 2048\nadapter: lora\nlora_r: 8\nlora_alpha: 16\nlora_target_linear: true\n"
+CONFIG = (
+    "base_model: Qwen/Qwen2.5-7B\nsequence_len: 2048\nadapter: lora\nlora_r: 8\nlora_alpha: 16\nlora_target_linear: true\n"
+    "learning_rate: 2e-4\ndatasets: [{path: tatsu-lab/alpaca, type: alpaca}]\n"
+)
 JSON = '{\n "zero_optimization": {"stage": 2},\n "train_micro_batch_size_per_gpu": "auto"\n}\n'
 
 
@@ -53,10 +56,10 @@ def test_one_value_that_cannot_be_read_is_an_error_at_its_line_and_hides_nothing
     (folder / "run.yaml").write_text(f"{CONFIG}{line}\nepochs: 3\n")
     result = check("run.yaml")
     run = run_of("run.yaml")
-    errors = [found for found in run["findings"] if found["level"] == "error" and found["location"]["line"] == 7]
+    errors = [found for found in run["findings"] if found["level"] == "error" and found["location"]["line"] == 9]
     assert result.exit_code == 1 and len(errors) == 1
     assert (run["verdict"], run["memory"]) == ("unknown", None)
-    assert said_of(run, "unknown-key") == [("warning", 8, "run.yaml")]
+    assert said_of(run, "unknown-key") == [("warning", 10, "run.yaml")]
 
 
 @pytest.mark.parametrize("value", ["9", '"two"', "null", "1.5"])
@@ -75,10 +78,10 @@ def test_so_is_one_of_the_deepspeed_json(folder: Path, value: str):
 def test_a_variable_is_a_note_and_only_what_memory_depends_on_takes_the_verdict(folder: Path):
     (folder / "run.yaml").write_text(CONFIG + "output_dir: ${OUT}\n")
     run = run_of("run.yaml")
-    assert said_of(run, "unreadable-value") == [("note", 7, "run.yaml")] and run["verdict"] == "fits"
+    assert said_of(run, "unreadable-value") == [("note", 9, "run.yaml")] and run["verdict"] == "fits"
     (folder / "run.yaml").write_text(CONFIG + 'micro_batch_size: ${MICRO}\nbf16: "{{ bf16 }}"\n')
     run = run_of("run.yaml")
-    assert said_of(run, "unreadable-value") == [("note", 7, "run.yaml"), ("note", 8, "run.yaml")]
+    assert said_of(run, "unreadable-value") == [("note", 9, "run.yaml"), ("note", 10, "run.yaml")]
     assert run["verdict"] == "unknown" and check("run.yaml").exit_code == 0
 
 
@@ -109,7 +112,8 @@ def test_an_old_attention_flag_is_whatever_python_takes_it_for(make_run, line: s
 
 def test_prompts_with_braces_are_no_variables(folder: Path):
     text = 'datasets:\n  - path: a/b\n    type:\n      format: "{{ instruction }}"\n'
-    (folder / "run.yaml").write_text(CONFIG + text + 'chat_template_jinja: "{{ messages }}"\n')
+    config = CONFIG.partition("datasets")[0]
+    (folder / "run.yaml").write_text(config + text + 'chat_template_jinja: "{{ messages }}"\n')
     assert said_of(run_of("run.yaml"), "unreadable-value") == []
 
 

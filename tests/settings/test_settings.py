@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from advisor.errors import InputError
-from advisor.run.stack import Stack
-from advisor.settings import ENVIRONMENT, READERS, STACK, Settings, load_settings
+from advisor.run.stack import KINDS, Stack
+from advisor.settings import ENVIRONMENT, READERS, Settings, load_settings
 from advisor.settings.schema import SettingsModel, dashed
 
 EVERYTHING = """\
@@ -165,14 +165,17 @@ def test_the_environment_may_name_a_file(write: Write, monkeypatch: pytest.Monke
 
 
 def test_a_file_that_is_not_trusted_only_narrows(write: Write, monkeypatch: pytest.MonkeyPatch):
-    folder = write("advisor.toml", EVERYTHING)
+    folder = write("advisor.toml", f'exclude = ["drafts"]\n{EVERYTHING}\n[models]\n"a/b" = "c/d"\n')
     trusted = load_settings(folder)
     monkeypatch.setenv("ADVISOR_NARROW", "1")
     settings = load_settings(folder)
     narrows = ("gpus", "fail_on", "ignore", "per_file_ignores", "stack")
     kept = {item.name for item in fields(Settings) if getattr(settings, item.name) == getattr(trusted, item.name)}
     assert kept - {"file", "origins"} == set(narrows)
-    wider = {name: getattr(Settings(), name) for name in ("select", "rules", "flowchart", "output_format")}
+    wider = {
+        name: getattr(Settings(), name)
+        for name in ("select", "rules", "flowchart", "output_format", "exclude", "models")
+    }
     assert {name: getattr(settings, name) for name in wider} == wider
     assert set(settings.unused) == set(wider)
 
@@ -280,7 +283,7 @@ def test_the_model_and_the_plain_settings_agree_field_by_field():
     assert plain == {name: getattr(model, name) for name in SettingsModel.model_fields}
     assert set(READERS) == {item.alias for item in SettingsModel.model_fields.values()} == set(map(dashed, plain))
     stack: Any = SettingsModel.model_fields["stack"].annotation
-    assert stack().model_dump() == {name: getattr(Stack(), name) for name in STACK}
+    assert stack().model_dump() == {name: getattr(Stack(), name) for name in KINDS}
 
 
 VALUES: tuple[object, ...] = (

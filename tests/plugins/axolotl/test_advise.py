@@ -100,7 +100,7 @@ def test_the_gpus_of_the_plugins_own_key_count(folder: Path):
     assert json.loads(stated.output)["runs"][0]["hardware"] == "1x H200"
     (folder / "run.yml").write_text(CONFIG + "advisor:\n  gpus: 1x nothing\n")
     wrong = run("check", "run.yml", command=main)
-    assert wrong.exit_code == 2 and "run.yml:18" in wrong.output
+    assert wrong.exit_code == 2 and "run.yml:20" in wrong.output
 
 
 def test_what_axolotl_train_takes_itself_is_no_key(folder: Path):

@@ -164,7 +164,7 @@ def test_what_axolotl_train_adds_to_the_config_is_no_key_of_it(plugin: Any, cfg:
     assert plugin.checked.report.findings == plugin_findings(plugin, cfg(advisor=ROOMY))
     (folder / "run.yml").write_text(CONFIG + "shard: true\n")
     plugin.register(cfg(advisor=ROOMY, **added))
-    assert [f.place.line for f in plugin.checked.report.findings if f.rule == "unknown-key"] == [17]
+    assert [f.place.line for f in plugin.checked.report.findings if f.rule == "unknown-key"] == [19]
 
 
 def plugin_findings(plugin: Any, values: dict[str, Any]) -> Any:
