@@ -23,7 +23,8 @@ ENVIRONMENT = {
 }
 NARROW = "ADVISOR_NARROW"
 """Set where a settings file is not trusted, as in a pull request: only what narrows the check counts."""
-WIDER = ("select", "rules", "flowchart", "output_format")
+NARROWING = ("gpus", "fail_on", "ignore", "per_file_ignores", "stack")
+"""What a file that is not trusted may say."""
 
 
 @record
@@ -69,9 +70,9 @@ def load_settings(folder: str | Path, *, isolated: bool = False) -> Settings:
 def narrowed(settings: Settings) -> Settings:
     """The settings of a file without what it may not choose: a file to write, and, if not trusted, all but filters."""
     if os.environ.get(NARROW):
-        given = [name for name in WIDER if name in settings.origins]
+        given = [name for name in settings.origins if name not in NARROWING]
         unused = {name: unused_line(settings, name, f"{NARROW} is set") for name in given}
-        return replace(settings, unused=unused, **{name: getattr(Settings, name) for name in given})
+        return replace(settings, unused=unused, **{name: getattr(Settings(), name) for name in given})
     form, named, _ = (settings.output_format or "").partition("=")
     if not named:
         return settings
