@@ -69,7 +69,7 @@ class Guarded:
             while waiting:
                 name, node = waiting.pop(0)
                 yield from conditions_in(entry, name, node)
-                for other in ast.walk(node):
+                for other in outside_texts(node):
                     if isinstance(other, ast.Name) and other.id in functions and other.id not in seen:
                         seen.add(other.id)
                         waiting.append((other.id, functions[other.id]))
@@ -134,6 +134,14 @@ def conditions_in(entry: str, function: str, root: ast.AST) -> Iterator[Conditio
                 yield Condition(function, value, putter(node, "value"), None)
             case _:
                 pass
+
+
+def outside_texts(root: ast.AST) -> Iterator[ast.AST]:
+    """Every node but those within an f-string: these word."""
+    yield root
+    for child in ast.iter_child_nodes(root):
+        if not isinstance(child, ast.JoinedStr):
+            yield from outside_texts(child)
 
 
 def decides(function: ast.FunctionDef) -> bool:

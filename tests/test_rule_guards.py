@@ -13,22 +13,76 @@ from .guards import Guarded
 RULES = [rule for stage in STAGES for rule in built_in_rules(stage).values()]
 SECTION = "a run has ZeRO only with a section; the types ask"
 BOTH = "both estimates are there, or neither is; the types ask"
+FSDP = "with `fsdp_config` there is FSDP; the types ask"
+TYPES = "asked before, or not to be had otherwise; the types ask"
+WORDS = "chooses words"
+PLACE = "chooses the key that the finding points at, which an example leaves open"
+LEVEL = "chooses the level, which an example leaves open"
+TWICE = "keeps one thing from being found twice"
+QUICK = "saves time: what follows comes to the same"
+PLANNER = "the planner takes no step that adds an error, and the lint rule finds one"
 HARDWARE = "an estimate is made with hardware alone; the types ask"
 EQUIVALENT: Mapping[str, str] = {
+    "allgather-bucket-no-effect: finds: without `run.zero_stage < 3`": LEVEL,
     "allgather-bucket-no-effect: finds: without `section is None`": SECTION,
+    "allgather-bucket-no-effect: finds: without `size % 2`": LEVEL,
+    "bf16-unsupported: finds: without `'bf16' if given else 'base_model'`": PLACE,
+    "bf16-unsupported: finds: without `asked`": PLACE,
+    "bf16-unsupported: finds: without `run.adapter is not None`": WORDS,
+    "bf16-unsupported: finds: without `run.zero is not None`": WORDS,
+    "cpu-offload-replaces-optimizer: replaces: without `run.deepspeed is None`": SECTION,
+    "deepspeed-and-fsdp: finds: without `other == 'fsdp_config'`": LEVEL,
+    "deepspeed-and-fsdp: finds: without `run.rl is not None`": LEVEL,
     "deepspeed-batch-mismatch: finds: without `section is None`": SECTION,
     "deepspeed-batch-missing: finds: without `section is None`": SECTION,
     "deepspeed-single-gpu: finds: without `found is None`": BOTH,
+    "deepspeed-single-gpu: finds: without `found.verdict != 'fits'`": LEVEL,
     "deepspeed-single-gpu: finds: without `plain is None`": BOTH,
+    "deepspeed-single-gpu: finds: without `plain.verdict == 'fits'` (the 2. such)": LEVEL,
+    "default-buckets-on-small-card: finds: without `zero.reduce_bucket_size <= BUCKET`": QUICK,
     "does-not-fit: finds: without `run.hardware is not None`": HARDWARE,
+    "eval-peak-exceeds-gpu: finds: without `if run.config.has(key)`": PLACE,
+    "flash-attention: applies: without `gpu_can`": PLANNER,
+    "fp32-embeddings: finds: without `cast is None`": BOTH,
+    "fp32-embeddings: finds: without `if run.config.get(key)`": PLACE,
+    "fp32-embeddings: finds: without `not run.embeddings_fp32`": QUICK,
+    "fp32-embeddings: finds: without `now is None`": BOTH,
+    "fsdp-combination-refused: finds: without `run.fsdp is None`": FSDP,
+    "fsdp-combination-refused: pinned: without `run.fsdp is None`": FSDP,
+    "fsdp-offload-8bit: offloads: without `run.fsdp is not None`": "asked before the call; the types ask",
     "gather-on-save: finds: without `section is None`": SECTION,
     "gradient-clipping-off: finds: without `section is None`": SECTION,
+    "grpo-batch: finds: without `not is_mapping(trl)`": TYPES,
+    "grpo-batch: remedy: without `if run.config.at('trl.generation_batch_size') is not None`": WORDS,
     "initial-scale-power: scales_dynamically: without `section is None`": SECTION,
     "optimizer-in-deepspeed-json: finds: without `section is None`": SECTION,
+    "packing-without-varlen-attention: stands_for: without `name != 'flash_attention_2'`": WORDS,
+    "packing-without-varlen-attention: stands_for: without `name`": WORDS,
+    "packing-without-varlen-attention: stands_for: without `not run.stack.at_least('transformers', '5.0.0')`": WORDS,
+    "packing-without-varlen-attention: stands_for: without `run.model.family.flash_stand_in`": WORDS,
     "precision-mismatch: contradictions: without `section is None`": SECTION,
+    "required-key-missing: finds: without `if run.is_json_alone`": "an example is a YAML",
+    "required-key-missing: inside: without `id(found.siblings) in seen`": TWICE,
+    "required-key-missing: inside: without `not needed`": QUICK,
+    "schedule-keys-missing: stops_early: without `if not run.config.get(key)`": WORDS,
     "tight-fit: finds: without `run.hardware is not None`": HARDWARE,
+    "unknown-key: finds: without `not foreign` (the 2. such)": "without such a plugin the first keys are found anyway; here the others are counted",
+    "unreadable-value: finds: without `if found.placeholder`": WORDS,
+    "unreadable-value: finds: without `if may_hold_placeholders(run.config)`": QUICK,
+    "unreadable-value: finds: without `if not found.placeholder`": LEVEL,
+    "unreadable-value: finds: without `len(path) > 1`": WORDS,
+    "unreadable-value: finds: without `may_hold_placeholders(section.document)`": QUICK,
+    "unreadable-value: finds: without `not section.prefix`": TWICE,
+    "unreadable-value: finds: without `path[0] == 'deepspeed'`": WORDS,
+    "value-refused: is_pattern: without `if name.replace('_', '').isalnum()`": QUICK,
+    "wrong-type: finds: without `len(found.row) > 1`": QUICK,
+    "wrong-type: in_words: without `if isinstance(kind, str)`": WORDS,
+    "wrong-type: in_words: without `is_mapping(kind)`": WORDS,
     "zero-raises-memory: finds: without `found is None`": BOTH,
+    "zero-raises-memory: finds: without `found.verdict != 'fits'`": LEVEL,
     "zero-raises-memory: finds: without `plain is None`": BOTH,
+    "zero-raises-memory: finds: without `plain.verdict == 'fits'`": LEVEL,
+    "zero-raises-memory: sized: without `zero is None`": TYPES,
     "zero3-loads-fp32: finds: without `section is None`": SECTION,
     "zero3-prefetch-disabled: finds: without `section is None`": SECTION,
 }

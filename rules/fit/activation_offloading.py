@@ -93,5 +93,13 @@ rule = Rule(
                 gradient_checkpointing: offload
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                gradient_checkpointing: true
+                rl: ebft
+            """,
+        ),
     ),
 )

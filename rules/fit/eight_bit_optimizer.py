@@ -96,5 +96,13 @@ rule = Rule(
             """,
             fires=True,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                fsdp_config:
+                  offload_params: true
+            """,
+        ),
     ),
 )

@@ -87,5 +87,11 @@ rule = Rule(
                 base_model: nobody/knows-this
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: bigscience/bloom-7b1
+            """,
+        ),
     ),
 )

@@ -111,5 +111,17 @@ rule = Rule(
                 rl: dpo
             """,
         ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: nobody/knows-this
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                rl: dpo
+            """,
+        ),
     ),
 )

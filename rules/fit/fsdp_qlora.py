@@ -251,5 +251,41 @@ rule = Rule(
                 trust_remote_code: true
             """,
         ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: nobody/knows-this
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                lora_mlp_kernel: true
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: nobody/knows-this
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                optimizer: muon
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: nobody/knows-this
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                tensor_parallel_size: 2
+            """,
+        ),
     ),
 )

@@ -135,5 +135,12 @@ rule = Rule(
                 base_model: openai-community/gpt2
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                tensor_parallel_size: 2
+            """,
+        ),
     ),
 )

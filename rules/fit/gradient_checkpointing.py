@@ -91,5 +91,20 @@ rule = Rule(
                   activation_checkpointing: true
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                fsdp_version: 2
+                fsdp_config:
+                  activation_checkpointing: true
+            """,
+        ),
+        Example(
+            gpus="",
+            before="""
+                base_model: mosaicml/mpt-7b
+            """,
+        ),
     ),
 )

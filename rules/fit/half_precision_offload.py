@@ -136,5 +136,17 @@ rule = Rule(
                   - model.layers.31
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                optimizer: muon
+            """,
+        ),
     ),
 )

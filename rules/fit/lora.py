@@ -121,5 +121,12 @@ rule = Rule(
                   weight_dtype: int8
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: q_galore_adamw8bit
+            """,
+        ),
     ),
 )

@@ -72,5 +72,12 @@ rule = Rule(
             """,
             fires=True,
         ),
+        Example(
+            gpus="1x v100-32gb",
+            before="""
+                base_model: nobody/knows-this
+                bf16: false
+            """,
+        ),
     ),
 )

@@ -163,5 +163,33 @@ rule = Rule(
             """,
             fires=True,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: q_galore_adamw8bit
+            """,
+        ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fsdp_version: 2
+                fsdp_config:
+                  cpu_ram_efficient_loading: true
+            """,
+        ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                qat:
+                  weight_dtype: int8
+            """,
+        ),
     ),
 )

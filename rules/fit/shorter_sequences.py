@@ -65,5 +65,12 @@ rule = Rule(
                 base_model: meta-llama/Llama-3.1-8B
             """,
         ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: nobody/knows-this
+                sequence_len: 1100
+            """,
+        ),
     ),
 )

@@ -59,5 +59,14 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero2.json
             """,
         ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: nobody/knows-this
+                fsdp_version: 2
+                fsdp_config:
+                  reshard_after_forward: true
+            """,
+        ),
     ),
 )

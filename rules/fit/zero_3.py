@@ -82,5 +82,21 @@ rule = Rule(
                 load_in_8bit: true
             """,
         ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: nobody/knows-this
+                optimizer: muon
+            """,
+        ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                gradient_checkpointing: true
+                unfrozen_parameters:
+                  - model.layers.31
+            """,
+        ),
     ),
 )

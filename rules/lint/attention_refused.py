@@ -112,5 +112,27 @@ rule = Rule(
                 gemma4_hybrid_attn_impl: true
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                attn_implementation: flash_atention_2
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-7B
+                attn_implementation: flash_attention_2
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                attn_implementation: 2
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                attn_implementation: ""
+            """,
+        ),
     ),
 )

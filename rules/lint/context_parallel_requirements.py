@@ -138,5 +138,41 @@ rule = Rule(
                 base_model: meta-llama/Llama-3.1-8B
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                context_parallel_size: 4
+                use_glm_dsa_kernels: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                flash_attention: true
+                sequence_parallel_degree: 4
+                rl: grpo
+                trl:
+                  use_liger_loss: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                flash_attention: true
+                sample_packing: true
+                micro_batch_size: 1
+                context_parallel_size: 4
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                flash_attention: true
+                context_parallel_size: 4
+                rl: grpo
+                trl:
+                  num_generations: 4
+            """,
+        ),
     ),
 )

@@ -151,5 +151,57 @@ rule = Rule(
                   - auto_wrap
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: lion_8bit
+                deepspeed: deepspeed_configs/zero2.json
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: lion_8bit
+                deepspeed: deepspeed_configs/zero2.json
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: adamw_bnb_8bit
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 2, "cpu_offload": true}}
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: adamw_bnb_8bit
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 0, "offload_optimizer": {"device": "cpu"}}}
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: adamw_bnb_8bit
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "optimizer": {
+                    "type": "AdamW"
+                  },
+                  "zero_optimization": {
+                    "stage": 2,
+                    "offload_optimizer": {
+                      "device": "cpu"
+                    }
+                  }
+                }
+            """,
+        ),
     ),
 )

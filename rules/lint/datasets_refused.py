@@ -130,5 +130,72 @@ rule = Rule(
                       role: from
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                rl: dpo
+                datasets:
+                  - path: someone/pairs
+                    type: chat_template
+                    message_field_role: from
+                    message_property_mappings:
+                      role: speaker
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                datasets:
+                  - path: someone/conversations
+                    type: chat_template
+                    chat_template: jinja
+                    chat_template_jinja: "{{ messages }}"
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                chat_template_jinja: "{{ messages }}"
+                datasets:
+                  - path: someone/conversations
+                    type: chat_template
+                    chat_template: jinja
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                datasets:
+                  - path: someone/conversations
+                    type: chat_template
+                    message_field_role: from
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                datasets:
+                  - path: someone/conversations
+                    type: chat_template
+                    message_property_mappings:
+                      role: speaker
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                datasets:
+                  - path: someone/conversations
+                    type: chat_template
+                    message_field_role: from
+                    message_property_mappings:
+                      content: value
+            """,
+        ),
     ),
 )

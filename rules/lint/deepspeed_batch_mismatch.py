@@ -153,5 +153,29 @@ rule = Rule(
             """,
             fires=True,
         ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                rl: dpo
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 2}, "gradient_clipping": 0.5, "train_micro_batch_size_per_gpu": "auto"}
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                micro_batch_size: 1
+                gradient_accumulation_steps: 1
+                tensor_parallel_size: 2
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 2}, "train_batch_size": 4}
+            """,
+        ),
     ),
 )

@@ -166,5 +166,18 @@ rule = Rule(
             """,
             stack={"trainer": "trl-sft"},
         ),
+        Example(
+            gpus="8x a100-80gb",
+            stack={"trainer": "trl-sft"},
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sample_packing: true
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 2}}
+            """,
+            fires=True,
+        ),
     ),
 )

@@ -117,5 +117,17 @@ rule = Rule(
                 }
             """,
         ),
+        Example(
+            gpus="8x a100-80gb",
+            stack={"deepspeed": "0.19.0"},
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 2}, "gradient_cliping": 1.0}
+            """,
+            fires=True,
+        ),
     ),
 )

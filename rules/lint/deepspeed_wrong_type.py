@@ -114,5 +114,37 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero1.json
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 2, "colour": 1}}
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": "two"}}
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 3, "leaf_module": {"classes": 1}}}
+            """,
+        ),
     ),
 )

@@ -66,9 +66,10 @@ def edits(run: Run, found: Found, to: dict[str, object]) -> tuple[Change, ...]:
 def prefixed(run: Run) -> Iterator[Hit]:
     """All keys of ``fsdp_config`` with the prefix that axolotl takes off, in one finding."""
     config = run.config.get("fsdp_config")
+    if not is_mapping(config):
+        return
     known = axolotl_keys().rows("FSDPConfig")
-    keys = [key for key in config if isinstance(key, str) and bare(key) != key] if is_mapping(config) else []
-    renamed = [key for key in keys if bare(key) in known and is_mapping(config) and bare(key) not in config]
+    renamed = [key for key in config if isinstance(key, str) and bare(key) in known and bare(key) not in config]
     if renamed:
         yield Hit(
             f"fsdp_config.{renamed[0]}",
@@ -176,6 +177,39 @@ rule = Rule(
                 base_model: meta-llama/Llama-3.2-1B
                 fsdp_final_state_dict_type: false
             """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                fsdp_version: 2
+                fsdp_config:
+                  fsdp_colour: 1
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                fsdp_version: 2
+                fsdp_config:
+                  1: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                evaluation_strategy: epoch
+                eval_strategy: epoch
+            """,
+            fires=True,
         ),
     ),
 )

@@ -107,5 +107,15 @@ rule = Rule(
                 base_model: meta-llama/Llama-3.1-8B
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: adamw_bnb_8bit
+                fsdp_version: 2
+                fsdp:
+                  - full_shard
+                  - auto_wrap
+            """,
+        ),
     ),
 )

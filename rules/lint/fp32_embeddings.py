@@ -99,5 +99,14 @@ rule = Rule(
                 base_model: nobody/knows-this
             """,
         ),
+        Example(
+            gpus="1x rtx-3090",
+            before="""
+                base_model: bigscience/bloom-1b7
+                sequence_len: 1024
+                micro_batch_size: 1
+                gradient_checkpointing: true
+            """,
+        ),
     ),
 )

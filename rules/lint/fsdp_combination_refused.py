@@ -203,5 +203,49 @@ rule = Rule(
                   cpu_ram_efficient_loading: true
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                optimizer: muon
+                fsdp:
+                  - full_shard
+                  - auto_wrap
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                fsdp_version: 2
+                fsdp_config:
+                  cpu_offload_pin_memory: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                load_in_8bit: true
+                rl: dpo
+                fsdp_version: "2"
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fsdp_version: 2
+                fsdp_config:
+                  cpu_ram_efficient_loading: false
+            """,
+        ),
     ),
 )

@@ -110,5 +110,35 @@ rule = Rule(
                 lora_target_linear: true
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                optimizer: paged_adamw_8bit
+                fsdp:
+                  - full_shard
+                  - offload
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                optimizer: paged_adamw_8bit
+                fsdp:
+                  - full_shard
+                  - offload
+            """,
+        ),
     ),
 )

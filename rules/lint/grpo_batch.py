@@ -14,7 +14,7 @@ def finds(run: Run) -> Iterator[Hit]:
     """Groups of one; a batch that is no multiple of a group; fewer groups than GPUs."""
     trl = run.config.get("trl")
     group = trl.get("num_generations") if run.config.get("rl") == "grpo" and is_mapping(trl) else None
-    if not is_mapping(trl) or not isinstance(group, int):
+    if not isinstance(group, int) or not is_mapping(trl):
         return
     head = f"`num_generations: {group}`"
     if group < LEAST:
@@ -25,7 +25,7 @@ def finds(run: Run) -> Iterator[Hit]:
     if batch % group:
         because = f"{said} is no multiple of it, and a group would be cut"
         yield Hit("trl.num_generations", refused(run, head, because, remedy(run, group)))
-    elif run.hardware is not None and run.world_size > 1 and batch < group * run.world_size:
+    elif batch < group * run.world_size:
         because = f"{said} is less than a group for each of {run.world_size} GPUs"
         least = f"raise `gradient_accumulation_steps` until the batch is {group * run.world_size}"
         yield Hit("trl.num_generations", refused(run, head, because, least))
@@ -93,6 +93,25 @@ rule = Rule(
                 gradient_accumulation_steps: 4
                 trl:
                   num_generations: 4
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                rl: grpo
+                trl:
+                  use_vllm: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                rl: grpo
+                micro_batch_size: 2
+                gradient_accumulation_steps: 1
+                trl:
+                  num_generations: 4
+                  generation_batch_size: 8
             """,
         ),
     ),

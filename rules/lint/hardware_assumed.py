@@ -38,5 +38,11 @@ rule = Rule(
                 base_model: meta-llama/Llama-3.1-8B
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+            """,
+        ),
     ),
 )

@@ -99,5 +99,46 @@ rule = Rule(
                 }
             """,
         ),
+        Example(
+            gpus="4x v100-32gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fp16: true
+                bf16: false
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 1}, "fp16": {"enabled": "auto", "initial_scale_power": 16}}
+            """,
+        ),
+        Example(
+            gpus="4x v100-32gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fp16: true
+                bf16: false
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {
+                    "stage": 1
+                  },
+                  "fp16": {
+                    "enabled": "auto",
+                    "initial_scale_power": 32,
+                    "loss_scale": 128
+                  }
+                }
+            """,
+        ),
     ),
 )

@@ -136,5 +136,81 @@ rule = Rule(
                 }
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: adamw_torch_fused
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"optimizer": {"type": "AdamW", "params": {"lr": "auto", "adam_w_mode": false}}}
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: adamw_torch_fused
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"optimizer": {"type": "Lamb", "params": {"lr": "auto"}}}
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: adamw_torch_fused
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"optimizer": {"type": "AdamW"}}
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: adamw_torch_fused
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"optimizer": {"type": "Adam", "params": {"lr": "auto", "adam_w_mode": false}}}
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: adamw_torch_fused
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"optimizer": {"type": "Adam", "params": {"lr": "auto"}}}
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: adamw_torch_fused
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"optimizer": {"type": "AdamW", "params": {"betas": "auto"}}}
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: lion_8bit
+                deepspeed: zero.json
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+            deepspeed="""
+                {"optimizer": {"type": "AdamW"}}
+            """,
+        ),
     ),
 )

@@ -102,5 +102,20 @@ rule = Rule(
             """,
             fires=True,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                gradient_checkpointng: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                datasets:
+                  - path: tatsu-lab/alpaca
+                    type: alpaca
+                    liger_rms_norm: true
+            """,
+        ),
     ),
 )

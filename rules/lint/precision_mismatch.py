@@ -175,5 +175,43 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero3_bf16.json
             """,
         ),
+        Example(
+            gpus="8x v100-32gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                bf16: false
+                float16: true
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {"stage": 2},
+                  "fp16": {"enabled": true}
+                }
+            """,
+            after_deepspeed="""
+                {
+                  "zero_optimization": {"stage": 2},
+                  "fp16": {"enabled": true}
+                }
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                bfloat16: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+            deepspeed="""
+                {"fp16": {"enabled": true}}
+            """,
+        ),
     ),
 )

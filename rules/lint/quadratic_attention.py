@@ -120,5 +120,11 @@ rule = Rule(
                 base_model: nobody/knows-this
             """,
         ),
+        Example(
+            before="""
+                base_model: bigscience/bloom-7b1
+                sequence_len: 8192
+            """,
+        ),
     ),
 )

@@ -101,5 +101,20 @@ rule = Rule(
                     type: alpaca
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                micro_batch_size: 1
+                gradient_accumulation_steps: 1
+                learning_rate: 0.0001
+                datasets:
+                  - path: tatsu-lab/alpaca
+                    type: alpaca
+                lr_groups:
+                  - name: attention
+                    modules: [q_proj]
+                    lr: 0.0001
+            """,
+        ),
     ),
 )

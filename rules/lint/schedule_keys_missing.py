@@ -149,5 +149,13 @@ rule = Rule(
             """,
             fires=True,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                early_stopping_patience: 3
+                save_steps: "100"
+                eval_steps: 50
+            """,
+        ),
     ),
 )

@@ -103,5 +103,15 @@ rule = Rule(
                     field_messages: conversations
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                datasets:
+                  - path: someone/instructions
+                    type:
+                      field_instruction: question
+                      field_output: answer
+            """,
+        ),
     ),
 )

@@ -137,5 +137,11 @@ rule = Rule(
                 liger_fused_linear_cross_entropy: true
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                chunked_cross_entropy: true
+            """,
+        ),
     ),
 )

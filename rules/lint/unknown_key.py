@@ -221,5 +221,60 @@ rule = Rule(
                     ds_type: json
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                plugins:
+                  - somebody.elses.Plugin
+                gradient_checkpointng: true
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                plugins:
+                  - somebody.elses.Plugin
+                fp8_config:
+                  colour_of_the_sky: 1
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                colour_of_the_sky: 1
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                colour_of_the_sky:
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                datasets:
+                  - path: tatsu-lab/alpaca
+                    type: alpaca
+                    _colour_of_the_sky: 1
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                sharding_strategy: FULL_SHARD
+            """,
+            fires=True,
+        ),
+        Example(
+            before="base_model: Qwen/Qwen2.5-7B\nplugins: [somebody.elses.Plugin]\n"
+            + "".join(f"colour_of_the_sky_{number}: 1\n" for number in range(MOST))
+            + "fp8_config:\n  colour_of_the_sky: 1\n",
+            fires=True,
+        ),
     ),
 )

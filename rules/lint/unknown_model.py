@@ -52,5 +52,10 @@ rule = Rule(
                 base_model: meta-llama/Llama-3.1-8B
             """,
         ),
+        Example(
+            before="""
+                sequence_len: 4096
+            """,
+        ),
     ),
 )

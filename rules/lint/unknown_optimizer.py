@@ -111,5 +111,18 @@ rule = Rule(
                 optimizer: ''
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: 3
+            """,
+        ),
+        Example(
+            stack={"transformers": "4.57.0"},
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                optimizer: adamw_hf
+            """,
+        ),
     ),
 )

@@ -80,5 +80,12 @@ rule = Rule(
                 {"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                sequence_len: ${LENGTH}
+            """,
+            fires=True,
+        ),
     ),
 )

@@ -81,5 +81,11 @@ rule = Rule(
                     split: train
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                val_set_size: 0.1
+            """,
+        ),
     ),
 )

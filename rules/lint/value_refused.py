@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from math import isfinite
 
 from advisor import Example, Hit, Rule, Run
 from advisor.schemas.refusals import hits, lists, refused
@@ -44,7 +43,7 @@ def is_pattern(name: str) -> bool:
 def kernel_numbers(run: Run) -> Iterator[Hit]:
     """A step or a share of all steps, and a size, of which axolotl looks at the type as well."""
     start = run.config.get("nvfp4_merge_aware_start_step")
-    if run.config.get("nvfp4_merge_aware") and start is not None and not is_start(start):
+    if run.config.get("nvfp4_merge_aware") and not is_start(start):
         because = "it is neither a step nor a share of the steps between 0 and 1"
         key = "nvfp4_merge_aware_start_step"
         yield Hit(key, refused(run, f"`{key}: {start}`", because, "write for example `100` or `0.1`", "0.18.0"))
@@ -70,7 +69,7 @@ def is_size(value: object) -> bool:
         number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else 0.0
     except ValueError:
         return False
-    return isfinite(number) and number >= 1 and number.is_integer()
+    return number >= 1 and number.is_integer()
 
 
 rule = Rule(
@@ -149,6 +148,107 @@ rule = Rule(
                 lora_target_modules: [q_proj, 'layers\\.\\d+\\.mlp']
                 save_safetensors: true
                 neftune_noise_alpha: 5
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                lora_target_modules: [1]
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                moe_dequant_chunk_size: 0
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                plugins:
+                  - axolotl.integrations.kernels.KernelsPlugin
+                moe_dequant_chunk_size: 0
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                plugins:
+                  - axolotl.integrations.kernels.KernelsPlugin
+                moe_dequant_chunk_size: 1.5
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                plugins:
+                  - axolotl.integrations.kernels.KernelsPlugin
+                moe_dequant_chunk_size: 64
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                plugins:
+                  - axolotl.integrations.kernels.KernelsPlugin
+                use_scattermoe: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                plugins:
+                  - axolotl.integrations.kernels.KernelsPlugin
+                nvfp4_merge_aware: true
+                nvfp4_merge_aware_start_step: 0.1
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                plugins:
+                  - axolotl.integrations.kernels.KernelsPlugin
+                nvfp4_merge_aware: true
+                nvfp4_merge_aware_start_step: 1.5
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                plugins:
+                  - axolotl.integrations.kernels.KernelsPlugin
+                nvfp4_merge_aware: true
+                nvfp4_merge_aware_start_step: true
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                plugins:
+                  - axolotl.integrations.kernels.KernelsPlugin
+                nvfp4_merge_aware: true
+                nvfp4_merge_aware_start_step: 100
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                plugins:
+                  - axolotl.integrations.kernels.KernelsPlugin
+                nvfp4_merge_aware: true
+                nvfp4_merge_aware_start_step: soon
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                plugins:
+                  - axolotl.integrations.kernels.KernelsPlugin
+                nvfp4_merge_aware_start_step: -1
             """,
         ),
     ),

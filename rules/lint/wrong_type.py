@@ -195,5 +195,24 @@ rule = Rule(
             """,
             fires=True,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                test_datasets: []
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                relora_prune_ratio: 0.5
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                relora_prune_ratio:
+            """,
+        ),
     ),
 )

@@ -118,5 +118,47 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero1.json
             """,
         ),
+        Example(
+            gpus="2x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-3B
+                sequence_len: 2048
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 0}, "bf16": {"enabled": true}}
+            """,
+        ),
+        Example(
+            gpus="2x rtx-3090",
+            before="""
+                base_model: Qwen/Qwen2.5-0.5B
+                sequence_len: 1024
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {
+                    "stage": 3,
+                    "stage3_prefetch_bucket_size": 2000000000,
+                    "stage3_max_live_parameters": 2000000000,
+                    "offload_param": {
+                      "device": "cpu"
+                    }
+                  },
+                  "bf16": {
+                    "enabled": true
+                  }
+                }
+            """,
+        ),
     ),
 )

@@ -105,5 +105,14 @@ rule = Rule(
                   - axolotl.integrations.liger.LigerPlugin
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                tensor_parallel_size: 2
+            """,
+        ),
     ),
 )

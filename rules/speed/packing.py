@@ -115,5 +115,16 @@ rule = Rule(
                 attn_implementation: flash_attention_2
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                attn_implementation: flash_attention_2
+                datasets:
+                  - path: tatsu-lab/alpaca
+                    type: alpaca
+                rl: dpo
+            """,
+        ),
     ),
 )

@@ -97,5 +97,15 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero3.json
             """,
         ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: nobody/knows-this
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 2, "stage3_max_live_parameters": 0}}
+            """,
+        ),
     ),
 )
