@@ -1,6 +1,6 @@
 """Reads an axolotl config before the launch.
 
-Will it fit, what is wrong with it, and the smallest patch that mends it.
+Will it fit, what is wrong with it, and the smallest patch that fixes it.
 """
 
 from importlib import import_module

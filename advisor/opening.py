@@ -156,7 +156,7 @@ def model_for(config: Document, context: Context) -> tuple[Architecture | Unknow
     overrides = config.get("overrides_of_model_config") or config.get("model_config")
     return resolve_with_config(
         str(name),
-        folder=os.path.dirname(config.file) or ".",  # noqa: PTH120
+        folder=os.path.dirname(config.file) or ".",
         model_config=context.model_config or (said.argument if said else context.models.get(str(name))),
         overrides=overrides if is_mapping(overrides) else None,
         offline=context.offline,
@@ -195,27 +195,27 @@ def unshown(config: Document) -> InputError:
     """What is said of a DeepSpeed config outside the repository that cannot be used."""
     span = config.span("deepspeed")
     line, column = (span.line, span.column) if span else (0, 0)
-    message = "`deepspeed` names a file outside the repository that is no DeepSpeed config; what it holds is not shown"
+    message = "`deepspeed` names a file outside the repository that is not a DeepSpeed config; its content is not shown"
     return InputError(message, config.file, line, column, "name a file in the repository, or check that file itself")
 
 
 def deepspeed_path(config: Document, named: str, working_directory: str, buffers: Buffers = NOTHING) -> str | None:
     """Where the JSON lies: from the working directory, as axolotl looks, else beside the YAML."""
     for candidate in deepspeed_candidates(config, named, working_directory):
-        if buffers.at(candidate) is not None or os.path.isfile(candidate):  # noqa: PTH113
+        if buffers.at(candidate) is not None or os.path.isfile(candidate):
             return os.path.normpath(candidate)
     return None
 
 
 def deepspeed_candidates(config: Document, named: str, working_directory: str = ".") -> tuple[str, str]:
     """Where the JSON may lie; the first that is there counts."""
-    return os.path.join(working_directory, named), os.path.join(os.path.dirname(config.file), named)  # noqa: PTH118, PTH120
+    return os.path.join(working_directory, named), os.path.join(os.path.dirname(config.file), named)
 
 
 def is_own(config: Document, path: str) -> bool:
     """Whether the JSON belongs to this YAML alone: under its repository, not one of axolotl's, named by no other."""
     root = repository_of(config.file)
-    return lies_in(root, path) and not has_shipped_name(path) and namers(root)[os.path.basename(path)] <= 1  # noqa: PTH119
+    return lies_in(root, path) and not has_shipped_name(path) and namers(root)[os.path.basename(path)] <= 1
 
 
 @lru_cache(maxsize=8)
@@ -230,11 +230,11 @@ def namers(root: str) -> Counter[str]:
                 continue
             seen += 1
             try:
-                with open(os.path.join(folder, name), "rb") as stream:  # noqa: PTH118, PTH123
+                with open(os.path.join(folder, name), "rb") as stream:
                     content = stream.read(1 << 20)
             except OSError:
                 continue
-            found.update(os.path.basename(match.decode(errors="replace")) for match in NAMED.findall(content))  # noqa: PTH119
+            found.update(os.path.basename(match.decode(errors="replace")) for match in NAMED.findall(content))
     return found
 
 
@@ -292,7 +292,7 @@ def is_outside(config: Document, named: str, found: Section, working_directory: 
     Without a repository, a plain path from the working directory, where axolotl looks, is inside too.
     """
     root = repository_of(config.file)
-    if lies_in(root, found.file) or dict(found) == shipped(os.path.basename(named)):  # noqa: PTH119
+    if lies_in(root, found.file) or dict(found) == shipped(os.path.basename(named)):
         return False
-    plain = not os.path.isabs(named) and ".." not in named.replace(os.sep, "/").split("/")  # noqa: PTH117
+    plain = not os.path.isabs(named) and ".." not in named.replace(os.sep, "/").split("/")
     return not (plain and checkout_of(root) is None and lies_in(os.path.realpath(working_directory), found.file))

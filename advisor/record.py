@@ -33,7 +33,7 @@ def record(cls: Any = None, /, *, eq: bool = True, kw_only: bool = False) -> Any
     def made(cls: Any) -> Any:
         dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)
         if hasattr(cls, "__post_init__") or not all(one.init for one in fields(cls)):
-            raise TypeError(f"{cls.__name__}: neither __post_init__ nor fields without init are known here")
+            raise TypeError(f"{cls.__name__}: __post_init__ and fields without init are not supported")
         methods = {"__init__": first_init(cls), "__repr__": shown, **(compared(cls) if eq else {})}
         for name, method in methods.items():
             if name not in vars(cls):

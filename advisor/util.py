@@ -30,12 +30,12 @@ class Buffers(dict[str, str]):
     @classmethod
     def beside(cls, file: str, texts: Mapping[str, str]) -> "Buffers":
         """Texts whose names are relative to the folder of ``file``."""
-        folder = os.path.dirname(os.path.abspath(file))  # noqa: PTH100, PTH120
-        return cls({os.path.normpath(os.path.join(folder, name)): text for name, text in texts.items()})  # noqa: PTH118
+        folder = os.path.dirname(os.path.abspath(file))
+        return cls({os.path.normpath(os.path.join(folder, name)): text for name, text in texts.items()})
 
     def at(self, path: str | os.PathLike[str]) -> bytes | None:
         """The text of a path as bytes; None where the disk is asked."""
-        text = super().get(os.path.abspath(path))  # noqa: PTH100
+        text = super().get(os.path.abspath(path))
         return None if text is None else text.encode()
 
 

@@ -94,4 +94,4 @@ def test_a_folder_that_may_not_be_entered_is_said_and_a_home_stops_nothing(folde
         pytest.skip("another user may not run this interpreter")
     assert home.returncode in (0, 1) and "run.yaml" in home.stdout, home.stderr
     closed = shell(folder, f"{drop}advisor check --gpus '1x t4' .")
-    assert closed.returncode == 2 and "closed" in closed.stderr and "may not be read" in closed.stderr
+    assert closed.returncode == 2 and "closed" in closed.stderr and "permission denied" in closed.stderr

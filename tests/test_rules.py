@@ -80,4 +80,4 @@ def test_a_stage_has_a_folder():
 def test_an_example_that_lies_is_found_out(tmp_path):
     (tmp_path / "our_rule.py").write_text(GOOD.replace("EleutherAI/pythia-14m", "gpt2-xl"))
     (rule,) = organisation_rules([str(tmp_path)]).values()
-    assert list(failures_of(rule)) == ["example 2: should be silent, and fires"]
+    assert list(failures_of(rule)) == ["example 2: should be silent, but fires"]

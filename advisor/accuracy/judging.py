@@ -1,4 +1,4 @@
-"""Measured runs beside their estimates."""
+"""Measured runs compared with their estimates."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -15,7 +15,7 @@ from advisor.util import GIB
 
 @record(eq=False)
 class Judged:
-    """A measured run beside its estimate. Sizes in bytes."""
+    """A measured run and its estimate. Sizes in bytes."""
 
     case: Measured
     run: Run

@@ -1,7 +1,7 @@
 """Published runs with measured memory.
 
 ``published.jsonl`` holds one group of like runs a line, with its public source: figures alone. Where the Trainer's own
-memory tracker measured, the peak is that of training: it starts anew once the model is loaded
+memory tracker measured, the peak is that of training: it restarts once the model is loaded
 (transformers/trainer_utils.py:562,638, TrainerMemoryTracker@4.48.1).
 """
 

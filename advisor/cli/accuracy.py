@@ -1,4 +1,4 @@
-"""``advisor accuracy``: estimates beside measured runs."""
+"""``advisor accuracy``: estimates compared with measured runs."""
 
 import click
 

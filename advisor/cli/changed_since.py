@@ -25,10 +25,10 @@ class Changed:
 
     def has(self, path: str) -> bool:
         """Whether a file was touched, or a folder that git keeps as one, such as a submodule."""
-        folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100
-        for place in (os.path.join(os.path.realpath(folder), name), os.path.realpath(path)):  # noqa: PTH118
-            while place not in self.files and place != os.path.dirname(place):  # noqa: PTH120
-                place = os.path.dirname(place)  # noqa: PTH120
+        folder, name = os.path.split(os.path.abspath(path))
+        for place in (os.path.join(os.path.realpath(folder), name), os.path.realpath(path)):
+            while place not in self.files and place != os.path.dirname(place):
+                place = os.path.dirname(place)
             if place in self.files:
                 return True
         return False
@@ -49,13 +49,13 @@ class Changed:
         for candidate in deepspeed_candidates(config, named):
             if self.has(candidate):
                 return True
-            if os.path.isfile(candidate):  # noqa: PTH113
+            if os.path.isfile(candidate):
                 return False
         return False
 
     def was_folder(self, path: str) -> bool:
         """Whether something was deleted below a path."""
-        below = os.path.join(os.path.realpath(path), "")  # noqa: PTH118
+        below = os.path.join(os.path.realpath(path), "")
         return any(file.startswith(below) for file in self.files)
 
 
@@ -65,23 +65,23 @@ def changed_since(revision: str, paths: Sequence[str]) -> Changed:
     Files that git ignores never count. ``InputError`` where git, the repository or the revision is missing.
     """
     if "-" in paths:
-        raise InputError(f"{OPTION} asks git, which knows nothing of standard input", remedy="name files or folders")
+        raise InputError(f"{OPTION} cannot be combined with `-`", remedy="name files or folders")
     tops = dict.fromkeys(top_of(path) for path in paths)
     return Changed(revision, frozenset(file for top in tops for file in changed_in(top, revision)))
 
 
 def top_of(path: str) -> str:
     """The folder of the repository in which a path lies, or lay."""
-    folder = os.path.abspath(path)  # noqa: PTH100
-    while not os.path.isdir(folder):  # noqa: PTH112
-        folder = os.path.dirname(folder)  # noqa: PTH120
+    folder = os.path.abspath(path)
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
     done = git(folder, "rev-parse", "--show-toplevel")
     if done.returncode == 0:
         return os.path.realpath(os.fsdecode(done.stdout.removesuffix(b"\n")))
     said = os.fsdecode(done.stderr).partition("\n")[0].removeprefix("fatal: ")
     if "not a git repository" in said:
-        raise InputError(f"{OPTION}: is in no git repository", path, remedy=f"leave {OPTION} out")
-    raise InputError(f"{OPTION}: git cannot read the repository: {said}", path, remedy="mend that first")
+        raise InputError(f"{OPTION}: not in a git repository", path, remedy=f"leave {OPTION} out")
+    raise InputError(f"{OPTION}: git cannot read the repository: {said}", path, remedy="fix that first")
 
 
 def changed_in(top: str, revision: str) -> list[str]:
@@ -89,16 +89,16 @@ def changed_in(top: str, revision: str) -> list[str]:
     known = git(top, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     if revision.startswith("-") or known.returncode != 0:
         remedy = "name a commit, branch or tag; a shallow clone must fetch it first"
-        raise InputError(f"{OPTION}: git knows no revision `{revision}`", top, remedy=remedy)
+        raise InputError(f"{OPTION}: unknown revision `{revision}`", top, remedy=remedy)
     base = git(top, "merge-base", known.stdout.decode().strip(), "HEAD").stdout or known.stdout
     compared = git(top, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base.decode().strip())
     untracked = git(top, "ls-files", "--others", "--exclude-standard", "-z")
     for done in (compared, untracked):
         if done.returncode != 0:
             said = os.fsdecode(done.stderr).partition("\n")[0]
-            raise InputError(f"{OPTION}: git cannot compare: {said}", top, remedy="mend that first")
+            raise InputError(f"{OPTION}: git cannot compare: {said}", top, remedy="fix that first")
     names = (compared.stdout + untracked.stdout).split(b"\0")
-    return [os.path.join(top, os.fsdecode(name).rstrip("/")) for name in names if name]  # noqa: PTH118
+    return [os.path.join(top, os.fsdecode(name).rstrip("/")) for name in names if name]
 
 
 def git(folder: str, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
@@ -108,4 +108,4 @@ def git(folder: str, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
     try:
         return subprocess.run(command, capture_output=True, check=False, env=environment, stdin=subprocess.DEVNULL)
     except OSError as error:
-        raise InputError(f"{OPTION} asks git, which cannot be run: {error.strerror}", remedy="install git") from error
+        raise InputError(f"{OPTION} needs git, which cannot be run: {error.strerror}", remedy="install git") from error

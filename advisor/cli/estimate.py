@@ -19,7 +19,7 @@ def estimate_command(path: str, options: RunOptions, *, output: str | None, form
     with shown(), doing(path):
         found = examine(config, session, speed=False)
     if found.run.hardware is None:
-        raise InputError("no GPUs are stated, and none were found", path, remedy='say them: --gpus "8x a100-80gb"')
+        raise InputError("no GPUs are stated, and none were found", path, remedy='state them: --gpus "8x a100-80gb"')
     from advisor.report import ladder_of, render_estimate
 
     text = render_estimate(

@@ -49,10 +49,10 @@ def fix_or_diff(opened: list[Opened], errors: list[InputError], session: Session
 
 def moved_to(folder: str, opened: list[Opened]) -> list[Opened]:
     """The runs as if their files lay in ``folder``, in the folders that they lie in below what they have in common."""
-    above = [os.path.dirname(os.path.abspath(each_run.run.config.file)) for each_run in opened]  # noqa: PTH100, PTH120
+    above = [os.path.dirname(os.path.abspath(each_run.run.config.file)) for each_run in opened]
     root = os.path.commonpath(above) if above else ""
     return [
-        moved(each_run, os.path.join(folder, os.path.relpath(place, root)))  # noqa: PTH118
+        moved(each_run, os.path.join(folder, os.path.relpath(place, root)))
         for each_run, place in zip(opened, above, strict=True)
     ]
 
@@ -60,7 +60,7 @@ def moved_to(folder: str, opened: list[Opened]) -> list[Opened]:
 def moved(opened: Opened, folder: str) -> Opened:
     """The run as if its YAML lay in ``folder``, so that what is written lands there."""
     run = opened.run
-    file = os.path.normpath(os.path.join(folder, os.path.basename(run.config.file)))  # noqa: PTH118, PTH119
+    file = os.path.normpath(os.path.join(folder, os.path.basename(run.config.file)))
     config = replace(run.config, file=file)
     section = run.deepspeed
     if section is not None and run.is_json_alone:

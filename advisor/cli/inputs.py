@@ -27,7 +27,7 @@ Opener = Callable[[Document, Context], Opened]
 def opened_runs(
     paths: Sequence[str], session: Session, changed: "Changed | None" = None
 ) -> tuple[list[InputError], list[Opened]]:
-    """The runs of all paths, or of those that changed, and what could not be read; the errors are told at once."""
+    """The runs of all paths, or of those that changed, and what could not be read; the errors are reported at once."""
     with shown():
         found = list(opening(paths, session, changed))
     errors = [each_found for each_found in found if isinstance(each_found, InputError)]

@@ -50,7 +50,7 @@ def checked(command: Command, options: RunOptions, *, no_block: bool) -> bool:
     if command.config is None:
         tell(f"not checked: {command.reason}")
         return True
-    if os.path.exists(command.config) and not os.path.isfile(command.config):  # noqa: PTH110, PTH113
+    if os.path.exists(command.config) and not os.path.isfile(command.config):
         tell(f"not checked: {command.config} is no regular file, and what is read from it is gone for the command")
         return True
     if command.remark:
@@ -65,7 +65,7 @@ def checked(command: Command, options: RunOptions, *, no_block: bool) -> bool:
     if not any(os.environ.get(name, "0") != "0" for name in RANKS):
         explain(found.report, against)
     elif against:
-        tell(f"blocked by {against[0].rule}: rank 0 says why")
+        tell(f"blocked by {against[0].rule}: see rank 0's output")
     return not against
 
 

@@ -73,7 +73,7 @@ class Group(Telling, click.Group):
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="axolotl-advisor", message="advisor %(version)s", version=None)
 def main() -> None:
-    """Tell before the launch whether an axolotl run fits, and the smallest patch with which it does."""
+    """Check before the launch whether an axolotl run fits, and find the smallest patch with which it does."""
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -83,12 +83,12 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--model-config",
             metavar="PATH|NAME",
-            help="For a model that is not known: its config.json, or the published model that it is a fine-tune of.",
+            help="For an unknown model: its config.json, or the published model that it is a fine-tune of.",
         ),
         click.option(
             "--trace",
             is_flag=True,
-            help="Ask transformers once for an architecture that the formulas do not know, and keep the answer.",
+            help="For an architecture without formulas: trace it once with transformers and cache the result.",
         ),
         click.option(
             "--stack",
@@ -101,7 +101,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--offline/--online",
             default=True,
-            help="Whether the hub may be asked for a model's config (needs transformers).",
+            help="Whether to fetch an unknown model's config from the hub (needs transformers).",
         ),
     ):
         command = option(command)
@@ -111,10 +111,10 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @main.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @run_options
-@click.option("--fix", is_flag=True, help="Write the safe edits: the same thing is trained.")
+@click.option("--fix", is_flag=True, help="Write the safe edits: they do not change what is trained.")
 @click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: also edits that change what is trained.")
 @click.option("--diff", is_flag=True, help="Show what --fix would write, and write nothing.")
-@click.option("-p", "--patch", is_flag=True, help="Ask about each edit, as `git add -p` does.")
+@click.option("-p", "--patch", is_flag=True, help="Prompt for each edit, as `git add -p` does.")
 @click.option("--output-dir", metavar="DIR", help="Write patched copies there instead of the originals.")
 @click.option("--output-format", "formats", multiple=True, metavar="FORMAT[=FILE]", help=FORMAT_HELP)
 @click.option("-o", "--output", metavar="FILE", help="Write the report to a file.")
@@ -124,11 +124,15 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="The level from which the exit code is 1 (default: error).",
 )
 @click.option("--select", multiple=True, metavar="RULE", help="Only these rules.")
-@click.option("--ignore", multiple=True, metavar="RULE", help="Not these rules; a step is taken off the ladder.")
-@click.option("--validate", is_flag=True, help="Also ask the real axolotl and DeepSpeed, installed beside the advisor.")
-@click.option("--changed-since", metavar="REV", help="Only configs that git knows to have changed since REV.")
+@click.option(
+    "--ignore", multiple=True, metavar="RULE", help="Skip these rules; a step is also taken off the flowchart."
+)
+@click.option("--validate", is_flag=True, help="Also validate with the installed axolotl and DeepSpeed.")
+@click.option("--changed-since", metavar="REV", help="Only configs that changed in git since REV.")
 @click.option("--exclude", multiple=True, metavar="PATTERN", help=EXCLUDE_HELP)
-@click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found; 2 stays 2.")
+@click.option(
+    "--exit-zero", is_flag=True, help="Exit with 0 despite findings; usage and input errors still exit with 2."
+)
 def check(paths: tuple[str, ...], **given: Any) -> None:
     """Check axolotl configs (files or folders, - for standard input).
 
@@ -149,7 +153,7 @@ def check(paths: tuple[str, ...], **given: Any) -> None:
 def estimate(path: str, output: str | None, format_: str, ledger: bool, **given: Any) -> None:
     """Show where the memory of one config goes.
 
-    By part and by phase against the card, with the arithmetic beside it.
+    By part and by phase against the card, with the arithmetic of each term.
     """
     from advisor.cli.estimate import estimate_command
     from advisor.session import RunOptions
@@ -160,7 +164,7 @@ def estimate(path: str, output: str | None, format_: str, ledger: bool, **given:
 @main.command(context_settings={"ignore_unknown_options": True})
 @click.argument("tokens", nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED)
 @run_options
-@click.option("--no-block", is_flag=True, help="Say what is wrong, and launch all the same.")
+@click.option("--no-block", is_flag=True, help="Report what is wrong, but launch anyway.")
 def launch(tokens: tuple[str, ...], no_block: bool, **given: Any) -> None:
     """Check the run that a command starts, then become that command.
 
@@ -177,9 +181,9 @@ def launch(tokens: tuple[str, ...], no_block: bool, **given: Any) -> None:
 @click.option("--config", metavar="PATH", help="The axolotl YAML of the run that died: adds the estimate and the plan.")
 @run_options
 def oom(log: str, config: str | None, **given: Any) -> None:
-    """Explain a run that died for want of memory, from its log.
+    """Explain an out-of-memory error from a run's log.
 
-    In which phase, full or fragmented, and which steps come next; with --config against what the estimate had said.
+    Its phase, full or fragmented memory, and the next steps; with --config also the estimate to compare with.
     """
     from advisor.cli.oom import oom_command
     from advisor.session import RunOptions
@@ -198,7 +202,7 @@ def rule(name: str | None, format_: str) -> None:
 
 
 @main.command()
-@click.option("--runs", metavar="FILE", help="Runs of your own, as tests/gpu/measure.py writes them.")
+@click.option("--runs", metavar="FILE", help="Your own measured runs, as tests/gpu/measure.py writes them.")
 @click.option("--output-format", "format_", type=click.Choice(["full", "json"]), default="full")
 def accuracy(runs: str | None, format_: str) -> None:
     """Compare the estimates with published runs.

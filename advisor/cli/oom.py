@@ -57,7 +57,9 @@ def opened_run(config: str, death: Death, seen: Guess | None, context: Context) 
     if opened.run.hardware is None and seen is not None:
         opened = open_run(document, replace(context, hardware=seen.hardware))
     if opened.run.hardware is None and death.cause == "gpu" and not death.too_large:
-        raise InputError("no GPUs are stated, and the log shows none", config, remedy='say them: --gpus "8x a100-80gb"')
+        raise InputError(
+            "no GPUs are stated, and the log shows none", config, remedy='state them: --gpus "8x a100-80gb"'
+        )
     return opened
 
 

@@ -29,11 +29,11 @@ def validate_prompt(paths: Sequence[str], options: CheckOptions) -> None:
     """What contradicts a prompt, and whether there is anybody to ask."""
     for option, written in EXCLUDED.items():
         if getattr(options, option):
-            raise InputError(f"-p asks about each edit, and {written} does not", remedy=f"give -p or {written}")
+            raise InputError(f"-p cannot be combined with {written}", remedy=f"pass -p or {written}")
     if "-" in paths:
-        raise InputError("-p reads its answers from standard input, and so no config", remedy="name a file")
+        raise InputError("-p reads answers from standard input, so it cannot read a config there", remedy="name a file")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise InputError("-p asks, and this is not a terminal", remedy="use --fix, or --diff to see what it writes")
+        raise InputError("-p needs an interactive terminal", remedy="use --fix, or --diff to see what it writes")
 
 
 def prompted(opened: list[Opened], errors: list[InputError], session: Session, asked: CheckOptions) -> int:
@@ -69,7 +69,7 @@ def write(results: Sequence[Fixed]) -> None:
     for result in results:
         for document in result.documents:
             if not document.is_new and read(document.file).raw != document.raw:
-                remedy = "nothing was written; ask again"
+                remedy = "nothing was written; run the command again"
                 raise InputError("has changed since it was read", document.file, remedy=remedy)
     files = merged(results)
     refuse_links(files)
@@ -79,5 +79,5 @@ def write(results: Sequence[Fixed]) -> None:
 
 
 def after(result: Fixed, review: Review) -> Report:
-    """What is left to say, with the refused steps off the ladder."""
+    """What is left to say, with the refused steps off the flowchart."""
     return report_after(result, replace(review.options, ignore=(*review.options.ignore, *review.off)))

@@ -45,7 +45,7 @@ def test_command(folder: str | None) -> int:
         else [r for s in stages for r in built_in_rules(s).values()]
     )
     if not rules:
-        raise InputError("holds no rules", folder or "", remedy="put one rule a file into it, `my_rule.py`")
+        raise InputError("contains no rules", folder or "", remedy="put one rule a file into it, `my_rule.py`")
     failed = [f"{rule.id}: {failure}" for rule in rules for failure in failures_of(rule)]
     examples = sum(len(rule.examples) for rule in rules)
     for line in failed:

@@ -134,7 +134,7 @@ def after_own_comments(draft: Draft, offset: int, indent: int) -> int:
 
 
 def last_staying(draft: Draft, node: Node) -> Node:
-    """The node with which a node will end; removed ones are passed over, replaced ones not looked into."""
+    """The node with which a node will end; removed ones are skipped, replaced ones not looked into."""
     while node.children and not node.style and id(node) not in draft.ends:
         values = node.children[1::2] if node.kind == "mapping" else node.children
         node = next(value for value in reversed(values) if id(value) not in draft.gone)

@@ -1,4 +1,4 @@
-"""From the values that a text holds to those that it shall hold: the smallest splices between the two."""
+"""The smallest splices that turn a text's values into the new ones."""
 
 from collections.abc import Iterable
 from typing import Any, cast
@@ -100,7 +100,7 @@ def _edit_mapping(draft: Draft, node: Node, new: dict[Any, Any], path: Path) -> 
 def _reconcile_entries(
     draft: Draft, node: Node, new: dict[Any, Any], path: Path, names: list[Any], staying: list[int]
 ) -> None:
-    """The entries of a mapping that stay, merges aside: their keys and values as they shall be."""
+    """The entries of a mapping that stay, merges aside: their keys and values as they will be."""
     entries = node.entries
     for i in staying:
         key, value = entries[i]

@@ -37,17 +37,17 @@ def candidates(paths: Sequence[str], excluded: Excluded = NOTHING) -> Iterator[t
 
 def files_of(path: str, excluded: Excluded) -> Iterator[tuple[str, bool]]:
     """A file, or the YAMLs and JSONs below a folder; and whether it was named outright."""
-    if not os.path.isdir(path):  # noqa: PTH112
+    if not os.path.isdir(path):
         yield path, True
         return
     refused: list[str] = []
     for folder, folders, files in os.walk(path, onerror=lambda error: refused.append(error.filename)):
         kept = (name for name in folders if not name.startswith(".") and name != "node_modules")
-        folders[:] = sorted(name for name in kept if not excluded.has(os.path.join(folder, name)))  # noqa: PTH118
+        folders[:] = sorted(name for name in kept if not excluded.has(os.path.join(folder, name)))
         for name in sorted(files):
-            file = os.path.join(folder, name)  # noqa: PTH118
+            file = os.path.join(folder, name)
             # A pipe or a device would be waited for.
-            readable = os.path.isfile(file) or not os.path.exists(file)  # noqa: PTH110, PTH113
+            readable = os.path.isfile(file) or not os.path.exists(file)
             if name.endswith(SUFFIXES) and readable and not excluded.has(file):
                 yield file, False
     # Opened, they say why they may not be read.
@@ -73,7 +73,7 @@ def opened(file: str, named: bool) -> Document | InputError | None:
 def raw_of(file: str) -> bytes:
     """The beginning of a file that could not be used."""
     try:
-        with open(file, "rb") as stream:  # noqa: PTH123
+        with open(file, "rb") as stream:
             return stream.read(MOST_BYTES)
     except (OSError, ValueError):
         return b""
@@ -85,7 +85,7 @@ def looks_like_config(file: str, named: bool) -> bool:
     if named and not is_json:
         return True
     try:
-        with open(file, "rb") as stream:  # noqa: PTH123
+        with open(file, "rb") as stream:
             raw = stream.read(MOST_BYTES + 1)
     except OSError:
         return True

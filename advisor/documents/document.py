@@ -153,7 +153,7 @@ class Document(Mapping[str, Any]):
             raise self.refusal(f"the edited text would not parse ({error})") from error
         more_doubles = self.syntax == "yaml" and len(result.overridden) > len(self.overridden)
         if more_doubles or not same(result.values_mapping, dict(self.values_mapping)):
-            raise self.refusal("the edited text would not hold the values meant")
+            raise self.refusal("the edited text would not have the intended values")
         return replace(result, is_new=self.is_new)
 
     def refusal(self, reason: str) -> PatchError:

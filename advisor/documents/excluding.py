@@ -22,7 +22,7 @@ class Glob:
         """Whether it matches this very path, its folders left out."""
         parts = [part for part in self.pattern.split("/") if part]
         if "/" not in self.pattern.rstrip("/"):
-            return bool(parts) and fnmatchcase(os.path.basename(path), parts[0])  # noqa: PTH119
+            return bool(parts) and fnmatchcase(os.path.basename(path), parts[0])
         below = os.path.relpath(os.path.realpath(path), os.path.realpath(self.root))
         return parts_match(parts, PurePath(below).parts)
 
@@ -47,7 +47,7 @@ class Excluded:
 
 def folders_of(path: str) -> Iterable[str]:
     """The folders that a path names, innermost first."""
-    while (folder := os.path.dirname(path)) and folder != path:  # noqa: PTH120
+    while (folder := os.path.dirname(path)) and folder != path:
         yield folder
         path = folder
 
@@ -63,5 +63,5 @@ def parts_match(pattern: Sequence[str], path: Sequence[str]) -> bool:
 
 def excluded(options: Sequence[str], settings: Sequence[str], file: str | None) -> Excluded:
     """The patterns of an option, from the working directory on, and of the settings, from their folder on."""
-    folder = os.path.dirname(os.path.abspath(file)) if file else "."  # noqa: PTH100, PTH120
+    folder = os.path.dirname(os.path.abspath(file)) if file else "."
     return Excluded((*(Glob(".", each) for each in options), *(Glob(folder, each) for each in settings)))

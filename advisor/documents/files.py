@@ -18,17 +18,19 @@ def read(path: str | os.PathLike[str]) -> Document:
     """The document in a file: JSON if its name ends so, else YAML. ``InputError`` for all problems."""
     name = os.fspath(path)
     try:
-        with open(name, "rb") as file:  # noqa: PTH123  pathlib costs as much as the parsing of a small file
+        with open(name, "rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
-        where = f"looked in {os.path.dirname(os.path.abspath(name))}"  # noqa: PTH100, PTH120
+        where = f"looked in {os.path.dirname(os.path.abspath(name))}"
         raise InputError("no such file", name, remedy=f"check the path; {where}") from error
     except IsADirectoryError as error:
         if not os.access(name, os.R_OK | os.X_OK):
-            raise InputError("may not be read", name, remedy="check the permissions of the folder") from error
+            raise InputError("permission denied", name, remedy="check the permissions of the folder") from error
         raise InputError("is a folder", name, remedy="name a file in it") from error
     except PermissionError as error:
-        raise InputError("may not be read", name, remedy="check the permissions of the file and its folder") from error
+        raise InputError(
+            "permission denied", name, remedy="check the permissions of the file and its folder"
+        ) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"cannot be read: {reason}", name, remedy="check the path") from error
@@ -71,14 +73,14 @@ def _stage(staged: list[_Staged], name: str, content: bytes | Iterable[bytes], n
     if any(file.target == target for file in staged):
         raise InputError("is named twice, through a link", name, remedy="name each file once")
     folder, base = os.path.split(target)
-    file = _Staged(name, target, os.path.join(folder, f".{base[:100]}.{os.getpid()}-{number}.tmp"))  # noqa: PTH118
+    file = _Staged(name, target, os.path.join(folder, f".{base[:100]}.{os.getpid()}-{number}.tmp"))
     try:
-        if os.path.islink(target):  # noqa: PTH114
+        if os.path.islink(target):
             raise OSError("the links go round in a circle")
-        status = os.stat(target) if os.path.lexists(target) else None  # noqa: PTH116
+        status = os.stat(target) if os.path.lexists(target) else None
         if status is not None:
             _check_writable(target, status)
-            with open(target, "rb") as before:  # noqa: PTH123
+            with open(target, "rb") as before:
                 file.old = before.read()
         _write_temporary(staged, file, content, status)
     except OSError as error:
@@ -88,7 +90,7 @@ def _stage(staged: list[_Staged], name: str, content: bytes | Iterable[bytes], n
 def _check_writable(target: str, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise OSError("it is not a regular file")
-    # A rename needs no permission on the file itself; one marked read-only is to stay all the same.
+    # A rename needs no permission on the file itself; one marked read-only is to stay nonetheless.
     if not os.access(target, os.W_OK):
         raise OSError("it is read-only")
 
@@ -98,7 +100,7 @@ def _write_temporary(
 ) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     with suppress(FileNotFoundError):
-        os.unlink(file.temporary)  # noqa: PTH108
+        os.unlink(file.temporary)
     # Known before it exists, so that an interrupt in between leaves nothing behind.
     staged.append(file)
     with os.fdopen(os.open(file.temporary, flags, 0o600 if status else 0o666), "wb") as temporary:
@@ -111,14 +113,14 @@ def _write_temporary(
     if hasattr(os, "chown"):
         with suppress(OSError):
             os.chown(file.temporary, status.st_uid, status.st_gid)
-    os.chmod(file.temporary, stat.S_IMODE(status.st_mode))  # noqa: PTH101
+    os.chmod(file.temporary, stat.S_IMODE(status.st_mode))
 
 
 def _replace(file: _Staged) -> None:
     try:
         # Said before it is done: undoing a replacement that did not happen is harmless.
         file.replaced = True
-        os.replace(file.temporary, file.target)  # noqa: PTH105
+        os.replace(file.temporary, file.target)
     except OSError as error:
         raise _unwritable(file.name, error) from error
 
@@ -127,25 +129,25 @@ def _undo(file: _Staged) -> None:
     """No temporary stays, and a file that was replaced gets its old content back."""
     done = file.replaced and not os.path.lexists(file.temporary)
     with suppress(OSError):
-        os.unlink(file.temporary)  # noqa: PTH108
+        os.unlink(file.temporary)
     if not done:
         return
     with suppress(OSError):
         if file.old is None:
-            os.unlink(file.target)  # noqa: PTH108
+            os.unlink(file.target)
         else:
             _restore(file, file.old)
 
 
 def _restore(file: _Staged, old: bytes) -> None:
-    status = os.stat(file.target)  # noqa: PTH116
+    status = os.stat(file.target)
     again: list[_Staged] = []
     try:
         _write_temporary(again, file, old, status)
-        os.replace(file.temporary, file.target)  # noqa: PTH105
+        os.replace(file.temporary, file.target)
     finally:
         with suppress(OSError):
-            os.unlink(file.temporary)  # noqa: PTH108
+            os.unlink(file.temporary)
 
 
 def _unwritable(name: str, error: OSError) -> InputError:

@@ -75,7 +75,7 @@ def _explained(text: str, error: json.JSONDecodeError) -> TreeError:
         return TreeError("the file is empty", 0, "write `{}` at least")
     if error.msg == "Extra data":
         return TreeError("more text after the end of the JSON", offset, "keep one object in the file")
-    return TreeError(f"not JSON: {error.msg[0].lower()}{error.msg[1:]}", offset, "mend the syntax")
+    return TreeError(f"not JSON: {error.msg[0].lower()}{error.msg[1:]}", offset, "fix the syntax")
 
 
 def json_tree(text: str) -> Node:

@@ -8,15 +8,15 @@ from advisor.errors import InputError
 
 def repository_of(file: str) -> str:
     """The real path of the nearest folder above a file with a ``.git``, else of the folder that the file is in."""
-    folder = os.path.realpath(os.path.dirname(os.path.abspath(file)))  # noqa: PTH100, PTH120
+    folder = os.path.realpath(os.path.dirname(os.path.abspath(file)))
     return checkout_of(folder) or folder
 
 
 def checkout_of(folder: str) -> str | None:
     """The nearest folder from here upwards with a ``.git``."""
     current = folder
-    while not os.path.exists(os.path.join(current, ".git")):  # noqa: PTH110, PTH118
-        parent = os.path.dirname(current)  # noqa: PTH120
+    while not os.path.exists(os.path.join(current, ".git")):
+        parent = os.path.dirname(current)
         if parent == current:
             return None
         current = parent
@@ -25,7 +25,7 @@ def checkout_of(folder: str) -> str | None:
 
 def lies_in(root: str, path: str) -> bool:
     """Whether a file lies below a folder once links are followed; ``root`` is a real path."""
-    return os.path.realpath(path).startswith(os.path.join(root, ""))  # noqa: PTH118
+    return os.path.realpath(path).startswith(os.path.join(root, ""))
 
 
 def refuse_links(files: Iterable[str]) -> None:

@@ -54,7 +54,7 @@ def parsed(raw: bytes, file: str, syntax: Syntax) -> Source:
     if not isinstance(value, dict) or (root is not None and root.kind != "mapping"):
         kind = "a list" if isinstance(value, list) else "a single value"
         wanted = "{...}" if syntax == "json" else "`key: value`"
-        raise InputError(f"holds {kind} where keys should be", file, 1, remedy=f"write {wanted}")
+        raise InputError(f"expected a mapping of keys, found {kind}", file, 1, remedy=f"write {wanted}")
     return Source(text, syntax, cast("dict[str, Any]", value), root)
 
 
@@ -81,7 +81,7 @@ def _decoded(raw: bytes, file: str, syntax: Syntax) -> Text:
     if found:
         line, column = text.place(found.start())
         name = "a NUL byte" if found.group() == "\0" else f"the control character U+{ord(found.group()):04X}"
-        raise InputError(f"holds {name}", file, line, column, "remove it")
+        raise InputError(f"contains {name}", file, line, column, "remove it")
     return text
 
 

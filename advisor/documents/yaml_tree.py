@@ -110,7 +110,7 @@ class _Builder:
                 f"`*{event.anchor}` names an anchor that is not above it", start, f"define `&{event.anchor}`"
             )
         if any(node is target for node in self.open):
-            raise TreeError(f"`*{event.anchor}` lies inside what it names", start, "write the value out")
+            raise TreeError(f"`*{event.anchor}` is inside its own anchor", start, "write the value out")
         node = Node("alias", start, event.end_mark.index, "", target.value, target=target, size=target.size)
         self.add(node, None)
 
@@ -164,7 +164,7 @@ def _settle_empty_values(node: Node, text: str) -> None:
 
 def _content(node: Node) -> Any:
     if isinstance(node.value, Special):
-        raise TreeError(f"`{node.value.text}` stands where a value should", node.start, "quote it")
+        raise TreeError(f"`{node.value.text}` where a value is expected", node.start, "quote it")
     return node.value
 
 
@@ -252,6 +252,4 @@ def described(error: Exception, text: Text, file: str) -> InputError:
         return InputError("a tab in the indentation", file, line, column, "indent with spaces")
     problem = getattr(error, "problem", None) or str(error)
     context: str = getattr(error, "context", None) or ""
-    return InputError(
-        f"not YAML: {problem}" + (f" {context}" if context else ""), file, line, column, "mend the syntax"
-    )
+    return InputError(f"not YAML: {problem}" + (f" {context}" if context else ""), file, line, column, "fix the syntax")

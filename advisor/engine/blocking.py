@@ -11,7 +11,7 @@ NO_BLOCK = "ADVISOR_NO_BLOCK"
 
 
 def blockers(report: Report, options: Options) -> tuple[Finding, ...]:
-    """The errors that are proven to stop the run after the download, or for want of memory.
+    """The errors that are proven to stop the run after the download, or for lack of memory.
 
     A finding that a comment or the settings keep quiet is not in the report, and blocks nothing.
     """
@@ -29,7 +29,7 @@ def in_one_line(report: Report) -> str:
 
     found = report.estimate
     if found is None:
-        reason = "no hardware is known" if report.hardware is None else "the model, or a value, is not known"
+        reason = "the hardware is unknown" if report.hardware is None else "the model, or a value, is unknown"
         return f"no verdict: {reason}"
     needed = f"{found.needed.low / GIB:.1f} to {found.needed.high / GIB:.1f} of {found.usable / GIB:.1f} GiB"
     return f"{report.verdict.replace('-', ' ')}: needs {needed} on each of {report.hardware}"

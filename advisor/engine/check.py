@@ -103,7 +103,7 @@ def planner(options: Options) -> Planner:
 
 
 def steps_of(options: Options) -> list[Rule]:
-    """The ladder's rules, in order, less those that are ignored. A selection with ``does-not-fit`` has all of them."""
+    """The flowchart's rules, in order, without ignored ones. A selection with ``does-not-fit`` has all of them."""
     rules = rules_of("fit", options)
     chosen = None if "does-not-fit" in options.select else options.select
     names = [name for name in ladder(options.flowchart) if name in rules and name not in options.ignore]

@@ -34,10 +34,10 @@ def example_failures(rule: Rule, example: Example) -> Iterator[str]:
         after, memory = outcome(rule, run)
         if after is None:
             if example.expects_finding:
-                yield "should fire, and is silent"
+                yield "should fire, but is silent"
             return
         if not example.expects_finding:
-            yield "should be silent, and fires"
+            yield "should be silent, but fires"
             return
         yield from differences(example, run, after, memory)
 

@@ -60,12 +60,12 @@ class Finding:
     step: int | None = None
     """The number of this step in the plan, from 1; None if the finding is no step."""
     offered: bool = True
-    """False for a step that the ``--fix`` at hand would not take (an unsafe one, without ``--unsafe-fixes``)."""
+    """False for a step that the current ``--fix`` would not take (an unsafe one, without ``--unsafe-fixes``)."""
 
 
 @record
 class Skipped:
-    """A rung of the ladder that was passed over, and why, in numbers."""
+    """A step of the flowchart that was skipped, and why, in numbers."""
 
     rule: str
     reason: str
@@ -101,9 +101,9 @@ class Report:
     """The estimate after all steps of the plan."""
     plan: WholePlan | None = None
     fixed: int = 0
-    """Findings that ``--fix`` has mended in this call."""
+    """Findings that ``--fix`` has fixed in this call."""
     applied: tuple[Finding, ...] = ()
-    """What ``--fix`` did: the mended findings and the steps taken."""
+    """What ``--fix`` did: the fixed findings and the steps taken."""
 
     def without_notes(self) -> "Report":
         """What speaks against the run: errors and warnings."""

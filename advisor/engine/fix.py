@@ -138,7 +138,7 @@ def with_changes(run: Run, document: str, changes: list[Change]) -> Run:
     if section.prefix:
         return with_config(run, [prefixed(change, section.prefix) for change in changes])
     if section.outside:
-        raise InputError("lies outside the repository", section.file)
+        raise InputError("is outside the repository", section.file)
     return rebuilt(run, run.config, Section(section.document.changed(*changes)))
 
 

@@ -1,4 +1,4 @@
-"""What is said beside the verdict: does batch size one fit, how far the plan gets, which hardware would do."""
+"""Advice that goes with the verdict: does batch size one fit, how far the plan gets, which hardware would do."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,8 +21,8 @@ def with_help(run: Run, finding: Finding, plan: Plan, planner: Planner) -> Findi
     if plan.verdict == "does-not-fit":
         enough = hardware_that_would_do(run, lambda other: planner(other, False))
         fits = f"with the same steps it would fit {' or '.join(enough)}"
-        lines.append(fits if enough else "no hardware in the catalogue would do")
-    lines.append("known to fit? say so with `# advisor: ignore[does-not-fit] reason` at the end of this line")
+        lines.append(fits if enough else "no hardware in the catalogue is enough")
+    lines.append("known to fit? write `# advisor: ignore[does-not-fit] reason` at the end of this line")
     return replace(finding, help=tuple(lines))
 
 
@@ -48,7 +48,7 @@ def safe_outcome(run: Run, plan: Plan, planner: Planner) -> list[str]:
     more = [step.rule.id for step in alone.steps if step.rule.id not in named]
     if alone.verdict != "does-not-fit":
         taken = ", ".join(step.rule.id for step in alone.steps)
-        return [f"`--fix` takes a way that trains the same thing, to {reached}: {taken}"]
+        return [f"`--fix` takes a way that does not change what is trained, to {reached}: {taken}"]
     others = f" (with {', '.join(more)}, which this plan leaves out)" if more else ""
     return [f"safe steps alone reach {reached}{others}; `--fix --unsafe-fixes` adds {', '.join(unsafe)}"]
 
@@ -61,7 +61,7 @@ def outcome(plan: Plan) -> str:
         return f"all steps together reach {gib(end.needed.low)}: {gib(missing)} ({missing:,} bytes) too much"
     unsafe = sum(not step.safe for step in plan.steps)
     if len(plan.steps) == 1:
-        changes = ", and changes what is trained" if unsafe else ", and trains the same thing"
+        changes = ", and changes what is trained" if unsafe else ", and does not change what is trained"
         return f"1 step reaches {gib(end.needed.low)}{changes}"
-    changes = f", {unsafe} of them changing what is trained" if unsafe else ", all training the same thing"
+    changes = f", {unsafe} of them changing what is trained" if unsafe else ", none of which changes what is trained"
     return f"{len(plan.steps)} steps reach {gib(end.needed.low)}{changes}"

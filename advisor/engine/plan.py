@@ -49,7 +49,7 @@ class Step:
 
 @record(eq=False)
 class Plan:
-    """The steps that are needed, in order; what was passed over and why; where it ends."""
+    """The steps that are needed, in order; what was skipped and why; where it ends."""
 
     steps: tuple[Step, ...]
     skipped: tuple[Skipped, ...]
@@ -88,7 +88,7 @@ def has_foreign_json(run: Run) -> bool:
 
 
 def plan_fit(start: State, ladder: Iterable[Rule], *, safe_only: bool = False) -> Plan:
-    """Walk the ladder until the run fits, then drop every step without which the final run still does."""
+    """Walk the flowchart until the run fits, then drop every step without which the final run still does."""
     state = start
     steps: list[Step] = []
     skipped: list[Skipped] = []
@@ -114,7 +114,7 @@ def plan_fit(start: State, ladder: Iterable[Rule], *, safe_only: bool = False) -
 def skipped_from(
     start: State, kept: Sequence[Step], skipped: Sequence[Skipped], order: Mapping[str, Rule]
 ) -> list[Skipped]:
-    """The rungs that were passed over, with numbers that count from where the steps that are kept stand at them."""
+    """The skipped steps, with numbers that count from where the steps that are kept stand at them."""
     ranks = {rule: rank for rank, rule in enumerate(order)}
     told: list[Skipped] = []
     for one in skipped:
@@ -172,7 +172,7 @@ def host_suffices(state: State) -> bool:
 
 
 def needed(steps: Sequence[Step]) -> list[Step]:
-    """From the last step back, so that the dearest go first, drop each one without which the end is as good."""
+    """Drop, last (most costly) step first, every step the plan does not need."""
     kept = list(steps)
     if not kept:
         return kept
@@ -263,5 +263,5 @@ def hardware_that_would_do(run: Run, planned: Callable[[Run], Plan]) -> list[str
 
 
 def on_hardware(run: Run, hardware: Hardware) -> Run:
-    """The same documents on other hardware, read anew: precision and kernels may depend on it."""
+    """The same documents on other hardware, read again: precision and kernels may depend on it."""
     return rebuilt(replace(run, hardware=hardware), run.config, run.deepspeed)

@@ -44,7 +44,7 @@ def organisation_rules(folders: Iterable[str]) -> Mapping[str, Rule]:
     for name in folders:
         folder = Path(name)
         if not folder.is_dir():
-            raise InputError("no such folder of rules", name, remedy="name a folder with one rule a file")
+            raise InputError("no such folder of rules", name, remedy="name a folder with one rule per file")
         add(found, folder)
         for stage in STAGES:
             add(found, folder / stage, stage)
@@ -78,16 +78,16 @@ def load_rule(path: Path, stage: Stage | None = None) -> Rule:
     """The ``rule`` of one file, whose id is the file's name with dashes."""
     rule = getattr(executed(path), "rule", None)
     if not isinstance(rule, Rule):
-        raise InputError("a rule file holds one value `rule = Rule(...)`", str(path), remedy="see CONTRIBUTING.md")
+        raise InputError("a rule file must define `rule = Rule(...)`", str(path), remedy="see CONTRIBUTING.md")
     if rule.id != path.stem.replace("_", "-"):
         raise InputError(f"the rule's id `{rule.id}` is not the file's name", str(path), remedy="rename one of them")
     if stage is not None and rule.stage != stage:
-        raise InputError(f"a `{rule.stage}` rule lies in the folder `{stage}`", str(path), remedy="move the file")
+        raise InputError(f"a `{rule.stage}` rule is in the folder `{stage}`", str(path), remedy="move the file")
     return rule
 
 
 def executed(path: Path) -> ModuleType:
-    """The module of a rule file; what goes wrong inside it is told with its file."""
+    """The module of a rule file; what goes wrong inside it is reported with its file."""
     name = "advisor_rule_" + re.sub(r"\W", "_", str(path.with_suffix("")))
     if name in sys.modules:
         return sys.modules[name]
@@ -99,14 +99,14 @@ def executed(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except Exception as error:
         line = error.lineno or 0 if isinstance(error, SyntaxError) else 0
-        raise InputError(f"{type(error).__name__}: {error}", str(path), line, remedy="mend the rule file") from error
+        raise InputError(f"{type(error).__name__}: {error}", str(path), line, remedy="fix the rule file") from error
     sys.modules[name] = module
     return module
 
 
 @lru_cache(maxsize=1)
 def flowcharts() -> Mapping[str, tuple[str, ...]]:
-    """The ladders by name, from ``flowchart.toml``: ids of fit rules, in order."""
+    """The flowcharts by name, from ``flowchart.toml``: ids of fit rules, in order."""
     text = (built_in_folder() / "flowchart.toml").read_text(encoding="utf-8")
     return {name: tuple(ids) for name, ids in toml_library().loads(text).items()}
 
@@ -144,4 +144,4 @@ def fault(rule: Rule, file: str, error: Exception) -> InputError:
     """What went wrong, at the last line of the rule's own file."""
     lines = [frame.lineno or 0 for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     message = f"the rule `{rule.id}` failed: {type(error).__name__}: {error}"
-    return InputError(message, file, lines[-1] if lines else 0, remedy=f"mend it, or pass --ignore {rule.id}")
+    return InputError(message, file, lines[-1] if lines else 0, remedy=f"fix it, or pass --ignore {rule.id}")

@@ -67,7 +67,7 @@ def unused_finding(run: Run, directive: Directive, rules: Sequence[str]) -> Find
     if len(rules) == len(rules_in(directive)):
         return directive_finding(run, directive, f"{written} matches no finding; remove it")
     idle = ", ".join(f"`{rule}`" for rule in rules)
-    return directive_finding(run, directive, f"{idle} in {written} matches no finding; take it out")
+    return directive_finding(run, directive, f"{idle} in {written} matches no finding; remove it")
 
 
 def malformed_finding(run: Run, directive: Directive) -> Finding:

@@ -156,7 +156,7 @@ def assumption(text: str) -> str:
     if loose := catalogue().loose.get(read_name(text)):
         return f"`{text}` is read as {found[0].title}; {loose[1]}"
     others = " or ".join(f"`{gpu.id}`" for gpu in found[1:])
-    return f"`{text}` is read as {found[0].title}; if it is another, say {others}" if others else ""
+    return f"`{text}` is read as {found[0].title}; if you mean another, write {others}" if others else ""
 
 
 def gpu_names() -> tuple[str, ...]:

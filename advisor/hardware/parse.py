@@ -51,7 +51,7 @@ def _parse(text: str, source: str) -> Hardware:
         raise InputError(f"`{text}` names no GPU", remedy="write for example `8x a100-80gb`")
     counts = [match[name] for name in COUNTS if match[name]]
     if len(counts) > 1:
-        raise InputError(f"`{text}` says twice how many GPUs", remedy="write for example `8x a100-80gb`")
+        raise InputError(f"`{text}` states the number of GPUs twice", remedy="write for example `8x a100-80gb`")
     nodes, gpus = _count(match["nodes"]), _count(counts[0] if counts else None)
     host = None if match["host"] is None else parse_size(text[match.start("host") : match.end("host")])
     name, assumed = match["name"], ""
@@ -65,8 +65,8 @@ def _parse(text: str, source: str) -> Hardware:
         gpu = _gpu(name)
         assumed = assumption(name)
     if not (0 < gpus <= MOST_GPUS and 0 < nodes <= MOST_NODES):
-        remedy = f"write `<nodes>n<gpus>x <name>`, with 1 to {MOST_GPUS} GPUs a node and 1 to {MOST_NODES} nodes"
-        raise InputError(f"`{text}` has {gpus} GPUs a node on {nodes} nodes", remedy=remedy)
+        remedy = f"write `<nodes>n<gpus>x <name>`, with 1 to {MOST_GPUS} GPUs per node and 1 to {MOST_NODES} nodes"
+        raise InputError(f"`{text}` has {gpus} GPUs per node on {nodes} nodes", remedy=remedy)
     return Hardware(gpu, gpus, nodes, host, source=source, assumed=assumed)
 
 

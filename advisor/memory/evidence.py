@@ -1,6 +1,6 @@
 """What the published runs show of reserved memory and of fragmentation, by kind of run: ``ranges.json``.
 
-``advisor/accuracy/ranges.py`` derives it, and ``make accuracy`` writes it anew.
+``advisor/accuracy/ranges.py`` derives it, and ``make accuracy`` rewrites it.
 """
 
 import json

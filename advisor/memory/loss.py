@@ -1,5 +1,4 @@
-"""The loss: logits, their log-softmax and gradients, in bytes per logit (tokens x vocabulary); and fused
-losses.
+"""The loss: logits, log-softmax and gradients in bytes per logit (tokens x vocabulary), and fused losses.
 
 Peaks hold everything of the loss that is allocated at that moment, what is saved included.
 """
@@ -138,8 +137,9 @@ def plain(run: Run, model: Architecture) -> Logits:
 
 
 def chunked(run: Run) -> Logits:
-    """axolotl's chunked cross-entropy: axolotl/monkeypatch/loss/chunked.py@0.19.0, compiled, so nothing else
-    is stored.
+    """axolotl's chunked cross-entropy: axolotl/monkeypatch/loss/chunked.py@0.19.0.
+
+    It is compiled, so nothing else is stored.
 
     Rows are cut along the sequence: with more than one, reshaping copies each chunk. Backward joins the
     gradients of chunks. Autocast's wrapper turns the returned logits to fp32. Read, not traced.
@@ -150,8 +150,10 @@ def chunked(run: Run) -> Logits:
 
 
 def liger_cross_entropy(run: Run) -> Logits:
-    """Liger's cross-entropy writes its gradient over the fp32 logits
-    (liger_kernel/ops/cross_entropy.py@0.8.1). Read."""
+    """Liger's cross-entropy writes its gradient over the fp32 logits.
+
+    liger_kernel/ops/cross_entropy.py@0.8.1. Read.
+    """
     width = run.compute_bytes
     copy = 0 if run.precision == "fp32" else 4
     return Logits(4, width + copy + returned(run), 4 + (0 if run.precision == "fp32" else 2))
@@ -163,8 +165,7 @@ def returned(run: Run) -> int:
 
 
 def preference(run: Run) -> Logits:
-    """TRL's preference losses: trl/trainer/dpo_trainer.py, _compute_loss, and utils.py,
-    selective_log_softmax@1.9.0.
+    """TRL's preference losses: trl/trainer/dpo_trainer.py, _compute_loss, utils.py, selective_log_softmax@1.9.0.
 
     Under autocast the logits come back in fp32 and are kept; the reference's stay until the step's metrics,
     which copy the shifted logits. Backward: logits, the gradients of rows stacked, a zero tensor and the
@@ -183,8 +184,7 @@ def head_is_trained(run: Run) -> bool:
 
 
 def liger_gradients(run: Run, model: Architecture) -> int:
-    """Liger's fused loss computes gradients in its forward and keeps them: of its input, and of a trained
-    head.
+    """Liger's fused loss computes gradients in its forward and keeps them: of its input, and of a trained head.
 
     liger_kernel/ops/fused_linear_cross_entropy.py@0.8.1.
     """

@@ -169,7 +169,7 @@ class Architecture:
 
     @cached_property
     def deviations(self) -> "Deviations":
-        """What its decoder does otherwise than Llama's."""
+        """What its decoder does differently from Llama's."""
         from advisor.models.family import deviations_of
 
         return deviations_of(self.decoder_type or self.model_type)

@@ -86,7 +86,7 @@ def layout_of(c: Config, model_type: str) -> Decoder | Multimodal:
 
 def unknown(c: Config, model_type: str) -> InputError:
     """A model type that no table counts."""
-    what = f"model type {model_type!r} is not known" if model_type else "the config names no model_type"
+    what = f"unknown model type {model_type!r}" if model_type else "the config names no model_type"
     return InputError(f"{c.name}: {what}")
 
 

@@ -120,7 +120,7 @@ def families() -> dict[str, Family]:
 
 
 def deviations_of(model_type: str) -> Deviations:
-    """What the decoder of a model type does otherwise than Llama's."""
+    """What the decoder of a model type does differently from Llama's."""
     from advisor.models.deviations import LLAMA
 
     family = family_of(model_type)

@@ -16,7 +16,7 @@ def cached_configs(name: str) -> Iterator[Path]:
     folder = "models--" + name.replace("/", "--")
     for cache in cache_folders():
         model = cache / folder
-        if not os.path.isdir(model):  # noqa: PTH112 (pathlib raises where the name is too long)
+        if not os.path.isdir(model):
             continue
         revision = _text(model / "refs" / "main")
         found = [model / "snapshots" / revision / "config.json"] if revision else []
@@ -36,7 +36,7 @@ def cache_folders() -> list[Path]:
 
 def from_hub(name: str) -> dict[str, Any]:
     """The config as transformers downloads it. Raises whatever stands in the way."""
-    with doing(f"asking the hub for the config of {name}"):
+    with doing(f"fetching the config of {name}"):
         transformers: Any = import_module("transformers")
         return dict(transformers.AutoConfig.from_pretrained(name).to_dict())
 

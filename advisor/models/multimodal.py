@@ -38,7 +38,7 @@ class Multimodal:
 
     @property
     def deviations(self) -> Deviations:
-        """What its decoder does otherwise than Llama's."""
+        """What its decoder does differently from Llama's."""
         return deviations_of(self.text)
 
 
@@ -184,7 +184,7 @@ def parts(row: Multimodal, c: Config, text: Config) -> Tensors:
 
 def unknown_tower(c: Config, key: str, section: Config) -> InputError:
     """A tower that is not in the table."""
-    return InputError(f"{c.name}: {key} has model type {section.model_type!r}, which is not known")
+    return InputError(f"{c.name}: {key} has model type {section.model_type!r}, which is unknown")
 
 
 _PATCHED = "model.vision_tower"

@@ -38,7 +38,7 @@ class Unknown:
     name: str
     reason: str
     remedies: tuple[str, ...]
-    config: Literal["missing", "at hand", "traced in vain"] = "missing"
+    config: Literal["missing", "available", "trace-failed"] = "missing"
     """Whether its config was found; then transformers can be asked for its architecture (``--trace``)."""
 
 
@@ -72,7 +72,7 @@ class _Search:
     def unknown(self, advice: tuple[str, ...]) -> Unknown:
         """What is said where nothing was found."""
         nowhere = "not a local folder, not in the Hugging Face cache, not in the catalogue"
-        found = "missing" if self.config is None else "at hand"
+        found = "missing" if self.config is None else "available"
         return Unknown(self.name, "; ".join(self.trouble) or nowhere, advice, found)
 
     def read(self, path: Path, source: str) -> Architecture | None:
@@ -122,15 +122,15 @@ def resolve_with_config(
     nothing else is tried then), a local
     folder ``name`` below the working directory or ``folder``, the Hugging Face cache, the built-in catalogue,
     and the hub unless ``offline``. ``overrides`` are axolotl's ``overrides_of_model_config``. ``text_only``
-    is for runs without a processor (see ``describe``). A source that cannot be used is passed over; where
+    is for runs without a processor (see ``describe``). A source that cannot be used is skipped; where
     none is left, ``Unknown`` says why and what to do.
     """
     search = _Search(name, overrides or {}, text_only, buffers)
     if model_config is not None:
-        path = Path(os.path.expanduser(model_config))  # noqa: PTH111
-        if not os.path.exists(path) and buffers.at(path) is None:  # noqa: PTH110
+        path = Path(os.path.expanduser(model_config))
+        if not os.path.exists(path) and buffers.at(path) is None:
             return standing_in(search, model_config, folder, offline)
-        found = search.read(path / "config.json" if os.path.isdir(path) else path, model_config)  # noqa: PTH112
+        found = search.read(path / "config.json" if os.path.isdir(path) else path, model_config)
         advice = ("give --model-config a config.json that can be read",)
         return found or search.unknown(advice), search.config
     for found in _sources(search, folder, offline):
@@ -149,7 +149,7 @@ def standing_in(
             own = original(search.name)[1]
             return replace(found, name=search.name, quantized=own or found.quantized), other.config
     said = "; ".join(other.trouble)
-    search.trouble.append(f"its model `{named}` is not known either" + (f": {said}" if said else ""))
+    search.trouble.append(f"its model `{named}` is unknown too" + (f": {said}" if said else ""))
     hints = (*misspelt_hint(named), "give --model-config a config.json that can be read, or a published name")
     return search.unknown(hints), other.config
 
@@ -157,8 +157,8 @@ def standing_in(
 def _sources(search: _Search, folder: str, offline: bool) -> Iterator[Architecture | None]:
     name = search.name
     # Not pathlib's own tests: they raise where a name is too long or its `~` is nobody's.
-    for path in dict.fromkeys((Path(os.path.expanduser(name)), Path(folder, name))):  # noqa: PTH111
-        if os.path.isfile(path / "config.json") or search.buffers.at(path / "config.json"):  # noqa: PTH113
+    for path in dict.fromkeys((Path(os.path.expanduser(name)), Path(folder, name))):
+        if os.path.isfile(path / "config.json") or search.buffers.at(path / "config.json"):
             yield search.read(path / "config.json", str(path / "config.json"))
     for path in hub.cached_configs(name):
         yield search.read(path, "Hugging Face cache")
@@ -233,7 +233,7 @@ def remedies(name: str, offline: bool) -> tuple[str, ...]:
     if published:
         advice.append(f"put it in the Hugging Face cache: hf download {name} config.json")
     if published and offline:
-        advice.append("ask the hub with --online (needs transformers: pip install axolotl-advisor[hub])")
+        advice.append("fetch its config with --online (needs transformers: pip install axolotl-advisor[hub])")
     return tuple(advice)
 
 

@@ -17,7 +17,7 @@ def render(reports: Sequence[Report], style: Style) -> str:
 
 
 def line(finding: Finding, style: Style) -> str:
-    """One finding. ``[*]``: ``--fix`` mends it; ``[!]``: ``--unsafe-fixes`` does."""
+    """One finding. ``[*]``: ``--fix`` fixes it; ``[!]``: ``--unsafe-fixes`` does."""
     level = style.paint(finding.level, finding.level)
     text = f"{position(finding.place)}: {level}[{finding.rule}] {words(finding)}"
     match finding.fix:

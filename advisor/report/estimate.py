@@ -117,7 +117,7 @@ def range_lines(estimate: Estimate, style: Style) -> list[str]:
     words = [
         f"needed {span(estimate.needed)} GiB",
         f"torch will have reserved up to {gib(estimate.reserved_peak.high)}",
-        f"CUDA and NCCL hold {gib(estimate.outside_torch)} beside",
+        f"CUDA and NCCL hold {gib(estimate.outside_torch)} more",
     ]
     return style.prose("; ".join(words), "  ")
 

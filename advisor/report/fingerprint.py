@@ -36,7 +36,7 @@ def repository_path(file: str, environment_key: str = "") -> str:
 
     The checkout is the folder that the CI names in an environment variable, else the working directory.
     """
-    root = os.environ.get(environment_key) or os.getcwd()  # noqa: PTH109 (pathlib is not needed for a string)
+    root = os.environ.get(environment_key) or os.getcwd()
     try:
         relative = os.path.relpath(file, root)
     except ValueError:  # another drive on Windows

@@ -23,7 +23,7 @@ def render(reports: Sequence[Report], style: Style) -> str:
 
 
 def report_blocks(report: Report, style: Style, explained: set[str]) -> list[list[str]]:
-    """Findings, plan, passed-over rungs, suggestions; the status line if no finding has said the verdict.
+    """Findings, plan, skipped steps, suggestions; the status line if no finding has said the verdict.
 
     ``explained`` are the rules whose reason has been given; notes leave it to ``advisor rule``.
     """
@@ -63,7 +63,7 @@ def status_line(report: Report, style: Style) -> str:
 
 
 def finding_block(finding: Finding, report: Report, style: Style, *, reasoned: bool) -> list[str]:
-    """``error[rule]: message``, the line of code, advice, reason, source, and the edit that mends it."""
+    """``error[rule]: message``, the line of code, advice, reason, source, and the edit that fixes it."""
     lines = style.prose(finding.message, f"{finding.level}[{finding.rule}]: ", finding.level, indent=2)
     shown = snippet(finding.place, report.texts, style, finding.level)
     lines += shown
@@ -81,7 +81,7 @@ def finding_block(finding: Finding, report: Report, style: Style, *, reasoned: b
 
 
 def fix_lines(fix: Fix, edge: str, style: Style) -> list[str]:
-    """How a finding is mended: which option writes the edit, then the edit."""
+    """How a finding is fixed: which option writes the edit, then the edit."""
     option = "`-p` offers" if fix.by_choice else "--fix writes" if fix.safe else "--unsafe-fixes writes"
     words = "; ".join(part for part in (change(fix), SAFETY[fix.safe]) if part)
     lines = style.prose(f"{option} this edit ({words})", f"{edge}= help: ", "help")
@@ -121,8 +121,8 @@ def step_block(finding: Finding, style: Style) -> list[str]:
 
 
 def skipped_block(report: Report, style: Style) -> list[str]:
-    """The rungs that were passed over, each with its numbers."""
-    lines = [style.paint("passed over:", "strong")]
+    """The skipped steps, each with its numbers."""
+    lines = [style.paint("skipped:", "strong")]
     for skipped in report.skipped:
         lines += style.prose(skipped.reason, f"  {skipped.rule}: ", indent=4)
     return lines
@@ -130,7 +130,7 @@ def skipped_block(report: Report, style: Style) -> list[str]:
 
 def offers_block(offered: Sequence[Finding], style: Style) -> list[str]:
     """What the room that is left could buy; advice that ``--fix`` leaves alone."""
-    lines = [style.paint("with the room that is left (advice; --fix leaves it alone):", "strong")]
+    lines = [style.paint("with the memory that is left (advice; --fix does not apply it):", "strong")]
     for finding in offered:
         lines += style.prose(finding.title or finding.message, f"  {finding.rule}: ", indent=4)
         assert finding.fix is not None, "an offer is a finding with a fix"

@@ -54,12 +54,12 @@ def report_blocks(report: Report) -> list[str]:
         blocks += [heading(report, len(plan)), *(step_block(step) for step in plan)]
     if report.skipped:
         passed = "\n".join(f"- `{each.rule}`: {escaped(each.reason)}" for each in report.skipped)
-        blocks.append(folded("passed over", passed))
+        blocks.append(folded("skipped", passed))
     if suggestions := offers(report):
         said = "\n".join(
             f"- `{each.rule}`: {escaped(each.title or each.message)}; {effect(each)}" for each in suggestions
         )
-        blocks.append(folded("with the room that is left", said))
+        blocks.append(folded("with the memory that is left", said))
     if report.estimate:
         blocks.append(folded(f"memory of {code(report.file, html=True)} by part", parts_table(report.estimate)))
     return blocks

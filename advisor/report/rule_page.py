@@ -13,7 +13,7 @@ from advisor.schemas.refusals import refusals
 STAGES: dict[Stage, str] = {
     "lint": "lint: always consulted",
     "fit": "fit: steps of the flowchart, while the run does not fit",
-    "speed": "speed: what the room that is left could buy",
+    "speed": "speed: what to do with the memory that is left",
 }
 PROOFS = {
     "rejects": "tested: the library itself refuses the example",
@@ -21,9 +21,9 @@ PROOFS = {
     "read": "read in the source named below",
 }
 SAFE = {
-    "safe": "Yes: the same thing is trained.",
+    "safe": "Yes: it does not change what is trained.",
     "unsafe": "No: it changes what is trained, so it takes `--unsafe-fixes` or a `y`.",
-    "depends": "That depends on the run; the finding says it.",
+    "depends": "It depends on the run; the finding says which.",
 }
 
 
@@ -81,7 +81,7 @@ def example_block(example: Example, style: Style) -> list[str]:
 
 def silent_block(example: Example, style: Style) -> list[str]:
     """An example about which the rule says nothing."""
-    return [style.paint(f"Says nothing about this one on {example.gpus}", "strong"), *texts(example)]
+    return [style.paint(f"No finding for this one on {example.gpus}", "strong"), *texts(example)]
 
 
 def texts(example: Example) -> Iterator[str]:

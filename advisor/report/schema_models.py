@@ -16,7 +16,7 @@ Bytes = int
 
 
 class Model(BaseModel):
-    """Readers must bear fields that a later release adds."""
+    """Readers must accept fields that a later release adds."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -118,7 +118,7 @@ class Finding(Model):
 
 
 class Skipped(Model):
-    """A step that was passed over, and why."""
+    """A step that was skipped, and why."""
 
     rule: str
     reason: str

@@ -99,7 +99,7 @@ def axolotl_facts(
 
 
 def joined(reader: Reader, model: Architecture | None, stack: Stack, facts: "AxolotlFacts") -> "JoinedFacts":
-    """What depends on the YAML and on sharding together, under the trainer at hand."""
+    """What depends on the YAML and on sharding together, under the run's trainer."""
     by_axolotl, engine = stack.trainer == "axolotl", facts["sharding"]
     embeddings_fp32 = by_axolotl and facts["precision"] != "fp32" and sharding.embeddings_stay_fp32(facts)
     upcasts = sharding.upcasts_unquantized(reader, model, facts) if by_axolotl else False
@@ -175,7 +175,7 @@ def with_config(run: Run, changes: list[Change]) -> Run:
 
 
 def rebuilt(run: Run, config: Document, section: Section | None) -> Run:
-    """The run read anew from changed documents."""
+    """The run read again from changed documents."""
     again = build_run(
         config,
         section,

@@ -46,7 +46,7 @@ def path() -> Path:
 def measured_here() -> tuple[MeasuredRun, ...]:
     """The latest runs of this machine, read once; none where the file is not there or cannot be read."""
     try:
-        if not os.path.isfile(path()):  # noqa: PTH113 (a pipe would be waited for)
+        if not os.path.isfile(path()):
             return ()
         with path().open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - MOST_BYTES))
@@ -57,7 +57,7 @@ def measured_here() -> tuple[MeasuredRun, ...]:
 
 
 def read_lines(lines: list[bytes]) -> Iterator[MeasuredRun]:
-    """The runs among the lines; a line that is not one, or not whole, is passed over."""
+    """The runs among the lines; a line that is not one, or not whole, is skipped."""
     for line in lines:
         with suppress(ValueError, TypeError, KeyError, RecursionError):
             said: dict[str, Any] = json.loads(line)

@@ -131,7 +131,7 @@ class Run:
     """Why the model is not known, as a clause."""
     model_hints: tuple[str, ...] = ()
     """What a user can do about that, the likeliest first."""
-    model_config: Literal["missing", "at hand", "traced in vain"] = "missing"
+    model_config: Literal["missing", "available", "trace-failed"] = "missing"
     """Whether the config of an unknown model was found, and whether transformers was asked for it (``--trace``)."""
     base_model: str = ""
     precision: Precision = "bf16"

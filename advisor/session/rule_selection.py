@@ -26,7 +26,7 @@ def rules_of_settings(settings: Settings) -> Mapping[str, Rule]:
         click.echo(f"advisor: the rules that {where} names are not run: it is not at or above this folder", err=True)
         return {}
     for folder in settings.rules:
-        if not os.path.isdir(folder):  # noqa: PTH112
+        if not os.path.isdir(folder):
             raise InputError(f"there is no folder of rules `{folder}`", file, line, remedy="correct `rules`")
     return organisation_rules(settings.rules)
 
@@ -38,7 +38,7 @@ def passed_over(settings: Settings) -> bool:
     """
     if not settings.rules or settings.file is None or settings.origins["rules"] == (RULES, 0):
         return False
-    folder = os.path.realpath(os.path.dirname(settings.file))  # noqa: PTH120
+    folder = os.path.realpath(os.path.dirname(settings.file))
     here = os.path.realpath(".")
     return os.path.commonpath([folder, here]) != folder
 
@@ -76,10 +76,10 @@ def names_in(settings: Settings, key: str, given: Sequence[str], extra: Mapping[
 
 def ignores_by_file(settings: Settings, extra: Mapping[str, Rule]) -> Mapping[str, tuple[str, ...]]:
     """The rules to leave out by pattern. A pattern is from the folder of the settings on."""
-    folder = os.path.dirname(os.path.realpath(settings.file or ""))  # noqa: PTH120
+    folder = os.path.dirname(os.path.realpath(settings.file or ""))
     ignores = settings.per_file_ignores.items()
     return {
-        os.path.join(folder, pattern): names_in(settings, "per_file_ignores", rules, extra)  # noqa: PTH118
+        os.path.join(folder, pattern): names_in(settings, "per_file_ignores", rules, extra)
         for pattern, rules in ignores
     }
 

@@ -75,7 +75,7 @@ def session_for(
 def folder_of(path: str) -> str:
     """Where settings are looked for; ``-`` is standard input, so the working directory."""
     first = path if path != "-" else "."
-    return first if os.path.isdir(first) else os.path.dirname(first) or "."  # noqa: PTH112, PTH120
+    return first if os.path.isdir(first) else os.path.dirname(first) or "."
 
 
 def on_a_terminal() -> bool:

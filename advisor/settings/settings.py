@@ -126,7 +126,7 @@ def under_environment(settings: Settings) -> Settings:
 def folders_of(value: str) -> tuple[str, ...]:
     """The folders of ``ADVISOR_RULES``."""
     names = (name.strip() for line in value.splitlines() for name in line.split(os.pathsep))
-    return tuple(os.path.abspath(name) for name in names if name)  # noqa: PTH100
+    return tuple(os.path.abspath(name) for name in names if name)
 
 
 def text_of(value: object) -> str:

@@ -65,7 +65,7 @@ def read_text(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         message = f"the settings cannot be read: {reason}"
-        raise InputError(message, shown(path), remedy="mend the file, or pass --isolated") from error
+        raise InputError(message, shown(path), remedy="fix the file, or pass --isolated") from error
 
 
 def parse_toml(source: Source) -> Table:
@@ -78,7 +78,7 @@ def parse_toml(source: Source) -> Table:
         # Without a place the error is at the end of the document.
         place = {"line": len(source.text.splitlines())}
         place |= {word: int(number) for word, number in re.findall(r"(line|column) (\d+)", str(error))}
-        remedy = "mend the TOML, or pass --isolated"
+        remedy = "fix the TOML, or pass --isolated"
         raise InputError(message, source.shown, place["line"], place.get("column", 0), remedy) from error
 
 

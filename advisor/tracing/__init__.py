@@ -54,5 +54,5 @@ def with_reason(model: Model, reason: str) -> Model:
     from dataclasses import replace
 
     if isinstance(model, Unknown):
-        return Unknown(model.name, f"{model.reason}; {reason}", (), "traced in vain")
+        return Unknown(model.name, f"{model.reason}; {reason}", (), "trace-failed")
     return replace(model, extra=(*model.extra, f"not traced: {reason}"))

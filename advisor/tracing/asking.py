@@ -36,12 +36,12 @@ def asked(
     """The traced model, or why there is none. ``InputError`` where there is nobody to ask."""
     if installed is None:
         raise InputError(
-            "--trace asks transformers, and torch or transformers is not installed",
+            "--trace needs torch and transformers, which are not installed",
             remedy="pip install 'axolotl-advisor[trace]'",
         )
     request = {"config": config, "facts": asdict(facts), "windows": list(windows)}
     try:
-        with doing(f"asking transformers {installed}, once"):
+        with doing(f"tracing with transformers {installed}, once"):
             done = subprocess.run(
                 [sys.executable, "-m", "advisor.tracing"],
                 input=json.dumps(request, default=str),
@@ -58,5 +58,5 @@ def asked(
     except subprocess.TimeoutExpired:
         return f"tracing took more than {SECONDS} seconds"
     except (OSError, ValueError):
-        return "the process that traces ended without an answer"
+        return "the tracing process ended without an answer"
     return str(answer["reason"]) if "reason" in answer else decoded(answer["model"])

@@ -12,7 +12,7 @@ from advisor.models.traced import Facts
 from advisor.tracing.serialize import decoded, encoded
 
 FORMAT = 1
-"""Of the files; others are passed over."""
+"""Of the files; others are skipped."""
 
 
 def path_for(config: Mapping[str, object], facts: Facts, version: str) -> Path:
@@ -76,6 +76,6 @@ def folder() -> Path:
 def has_traces() -> bool:
     """Whether anything was ever kept, so that nothing is loaded where not."""
     try:
-        return os.path.isdir(folder())  # noqa: PTH112 (pathlib raises where a folder may not be entered)
+        return os.path.isdir(folder())
     except RuntimeError:  # no home
         return False

@@ -1,5 +1,5 @@
 # pyright: basic, reportMissingImports=false
-"""What CUDA does otherwise than the CPU on which fake tensors live."""
+"""Emulates on CPU fake tensors what CUDA does differently."""
 
 from typing import Any
 
@@ -38,8 +38,7 @@ class CudaHabits(TorchFunctionMode):
 
 
 class FusedAttention(torch.autograd.Function):
-    """What a fused kernel keeps, where a CPU build would fall back to plain operations and a GPU would
-    not."""
+    """What a fused kernel keeps, where a CPU build would fall back to plain operations and a GPU would not."""
 
     @staticmethod
     def forward(context: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:

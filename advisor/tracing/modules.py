@@ -30,9 +30,7 @@ def config_from(values: Mapping[str, Any]) -> Any:
             raise UntraceableError(
                 f"{model_type!r} needs code from its repository (trust_remote_code), which is never run"
             )
-        raise UntraceableError(
-            f"transformers {transformers.__version__} does not know model type {model_type!r} either"
-        )
+        raise UntraceableError(f"transformers {transformers.__version__} has no model type {model_type!r} either")
     kept = {name: value for name, value in values.items() if name not in (*NOT_STRUCTURE, "model_type")}
     config = transformers.AutoConfig.for_model(model_type, **kept)
     decoder = config.get_text_config()

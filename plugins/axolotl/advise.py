@@ -10,12 +10,14 @@ from advisor.cli.main import FORMAT_HELP, GPUS_HELP, Telling
 
 @click.command(cls=Telling, context_settings={"ignore_unknown_options": True})
 @click.argument("tokens", nargs=-1, required=True, metavar="CONFIG [--KEY VALUE]...", type=click.UNPROCESSED)
-@click.option("--gpus", metavar="SPEC", help=GPUS_HELP + " Else the GPUs of this machine.")
+@click.option("--gpus", metavar="SPEC", help=GPUS_HELP + " Default: the GPUs of this machine.")
 @click.option("--output-format", "formats", multiple=True, metavar="FORMAT[=FILE]", help=FORMAT_HELP)
-@click.option("--fail-on", type=click.Choice(["error", "warning", "note"]), help="From which level the code is 1.")
+@click.option(
+    "--fail-on", type=click.Choice(["error", "warning", "note"]), help="The level from which the exit code is 1."
+)
 @click.option("--flowchart", metavar="NAME", help="default, safe-first, huggingface or pytorch.")
 def advise(tokens: tuple[str, ...], **given: Any) -> None:
-    """Say whether a run fits, what is wrong with it, and the smallest patch that mends it.
+    """Say whether a run fits, what is wrong with it, and the smallest patch that fixes it.
 
     Takes what `axolotl train` takes: the keys that override the config, and `-- LAUNCHER OPTIONS`.
     """

@@ -74,7 +74,7 @@ class Watch(Base):
         """Predicted against actual, in a line."""
         self.peaks.sample()
         if not self.peaks.allocated:
-            LOG.info("nothing measured: torch holds no memory of a GPU")
+            LOG.info("nothing measured: torch has allocated no GPU memory")
             return
         LOG.info(compared(self.estimate, self.peaks))
         measured = self.run.hardware
@@ -94,7 +94,7 @@ def compared(estimate: Estimate, peaks: Peaks) -> str:
 
 def as_measured(run: Run, estimate: Estimate, peaks: Peaks, steps: int) -> MeasuredRun:
     """What is kept of a run: sizes, and of which kind it was."""
-    assert run.hardware is not None, "what was estimated has hardware"
+    assert run.hardware is not None, "the estimate has no hardware"
     return MeasuredRun(
         kind=kind_of(run),
         gpu=run.hardware.gpu.id,

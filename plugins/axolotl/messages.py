@@ -13,7 +13,7 @@ def refusal(report: Report, against: Sequence[Finding], *, whole: bool) -> str:
     """The last words of a rank: the whole report, or a line that says where it is."""
     rules = ", ".join(dict.fromkeys(finding.rule for finding in against))
     if not whole:
-        return f"advisor: blocked by {rules}; local rank 0 says why"
+        return f"advisor: blocked by {rules}; see local rank 0's output"
     text = render_check([report], "full", color=colored(sys.stderr), width=width(), unicode=draws(sys.stderr))
     return (
         f"{text}\n"

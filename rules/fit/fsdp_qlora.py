@@ -2,7 +2,7 @@
 
 from advisor import Example, Rule, Run, RunEdits
 
-# axolotl refuses these beside FSDP1: utils/schemas/validation.py:931-1074@0.19.0.
+# axolotl refuses these with FSDP1: utils/schemas/validation.py:931-1074@0.19.0.
 WITHOUT_FSDP1 = frozenset(
     {"muon", "polora", "q_galore_adamw8bit", "flash_adamw", "flash_adam", "flash_sgd", "flash_sgdw", "flash_lion"}
 )

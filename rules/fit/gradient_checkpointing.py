@@ -12,7 +12,7 @@ def edits(run: Run) -> RunEdits:
 
 
 def applies(run: Run) -> bool:
-    """Whether nothing is checkpointed yet and the model bears it."""
+    """Whether nothing is checkpointed yet and the model supports it."""
     sharded = run.fsdp is not None and run.fsdp.activation_checkpointing
     refuses = run.model is not None and run.model.family.checkpoints == "none"
     return not run.activation_checkpointing and not sharded and not refuses

@@ -42,7 +42,7 @@ rule = Rule(
         The adapters of rank 16 are about half a percent of the model. The learning rate is left as it is: LoRA usually
         wants ten times more than a full fine-tune (1e-4 to 3e-4).
     """,
-    cost="Something else is trained: a low-rank update. Large changes of behaviour or new knowledge may suffer.",
+    cost="What is trained changes: a low-rank update. Large changes of behaviour or new knowledge may suffer.",
     safe=False,
     source="https://arxiv.org/abs/2106.09685; axolotl docs/agents/sft.md",
     examples=(

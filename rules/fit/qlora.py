@@ -24,7 +24,7 @@ def refused(run: Run) -> bool:
 
 
 def applies(run: Run) -> bool:
-    """Whether the base is in half precision or 8 bits, and 4 bits are accepted beside the rest."""
+    """Whether the base is in half precision or 8 bits, and 4 bits are accepted too."""
     checkpoint = run.model is not None and run.model.quantized not in (None, "bitsandbytes")
     free = not run.unfrozen_parameters and not run.excludes_adapters and run.optimizer != "q_galore_adamw8bit"
     sharded = run.zero_stage < 3 or bears_zero_3(replace(run, adapter="qlora"))

@@ -6,14 +6,14 @@ ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 
 
 def edits(run: Run) -> RunEdits:
-    """On; `lora_target_linear` is rejected beside it, so the attention's projections are named instead."""
+    """On; `lora_target_linear` is rejected then, so the attention's projections are named instead."""
     lora = run.lora
     by_name = {"lora_targets": ATTENTION} if lora is not None and lora.target_linear else {}
     return {"quantize_moe_experts": True} | by_name
 
 
 def applies(run: Run) -> bool:
-    """Whether experts stay in half precision beside a quantized base."""
+    """Whether experts stay in half precision with a quantized base."""
     stacked = run.model is not None and any(t.kind == "experts" and not t.linear for t in run.model.tensors)
     return stacked and run.quantization in {"nf4", "int8"} and not run.quantize_moe_experts
 

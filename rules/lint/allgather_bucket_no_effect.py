@@ -41,7 +41,7 @@ rule = Rule(
     proof="accepts",
     why="""
         Stages 1 and 2 split the gathering of updated weights by this size only where torch lacks
-        `all_gather_into_tensor`, which it has had since 1.13; stage 3 is never told of it. Guides call it a way to
+        `all_gather_into_tensor`, which it has had since 1.13; stage 3 never reads it. Guides call it a way to
         save memory. It must still be even: stages 1 and 2 assert that.
     """,
     safe=True,

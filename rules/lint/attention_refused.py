@@ -40,7 +40,7 @@ def finds(run: Run) -> Iterator[Hit]:
         message = f"`{KEY}: {name}` is no name that axolotl takes, and it stops; {remedy}"
         yield Hit(KEY, message, (Set(KEY, meant),) if meant else ())
     elif run.config.get(HYBRID) and name != FLASH:
-        message = f"`{KEY}: {name}` beside `{HYBRID}` is refused by axolotl; write `{FLASH}`, or remove one of the two"
+        message = f"`{KEY}: {name}` with `{HYBRID}` is refused by axolotl; write `{FLASH}`, or remove one of the two"
         yield Hit(KEY, message)
 
 

@@ -25,7 +25,7 @@ rule = Rule(
     proof="read",
     fatal=True,
     why="""
-        After an out-of-memory error the search starts anew with fewer rows, which transformers cannot do with a model
+        After an out-of-memory error the search restarts with fewer rows, which transformers cannot do with a model
         that ZeRO-3 has partitioned. Its Trainer raises once the model has been loaded.
     """,
     safe=True,

@@ -1,4 +1,4 @@
-"""``batch_size`` alone, or beside ``gradient_accumulation_steps``."""
+"""``batch_size`` alone, or with ``gradient_accumulation_steps``."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ def finds(run: Run) -> Iterator[Hit]:
     elif not given("micro_batch_size"):
         yield Hit(
             "batch_size",
-            "`batch_size` alone does not say how it is made up, and axolotl refuses it; give `micro_batch_size` and"
+            "`batch_size` alone does not determine the other two, and axolotl refuses it; give `micro_batch_size` and"
             " `gradient_accumulation_steps` instead",
             on_key=True,
         )
@@ -28,8 +28,8 @@ def beside(run: Run) -> Hit:
     agrees = str(run.config.get("batch_size")) == str(product)
     return Hit(
         "batch_size",
-        "axolotl refuses `batch_size` beside `gradient_accumulation_steps`; "
-        + ("remove it, the other keys say the same" if agrees else f"remove one of them: the others make {product}"),
+        "axolotl refuses `batch_size` with `gradient_accumulation_steps`; "
+        + ("remove it, the other keys set the same" if agrees else f"remove one of them: the others make {product}"),
         (Remove("batch_size"),) if agrees else (),
         on_key=True,
     )
@@ -38,13 +38,13 @@ def beside(run: Run) -> Hit:
 rule = Rule(
     id="batch-size-keys",
     stage="lint",
-    title="`batch_size` alone, or beside `gradient_accumulation_steps`",
+    title="`batch_size` alone, or with `gradient_accumulation_steps`",
     finds=finds,
     level="error",
     proof="rejects",
     why="""
         Of `micro_batch_size`, `gradient_accumulation_steps` and `batch_size` axolotl derives the third from the first
-        and one other. `batch_size` needs `micro_batch_size` beside it, and no accumulation.
+        and one other. `batch_size` needs `micro_batch_size`, and no accumulation.
     """,
     safe=True,
     source="axolotl/utils/schemas/validation.py:220-230,275-283@0.19.0",

@@ -1,4 +1,4 @@
-"""What context parallelism needs beside it."""
+"""What else context parallelism needs."""
 
 from collections.abc import Iterator
 
@@ -23,7 +23,7 @@ def finds(run: Run) -> Iterator[Hit]:
             yield packed_rows(run, said)
     trl = run.config.get("trl")
     if key == "context_parallel_size" and run.rl == "grpo" and is_mapping(trl) and trl.get("use_liger_loss"):
-        message = f"`use_liger_loss` is refused by axolotl beside {said} in GRPO; set it to `false`"
+        message = f"`use_liger_loss` is refused by axolotl with {said} in GRPO; set it to `false`"
         yield Hit("trl.use_liger_loss", message, (Set("trl.use_liger_loss", False),))
 
 
@@ -58,7 +58,7 @@ def packed_rows(run: Run, said: str) -> Hit:
 rule = Rule(
     id="context-parallel-requirements",
     stage="lint",
-    title="What context parallelism needs beside it",
+    title="What else context parallelism needs",
     finds=finds,
     level="error",
     proof="rejects",
@@ -67,7 +67,7 @@ rule = Rule(
         that from ring-flash-attn, in the place of FlashAttention 2 and of no other kernel, and for packed data in a
         form that works on a single row. A `sequence_len` that the size does not divide is no matter: rows are padded.
     """,
-    cost="`flash_attention_2` needs the flash-attn package, and ring-flash-attn beside it.",
+    cost="`flash_attention_2` needs the flash-attn package, and ring-flash-attn.",
     safe=True,
     source="axolotl/utils/schemas/validation.py:722-733, 1784-1816@0.19.0",
     examples=(

@@ -1,4 +1,4 @@
-"""An offloaded optimizer is not the one that was asked for."""
+"""An offloaded optimizer is not the configured one."""
 
 from collections.abc import Iterator
 
@@ -36,16 +36,16 @@ def finds(run: Run) -> Iterator[Hit]:
         return
     if name in STOPS:
         message = f"`optimizer: {name}` cannot be offloaded: accelerate's replacement for it fails and stops the run"
-        remedy = "ask for `adamw_torch_fused`, or do not offload the optimizer"
+        remedy = "use `adamw_torch_fused`, or do not offload the optimizer"
         yield Hit("optimizer", f"{message}; {remedy}", level="error")
     elif name in NARROW_ADAMW:
         decay = ", and decay is Adam's L2" if run.config.get("weight_decay") else ""
         message = f"`optimizer: {name}` {REPLACED}: its states are fp32 on the host{decay}"
         edits = (Set("optimizer", "adamw_torch_fused"),)
-        yield Hit("optimizer", f"{message}; ask for `adamw_torch_fused`, or do not offload", edits=edits)
+        yield Hit("optimizer", f"{message}; use `adamw_torch_fused`, or do not offload", edits=edits)
     else:
         message = f"`optimizer: {name}` {REPLACED}: this trains with Adam at the same learning rate"
-        yield Hit("optimizer", f"{message}; ask for `adamw_torch_fused`, or do not offload the optimizer")
+        yield Hit("optimizer", f"{message}; use `adamw_torch_fused`, or do not offload the optimizer")
 
 
 def replaces(run: Run) -> bool:
@@ -65,7 +65,7 @@ def trains_the_same(run: Run) -> bool:
 rule = Rule(
     id="cpu-offload-replaces-optimizer",
     stage="lint",
-    title="An offloaded optimizer is not the one that was asked for",
+    title="An offloaded optimizer is not the configured one",
     finds=finds,
     level="warning",
     proof="accepts",

@@ -56,7 +56,7 @@ def old_names(run: Run, at: str, item: Mapping[Any, Any]) -> Iterator[Hit]:
     mapping = item.get(NEW)
     for key, part in OLD.items():
         if key in item and is_mapping(mapping) and part in mapping and mapping[part] != item[key]:
-            head = f"`{key}: {item[key]}` beside `{NEW}.{part}: {mapping[part]}`"
+            head = f"`{key}: {item[key]}` with `{NEW}.{part}: {mapping[part]}`"
             yield Hit(f"{at}.{key}", refused(run, head, "the two name different columns", f"remove `{key}`"))
 
 

@@ -11,7 +11,7 @@ def finds(run: Run) -> Iterator[Hit]:
         return
     other = "fsdp_config" if run.config.get("fsdp_config") else "fsdp"
     if run.rl is not None and other == "fsdp_config":
-        message = f"`deepspeed` has no effect beside `{other}`: with `rl` axolotl sets up FSDP alone; remove it"
+        message = f"`deepspeed` has no effect with `{other}`: with `rl` axolotl sets up FSDP alone; remove it"
         yield Hit("deepspeed", message, on_key=True, level="warning")
         return
     message = f"`deepspeed` and `{other}` exclude each other: the trainer refuses to start; remove one of the two"
@@ -27,7 +27,7 @@ rule = Rule(
     proof="read",
     fatal=True,
     why="""
-        axolotl's schema refuses `deepspeed` beside the old `fsdp` list. Beside `fsdp_config` it lets it pass, sets the
+        axolotl's schema refuses `deepspeed` with the old `fsdp` list. With `fsdp_config` it accepts it, sets the
         environment up for FSDP and hands both to transformers' Trainer, which raises once the model has been loaded.
         For preference training it hands on FSDP alone.
     """,

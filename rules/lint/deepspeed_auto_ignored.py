@@ -31,7 +31,7 @@ def hit(run: Run, path: Path, filled: object) -> Hit:
         message = f'nothing fills in `"{path[-1]}": "auto"`, and accelerate stops at it once the model is loaded'
         return json_hit(run, at, f"{message}; give a value, or remove it for DeepSpeed's default", Remove(path))
     value = str(filled).lower() if isinstance(filled, bool) else f'"{filled}"'
-    message = f'`"{path[-1]}": "auto"` becomes `{value}` whatever the run is; write the value that is meant'
+    message = f'`"{path[-1]}": "auto"` becomes `{value}` in any run; write the value you want'
     return json_hit(run, at, message, level="warning")
 
 

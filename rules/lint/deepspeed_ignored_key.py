@@ -29,7 +29,7 @@ def finds(run: Run) -> Iterator[Hit]:
 def hit(run: Run, table: Table, found: Found, meant: str | None) -> Hit:
     """What does not happen, and which key was meant."""
     stops = found.level == table.root and meant == SHARDING
-    does = "accelerate stops for want of `zero_optimization`" if stops else "DeepSpeed ignores it silently"
+    does = "accelerate stops without `zero_optimization`" if stops else "DeepSpeed ignores it silently"
     inside = found.level == table.root and found.key in table.rows("DeepSpeedZeroConfig")
     remedy = f"is `{meant}` meant?" if meant else f"it belongs under `{SHARDING}`" if inside else "remove or correct it"
     return json_hit(
@@ -56,7 +56,7 @@ rule = Rule(
     level="warning",
     proof="accepts",
     why="""
-        DeepSpeed looks its top-level keys up one by one and never asks what else is there, nor does it in
+        DeepSpeed looks its top-level keys up one by one and ignores all others, nor does it in
         `activation_checkpointing`, `aio`, `checkpoint`, `data_types` and `flops_profiler`. A misspelt key leaves the
         default in force; without `zero_optimization` accelerate refuses the config.
     """,

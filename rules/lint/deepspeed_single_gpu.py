@@ -31,7 +31,7 @@ def finds(run: Run) -> Iterator[Hit]:
         yield Hit("deepspeed", message, (WITHOUT,))
     elif not offloads and plain.verdict != "does-not-fit" and costs(found, plain):
         message = (
-            f"on one GPU ZeRO shares out nothing: {gib(found.needed.low)} needed with it, {gib(plain.needed.low)} "
+            f"ZeRO has nothing to shard on one GPU: {gib(found.needed.low)} needed with it, {gib(plain.needed.low)} "
             f"without; remove `deepspeed`"
         )
         rescues = plain.verdict == "fits" and found.verdict != "fits"

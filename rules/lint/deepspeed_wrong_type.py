@@ -68,7 +68,7 @@ rule = Rule(
     fatal=True,
     why="""
         The sections that DeepSpeed reads with pydantic (`zero_optimization`, `bf16`, `fp16`, `compile`, ...) convert
-        `"1"` to 1 and 5e8 to an integer, but no null, no fraction and no other word. Every rank finds out when the
+        `"1"` to 1 and 5e8 to an integer, but not null, a fraction or any other string. Every rank finds out when the
         engine is built, after the model has been loaded.
     """,
     source="deepspeed/runtime/config_utils.py:112-120@0.18.9, by way of advisor/tables/deepspeed.json",

@@ -41,7 +41,7 @@ rule = Rule(
     proof="read",
     offer=True,
     why="""
-        Gradients are collected in buckets of 500 million elements unless the JSON says otherwise: 0.93 GiB in half
+        Gradients are collected in buckets of 500 million elements unless the JSON sets another size: 0.93 GiB in half
         precision, twice that with `overlap_comm`, and once more while a full bucket is reduced. They are allocated
         whole, for an adapter of a few million parameters as well.
     """,

@@ -10,7 +10,7 @@ from advisor.run.axolotl.read import LEGACY_ATTENTION
 from advisor.schemas import Found, axolotl_keys, bare
 from advisor.util import is_mapping
 
-# Beside the new key axolotl refuses these: old-key-beside-new.
+# With the new key axolotl refuses these: old-key-beside-new.
 REFUSED_BESIDE_NEW = {*LEGACY_ATTENTION, "liger_swiglu", "pretrain_multipack_buffer_size"}
 
 

@@ -28,7 +28,7 @@ rule = Rule(
     fatal=True,
     why="""
         Even the low end of the estimate is above what torch can use on this card: the run would stop with an
-        out-of-memory error. The plan below the finding is the shortest way out that the flowchart knows.
+        out-of-memory error. The plan below is the shortest that the flowchart has.
     """,
     cost="",
     safe=False,

@@ -17,7 +17,7 @@ def finds(run: Run) -> Iterator[Hit]:
     changes = edits(run, key)
     yield Hit(
         "gradient_checkpointing",
-        "`gradient_checkpointing` beside FSDP's `activation_checkpointing` stops the trainer once the model is loaded;"
+        "`gradient_checkpointing` with FSDP's `activation_checkpointing` stops the trainer once the model is loaded;"
         f" set `{'activation_checkpointing' if changes[0].path == key else 'gradient_checkpointing'}: false`",
         edits=changes,
     )

@@ -37,7 +37,7 @@ def finds(run: Run) -> Iterator[Hit]:
     if run.fsdp is None or run.fsdp.version != 2 or not run.config.get("fsdp_config"):
         return
     if name in REFUSED:
-        consequence = "is refused by axolotl beside FSDP2"
+        consequence = "is refused by axolotl with FSDP2"
     elif name in FAILS_LATER:
         consequence = "stops FSDP2 at the first step: bitsandbytes cannot update sharded tensors"
     else:

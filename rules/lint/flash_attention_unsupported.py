@@ -28,7 +28,7 @@ def finds(run: Run) -> Iterator[Hit]:
 
 
 def hit(run: Run, asked: Kernel, consequence: str) -> Hit:
-    """A finding that another kernel mends, unless something else in the YAML insists on this one."""
+    """A finding that another kernel fixes, unless something else in the YAML insists on this one."""
     instead = plain(run)
     edits: tuple[Change, ...] = (Set("attn_implementation", instead, after=asked.key),)
     if asked.key != "attn_implementation":

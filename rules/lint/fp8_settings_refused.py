@@ -29,7 +29,7 @@ def finds(run: Run) -> Iterator[Hit]:
         else:
             yield Hit(GATHER, f"{message}; set `fsdp_version: 2`, or remove it")
     if recipe != RECIPE:
-        message = f"`{GATHER}: {value}` beside `recipe: {recipe}` is refused by axolotl; it needs `{RECIPE}`; remove it"
+        message = f"`{GATHER}: {value}` with `recipe: {recipe}` is refused by axolotl; it needs `{RECIPE}`; remove it"
         yield Hit(GATHER, message, (Remove(GATHER),))
 
 

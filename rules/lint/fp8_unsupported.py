@@ -6,7 +6,7 @@ from advisor import Example, Hit, Rule, Run
 from advisor.documents import Remove
 from advisor.run.axolotl.flags import is_on
 
-# axolotl/cli/config.py:353-358@0.19.0. Ada has fp8 units, and is refused all the same.
+# axolotl/cli/config.py:353-358@0.19.0. Ada has fp8 units, and is refused anyway.
 FIRST_WITH_FP8 = (9, 0)
 KEYS = ("fp8", "fp8_config", "fp8_enable_fsdp_float8_all_gather")
 
@@ -30,7 +30,7 @@ rule = Rule(
     level="error",
     proof="read",
     why="""
-        fp8 training needs Hopper or later. axolotl asks the card for its compute capability while it reads the config,
+        fp8 training needs Hopper or later. axolotl reads the card's compute capability while it reads the config,
         and refuses below 9.0.
     """,
     cost="Matrix products in bf16 instead: slower on a card that has fp8.",

@@ -8,7 +8,7 @@ KEYS = ("fsdp_version", "fsdp_config.fsdp_version", "fsdp_config.version")
 
 
 def finds(run: Run) -> Iterator[Hit]:
-    """Version 1, given or for want of another."""
+    """Version 1, given or by default."""
     if run.fsdp is None or run.fsdp.version != 1 or not run.config.get("fsdp_config"):
         return
     given = next((key for key in KEYS if run.config.at(key) is not None), None)

@@ -1,4 +1,4 @@
-"""Settings beside FSDP that axolotl refuses."""
+"""Settings that axolotl refuses with FSDP."""
 
 from collections.abc import Iterator
 
@@ -26,14 +26,14 @@ def quantized(run: Run) -> Iterator[Hit]:
     if is_on(run, "load_in_4bit") and loading and run.config.at(loading) is True:
         name = loading.rpartition(".")[2]
         message = (
-            f"`{name}: true` beside `load_in_4bit` is refused by axolotl with FSDP2: it would hang; set it to `false`"
+            f"`{name}: true` with `load_in_4bit` is refused by axolotl with FSDP2: it would hang; set it to `false`"
         )
         yield Hit(loading, message)
     bits = next((key for key in ("load_in_4bit", "load_in_8bit") if is_on(run, key)), None)
     if bits and run.rl in REFUSED_QUANTIZED and not isinstance(run.config.get("fsdp_version"), str):
         yield Hit(
             bits,
-            f"`{bits}: true` with `rl: {run.rl}` is refused by axolotl beside FSDP2; set `fsdp_version: 1`, or use"
+            f"`{bits}: true` with `rl: {run.rl}` is refused by axolotl with FSDP2; set `fsdp_version: 1`, or use"
             " DeepSpeed",
         )
 
@@ -42,7 +42,7 @@ def whole_matrices(run: Run) -> Iterator[Hit]:
     """Optimizers that FSDP1 would hand flat slices."""
     name = run.config.get("optimizer")
     if isinstance(name, str) and (name in NEED_VERSION_2 or name.startswith("flash_")):
-        yield Hit("optimizer", f"`optimizer: {name}` is refused by axolotl beside FSDP1; set `fsdp_version: 2`")
+        yield Hit("optimizer", f"`optimizer: {name}` is refused by axolotl with FSDP1; set `fsdp_version: 2`")
 
 
 def pinned(run: Run) -> Iterator[Hit]:
@@ -52,7 +52,7 @@ def pinned(run: Run) -> Iterator[Hit]:
         return
     name = key.rpartition(".")[2]
     if run.fsdp.version == 1:
-        yield Hit(key, f"`{name}: false` is refused by axolotl beside FSDP1; set `fsdp_version: 2`, or remove it")
+        yield Hit(key, f"`{name}: false` is refused by axolotl with FSDP1; set `fsdp_version: 2`, or remove it")
     elif not run.fsdp.offload_params:
         yield Hit(key, f"`{name}: false` without `offload_params: true` is refused by axolotl; remove it, or set both")
 
@@ -65,7 +65,7 @@ def spelled(run: Run, key: str) -> str | None:
 rule = Rule(
     id="fsdp-combination-refused",
     stage="lint",
-    title="Settings beside FSDP that axolotl refuses",
+    title="Settings that axolotl refuses with FSDP",
     finds=finds,
     level="error",
     proof="rejects",

@@ -12,7 +12,7 @@ def finds(run: Run) -> Iterator[Hit]:
         return
     yield Hit(
         "optimizer",
-        f"`optimizer: {run.optimizer}` is refused by axolotl beside FSDP1's `offload_params`; use `adamw_torch_fused`,"
+        f"`optimizer: {run.optimizer}` is refused by axolotl with FSDP1's `offload_params`; use `adamw_torch_fused`,"
         " or do not offload",
     )
 

@@ -31,7 +31,7 @@ def finds(run: Run) -> Iterator[Hit]:
 
 
 def in_effect(fsdp: Fsdp) -> str:
-    """The strategy that the run has: written out beside it, the key is idle and no harm."""
+    """The strategy that the run has already: the key is idle and does no harm."""
     return "FULL_SHARD" if fsdp.reshard_after_forward else "SHARD_GRAD_OP"
 
 

@@ -25,7 +25,7 @@ def finds(run: Run) -> Iterator[Hit]:
     yield Hit(
         "do_causal_lm_eval",
         "`do_causal_lm_eval: true` under ZeRO-3 gathers all weights on each GPU to generate:"
-        f" {gib(needed)} with the states beside them, {gib(found.usable)} usable; "
+        f" {gib(needed)} including the states, {gib(found.usable)} usable; "
         + ("training itself needs less" if fits else "leave it out, or generate from a checkpoint"),
         level="note" if fits else "warning",
     )
@@ -45,8 +45,8 @@ rule = Rule(
     level="warning",
     proof="read",
     why="""
-        `do_causal_lm_eval` answers every prompt of the evaluation set. So that each token does not gather each layer
-        anew, TRL puts the whole model together on every GPU first, and keeps it until the last answer: with a model
+        `do_causal_lm_eval` answers every prompt of the evaluation set. To avoid gathering each layer again for each
+        token, TRL puts the whole model together on every GPU first, and keeps it until the last answer: with a model
         that only fits in shards, evaluation fails where training runs.
     """,
     source="axolotl/utils/callbacks/__init__.py:461-466@0.19.0; trl/models/utils.py:130-156@1.9.0;"

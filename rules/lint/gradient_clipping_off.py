@@ -28,7 +28,7 @@ rule = Rule(
     level="warning",
     proof="read",
     why="""
-        Under DeepSpeed the engine clips gradients, not the trainer: accelerate only asks it for their norm. It is
+        Under DeepSpeed the engine clips gradients, not the trainer: accelerate only reads their norm from it. It is
         transformers that fills `gradient_clipping` in, where it says "auto" and nowhere else; DeepSpeed's own default
         is 0.0, which means never. Without DeepSpeed the same YAML clips.
     """,

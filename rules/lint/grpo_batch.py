@@ -23,7 +23,7 @@ def finds(run: Run) -> Iterator[Hit]:
         return
     batch, said = batch_of(run, trl.get("generation_batch_size"))
     if batch % group:
-        because = f"{said} is no multiple of it, and a group would be cut"
+        because = f"{said} is not a multiple of it, which would cut a group"
         yield Hit("trl.num_generations", refused(run, head, because, remedy(run, group)))
     elif batch < group * run.world_size:
         because = f"{said} is less than a group for each of {run.world_size} GPUs"

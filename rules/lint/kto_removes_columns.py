@@ -24,8 +24,8 @@ rule = Rule(
     level="error",
     proof="rejects",
     why="""
-        transformers drops every column of the data that the model's forward does not name, unless told not to. KTO's
-        trainer reads prompts, completions and labels from such columns.
+        transformers drops every column of the data that the model's forward does not name, unless configured not to.
+        KTO's trainer reads prompts, completions and labels from such columns.
     """,
     safe=True,
     source="axolotl/utils/schemas/validation.py:711-720@0.19.0",

@@ -29,8 +29,8 @@ def finds(run: Run) -> Iterator[Hit]:
     name, installed = named(edits)
     yield Hit(
         "sequence_len" if run.config.has("sequence_len") else "base_model",
-        f"{run.tokens:,} tokens x {run.model.vocab_size:,} words make {gib(logits(found))} of logits and loss;"
-        f" {name} brings the peak from {gib(found.allocated_peak)} to {gib(after.allocated_peak)}",
+        f"{run.tokens:,} tokens x {run.model.vocab_size:,} vocabulary entries make {gib(logits(found))} of logits"
+        f" and loss; {name} brings the peak from {gib(found.allocated_peak)} to {gib(after.allocated_peak)}",
         edits=tuple(edits) if installed else (),
     )
 
@@ -67,7 +67,7 @@ rule = Rule(
     offer=True,
     safe=True,
     why="""
-        A plain loss holds 10 to 12 bytes for every token and every word of the vocabulary, in fp32. A fused loss
+        A plain loss holds 10 to 12 bytes for every token and every vocabulary entry, in fp32. A fused loss
         computes them in chunks and keeps none: room for longer rows or a larger micro batch, and less to read and
         write. A run that does not fit gets the same as a step of its plan.
     """,

@@ -22,7 +22,7 @@ def finds(run: Run) -> Iterator[Hit]:
 def reason_of(run: Run) -> str:
     """Why nothing is offloaded, as a clause."""
     if run.rl is not None or run.config.get("reward_model") or run.config.get("process_reward_model"):
-        return "axolotl's trainers for preference and reward training do not know it"
+        return "axolotl's trainers for preference and reward training ignore it"
     spectrum = "spectrum" in str(run.config.get("plugins")).lower()
     freezes = run.unfrozen_parameters or run.config.get("lisa_step_interval") or run.config.get("adapter")
     if not freezes and not spectrum:

@@ -1,4 +1,4 @@
-"""axolotl's fused LoRA kernels beside what they cannot work with."""
+"""axolotl's fused LoRA kernels that do not work with another setting."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from advisor import Example, Hit, Rule, Run
 from advisor.documents import Change, Remove, Set
 
 KERNELS = ("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel")
-# Looked at beside FSDP1 alone.
+# Looked at with FSDP1 alone.
 ALL = (*KERNELS, "lora_embedding_kernel")
 
 
@@ -37,13 +37,13 @@ def refused_under_fsdp(run: Run) -> bool:
 def message(run: Run, keys: list[str], beside: str, other: str = "") -> str:
     """What stops the run; nothing but speed is lost without the kernels."""
     value = str(run.config.get(keys[0])).lower()
-    return f"`{keys[0]}: {value}` is refused by axolotl beside {beside}; remove the LoRA kernels{other}"
+    return f"`{keys[0]}: {value}` is refused by axolotl with {beside}; remove the LoRA kernels{other}"
 
 
 rule = Rule(
     id="lora-kernels-refused",
     stage="lint",
-    title="Fused LoRA kernels beside what they cannot work with",
+    title="Fused LoRA kernels that do not work with another setting",
     finds=finds,
     level="error",
     proof="rejects",

@@ -1,4 +1,4 @@
-"""4 bits beside plain LoRA, which axolotl does not quantize for."""
+"""4 bits with plain LoRA, which axolotl does not quantize for."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ def finds(run: Run) -> Iterator[Hit]:
     if run.adapter != "lora" or not is_on(run, KEY) or is_on(run, "gptq"):
         return
     if is_on(run, "load_in_8bit"):
-        message = f"`{KEY}: true` has no effect with `adapter: lora` beside `load_in_8bit: true`: 8 bits win; remove it"
+        message = f"`{KEY}: true` has no effect with `adapter: lora` and `load_in_8bit: true`: 8 bits win; remove it"
         yield Hit(KEY, message, (Remove(KEY),))
     elif run.quantization is None and not any(name in run.base_model.lower() for name in QUANTIZED_NAMES):
         message = (
@@ -43,12 +43,12 @@ def eight_bits_win(run: Run) -> bool:
 rule = Rule(
     id="lora-with-4bit",
     stage="lint",
-    title="4 bits beside plain LoRA",
+    title="4 bits with plain LoRA",
     finds=finds,
     level="warning",
     proof="accepts",
     why="""
-        axolotl asks bitsandbytes for 4 bits with `adapter: qlora` alone, and for 8 with `adapter: lora`. It accepts
+        axolotl loads 4 bits through bitsandbytes with `adapter: qlora` alone, and 8 with `adapter: lora`. It accepts
         `lora` with 4 bits, loads the base as it is, and then prepares it as if it were quantized: PEFT turns every
         weight in half precision to fp32. That is twice the memory of plain LoRA, and eight times that of QLoRA.
     """,

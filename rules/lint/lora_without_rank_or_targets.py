@@ -20,7 +20,7 @@ def finds(run: Run) -> Iterator[Hit]:
         return
     names = ", ".join("`lora_target_*`" if edit.path == LINEAR else f"`{edit.path}`" for edit in edits)
     message = f"`adapter: {run.adapter}` without {names}: PEFT stops once the model is loaded; write for example"
-    # Beside quantized experts axolotl refuses all linear layers at once, so the modules must be chosen.
+    # With quantized experts axolotl refuses all linear layers at once, so the modules must be chosen.
     if is_on(run, "quantize_moe_experts") and edits[-1].path == LINEAR:
         yield Hit("adapter", f"{message} the attention's modules")
         return
@@ -48,9 +48,9 @@ rule = Rule(
     proof="read",
     fatal=True,
     why="""
-        axolotl has no defaults for these: it hands PEFT whatever the config says, `None` included, and that takes the
-        place of PEFT's own defaults. A rank or an alpha of `None` is a TypeError when the first layer is wrapped, and
-        an empty list of targets a ValueError, both after the model has been downloaded and loaded.
+        axolotl has no defaults for these: it passes PEFT what the config has, `None` included, which overrides PEFT's
+        own defaults. A rank or an alpha of `None` is a TypeError when the first layer is wrapped, and an empty list of
+        targets a ValueError, both after the model has been downloaded and loaded.
     """,
     cost="Rank, alpha and targets are choices; the ones written are common.",
     safe=False,

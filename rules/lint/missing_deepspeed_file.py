@@ -8,7 +8,7 @@ from advisor import Example, Hit, Rule, Run
 def finds(run: Run) -> Iterator[Hit]:
     """Where ``deepspeed:`` names a file that is neither there nor one of axolotl's own."""
     if run.deepspeed_named and run.deepspeed is None and run.fsdp is None:
-        where = "neither in the working directory nor beside the YAML"
+        where = "neither in the working directory nor next to the YAML"
         yield Hit(
             "deepspeed",
             f"`deepspeed: {run.deepspeed_named}` is {where}; axolotl stops at it; correct the path",

@@ -1,4 +1,4 @@
-"""Whole embeddings trained beside an adapter."""
+"""Whole embeddings trained along with an adapter."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -41,7 +41,7 @@ def vocabulary_modules(model: Architecture) -> frozenset[str]:
 rule = Rule(
     id="modules-to-save-embeddings",
     stage="lint",
-    title="Whole embeddings are trained beside the adapter",
+    title="Whole embeddings are trained along with the adapter",
     finds=finds,
     level="note",
     proof="read",

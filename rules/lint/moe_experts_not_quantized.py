@@ -1,4 +1,4 @@
-"""Experts that stay in half precision, or in fp32, beside a quantized base."""
+"""Experts that stay in half precision, or in fp32, with a quantized base."""
 
 from collections.abc import Iterator
 
@@ -30,7 +30,7 @@ def finds(run: Run) -> Iterator[Hit]:
 
 
 def edits(run: Run, bits: str) -> tuple[Change, ...]:
-    """On; all linear layers at once are refused beside it, so the attention is named instead."""
+    """On; all linear layers at once are then refused, so the attention is named instead."""
     on = Set(KEY, True, after=bits)
     if not is_on(run, "lora_target_linear"):
         return (on,)
@@ -50,7 +50,7 @@ rule = Rule(
         replaces linear layers only, so the larger part of the model is loaded as it is; PEFT's preparation then turns
         what is not quantized to fp32. axolotl can quantize the experts itself while it loads them.
     """,
-    cost="As for QLoRA. `lora_target_linear` is refused beside it: name modules instead.",
+    cost="As for QLoRA. `lora_target_linear` is then refused: name modules instead.",
     safe=False,
     source=(
         "transformers/integrations/bitsandbytes.py:189-208@5.16.1; axolotl/loaders/model.py:1137-1151@0.19.0; "

@@ -20,7 +20,7 @@ def finds(run: Run) -> Iterator[Hit]:
 
 
 def class_missing(run: Run, model: Architecture) -> str | None:
-    """The class that axolotl asks for in vain; a model's own code may still have it."""
+    """The class that axolotl fails to find; a model's own code may still have it."""
     family = model.family
     if family.absent_leaf and not run.config.get("trust_remote_code"):
         return family.absent_leaf if run.stack.at_least("transformers", "5.16.1") else None
@@ -36,11 +36,11 @@ rule = Rule(
     proof="read",
     fatal=True,
     why="""
-        Under ZeRO-3 axolotl marks a mixture's block as a leaf, so that all its experts are gathered at once: ranks
-        that visit different experts would otherwise wait for each other forever. It does so by the class's name, for
-        the model types that it knows, and DeepSpeed asserts that the class was found: deepseek_v2 and afmoe are
-        spelt otherwise in transformers, and a Nemotron-H may have no experts. Model types that axolotl does not know
-        are safe under transformers 5, where a layer's experts are one module.
+        Under ZeRO-3 axolotl marks a mixture's block as a leaf, so that all its experts are gathered at once: ranks that
+        visit different experts would otherwise wait for each other forever. It does so by the class's name, for the
+        model types that it knows, and DeepSpeed asserts that the class was found: deepseek_v2 and afmoe are spelled
+        differently in transformers, and a Nemotron-H may have no experts. Model types that axolotl does not know are
+        safe under transformers 5, where a layer's experts are one module.
     """,
     safe=False,
     source=(

@@ -15,7 +15,7 @@ def finds(run: Run) -> Iterator[Hit]:
     if name in REFUSED or name.startswith("flash_"):
         yield Hit(
             "optimizer",
-            f"`optimizer: {name}` is refused by axolotl beside `deepspeed:`; shard with `fsdp_version: 2`, or take"
+            f"`optimizer: {name}` is refused by axolotl with `deepspeed:`; shard with `fsdp_version: 2`, or take"
             " another optimizer",
         )
 

@@ -1,4 +1,4 @@
-"""axolotl refuses this beside a model of that name."""
+"""axolotl refuses this for a model of that name."""
 
 from collections.abc import Iterator
 
@@ -10,25 +10,25 @@ def finds(run: Run) -> Iterator[Hit]:
     """Falcon with ``fsdp``, MPT with checkpointing; axolotl looks at the model's name alone."""
     name = run.base_model.lower()
     if "falcon" in name and run.config.get("fsdp"):
-        message = "axolotl stops at `fsdp` beside any model with `falcon` in its name; use DeepSpeed instead"
+        message = "axolotl stops at `fsdp` for any model with `falcon` in its name; use DeepSpeed instead"
         yield Hit("fsdp", message, on_key=True)
     if "mpt" in name and run.config.get("gradient_checkpointing"):
         said = run.config.get("gradient_checkpointing")
         value = str(said).lower() if isinstance(said, bool) else said
-        message = f"`gradient_checkpointing: {value}` beside a model with `mpt` in its name: axolotl stops; remove it"
+        message = f"`gradient_checkpointing: {value}` for a model with `mpt` in its name: axolotl stops; remove it"
         yield Hit("gradient_checkpointing", message, (Set("gradient_checkpointing", False),))
 
 
 rule = Rule(
     id="not-for-this-model",
     stage="lint",
-    title="axolotl refuses this beside a model of that name",
+    title="axolotl refuses this for a model of that name",
     finds=finds,
     level="error",
     proof="rejects",
     why="""
-        Two models of 2023 could not be sharded or checkpointed. axolotl tells them by a part of the name, so a model
-        of another kind, or a folder that happens to be called so, is refused as well.
+        Two models of 2023 could not be sharded or checkpointed. axolotl recognizes them by a part of the name, so a
+        model of another kind, or a folder with such a name, is refused as well.
     """,
     safe=True,
     source="axolotl/utils/schemas/validation.py:1562-1574@0.19.0",

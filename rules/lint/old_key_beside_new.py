@@ -1,4 +1,4 @@
-"""A key under its old name, beside the new one."""
+"""A key under its old name and its new one."""
 
 from collections.abc import Iterator
 
@@ -37,7 +37,7 @@ def has_liger(run: Run) -> bool:
 def hit(run: Run, old: str, new: str, *, agrees: bool) -> Hit:
     """The old key goes where both say the same; else somebody must say which one is meant."""
     remedy = "remove it" if agrees else "keep the one that is meant, under the new name"
-    message = f"`{old}: {shown(run, old)}` beside `{new}: {shown(run, new)}`: axolotl refuses the pair; {remedy}"
+    message = f"`{old}: {shown(run, old)}` with `{new}: {shown(run, new)}`: axolotl refuses the pair; {remedy}"
     return Hit(old, message, (Remove(old),) if agrees else (), on_key=True)
 
 
@@ -50,13 +50,13 @@ def shown(run: Run, key: str) -> str:
 rule = Rule(
     id="old-key-beside-new",
     stage="lint",
-    title="A key under its old name, beside the new one",
+    title="A key under its old name and its new one",
     finds=finds,
     level="error",
     proof="rejects",
     why="""
-        Alone, the old key is moved to the new one with a warning (`deprecated-key`). Of these pairs axolotl does not
-        choose: it stops, even if both say the same.
+        Alone, the old key is moved to the new one with a warning (`deprecated-key`). axolotl does not choose between
+        the two: it stops, even if they agree.
     """,
     safe=True,
     source=(

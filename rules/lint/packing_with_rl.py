@@ -7,7 +7,7 @@ from advisor.documents import Set
 
 
 def finds(run: Run) -> Iterator[Hit]:
-    """``sample_packing`` beside any ``rl``; KTO alone minds that of the evaluation too."""
+    """``sample_packing`` with any ``rl``; KTO alone minds that of the evaluation too."""
     rl = run.config.get("rl")
     if not rl:
         return
@@ -16,7 +16,7 @@ def finds(run: Run) -> Iterator[Hit]:
         if run.config.get(key):
             yield Hit(
                 key,
-                f"`{key}` beside `rl: {rl}` is refused by axolotl: its trainers work on prompts and answers, not on"
+                f"`{key}` with `rl: {rl}` is refused by axolotl: its trainers work on prompts and answers, not on"
                 " packed rows; set it to `false`",
                 (Set(key, False),),
             )

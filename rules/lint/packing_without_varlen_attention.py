@@ -68,7 +68,7 @@ rule = Rule(
     level="warning",
     proof="accepts",
     why="""
-        axolotl marks the borders of packed samples by positions that start anew, which transformers looks at only if
+        axolotl marks the borders of packed samples by restarting positions, which transformers looks at only if
         there is no padding mask. axolotl drops that mask for the kernels on its list, not for one that is not on it,
         and not where none is named, though transformers then takes the very sdpa that would have kept the samples
         apart. The loss looks better than it is. axolotl says so in a line of its log.

@@ -59,7 +59,7 @@ def completed(run: Run, sizes: dict[str, int]) -> tuple[Set, ...]:
 
 
 def without_sharding(run: Run, sizes: dict[str, int]) -> Iterator[Hit]:
-    """Sizes that need FSDP beside them."""
+    """Sizes that need FSDP."""
     split = sizes.keys() & {CONTEXT, "sequence_parallel_degree", "tensor_parallel_size"}
     if "dp_shard_size" in sizes and run.fsdp is None:
         stops = bool(split)
@@ -71,7 +71,7 @@ def without_sharding(run: Run, sizes: dict[str, int]) -> Iterator[Hit]:
     elif "dp_replicate_size" in sizes and "dp_shard_size" not in sizes and split:
         beside = " and ".join(f"`{name}`" for name in sorted(split))
         message = (
-            f"`dp_replicate_size: {sizes['dp_replicate_size']}` beside {beside} without `dp_shard_size`: accelerate"
+            f"`dp_replicate_size: {sizes['dp_replicate_size']}` with {beside} without `dp_shard_size`: accelerate"
             " refuses to replicate what is not sharded as well; use `dp_shard_size` instead"
         )
         yield Hit("dp_replicate_size", message)

@@ -42,7 +42,7 @@ rule = Rule(
         Keys such as Liger's exist only while their plugin is listed under `plugins:`; otherwise the schema drops them.
         The fused loss that was to save ten gigabytes is then not there.
     """,
-    cost="The plugin's package must be installed beside axolotl.",
+    cost="The plugin's package must be installed where axolotl is.",
     safe=False,
     source="axolotl/utils/config/__init__.py:465-469, integrations/config.py:27-63@0.19.0",
     examples=(

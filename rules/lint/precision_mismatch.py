@@ -11,23 +11,23 @@ NAMES = ("bf16", "fp16")
 
 
 def finds(run: Run) -> Iterator[Hit]:
-    """A dtype switched on or off in the JSON against the YAML; fp16 beside bf16 in the YAML."""
+    """A dtype switched on or off in the JSON against the YAML; fp16 with bf16 in the YAML."""
     wrong = contradictions(run)
     if wrong:
         name, value = wrong[0]
-        meant = f"the YAML trains in {run.precision}: the trainer stops; say the same in both files"
+        meant = f"the YAML trains in {run.precision}: the trainer stops; set the same in both files"
         if told(run)[name] is (name == run.precision):
             edits = tuple(Set(f"{other}.enabled", told(run)[other]) for other, _ in wrong)
         else:
-            meant = "`float16: true` asks the trainer for no mixed precision: it stops; write `fp16: true` instead"
+            meant = "`float16: true` turns mixed precision off in the trainer: it stops; write `fp16: true` instead"
             edits = ()
         message = f"`{name}.enabled: {value}`, but {meant}"
         yield json_hit(run, f"{name}.enabled", message, *edits)
     if is_on(run, "fp16") and is_on(run, "bf16"):
-        message = "`fp16: true` has no effect beside `bf16: true`: axolotl trains in bf16; remove it"
+        message = "`fp16: true` has no effect with `bf16: true`: axolotl trains in bf16; remove it"
         yield Hit("fp16", message, (Remove("fp16"),), level="warning")
     elif is_on(run, "fp16") and is_on(run, "bfloat16"):
-        message = "`fp16: true` beside `bfloat16: true`: the trainer takes one of the two and stops; remove `fp16`"
+        message = "`fp16: true` with `bfloat16: true`: the trainer takes one of the two and stops; remove `fp16`"
         yield Hit("fp16", message, (Remove("fp16"),))
 
 

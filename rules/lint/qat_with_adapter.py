@@ -1,4 +1,4 @@
-"""Quantization-aware training beside an adapter, which it does not reach."""
+"""Quantization-aware training with an adapter, which it does not reach."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ rule = Rule(
     why="""
         axolotl replaces the linear layers by fake-quantized ones, and puts the adapter on top of them. The layers that
         learn from the rounding are frozen, and the adapter's matrices see none of it. What is merged and quantized in
-        the end was not trained for that. axolotl refuses `qat` beside a `peft` block, but does not look at `adapter`.
+        the end was not trained for that. axolotl refuses `qat` with a `peft` block, but does not look at `adapter`.
     """,
     safe=False,
     source="axolotl/loaders/model.py:200-204,258-274,492-504@0.19.0; axolotl/utils/schemas/config.py:2166-2178@0.19.0",

@@ -33,7 +33,7 @@ rule = Rule(
     level="error",
     proof="rejects",
     why="""
-        QLoRA is LoRA on a base in 4 bits. axolotl wants that said twice, as `adapter: qlora` and `load_in_4bit: true`,
+        QLoRA is LoRA on a base in 4 bits. axolotl wants both `adapter: qlora` and `load_in_4bit: true`,
         and refuses one without the other. LoRA on a base in 8 bits is `adapter: lora` with `load_in_8bit: true`.
     """,
     safe=says_nothing_else,

@@ -1,4 +1,4 @@
-"""A quantized base, and nothing beside it that could be trained."""
+"""A quantized base, and nothing that could be trained."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ rule = Rule(
     level="error",
     proof="rejects",
     why="""
-        4 and 8 bits are for a frozen base. What is trained beside it is an adapter; without one there is nothing to
+        4 and 8 bits are for a frozen base. What is trained is an adapter; without one there is nothing to
         train. A full fine-tune needs the weights in bf16.
     """,
     safe=False,

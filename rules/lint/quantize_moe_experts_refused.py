@@ -17,7 +17,7 @@ def finds(run: Run) -> Iterator[Hit]:
     bits = run.config.get("load_in_4bit") or run.config.get("load_in_8bit")
     adapter = run.config.get("adapter")
     if run.config.get("lora_target_linear"):
-        why = f"`lora_target_linear` beside `{KEY}` is refused by axolotl, since experts are not linear layers here"
+        why = f"`lora_target_linear` with `{KEY}` is refused by axolotl, since experts are not linear layers here"
         yield Hit("lora_target_linear", f"{why}; name modules, or experts in `lora_target_parameters`", edits(run))
     if adapter not in ("lora", "qlora"):
         # With bits and without any adapter, quantization-without-adapter says so.
@@ -43,7 +43,7 @@ rule = Rule(
     level="error",
     proof="rejects",
     why="""
-        axolotl packs stacked experts in 4 or 8 bits while it loads a frozen base, and an adapter is trained beside
+        axolotl packs stacked experts in 4 or 8 bits while it loads a frozen base, and trains an adapter with
         them. `lora_target_linear` would look for linear layers among them: modules are named instead, and experts as
         parameters.
     """,

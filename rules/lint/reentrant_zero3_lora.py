@@ -27,7 +27,7 @@ def finds(run: Run) -> Iterator[Hit]:
 
 
 def edit(run: Run) -> Set:
-    """Said outright, beside the key that it belongs to."""
+    """Said outright, with the key that it belongs to."""
     kwargs = run.config.get("gradient_checkpointing_kwargs")
     if is_mapping(kwargs) and kwargs:
         return Set(KEY, True)

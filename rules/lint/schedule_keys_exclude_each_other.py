@@ -39,7 +39,7 @@ def evaluations(run: Run) -> Iterator[Hit]:
         gone = tuple(Remove(key) for key in EVAL_KEYS if run.config.has(key))
         yield Hit(
             named[0],
-            f"`{named[0]}: {run.config.get(named[0])}` beside `val_set_size: 0` is refused by axolotl: there is"
+            f"`{named[0]}: {run.config.get(named[0])}` with `val_set_size: 0` is refused by axolotl: there is"
             " nothing to evaluate on; remove it, or set a share for `val_set_size`",
             gone,
         )
@@ -63,7 +63,7 @@ def nothing_to_evaluate_on(run: Run) -> bool:
 
 def hit(run: Run, key: str, beside: str, remedy: str) -> Hit:
     """One pair."""
-    pair = f"`{key}: {run.config.get(key)}` beside `{beside}: {run.config.get(beside)}`"
+    pair = f"`{key}: {run.config.get(key)}` with `{beside}: {run.config.get(beside)}`"
     return Hit(key, f"{pair}: axolotl stops, since one contradicts the other; {remedy}")
 
 
@@ -75,7 +75,7 @@ rule = Rule(
     level="error",
     proof="rejects",
     why="""
-        How often is said once: in steps, in times per epoch, or by a strategy. axolotl refuses two answers, even if
+        Set the interval once: in steps, in times per epoch, or by a strategy. axolotl refuses two answers, even if
         they agree, and SimPO's trainer knows no share for the warmup.
     """,
     safe=True,

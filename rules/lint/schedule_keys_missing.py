@@ -46,12 +46,12 @@ def stops_early(run: Run) -> Iterator[Hit]:
 rule = Rule(
     id="schedule-keys-missing",
     stage="lint",
-    title="Keys that ask for another one, which is not there",
+    title="Keys that require another key, which is missing",
     finds=finds,
     level="error",
     proof="rejects",
     why="""
-        A stream has no length, so that the trainer must be told when to end. Early stopping compares evaluations and
+        A stream has no length, so the trainer needs to know when to end. Early stopping compares evaluations and
         keeps the checkpoint of the best, for which both must fall on the same steps. The benchmark is a part of the
         evaluation.
     """,

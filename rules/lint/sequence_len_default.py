@@ -30,7 +30,7 @@ rule = Rule(
     proof="accepts",
     why="""
         512 tokens are a paragraph. Rows above `sequence_len` are dropped from the dataset unless
-        `excess_length_strategy` says otherwise, and a run may train on a small part of its data without a word.
+        `excess_length_strategy` is set, and a run may train on a small part of its data without a warning.
     """,
     safe=False,
     source="axolotl/utils/schemas/config.py:671-682, utils/data/utils.py:334-360@0.19.0",

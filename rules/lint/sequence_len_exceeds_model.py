@@ -1,4 +1,4 @@
-"""Rows longer than the positions that the model knows."""
+"""Rows longer than the model's positions."""
 
 from collections.abc import Iterator
 
@@ -25,7 +25,7 @@ def finds(run: Run) -> Iterator[Hit]:
 rule = Rule(
     id="sequence-len-exceeds-model",
     stage="lint",
-    title="Rows longer than the positions that the model knows",
+    title="Rows longer than the model's positions",
     finds=finds,
     level="warning",
     proof="accepts",

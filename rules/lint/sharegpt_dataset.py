@@ -58,7 +58,7 @@ rule = Rule(
     why="""
         Conversations are rendered by a chat template now: that of the tokenizer, or the one that `chat_template` names.
         The old type knew the columns of ShareGPT's files; the new one expects `messages` of `role` and `content`, and
-        is told of other names.
+        other names can be configured.
     """,
     cost="The template decides which tokens stand between the turns: compare it with the one that was trained before.",
     safe=False,

@@ -1,4 +1,4 @@
-"""Dropout beside LoRA on single parameters."""
+"""Dropout with LoRA on single parameters."""
 
 from collections.abc import Iterator
 
@@ -9,10 +9,10 @@ KEY = "lora_dropout"
 
 
 def finds(run: Run) -> Iterator[Hit]:
-    """Any dropout beside ``lora_target_parameters``."""
+    """Any dropout with ``lora_target_parameters``."""
     if run.lora is not None and run.config.get("lora_target_parameters") and run.lora.dropout:
         message = (
-            f"`{KEY}: {run.config.get(KEY)}` beside `lora_target_parameters` is refused by axolotl: PEFT has no dropout"
+            f"`{KEY}: {run.config.get(KEY)}` with `lora_target_parameters` is refused by axolotl: PEFT has no dropout"
             " for parameters; set it to 0"
         )
         yield Hit(KEY, message, (Set(KEY, 0),))
@@ -21,7 +21,7 @@ def finds(run: Run) -> Iterator[Hit]:
 rule = Rule(
     id="target-parameters-with-dropout",
     stage="lint",
-    title="Dropout beside LoRA on single parameters",
+    title="Dropout with LoRA on single parameters",
     finds=finds,
     level="error",
     proof="rejects",

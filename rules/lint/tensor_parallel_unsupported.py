@@ -23,10 +23,10 @@ def finds(run: Run) -> Iterator[Hit]:
     if "LigerPlugin" in str(run.config.get("plugins")):
         for key in LIGER:
             if is_on(run, key):
-                message = f"`{key}` is refused by axolotl beside {said}; set it to `false`"
+                message = f"`{key}` is refused by axolotl with {said}; set it to `false`"
                 yield Hit(key, message, (Set(key, False),))
     if run.optimizer == "polora":
-        message = f"`optimizer: polora` is refused by axolotl beside {said}: it needs whole factors; take another one"
+        message = f"`optimizer: polora` is refused by axolotl with {said}: it needs whole factors; take another one"
         yield Hit("optimizer", message)
 
 

@@ -1,4 +1,4 @@
-"""New tokens beside an adapter, whose embeddings are not trained."""
+"""New tokens with an adapter, whose embeddings are not trained."""
 
 from collections.abc import Iterator
 
@@ -32,7 +32,7 @@ def every_pair() -> list[tuple[str, str]]:
 rule = Rule(
     id="tokens-without-saved-embeddings",
     stage="lint",
-    title="New tokens beside an adapter, whose embeddings are not trained",
+    title="New tokens with an adapter, whose embeddings are not trained",
     finds=finds,
     level="error",
     proof="read",

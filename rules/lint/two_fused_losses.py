@@ -1,4 +1,4 @@
-"""More than one loss kernel is asked for."""
+"""More than one loss kernel is enabled."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def finds(run: Run) -> Iterator[Hit]:
     elif implied and run.config.get("chunked_cross_entropy"):
         yield Hit(
             "chunked_cross_entropy",
-            "`chunked_cross_entropy: true` is refused by axolotl beside CutCrossEntropyPlugin; remove it",
+            "`chunked_cross_entropy: true` is refused by axolotl with CutCrossEntropyPlugin; remove it",
             edits=(Remove("chunked_cross_entropy"),),
         )
     elif implied and "LigerPlugin" in plugins and run.config.get("liger_fused_linear_cross_entropy"):
@@ -51,7 +51,7 @@ def overridden(plugins: list[str]) -> Hit:
     winner, loser = ("CutCrossEntropyPlugin", "Liger's") if cut_wins else ("LigerPlugin", "cut cross-entropy's")
     return Hit(
         "liger_fused_linear_cross_entropy",
-        "`liger_fused_linear_cross_entropy: true` beside CutCrossEntropyPlugin, which is on by being listed: both"
+        "`liger_fused_linear_cross_entropy: true` with CutCrossEntropyPlugin, which is on when listed: both"
         f" replace the model's forward, and {winner}, listed last, wins; take {loser} out",
         edits=(edit,),
         level="warning",
@@ -61,7 +61,7 @@ def overridden(plugins: list[str]) -> Hit:
 rule = Rule(
     id="two-fused-losses",
     stage="lint",
-    title="More than one loss kernel is asked for",
+    title="More than one loss kernel is enabled",
     finds=finds,
     level="error",
     proof="rejects",

@@ -12,19 +12,17 @@ def finds(run: Run) -> Iterator[Hit]:
     bits = next((key for key in ("load_in_4bit", "load_in_8bit") if is_on(run, key)), None)
     if run.adapter == "qlora" and is_on(run, "load_in_4bit") and not is_on(run, "merge_lora"):
         if is_on(run, "load_in_8bit"):
-            message = "`load_in_8bit: true` beside `adapter: qlora`, which is for 4 bits: axolotl stops; remove it"
+            message = "`load_in_8bit: true` with `adapter: qlora`, which is for 4 bits: axolotl stops; remove it"
             yield Hit("load_in_8bit", message, (Remove("load_in_8bit"),))
         if is_on(run, "gptq"):
-            message = "`gptq: true` beside `adapter: qlora`: axolotl stops; for a GPTQ base write `adapter: lora`"
+            message = "`gptq: true` with `adapter: qlora`: axolotl stops; for a GPTQ base write `adapter: lora`"
             yield Hit("gptq", message)
     if run.config.get("model_quantization_config") and bits:
         named = run.config.get("model_quantization_config")
-        message = f"`model_quantization_config: {named}` beside `{bits}: true`: axolotl stops; keep one of the two"
+        message = f"`model_quantization_config: {named}` with `{bits}: true`: axolotl stops; keep one of the two"
         yield Hit("model_quantization_config", message)
     if run.config.get("qat") and bits and run.config.get("adapter"):
-        message = (
-            f"`qat` beside `{bits}: true`: axolotl stops, since the weights that it trains are not there; keep one"
-        )
+        message = f"`qat` with `{bits}: true`: axolotl stops, since the weights that it trains are not there; keep one"
         yield Hit("qat", message, on_key=True)
 
 
@@ -37,8 +35,8 @@ rule = Rule(
     proof="rejects",
     why="""
         The base is stored in one way: in 4 bits, in 8, as its checkpoint was quantized (GPTQ, MXFP4, FP8), or in full
-        for quantization-aware training. axolotl refuses two at once. (Beside `adapter: lora` it lets 8 bits win over 4
-        without a word: `lora-with-4bit`.)
+        for quantization-aware training. axolotl refuses two at once. (Beside `adapter: lora` it silently lets 8 bits
+        win over 4: `lora-with-4bit`.)
     """,
     safe=False,
     source="axolotl/utils/schemas/peft.py:215-224@0.19.0; axolotl/utils/schemas/validation.py:1359-1365@0.19.0; "

@@ -1,4 +1,4 @@
-"""Unfrozen parameters beside an adapter on some layers alone."""
+"""Unfrozen parameters with an adapter on some layers alone."""
 
 from collections.abc import Iterator
 
@@ -9,14 +9,14 @@ def finds(run: Run) -> Iterator[Hit]:
     """Where an adapter has both ``peft_layers_to_transform`` and ``unfrozen_parameters``."""
     config = run.config
     if config.get("adapter") and config.get("peft_layers_to_transform") and config.get("unfrozen_parameters"):
-        message = "`unfrozen_parameters` beside `peft_layers_to_transform`: axolotl stops; keep one of them"
+        message = "`unfrozen_parameters` with `peft_layers_to_transform`: axolotl stops; keep one of them"
         yield Hit("unfrozen_parameters", message, on_key=True)
 
 
 rule = Rule(
     id="unfrozen-with-peft-layers",
     stage="lint",
-    title="Unfrozen parameters beside an adapter on some layers alone",
+    title="Unfrozen parameters with an adapter on some layers alone",
     finds=finds,
     level="error",
     proof="rejects",

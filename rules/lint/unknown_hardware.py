@@ -11,7 +11,7 @@ def finds(run: Run) -> Iterator[Hit]:
         ways = (
             '`--gpus "8x a100-80gb"`, a comment `# advisor: gpus=8x a100-80gb` in the YAML, or `gpus` in advisor.toml'
         )
-        yield Hit("base_model", f"no GPUs are stated, so there is no verdict; say them with {ways}")
+        yield Hit("base_model", f"no GPUs are stated, so there is no verdict; state them with {ways}")
 
 
 rule = Rule(

@@ -89,7 +89,7 @@ def from_elsewhere(found: Found, synonym: Synonym) -> Hit:
     if means in found.siblings:
         return Hit(found.at, f"{head}; `{means}` is there already: remove it", on_key=True)
     if not synonym.same:
-        return Hit(found.at, f"{head}; `{means}` says that here, with other values", on_key=True)
+        return Hit(found.at, f"{head}; here the key is `{means}`, with other values", on_key=True)
     edits = (Rename(found.path, means),) if means not in OF_THE_BATCH else ()
     return Hit(found.at, f"{head}; `{means}` is its name here", edits, on_key=True)
 
@@ -144,7 +144,7 @@ rule = Rule(
     level="warning",
     proof="accepts",
     why="""
-        axolotl's schema drops what it does not know without a word, at every level but `fp8_config` and `advisor`.
+        axolotl's schema silently drops what it does not know, at every level but `fp8_config` and `advisor`.
         A misspelt key leaves its default in force: no checkpointing, no packing, no parallelism. So does the name that
         another trainer has for it: `epochs: 3` trains one epoch.
     """,

@@ -1,25 +1,25 @@
-"""The model is not known, so there is no estimate."""
+"""The model is unknown, so there is no estimate."""
 
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 
-TRACE = "its config was found: `--trace` asks transformers (`axolotl-advisor[trace]`) and keeps the answer"
+TRACE = "its config was found: `--trace` traces it with transformers (`axolotl-advisor[trace]`) and caches the result"
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """Where neither a config.json nor the catalogue knows the model."""
     if run.model is None and run.base_model:
-        message = f"`base_model: {run.base_model}` is not known{run.model_reason}, so its memory is not estimated"
+        message = f"`base_model: {run.base_model}` is unknown{run.model_reason}, so its memory is not estimated"
         yield Hit("base_model", "; ".join((message, *ways(run))).replace("?;", "?"))
 
 
 def ways(run: Run) -> tuple[str, ...]:
     """What to do about it, the likeliest first."""
     match run.model_config:
-        case "at hand":
+        case "available":
             return (TRACE,)
-        case "traced in vain":
+        case "trace-failed":
             return ()
         case _:
             return run.model_hints
@@ -28,13 +28,13 @@ def ways(run: Run) -> tuple[str, ...]:
 rule = Rule(
     id="unknown-model",
     stage="lint",
-    title="The model is not known, so there is no estimate",
+    title="The model is unknown, so there is no estimate",
     finds=finds,
     level="warning",
     proof="read",
     why="""
         The advisor counts parameters and activations from a model's config. It looks into a local folder, the Hugging
-        Face cache, and its own catalogue. Everything that needs no estimate is checked all the same.
+        Face cache, and its own catalogue. Everything that needs no estimate is still checked.
     """,
     safe=False,
     source="advisor/models",

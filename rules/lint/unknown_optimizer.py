@@ -58,7 +58,7 @@ rule = Rule(
     proof="read",
     fatal=True,
     why="""
-        axolotl takes any word for `optimizer` and hands it to transformers, which looks it up only when the training
+        axolotl takes any string for `optimizer` and hands it to transformers, which looks it up only when the training
         arguments are built: after the download, and after the model has been loaded.
     """,
     source="transformers/training_args.py:1524@5.16.1; transformers/utils/generic.py:573-576@5.16.1;"

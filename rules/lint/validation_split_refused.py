@@ -15,11 +15,11 @@ def finds(run: Run) -> Iterator[Hit]:
     if not value:
         return
     if run.config.get("test_datasets"):
-        message = f"`{KEY}: {value}` beside `test_datasets` is refused by axolotl, which evaluates on one; remove it"
+        message = f"`{KEY}: {value}` with `test_datasets` is refused by axolotl, which evaluates on one; remove it"
         yield Hit(KEY, message, (Remove(KEY),))
     elif streams:
         why = "a stream has no length to take a share of"
-        message = f"`{KEY}: {value}` beside `{streams}` is refused by axolotl: {why}; use `test_datasets` instead"
+        message = f"`{KEY}: {value}` with `{streams}` is refused by axolotl: {why}; use `test_datasets` instead"
         yield Hit(KEY, message, (Remove(KEY),))
 
 

@@ -80,7 +80,7 @@ rule = Rule(
     level="error",
     proof="rejects",
     why="""
-        Of the right type, and still refused: a word that is none of those that axolotl knows there, a number out of its
+        Of the right type, and still refused: a string that axolotl does not accept there, a number out of its
         range, a kernel that the card or the version of torch does not have.
     """,
     safe=True,

@@ -126,8 +126,8 @@ rule = Rule(
     proof="rejects",
     why="""
         axolotl converts `"1"` to 1 and `yes` to true, but no number to a string, no fraction to an integer and no
-        string to a list; some numbers have bounds, and some lists must not be empty. It says so only after its imports,
-        on every rank.
+        string to a list; some numbers have bounds, and some lists must not be empty. It reports this only after its
+        imports, on every rank.
     """,
     safe=True,
     source="axolotl/utils/schemas@0.19.0, by way of advisor/tables/axolotl.json; pydantic's table of conversions",

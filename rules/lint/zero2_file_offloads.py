@@ -30,7 +30,7 @@ rule = Rule(
     why="""
         The two files that axolotl ships for ZeRO-2 set `offload_optimizer` to the CPU, which their names do not say;
         no shipped file is plain ZeRO-2. `zero1.json` shards the optimizer's states as well, and keeps them on the GPU.
-        Where model and GPUs are known, the advisor offers to bring them back if they fit.
+        Where model and GPUs are known, the advisor offers to move them back if they fit.
     """,
     cost="",
     safe=False,

@@ -12,7 +12,7 @@ def finds(run: Run) -> Iterator[Hit]:
     if run.zero_stage != 3 or run.quantization != "int8":
         return
     size = f", {gib(weights_of(run, run.model).frozen_bytes)}," if run.model else ""
-    whole = f"bitsandbytes keeps the whole base{size} on each GPU beside ZeRO-3's shard of it"
+    whole = f"bitsandbytes keeps the whole base{size} on each GPU, in addition to ZeRO-3's shard of it"
     yield Hit("load_in_8bit", f"`load_in_8bit: true` with ZeRO-3: {whole}; use ZeRO-2, or 4 bits, which are sharded")
 
 

@@ -51,8 +51,8 @@ rule = Rule(
     level="note",
     proof="read",
     why="""
-        ZeRO-3 shards the model while it is being loaded, and asks the JSON for the dtype. The trainer has not filled in
-        "auto" by then; DeepSpeed drops it and falls back to fp32. The engine casts the shards later: nothing else
+        ZeRO-3 shards the model while it is being loaded, and reads the dtype from the JSON. The trainer has not filled
+        in "auto" by then; DeepSpeed drops it and falls back to fp32. The engine casts the shards later: nothing else
         changes, but loading takes twice the memory and the traffic.
     """,
     safe=True,

@@ -30,8 +30,9 @@ rule = Rule(
     proof="read",
     offer=True,
     why="""
-        ZeRO-3 asks for the weights of the next layers while one computes, up to `stage3_prefetch_bucket_size` elements.
-        At 0 it never asks. DeepSpeed's default is 50 million, and "auto" nine tenths of the hidden size squared.
+        ZeRO-3 fetches the weights of the next layers while one computes, up to `stage3_prefetch_bucket_size` elements.
+        At 0 it prefetches nothing. DeepSpeed's default is 50 million, and "auto" nine tenths of the hidden size
+        squared.
     """,
     cost="The gathered weights of the next layers: 2 bytes an element of the prefetch bucket.",
     safe=True,

@@ -31,7 +31,7 @@ rule = Rule(
         every layer. axolotl's own zero2.json offloads the optimizer.
     """,
     cost=(
-        "The room that it takes; with the optimizer back on the GPU, the one asked for runs again instead of "
+        "The memory that it takes; with the optimizer back on the GPU, the configured one runs again instead of "
         "DeepSpeed's CPU Adam."
     ),
     safe=lambda run: run.optimizer in {"adamw_torch", "adamw_torch_fused"},

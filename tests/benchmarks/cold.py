@@ -63,7 +63,7 @@ def seconds(command: list[str], folder: str) -> float:
 def environment(folder: str) -> dict[str, str]:
     """This one, with bytecode kept between the runs as it is for a user, whatever the shell says."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return kept | {"PYTHONPYCACHEPREFIX": os.path.join(folder, "bytecode")}  # noqa: PTH118
+    return kept | {"PYTHONPYCACHEPREFIX": os.path.join(folder, "bytecode")}
 
 
 if __name__ == "__main__":

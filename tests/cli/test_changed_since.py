@@ -149,7 +149,7 @@ def test_ignored_files_do_not_count(repository: Path):
 def test_an_unknown_revision_is_one_clear_error(repository: Path, revision: str):
     done = check(repository, f"--changed-since={revision}", ".")
     assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr.startswith(f"error: --changed-since: git knows no revision `{revision}`")
+    assert done.stderr.startswith(f"error: --changed-since: unknown revision `{revision}`")
     assert not (repository / "x").exists()
 
 

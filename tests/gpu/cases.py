@@ -1,5 +1,4 @@
-"""What is measured: one setting of a training step, the order in which settings are tried, and how the advisor reads
-them."""
+"""What is measured: a setting of a training step, the order of settings, and how the advisor reads them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -52,8 +51,11 @@ LIGER_LAYERS = ("liger_rms_norm", "liger_glu_activation", "liger_rope")
 
 @dataclass(frozen=True)
 class Case:
-    """One setting. ``trainer`` decides the widths of embeddings and norms; ``cap`` limits torch to that multiple of
-    the allocated peak that the same case had without a limit, 0 is no limit."""
+    """One setting.
+
+    ``trainer`` decides the widths of embeddings and norms; ``cap`` limits torch to that multiple of the allocated
+    peak that the same case had without a limit, 0 is no limit.
+    """
 
     model: str = "1b"
     method: str = "full"

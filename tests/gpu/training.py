@@ -1,5 +1,4 @@
-"""One measured run in a process of its own: builds a model with random weights, trains three steps, prints a JSON
-line.
+"""One measured run in its own process: random weights, three training steps, one JSON line printed.
 
 The job is read from standard input once everything is imported, so that a process can be started ahead.
 """

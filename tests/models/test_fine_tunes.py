@@ -75,7 +75,7 @@ def test_so_is_the_option_and_so_are_the_settings(folder: Path):
 
 def test_a_line_that_names_nothing_is_said(folder: Path):
     said = check(folder, "# advisor: model=Qwen/Qwen2.5-7B-Insruct\n" + OWN).stdout
-    assert "its model `Qwen/Qwen2.5-7B-Insruct` is not known either" in said
+    assert "its model `Qwen/Qwen2.5-7B-Insruct` is unknown too" in said
     assert "did you mean `Qwen/Qwen2.5-7B-Instruct`? " in said
 
 

@@ -1,6 +1,5 @@
 # pyright: basic
-"""Small configs of real families, with widths that no two tensors share by accident; and the runs that train
-them."""
+"""Small configs of real families, in which no two tensors share a width by accident, and runs to train them."""
 
 from collections.abc import Callable
 from typing import Any, cast

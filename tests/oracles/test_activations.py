@@ -25,8 +25,7 @@ FP32 = torch.float32
 
 
 def wide_norms(model):
-    """Embeddings, norms and head in fp32: axolotl's full fine-tuning, and PEFT's
-    ``prepare_model_for_kbit_training``."""
+    """Embeddings, norms and head in fp32: axolotl's full fine-tuning, PEFT's ``prepare_model_for_kbit_training``."""
     for name, weight in model.named_parameters():
         if "lora_" not in name and any(part in name for part in ("norm", "embed", "lm_head")):
             weight.data = weight.data.float()

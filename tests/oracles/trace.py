@@ -1,6 +1,5 @@
 # pyright: basic
-"""One training step of a real model on fake tensors: which storages live when, without weights and without a
-GPU.
+"""One training step of a real model on fake tensors: which storages live when, with no weights and no GPU.
 
 The fake tensors sit on device ``cpu`` (a fake ``cuda`` aborts the process in a CPU build of torch 2.13.0),
 and what CUDA does otherwise is put in its place: a dropout mask of one byte, and autocast's list of fp32

@@ -217,7 +217,7 @@ LINT = Report(
         Finding(
             "no-hardware",
             "note",
-            "no hardware is known, so memory was not estimated",
+            "the hardware is unknown, so memory was not estimated",
             Place("llama.yaml"),
             help=("--gpus",),
         ),

@@ -18,7 +18,7 @@ def test_a_line_a_finding_most_severe_first_steps_in_their_order():
 
 def test_a_finding_about_the_whole_file_stands_on_its_first_line():
     lines = render_check([LINT], "concise").splitlines()
-    assert lines[2] == "llama.yaml:1:1: note[no-hardware] no hardware is known, so memory was not estimated"
+    assert lines[2] == "llama.yaml:1:1: note[no-hardware] the hardware is unknown, so memory was not estimated"
 
 
 def test_findings_of_several_files_are_sorted_by_level_over_all():

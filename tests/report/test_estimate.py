@@ -142,7 +142,7 @@ def test_a_part_of_several_terms_shows_the_arithmetic_of_the_largest_first():
 def test_an_unknown_model_gives_the_reason_instead_of_numbers():
     shown = screen(replace(LINT, summary=SUMMARY, findings=LINT.findings[2:]))
     assert shown.endswith(
-        "\n\n  memory unknown\n  note: no hardware is known, so memory was not estimated\n  help: --gpus\n"
+        "\n\n  memory unknown\n  note: the hardware is unknown, so memory was not estimated\n  help: --gpus\n"
     )
 
 

@@ -99,7 +99,7 @@ plan for llama.yaml: 3 steps, then it fits (22.9 to 25.1 of 78.2 GiB)
    @@ -5,0 +6 @@
    +adapter: lora
 
-passed over:
+skipped:
   zero-3: would not lower the peak: 90.7 -> 91.2 GiB per GPU
 
 1 error, 3 notes. 2 safe edits (--fix), 1 changes what is trained
@@ -143,7 +143,7 @@ warning[bf16-unsupported]: `bf16: true` on a V100, which has no bf16 units: the
     +bf16: false
     +fp16: true
 
-note[no-hardware]: no hardware is known, so memory was not estimated
+note[no-hardware]: the hardware is unknown, so memory was not estimated
   --> llama.yaml
    = help: --gpus
 
@@ -155,7 +155,7 @@ note[no-hardware]: no hardware is known, so memory was not estimated
 
 def test_suggestions_for_speed_are_compact_and_not_counted_as_edits():
     expected = """
-with the room that is left (advice; --fix leaves it alone):
+with the memory that is left (advice; --fix does not apply it):
   larger-micro-batch: Run the same global batch in fewer, larger steps
     60.0 -> 68.0 GiB per GPU: fits; same training
 

@@ -36,7 +36,7 @@ def test_commands_point_at_lines_most_severe_first():
         "`bf16: true` on a V100, which has no bf16 units: the launch fails or crawls; use fp16"
         "%0A  edit: changes what is trained",
         "::notice title=advisor (no-hardware),file=llama.yaml,line=1::"
-        "no hardware is known, so memory was not estimated%0A  help: --gpus",
+        "the hardware is unknown, so memory was not estimated%0A  help: --gpus",
     ]
 
 

@@ -36,7 +36,7 @@ def test_an_issue_a_finding():
             "location": {"path": "zero2.json", "lines": {"begin": 4, "end": 6}},
         },
         {
-            "description": "no hardware is known, so memory was not estimated",
+            "description": "the hardware is unknown, so memory was not estimated",
             "check_name": "no-hardware",
             "severity": "info",
             "location": {"path": "llama.yaml", "lines": {"begin": 1}},

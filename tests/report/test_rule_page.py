@@ -73,7 +73,7 @@ Cost
   all-reduce.
 
 Is the edit safe?
-  Yes: the same thing is trained.
+  Yes: it does not change what is trained.
 
 Example on 8x a100-80gb: 42.1 -> 29.0 GiB per GPU
   --- config.yaml
@@ -89,7 +89,7 @@ Example on 8x a100-80gb: 42.1 -> 29.0 GiB per GPU
   +  "zero_optimization": {"stage": 2}
   +}
 
-Says nothing about this one on 1x a100-80gb
+No finding for this one on 1x a100-80gb
   base_model: meta-llama/Llama-3.1-8B
 
 Source

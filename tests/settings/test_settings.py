@@ -235,7 +235,7 @@ def test_origins_say_where_a_setting_stands(write: Write, monkeypatch: pytest.Mo
         ('stack.padding = "none"', "advisor.toml:1: `stack.padding` is `none`; write 'full', 'packed' or 'longest'"),
         ('stack.base_dtype = "fp8"', "advisor.toml:1: `stack.base_dtype` is `fp8`; write 'float32', 'bfloat16'"),
         ("gpus = [\n1,\n", "advisor.toml"),
-        ("a = 1\ngpus = = 2", "advisor.toml:2:8: not valid TOML: Invalid value; mend the TOML"),
+        ("a = 1\ngpus = = 2", "advisor.toml:2:8: not valid TOML: Invalid value; fix the TOML"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line_and_a_remedy(write: Write, text: str, said: str):

@@ -257,7 +257,7 @@ def test_a_process_that_dies_is_only_a_reason(monkeypatch: pytest.MonkeyPatch, o
         stdout = output
 
     monkeypatch.setattr(asking.subprocess, "run", lambda *_a, **_k: Done())
-    assert asking.asked(CONFIG, FACTS, (), "5.16.1") == "the process that traces ended without an answer"
+    assert asking.asked(CONFIG, FACTS, (), "5.16.1") == "the tracing process ended without an answer"
 
 
 def test_a_traced_layer_is_taken_as_traced_and_other_facts_in_proportion(folder: Path, process: Asked) -> None:

@@ -19,7 +19,7 @@ def what_happened(death: Death) -> str:
     moment = f" in {MOMENTS.get(death.moment, death.moment)}" if death.moment else ""
     match death.cause:
         case "host":
-            return f"the host killed the run{moment}, most likely for want of host memory"
+            return f"the host killed the run{moment}, most likely out of host memory"
         case "elsewhere":
             return (
                 "most likely another rank died first: this log shows only what followed; look for `out of memory` in "
@@ -37,7 +37,7 @@ def gpu_died(death: Death, moment: str) -> str:
     """A GPU that ran out: full, in pieces, or asked for more than it has."""
     gpu = f"GPU {death.gpu}" if death.gpu is not None else "a GPU"
     if death.tried is None:
-        return f"{gpu} was full{moment}, says {death.teller}; the message has no figures"
+        return f"{gpu} was full{moment}, according to {death.teller}; the message has no figures"
     if death.too_large and death.capacity is not None:
         card = f"the whole card has {gib(death.capacity)}"
         return f"one request of {gib(death.tried)}{moment}, and {card}: a shape problem, not a full card"
@@ -48,11 +48,11 @@ def gpu_died(death: Death, moment: str) -> str:
 def figures(death: Death) -> str:
     """The numbers of the message."""
     named = (
-        ("more were asked for", death.tried),
+        ("more were requested", death.tried),
         ("allocated", death.allocated),
         ("reserved in pieces", death.unallocated),
         ("free", death.free),
-        ("in all", death.capacity),
+        ("in total", death.capacity),
     )
     return ", ".join(f"{size_text(size)} {name}" for name, size in named if size)
 
@@ -65,18 +65,18 @@ def size_text(size: int) -> str:
 def by_message(death: Death) -> Iterator[str]:
     """What the message alone tells: full or fragmented, and what was outside torch."""
     if death.cause == "gpu" and death.followed:
-        yield f"the errors of communication (line {death.followed}) are what followed on other ranks, not the cause"
+        yield f"the communication errors (line {death.followed}) followed on other ranks; they are not the cause"
     if death.tried is None or death.cause != "gpu" or death.too_large:
         return
     pieces = death.unallocated or 0
     if death.free is not None and pieces and not death.in_pieces:
         rest = f"{size_text(pieces)} in pieces and {size_text(death.free)} free"
-        less = "less than was asked for" if death.tried > pieces + death.free else "a small part of the card"
+        less = "less than was requested" if death.tried > pieces + death.free else "a small part of the card"
         yield f"full, not fragmented: {rest} are {less}"
     if death.capacity is not None and death.available is not None:
         outside = max(0, death.capacity - death.available)
         yield (
-            f"{gib(death.capacity)} in all less {gib(outside)} outside torch (CUDA context, NCCL, other processes) "
+            f"{gib(death.capacity)} in total, less {gib(outside)} outside torch (CUDA context, NCCL, other processes) "
             f"leave {gib(death.available)} for torch"
         )
 
@@ -136,9 +136,9 @@ def comparison(run: Run, death: Death) -> Iterator[str]:
         at_least = f"this moment needed {gib(death.needed)} or more"
         yield f"{at_least}; the estimate for the {phase.name} is {gib(phase.bytes)}, {shift(death.needed, phase.bytes)}"
     if phase is not found.peak and phase.bytes < found.peak.bytes:
-        yield f"the estimated peak is another: the {found.peak_phase}, {gib(found.allocated_peak)}"
+        yield f"the estimated peak is elsewhere: the {found.peak_phase}, {gib(found.allocated_peak)}"
     if death.capacity is not None and run.hardware is not None and not is_card(death.capacity, run):
-        yield f"the log's card has {gib(death.capacity)} in all, which is no {run.hardware.gpu.title}"
+        yield f"the log's card has {gib(death.capacity)} in total, so it is not a {run.hardware.gpu.title}"
     elif death.available is not None and death.available < found.usable * (1 - NEAR):
         less = gib(found.usable - death.available)
         yield f"torch had {gib(death.available)}, {less} less than the card gives: something else held the rest"
@@ -164,7 +164,7 @@ def is_card(total: int | None, run: Run) -> bool:
 def shift(needed: int, estimated: int) -> str:
     """How the estimate stands to the least that was needed."""
     if estimated >= needed:
-        return "which foresaw it"
+        return "which predicted it"
     return f"{gib(needed - estimated)} too low: please report it, with the config"
 
 

@@ -9,7 +9,7 @@ STEPS: Mapping[Cause, tuple[str, ...]] = {
         "next: `micro_batch_size: 1` with more `gradient_accumulation_steps`, `gradient_checkpointing: true`, flash "
         "attention, a fused loss (`liger_fused_linear_cross_entropy`), ZeRO-2 then ZeRO-3 on several GPUs, "
         "`adapter: lora` or `qlora`, offload, a shorter `sequence_len`",
-        "`--config run.yaml` says which of them suffice, and what each of them frees",
+        "`--config run.yaml` shows which of them suffice, and what each frees",
     ),
     "apple": (
         "next: a smaller `micro_batch_size` or `sequence_len`, `adapter: lora`; 4-bit needs CUDA",
@@ -23,7 +23,7 @@ STEPS: Mapping[Cause, tuple[str, ...]] = {
     "host": (
         "next: more memory for the job or container, fewer `dataloader_num_workers`, no `offload_optimizer` or "
         "`offload_param`, one model load at a time (`fsdp_config.cpu_ram_efficient_loading`, ZeRO-3's `zero.Init`)",
-        "`--config run.yaml` says how much offloading alone keeps there",
+        "`--config run.yaml` shows how much offloading alone keeps there",
     ),
     "elsewhere": ("next: read the logs of all ranks; the first `out of memory`, or the first traceback, is the cause",),
 }

@@ -112,7 +112,7 @@ class Death:
 
 
 def read_death(log: str) -> Death | None:
-    """The death that a log tells of; None if it tells of none. A GPU that ran out counts before what followed.
+    """The out-of-memory error in a log; None if there is none. A GPU that ran out counts before what followed.
 
     Raises ``InputError`` for figures that are none.
     """
@@ -205,7 +205,7 @@ def number(digits: str, what: str, line: int, most: int = 9999) -> int:
 
 def absurd(said: str, what: str, line: int) -> InputError:
     """The error for a figure that cannot be meant."""
-    return InputError(f"`{said}` is not {what}", line=line, remedy="give the log as the run wrote it")
+    return InputError(f"`{said}` is not {what}", line=line, remedy="pass the log as the run wrote it")
 
 
 def line_of(text: str, position: int) -> int:

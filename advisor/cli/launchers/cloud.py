@@ -66,11 +66,11 @@ def read_cloud(path: str) -> Cloud:
     card = provider.card or provider.cards.get(family.lower(), family).removeprefix("gpu-")
     if not card:
         raise InputError(
-            f"names no `gpu` for {name}", path, remedy='say it: `gpu: a100-80gb`, or --gpus "8x a100-80gb"'
+            f"names no `gpu` for {name}", path, remedy='state it: `gpu: a100-80gb`, or --gpus "8x a100-80gb"'
         )
     found, remarks = largest(parse_hardware(card, file=path)), list[str]()
     if provider.card and said and said.lower() not in {"h100", provider.card}:
-        remarks.append(f"{path}: axolotl asks {name} for {found.gpu.title} whatever `gpu` says")
+        remarks.append(f"{path}: axolotl requests {found.gpu.title} from {name} and ignores `gpu`")
     if found.assumed:
         remarks.append(f"{path}: {found.assumed}")
     count = number(preset["gpus"] if preset else first_of(document, COUNTS) or many)

@@ -33,7 +33,7 @@ def read_command(tokens: Sequence[str]) -> Command:
 
 def read_from(tokens: Sequence[str], environment: Mapping[str, str], scale: Scale, depth: int) -> Command:
     """Reads a command in a script ``depth`` deep, which has ``environment`` and is started as ``scale`` says."""
-    environment, reason = dict(environment), "the command runs no `axolotl train`"
+    environment, reason = dict(environment), "the command does not run `axolotl train`"
     scale, launcher, start = around(from_environment({**os.environ, **environment}), scale), None, 0
     for index, token in enumerate(tokens):
         if ASSIGNMENT.match(token) and launcher in {None, "srun"}:
@@ -119,7 +119,7 @@ def axolotl_command(tokens: Sequence[str], scale: Scale, environment: Mapping[st
 def trained(subcommand: str, tokens: Sequence[str], scale: Scale, environment: Mapping[str, str]) -> Command:
     """axolotl's own arguments: the config, and keys that override it."""
     if subcommand != "train":
-        reason = f"`axolotl {subcommand}` trains nothing" if subcommand else "the command runs no `axolotl train`"
+        reason = f"`axolotl {subcommand}` trains nothing" if subcommand else "the command does not run `axolotl train`"
         return Command(scale=scale, environment=environment, reason=reason)
     config, given = options(tokens)
     config = config or str(given.pop("config", "")) or None

@@ -61,7 +61,7 @@ def of_shell(shell: str, tokens: Sequence[str]) -> Script | None:
 def of_file(path: str, arguments: Sequence[str]) -> Script | None:
     """A script in a file."""
     text = script_text(path)
-    folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
+    folder = os.path.dirname(os.path.abspath(path))
     return None if text is None else Script(path, text, (path, *arguments), folder)
 
 
@@ -86,7 +86,7 @@ def of_line(line: Line, read: Reader, environment: Mapping[str, str], scale: Sca
     if depth >= DEEPEST or line.words[0] in SAYING:
         return None
     own = {name: value for name, value in line.exported.items() if UNKNOWN not in value}
-    words = [os.path.expanduser(word) for word in line.words if not is_open_assignment(word)]  # noqa: PTH111
+    words = [os.path.expanduser(word) for word in line.words if not is_open_assignment(word)]
     return read(words, {**environment, **own}, scale, depth + 1)
 
 
@@ -100,11 +100,11 @@ def unsure_of(line: Line, command: Command) -> str:
     open_names = {word.partition("=")[0] for word in line.words if is_open_assignment(word)}
     open_names |= {name for name, value in line.exported.items() if UNKNOWN in value}
     if not line.surely:
-        return "its training stands in a branch, a loop or a function"
+        return "the training command is in a branch, a loop or a function"
     if any(UNKNOWN in word and not is_open_assignment(word) for word in line.words) or open_names & COUNTING:
-        return "its training has words that are not known before it runs"
-    if line.folder is None and command.config and not os.path.isabs(command.config):  # noqa: PTH117
-        return "it changes to a folder that is not known before it runs"
+        return "the training command has values known only at run time"
+    if line.folder is None and command.config and not os.path.isabs(command.config):
+        return "it changes to a folder known only at run time"
     return ""
 
 
@@ -112,9 +112,9 @@ def placed(command: Command, folder: str) -> Command:
     """The command with its files as they are named from here."""
     if os.path.normpath(folder) == "." or command.config is None:
         return command
-    path, cloud = os.path.join(folder, command.config), command.cloud  # noqa: PTH118
-    inner = os.path.normpath(os.path.join(folder, command.folder))  # noqa: PTH118
-    return replace(command, config=from_here(path), folder=inner, cloud=cloud and os.path.join(folder, cloud))  # noqa: PTH118
+    path, cloud = os.path.join(folder, command.config), command.cloud
+    inner = os.path.normpath(os.path.join(folder, command.folder))
+    return replace(command, config=from_here(path), folder=inner, cloud=cloud and os.path.join(folder, cloud))
 
 
 def from_here(path: str) -> str:

@@ -113,7 +113,7 @@ class State:
                     self.exported |= {name: self.variables[name] for name in names if name in self.variables}
             case ["cd" | "pushd", target] if not opened:
                 known = surely and self.folder is not None and UNKNOWN not in target
-                self.folder = os.path.join(self.folder or "", target) if known else None  # noqa: PTH118
+                self.folder = os.path.join(self.folder or "", target) if known else None
             case ["cd" | "pushd" | "popd", *_]:
                 self.folder = self.folder if opened else None
             case ["set", options, *_] if options[:1] in {"-", "+"} and options != "--":
@@ -237,10 +237,10 @@ def after_heredocs(text: str, position: int, ends: Sequence[str]) -> int:
 
 def script_text(path: str) -> str | None:
     """The text of a shell script; None if the file is none, or cannot be read."""
-    if not os.path.isfile(path):  # noqa: PTH113
+    if not os.path.isfile(path):
         return None
     try:
-        with open(path, "rb") as stream:  # noqa: PTH123
+        with open(path, "rb") as stream:
             content = stream.read(128)
             if not path.endswith((".sh", ".bash")) and not SHEBANG.match(content):
                 return None

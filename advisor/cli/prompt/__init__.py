@@ -1,1 +1,1 @@
-"""Asks about one edit at a time, as ``git add -p`` does, and plans anew after each answer."""
+"""Asks about one edit at a time, as ``git add -p`` does, and plans again after each answer."""

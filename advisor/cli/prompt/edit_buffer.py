@@ -12,7 +12,7 @@ from advisor.run import Run
 OURS = "#:"
 MARK = "#: ----"
 INTRODUCTION = (
-    f"{OURS} These lines would be written. Change them, save and leave; what you mean is checked before it is asked.",
+    f"{OURS} These lines would be written. Change them, save and quit; the result is checked before you confirm it.",
     f"{OURS} Lines that begin with {OURS} must stay. Comments that you add are not kept.",
 )
 

@@ -1,4 +1,4 @@
-"""One file: asks about each edit until nothing is left, and plans anew after each answer."""
+"""One file: asks about each edit until nothing is left, and plans again after each answer."""
 
 import sys
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ def reviewed(review: Review, prompt: Prompt) -> tuple[Review, bool]:
         ahead = introduce(proposal, ahead, prompt)
         if review.taking and proposal.one_of_many:
             answer = "y"
-            prompt.show([prompt.style.paint("   applied, as `a` said", "frame")])
+            prompt.show([prompt.style.paint("   applied (`a`)", "frame")])
         else:
             answer, proposal = asked(review, proposal, prompt)
         match answer:

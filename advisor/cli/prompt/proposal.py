@@ -55,7 +55,7 @@ class Review:
     steps: int = 0
     """Steps of the plan that were accepted."""
     off: frozenset[str] = frozenset()
-    """Steps that are off the ladder: refused, or taken with a value of the user's."""
+    """Steps that are off the flowchart: refused, or taken with a value of the user's."""
     answered: frozenset[Key] = frozenset()
     taking: bool = field(default=False)
     """Whether safe edits are taken unasked from here on."""
@@ -68,7 +68,7 @@ class Review:
         return took.without(proposal) if proposal.own or proposal.plan is None else took.once(proposal)
 
     def without(self, proposal: Proposal) -> "Review":
-        """With the edit not offered again: a step is off the ladder."""
+        """With the edit not offered again: a step is off the flowchart."""
         off = self.off | {proposal.finding.rule} if proposal.plan is not None else self.off
         return replace(self.once(proposal), off=off)
 

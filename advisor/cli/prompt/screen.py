@@ -14,16 +14,16 @@ from advisor.util import printable
 
 MEANINGS = {
     "y": "apply this edit",
-    "n": "do not apply it; a step of the plan is then off the ladder for this file",
-    "a": "apply it and all later edits of this file that --fix would write; ask about the others",
+    "n": "do not apply it; the plan for this file then skips that step",
+    "a": "apply it and all later edits of this file that --fix would write; prompt for the others",
     "d": "apply neither this edit nor any later one of this file",
-    "e": "write the value yourself, in $EDITOR; it is checked and asked again",
+    "e": "edit the value in $EDITOR; it is checked, then you are prompted again",
     "q": "quit: neither this edit nor any later one, of any file; what was accepted is written",
     "?": "these lines, and why",
 }
 UNSAFE = "unsafe: changes what is trained; `a` never takes it"
 CHOICE = "same training; a matter of choice, which `a` leaves alone"
-OWN = "your own value: whether it trains the same thing is not known"
+OWN = "your own value: may change what is trained"
 OF_THE_BATCH = frozenset({"micro_batch_size", "gradient_accumulation_steps", "batch_size", "eval_batch_size"})
 ENDS = {"fits": "then it fits", "tight": "then it is tight", "does-not-fit": "and it still does not fit"}
 
@@ -40,7 +40,7 @@ def file_lines(run: Run, style: Style) -> list[str]:
 
 def plan_lines(plan: Plan, style: Style, *, anew: bool) -> list[str]:
     """How many steps are ahead, and where they end."""
-    lead = "planned anew: " if anew else "plan: "
+    lead = "new plan: " if anew else "plan: "
     count = counted(len(plan.steps), "step")
     return style.prose(f"{count}, {ENDS[plan.verdict]} ({fill(plan.end.estimate)})", lead, "strong", indent=2)
 
@@ -73,7 +73,7 @@ def own_words(proposal: Proposal) -> str:
     if old == new:
         return f"your own value: the same training, global batch {new} as before"
     known = f"your own value: it changes what is trained, global batch {old} -> {new}"
-    return known if changed <= OF_THE_BATCH else f"{known}; whether the rest trains the same thing is not known"
+    return known if changed <= OF_THE_BATCH else f"{known}; the rest may change it too"
 
 
 def title_lines(finding: Finding, style: Style) -> list[str]:

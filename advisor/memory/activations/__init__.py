@@ -1,5 +1,4 @@
-"""What autograd keeps of a decoder layer, what checkpointing keeps instead, and what is live beside it for a
-moment.
+"""What autograd keeps of a decoder layer, what checkpointing keeps instead, and what is live for a moment.
 
 Formulas follow the structure of a layer, operation by operation; a traced transformers 5.16.1 agrees to the
 byte.

@@ -56,8 +56,7 @@ def written(amounts: Amounts, known: Mapping[str, int]) -> str:
 
 
 def merged(symbol: str, known: Mapping[str, int]) -> str:
-    """Keys and values are written together where they are equally wide; attention's output is as wide as
-    queries."""
+    """The symbol to print: ``kv`` where keys and values are equally wide, ``q`` for attention's output."""
     if symbol in {"k", "v"} and known["k"] == known["v"]:
         return "kv"
     return "q" if symbol == "out" and known["out"] == known["q"] else symbol

@@ -1,5 +1,4 @@
-"""Mixers with inner norms or kernels of their own: latent attention from its parts, the others from widths
-alone."""
+"""Mixers with inner norms or kernels of their own: latent attention from its parts, the others from widths alone."""
 
 from __future__ import annotations
 
@@ -24,8 +23,7 @@ def mixer_amounts(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
 
 
 def latent_amounts(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
-    """Multi-head latent attention: models/deepseek_v3/modeling_deepseek_v3.py,
-    DeepseekV3Attention.forward@5.16.1.
+    """Multi-head latent attention: modeling_deepseek_v3.py, DeepseekV3Attention.forward@5.16.1.
 
     Norms of both low-rank tensors, new queries and keys, and the projection that values are cut from; flash
     kernels get values padded to the width of keys.

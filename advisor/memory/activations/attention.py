@@ -41,8 +41,7 @@ def norm_of_queries_and_keys(n: Numbers, family: Deviations, norm: Norm) -> Iter
 
 
 def kernel_amounts(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
-    """A fused kernel: queries, keys, values, output, and one fp32 log-sum-exp a head (arXiv 2205.14135,
-    section 3.1).
+    """A fused kernel: queries, keys, values, output, and an fp32 log-sum-exp per head (arXiv 2205.14135, 3.1).
 
     With a mask sdpa repeats keys and values to all heads, and keeps the mask in the compute type, a layer at
     a time (integrations/sdpa_attention.py, use_gqa_in_sdpa@5.16.1).
@@ -61,8 +60,7 @@ def kernel_amounts(run: Run, n: Numbers, family: Deviations, block: Block) -> It
 
 
 def projected(n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
-    """Queries, keys and values as the kernel gets them; what is cut from a fused projection keeps all of
-    it."""
+    """Queries, keys and values as the kernel gets them; what is cut from a fused projection keeps all of it."""
     attention = block.attention
     assert attention is not None
     fused = attention.query_width + attention.key_width + attention.value_width
@@ -88,8 +86,7 @@ def math_amounts() -> Iterator[Amount]:
 
 
 def eager_amounts(n: Numbers, family: Deviations, attention: Attention) -> Iterator[Amount]:
-    """Attention in plain operations: probabilities in fp32 and in the compute type, and a capped score's
-    tanh.
+    """Attention in plain operations: probabilities in fp32 and in the compute type, and a capped score's tanh.
 
     models/llama/modeling_llama.py, eager_attention_forward@5.16.1.
     """
@@ -136,8 +133,7 @@ def without_kernel(run: Run, family: Deviations, attention: Attention) -> bool:
 
 
 def copied_output(run: Run, family: Deviations, block: Block) -> bool:
-    """Whether the output projection reads a copy of the kernel's output, not the tensor that the kernel
-    keeps."""
+    """Whether the output projection reads a copy of the kernel's output, not the tensor that the kernel keeps."""
     attention = block.attention
     if attention is None or attention.kind not in {"softmax", "latent"}:
         return True

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def family_and_norm(run: Run, block: Block) -> tuple[Deviations, Norm]:
-    """What the run's decoder does otherwise than Llama, and the norm of its layers."""
+    """What the run's decoder does differently from Llama, and the norm of its layers."""
     family = run.model.deviations if run.model is not None else LLAMA
     if ("layer_norm" if block.norm == "layer" else "rms_norm") in run.liger:
         return family, "liger"

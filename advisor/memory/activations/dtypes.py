@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 @record(eq=False)
 class Numbers:
-    """Bytes per element: of matrix products, of the residual stream, and of what a norm gives to its
-    linears."""
+    """Bytes per element: of matrix products, of the residual stream, and of what a norm gives to its linears."""
 
     compute: int
     stream: int

@@ -32,8 +32,10 @@ def mlp_amounts(run: Run, n: Numbers, family: Deviations, block: Block) -> Itera
 
 
 def dense_amounts(n: Numbers, family: Deviations, mlp: Mlp, symbol: str, *, recomputed: bool) -> Iterator[Amount]:
-    """Gate, its activation and up; a kernel of Liger's or axolotl's recomputes the activation
-    (liger_kernel/ops/swiglu.py@0.8.1)."""
+    """Gate, its activation and up.
+
+    A kernel of Liger's or axolotl's recomputes the activation (liger_kernel/ops/swiglu.py@0.8.1).
+    """
     if mlp.gated:
         yield (2 if recomputed else 3) * n.compute, symbol
         return
@@ -44,8 +46,7 @@ def dense_amounts(n: Numbers, family: Deviations, mlp: Mlp, symbol: str, *, reco
 
 
 def routing_amounts(n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
-    """The router: fp32 probabilities, the chosen ones and their sum
-    (models/mixtral/modeling_mixtral.py@5.16.1)."""
+    """The router: fp32 probabilities, the chosen ones and their sum (models/mixtral/modeling_mixtral.py@5.16.1)."""
     chosen = mlp.experts_per_token
     yield 8 * chosen, ONE
     if family.clamped_experts:

@@ -1,5 +1,4 @@
-"""Layers that were traced from the real modules instead of derived: exact under the facts of the trace, else in
-proportion to the formulas."""
+"""Layers traced from the real modules: exact under the trace's facts, else in proportion to the formulas."""
 
 from __future__ import annotations
 

@@ -35,8 +35,7 @@ def derived_bytes(run: Run, block: Block) -> int:
 
 
 def saved_formula(run: Run, block: Block) -> str:
-    """The arithmetic per token, with its result: ``16 h + 4 q + 4 kv + 8 f + 4 heads + 8 = 200,840
-    B/token``."""
+    """The arithmetic per token, with its result: ``16 h + 4 q + 4 kv + 8 f + 4 heads + 8 = 200,840 B/token``."""
     return traced_text(run, block) if block.traces else written(amounts(run, block), widths(run, block))
 
 
@@ -57,8 +56,10 @@ def amounts(run: Run, block: Block) -> list[Amount]:
 
 
 def fixed_bytes(run: Run, block: Block) -> int:
-    """What does not grow with tokens: ``1 + weight`` of Gemma's and Nemotron's norms, and where each expert's
-    tokens end."""
+    """Bytes that do not grow with tokens.
+
+    ``1 + weight`` of Gemma's and Nemotron's norms, and where each expert's tokens end.
+    """
     _, norm = family_and_norm(run, block)
     count = 4 * block.mlp.experts if block.mlp is not None else 0
     count += sum(merged_experts(run, numbers(run, norm), block))

@@ -24,8 +24,7 @@ OUTPUTS = {
 
 @record(eq=False)
 class Site:
-    """A tensor that linears read: its width as units of a symbol, its linears, and what else is known of
-    it."""
+    """A tensor that linears read: its width as units of a symbol, its linears, and what else is known of it."""
 
     symbol: str
     linears: tuple[Linear, ...]
@@ -87,8 +86,7 @@ def site_amounts(run: Run, n: Numbers, site: Site) -> Iterator[Amount]:
 
 
 def adapter_amounts(run: Run, lora: Lora, site: Site) -> Iterator[Amount]:
-    """What the adapters at one input keep: copies of it, dropout masks, and the products with A for B's
-    gradient."""
+    """What adapters at one input keep: copies of it, dropout masks, and the products with A for B's gradient."""
     yield from fused_amounts(lora, site)
     targets = [linear for linear in site.linears if is_target(lora, linear) and linear.name not in site.fused]
     if not targets:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ATTENTION = {"qkv": {"q_proj", "k_proj", "v_proj"}, "o": {"o_proj"}}
 MLP = {"gate_proj", "up_proj", "down_proj"}
 READERS = (*ATTENTION.values(), MLP - {"down_proj"})
-"""Linears that read one tensor in one kernel; what ``down_proj`` reads is computed anew in backward."""
+"""Linears that read one tensor in one kernel; what ``down_proj`` reads is recomputed in backward."""
 HOMES = dict.fromkeys(MLP, "mlp") | dict.fromkeys(("q_proj", "k_proj", "v_proj", "o_proj"), "self_attn")
 """Where in a layer the kernels look for a linear."""
 

@@ -34,8 +34,7 @@ def input_bytes(run: Run, block: Block) -> int:
 
 
 def head_saved_bytes(run: Run, model: Architecture) -> int:
-    """Bytes that belong to no layer, without logits: final norm, the head's input, rotary tables, labels, a
-    held mask."""
+    """Bytes of no layer, without logits: final norm, the head's input, rotary tables, labels, a held mask."""
     kept = measured_outside(run, model, lambda one: derived_outside(one, model))
     return kept + held_mask_bytes(run, model.blocks[-1])
 
@@ -55,8 +54,7 @@ def derived_outside(run: Run, model: Architecture) -> int:
 
 
 def rotary_bytes(run: Run, n: Numbers, family: Deviations, block: Block) -> int:
-    """Cosines and sines of one row, shared by all layers (models/llama,
-    LlamaRotaryEmbedding.forward@5.16.1)."""
+    """Cosines and sines of one row, shared by all layers (models/llama, LlamaRotaryEmbedding.forward@5.16.1)."""
     attention = block.attention
     if attention is None or not family.rotates:
         return 0
@@ -64,8 +62,7 @@ def rotary_bytes(run: Run, n: Numbers, family: Deviations, block: Block) -> int:
 
 
 def held_mask_bytes(run: Run, block: Block) -> int:
-    """The mask of all layers, which checkpointing holds as an argument: bool for sdpa, compute type for
-    eager."""
+    """The mask of all layers, which checkpointing holds as an argument: bool for sdpa, compute type for eager."""
     attention = block.attention
     if attention is None or not run.activation_checkpointing:
         return 0

@@ -43,8 +43,9 @@ def rms_amounts(n: Numbers, norm: Norm, symbol: str, groups: str) -> Iterator[Am
 
 
 def layer_norm_amounts(n: Numbers, norm: Norm, shared: bool) -> Iterator[Amount]:
-    """One layer norm: its input, and fp32 mean and inverse deviation
-    (aten/src/ATen/native/cuda/layer_norm_kernel.cu).
+    """One layer norm: its input, and fp32 mean and inverse deviation.
+
+    aten/src/ATen/native/cuda/layer_norm_kernel.cu.
 
     Without autocast a second norm over the same stream finds its input kept already.
     """
@@ -55,8 +56,7 @@ def layer_norm_amounts(n: Numbers, norm: Norm, shared: bool) -> Iterator[Amount]
 
 
 def centred_amounts(n: Numbers) -> Iterator[Amount]:
-    """Cohere's layer norm, the centred input twice: models/cohere/modeling_cohere.py,
-    CohereLayerNorm.forward@5.16.1."""
+    """Cohere's layer norm keeps the centred input twice: modeling_cohere.py, CohereLayerNorm.forward@5.16.1."""
     yield from ((8, "h"), (4, ONE))
     if n.trained:
         yield 4, "h"

@@ -85,8 +85,7 @@ def probabilities(run: Run, family: Deviations, attention: Attention) -> bool:
 
 
 def closing_norm(n: Numbers, norm: Norm) -> Moment:
-    """A norm at the end of the MLP: fp32 gradients of square, mean, root and product at once, its root
-    gone."""
+    """A norm at the end of the MLP: fp32 gradients of square, mean, root and product at once, its root freed."""
     if norm == "liger":
         return [(2 * n.stream, "h")]
     if not n.trained:
@@ -119,8 +118,7 @@ def product_gradients(run: Run, n: Numbers, family: Deviations, block: Block) ->
 
 
 def adapter_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
-    """The gradient of the down projection's input while an fp32 adapter works on half precision, before the
-    base does.
+    """The gradient of the down projection's input, under an fp32 adapter on half precision, before the base's.
 
     Autocast gives it in half precision, PEFT's cast turns it into fp32, and dropout makes a second one of it.
     """
@@ -165,8 +163,7 @@ def adapted_outputs(run: Run, n: Numbers, block: Block) -> Iterator[tuple[Site, 
 
 
 def routed_gradients(n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
-    """Gradients of the experts' outputs, weighted and put back in order; in fp32 where routing weights
-    are."""
+    """Gradients of the experts' outputs, weighted and put back in order; in fp32 where routing weights are."""
     assert block.mlp is not None
     chosen = block.mlp.experts_per_token
     if family.fp32_routing:
@@ -176,8 +173,7 @@ def routed_gradients(n: Numbers, family: Deviations, block: Block) -> Iterator[A
 
 
 def probability_gradients(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
-    """Eager attention at its softmax: fp32 gradients of probabilities and scores, with all that follows
-    gone."""
+    """Eager attention at its softmax: fp32 gradients of probabilities and scores; all that follows is freed."""
     attention = block.attention
     assert attention is not None
     yield from ((8, "heads S"), (n.compute, "q"))
@@ -189,8 +185,7 @@ def probability_gradients(run: Run, n: Numbers, family: Deviations, norm: Norm, 
 
 
 def after_attention(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
-    """What is kept behind the attention kernel: the output projection's input, the MLP's norm, and the
-    MLP."""
+    """What is kept behind the attention kernel: the output projection's input, the MLP's norm, and the MLP."""
     behind = sites(run, n, block, copied_output(run, family, block))
     first = next((site for site in behind if site.symbol == "h"), None)
     for site in behind:

@@ -4,7 +4,7 @@ from advisor.run import Run
 from advisor.run.edits import RunEdits
 
 FIXED = "0.19.3"
-"""DeepSpeed from which on non-reentrant checkpoints bear weights that ZeRO-3 shards and nobody trains."""
+"""DeepSpeed from which non-reentrant checkpoints work with frozen weights that ZeRO-3 shards."""
 # TRL's trainers for these force reentrant checkpoints upon an adapter under ZeRO-3; those for ORPO and SimPO do not.
 FORCED = frozenset(["dpo", "ipo", "kto", "grpo", "gdpo", "ebft"])
 

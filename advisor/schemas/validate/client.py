@@ -53,7 +53,7 @@ class Library:
             process.stdin.flush()
             return json.loads(self.lines.get(timeout=self.limit_s))
         except queue.Empty:
-            self.trouble = f"it gave no answer in {self.limit_s:g} s"
+            self.trouble = f"no answer within {self.limit_s:g} s"
         except (OSError, ValueError):
             self.trouble = self.reason()
         if self.process is not None:
@@ -65,7 +65,7 @@ class Library:
         for listener in self.listeners:
             listener.join(timeout=1)
         said = [line.strip() for line in self.last_words if line.strip()]
-        return f"its process ended: {said[-1]}" if said else "its process ended without a word"
+        return f"its process ended: {said[-1]}" if said else "its process ended without output"
 
     def started(self) -> subprocess.Popen[str]:
         """The process, with what it says gathered as it comes."""
@@ -98,4 +98,6 @@ def installed_version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         remedy = f'pip install "axolotl-advisor[{name}]"'
-        raise InputError(f"--validate asks {name}, which is not installed beside the advisor", remedy=remedy) from None
+        raise InputError(
+            f"--validate needs {name}, which is not installed in the advisor's environment", remedy=remedy
+        ) from None

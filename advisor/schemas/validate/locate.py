@@ -17,7 +17,7 @@ def pointed(values: Values, problem: Values) -> str:
 
 
 def path_at(values: Values, problem: Values) -> Path:
-    """The value at pydantic's ``loc``, or the nearest above it. Names of types in it are passed over.
+    """The value at pydantic's ``loc``, or the nearest above it. Names of types in it are skipped.
 
     DeepSpeed has a model for each section and axolotl one for each dataset, so ``loc`` may start in one: in that which
     has the model's name (``DeepSpeedBF16Config``), and where the value is the one that pydantic was given.

@@ -27,7 +27,7 @@ def axolotl_question(run: Run) -> Values:
     """The YAML, on the run's hardware."""
     return {
         "config": dict(run.config),
-        "folder": os.path.abspath(run.working_directory),  # noqa: PTH100
+        "folder": os.path.abspath(run.working_directory),
         "capabilities": capabilities(run),
         "torch": ".".join(map(str, release(run.stack.torch))),
     }

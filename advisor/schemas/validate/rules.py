@@ -44,9 +44,11 @@ class Libraries:
         answer = library.says(axolotl_question(run))
         yield from hits(library, run.config, answer)
         for plugin in answer.get("left_out", ()):
-            message = f"`{plugin}` cannot be imported beside the advisor; axolotl went on without it, and so its keys"
+            message = (
+                f"`{plugin}` cannot be imported in the advisor's environment; axolotl went on without it and its keys"
+            )
             number = list(run.config["plugins"]).index(plugin)
-            yield Hit(f"plugins.{number}", f"{message} were not judged", level="note")
+            yield Hit(f"plugins.{number}", f"{message} were not checked", level="note")
 
     def deepspeed_finds(self, run: Run) -> Iterator[Hit]:
         """What transformers or DeepSpeed's config class rejects."""
@@ -60,7 +62,7 @@ def hits(library: Library, values: Mapping[str, Any], answer: Values) -> Iterato
     """An answer as hits, one a place."""
     who = f"{library.name} {library.version}"
     if answer.get("trouble"):
-        message = f"{who} could not judge this config: {shortened(answer['trouble'])}"
+        message = f"{who} could not check this config: {shortened(answer['trouble'])}"
         yield Hit("", message, level="note")
     said: dict[str, list[str]] = {}
     for problem in answer.get("problems", ()):
@@ -116,7 +118,7 @@ def rules_that_ask() -> dict[str, Rule]:
         proof="rejects",
         why="""
             transformers fills in each "auto" and compares the rest with the trainer's arguments, and DeepSpeed reads
-            the result when the model is already loaded. `--validate` asks those that are installed beside the advisor.
+            the result when the model is already loaded. `--validate` runs the installed versions.
         """,
         source="transformers/integrations/deepspeed.py, HfTrainerDeepSpeedConfig; deepspeed/runtime/config.py",
         examples=(

@@ -48,7 +48,7 @@ def test_a_death_is_told_with_its_figures_and_a_plan_that_fits_what_was_free(fol
     first = result.output.splitlines()[0]
     assert first.startswith("log.txt:3: GPU 0 was full in the forward and loss: 7.8 GiB more were asked for")
     assert "this moment needed 41.8 GiB or more" in result.output
-    assert "which foresaw it" in result.output
+    assert "which predicted it" in result.output
     assert "plan for run.yaml" in result.output
     assert "smaller-micro-batch" in result.output
 

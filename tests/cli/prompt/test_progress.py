@@ -64,7 +64,7 @@ def test_the_hub_is_named_while_it_is_asked_and_nothing_of_it_stays(tmp_path: Pa
     (tmp_path / "run.yaml").write_text("base_model: nobody/no-such-model\nsequence_len: 512\n")
     found = {"PYTHONPATH": str(tmp_path), "HF_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "NO_COLOR": "1"}
     process = spawn("-m", "advisor", "check", "--isolated", "--online", "run.yaml", folder=tmp_path, **found)
-    process.expect_exact(ERASED + "asking the hub for the config of nobody/no-such-model" + ERASED)
+    process.expect_exact(ERASED + "fetching the config of nobody/no-such-model" + ERASED)
     (tmp_path / "answer").touch()
     process.expect(pexpect.EOF)
     _, _, rest = process.before.rpartition(ERASED)

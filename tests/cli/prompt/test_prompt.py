@@ -53,7 +53,7 @@ def test_n_takes_the_step_off_the_ladder_and_plans_anew(folder: Path):
     terminal = Terminal(folder, "-p", "full.yaml", *ROOMY)
     terminal.asks()
     shown = terminal.answer("n")
-    assert "planned anew: 2 steps, then it fits" in shown and proposed(shown) == "zero-2"
+    assert "new plan: 2 steps, then it fits" in shown and proposed(shown) == "zero-2"
     shown = terminal.answer("y")
     assert proposed(shown) == "gradient-checkpointing"
     shown = terminal.last("y\nq")
@@ -101,7 +101,7 @@ def test_a_takes_the_safe_steps_and_asks_about_one_that_changes_what_is_trained(
     terminal = Terminal(folder, "-p", "full.yaml", *SMALL)
     terminal.asks()
     shown = terminal.answer("a")
-    assert shown.count("   applied, as `a` said\n") == 2
+    assert shown.count("   applied (`a`)\n") == 2
     assert proposed(shown) == "lora" and terminal.letters == "y,n,d,e,q,?"
     assert "   unsafe: changes what is trained; `a` never takes it" in shown.splitlines()
     shown = terminal.answer("a")
@@ -370,5 +370,5 @@ def test_without_a_terminal_it_asks_nothing_and_names_fix(folder: Path):
     command = [sys.executable, "-m", "advisor", "check", "-p", "full.yaml"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, input="y\ny\n", check=False)
     assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr.startswith("error: -p asks, and this is not a terminal") and "--fix" in done.stderr
+    assert done.stderr.startswith("error: -p needs an interactive terminal") and "--fix" in done.stderr
     assert (folder / "full.yaml").read_text() == LLAMA

@@ -57,7 +57,7 @@ def test_a_run_that_does_not_fit_leaves_with_the_whole_report(plugin: Any, cfg: 
 def test_other_local_ranks_leave_with_a_line(plugin: Any, cfg: Cfg, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LOCAL_RANK", "3")
     said = refusal(plugin, cfg(advisor=SMALL, **LARGE))
-    assert said == "advisor: blocked by does-not-fit; local rank 0 says why"
+    assert said == "advisor: blocked by does-not-fit; see local rank 0's output"
 
 
 def test_a_run_that_fits_goes_on_with_its_verdict(plugin: Any, cfg: Cfg, log: pytest.LogCaptureFixture):

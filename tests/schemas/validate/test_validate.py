@@ -128,8 +128,8 @@ def test_a_library_that_cannot_be_imported_is_a_note(libraries: Path):
 def test_a_process_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch):
     slow = Library("axolotl", "advisor.schemas.validate.ask_axolotl", limit_s=2)
     question = {"config": {"seed": 7}, "folder": ".", "capabilities": {}, "torch": "2.13.0"}
-    assert slow.says(question) == {"trouble": "it gave no answer in 2 s"}
-    assert slow.says({**question, "config": {}}) == {"trouble": "it gave no answer in 2 s"}
+    assert slow.says(question) == {"trouble": "no answer within 2 s"}
+    assert slow.says({**question, "config": {}}) == {"trouble": "no answer within 2 s"}
 
 
 def test_a_library_that_is_not_installed_is_one_clear_error(monkeypatch: pytest.MonkeyPatch):
