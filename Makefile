@@ -10,7 +10,7 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 AXOLOTL := axolotl==0.19.0
 INPUTS ?= 2000
 
-.PHONY: help demo setup test oracles examples fuzz sweep snapshots accuracy lint format tables defaults bench clean
+.PHONY: help demo setup test oracles examples fuzz sweep snapshots accuracy pages lint format tables defaults bench clean
 .DEFAULT_GOAL := help
 
 help: ## List the verbs
@@ -47,25 +47,28 @@ fuzz: $(VENV)/.installed ## Put INPUTS (2000) mutated configs of each kind throu
 sweep: $(VENV)/.installed ## Check what every fix of every real config promises, on five kinds of node
 	$(BIN)/python -m tests.corpus.sweep
 
-snapshots: $(VENV)/.installed ## Write tests/snapshots anew; read the diff before you commit it
+snapshots: $(VENV)/.installed ## Rewrite tests/snapshots; read the diff before you commit it
 	UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -m "not oracle" tests/test_samples.py
 
-accuracy: $(VENV)/.installed ## Write the ranges and the README's figures anew from the published runs; read the diff
+accuracy: $(VENV)/.installed ## Rewrite the ranges and the README's figures from the published runs; read the diff
 	$(BIN)/python -m tests.accuracy.renew
+
+pages: $(VENV)/.installed ## Write a page for each rule, and an index, into site/
+	$(BIN)/python -m tests.pages site
 
 lint: $(VENV)/.installed ## ruff and pyright
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
 
-format: $(VENV)/.installed ## Let ruff mend and format
+format: $(VENV)/.installed ## Let ruff fix and format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-tables: $(VENV)/.installed ## Write the key tables anew from the installed axolotl and DeepSpeed
+tables: $(VENV)/.installed ## Rewrite the key tables from the installed axolotl and DeepSpeed
 	$(BIN)/python -m tests.tables.generate
 
-defaults: $(VENV)/.installed ## Write the defaults of config classes, and the index of families, from the installed transformers
+defaults: $(VENV)/.installed ## Rewrite the defaults of config classes, and the index of families, from the installed transformers
 	$(BIN)/python -m tests.models.defaults
 
 bench: $(VENV)/.installed ## Time a cold check, and all configs of the corpus
@@ -73,7 +76,7 @@ bench: $(VENV)/.installed ## Time a cold check, and all configs of the corpus
 	$(BIN)/python -m tests.benchmarks.many
 
 clean: ## Remove the environments and all caches
-	rm -rf $(VENV) $(VENV_DEMO) .venv-axolotl build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV_DEMO) .venv-axolotl build dist site *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # torch first and alone: DeepSpeed's build asks for it. axolotl without what it pins: the tests call its schema only.

@@ -20,7 +20,8 @@ def estimate_command(path: str, options: RunOptions, *, output: str | None, form
         found = examine(config, session, speed=False)
     if found.run.hardware is None:
         raise InputError("no GPUs are stated, and none were found", path, remedy='state them: --gpus "8x a100-80gb"')
-    from advisor.report import ladder_of, render_estimate
+    from advisor.report import render_estimate
+    from advisor.report.wording import ladder_of
 
     text = render_estimate(
         found.report,

@@ -11,13 +11,14 @@ from typing import Any
 import click
 
 from advisor.errors import InputError
+from advisor.report import FORMATS
 
 GPUS_HELP = 'The target: "8x a100-80gb", "2n8x h100-80gb host=1TiB".'
 EXCLUDE_HELP = (
     "Leave out what matches when folders are walked, as in a .gitignore: drafts, *.tmpl.yaml, a/**/old. "
     "Files that you name are checked. May repeat; adds to `exclude` in the settings."
 )
-FORMAT_HELP = "full, concise, json, github, gitlab, sarif or markdown; FORMAT=FILE writes it to a file. May repeat."
+FORMAT_HELP = f"{' or '.join(', '.join(FORMATS).rsplit(', ', 1))}; FORMAT=FILE writes it to a file. May repeat."
 
 
 class Telling(click.Command):

@@ -62,6 +62,7 @@ def add(found: dict[str, Rule], folder: Path, stage: Stage | None = None) -> Non
     found |= more
 
 
+@lru_cache(maxsize=1024)
 def is_built_in(rule: str) -> bool:
     """Whether one of the advisor's own rules has this id, which is its file's name."""
     return any((built_in_folder() / stage / f"{rule.replace('-', '_')}.py").is_file() for stage in STAGES)

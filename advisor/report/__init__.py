@@ -1,22 +1,21 @@
 """Says what was found: one module a format, each loaded only when it is asked for."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from advisor.report.style import Style
-from advisor.report.wording import Rung, ladder_of
 from advisor.util import path_shown
 
 if TYPE_CHECKING:
     from advisor.engine.finding import Report
     from advisor.engine.rule import Rule
     from advisor.errors import InputError
+    from advisor.report.wording import Rung
 
 __all__ = [
     "FORMATS",
-    "Rung",
     "check_pieces",
-    "ladder_of",
     "render_check",
     "render_error",
     "render_estimate",
@@ -25,7 +24,19 @@ __all__ = [
     "rule_page_json",
 ]
 
-FORMATS: tuple[str, ...] = ("full", "concise", "json", "github", "gitlab", "sarif", "markdown")
+FORMATS: Mapping[str, str] = {
+    "full": "full",
+    "concise": "concise",
+    "json": "as_json",
+    "github": "github",
+    "gitlab": "gitlab",
+    "sarif": "sarif",
+    "markdown": "markdown",
+}
+"""Each output format with its module here, which has ``render(reports, style) -> str``.
+
+A module whose text is long also has ``pieces(reports)``, which yields the same text bit by bit.
+"""
 
 
 def render_check(
@@ -41,7 +52,7 @@ def render_check(
     Prose of ``full`` keeps to ``width`` columns; colour touches ``full`` and ``concise`` alone. An unknown
     format is a ``ValueError``.
     """
-    return _check_renderer(format)(reports, Style(color, width, unicode))
+    return _module_of(format).render(reports, Style(color, width, unicode))
 
 
 def check_pieces(
@@ -53,24 +64,18 @@ def check_pieces(
     unicode: bool = True,
 ) -> Iterator[str]:
     """The same text in pieces: those of the formats that are long are made as they are asked for."""
-    match format:
-        case "json":
-            from advisor.report.as_json import pieces
-
-            yield from pieces(reports)
-        case "sarif":
-            from advisor.report.sarif import pieces
-
-            yield from pieces(reports)
-        case _:
-            yield render_check(reports, format, color=color, width=width, unicode=unicode)
+    pieces = getattr(_module_of(format), "pieces", None)
+    if pieces is not None:
+        yield from pieces(reports)
+    else:
+        yield render_check(reports, format, color=color, width=width, unicode=unicode)
 
 
 def render_estimate(
     report: "Report",
     format: str = "full",  # noqa: A002
     *,
-    ladder: Sequence[Rung] = (),
+    ladder: "Sequence[Rung]" = (),
     color: bool = False,
     width: int = 80,
     unicode: bool = True,
@@ -78,7 +83,7 @@ def render_estimate(
 ) -> str:
     """The memory of one run: ``json``, or the screen, which any other format gets.
 
-    ``ladder`` are the rows of the options table (see ``ladder_of``); ``ledger`` adds every term of every
+    ``ladder`` are the rows of the options table (see ``wording.ladder_of``); ``ledger`` adds every term of every
     phase with its bytes, arithmetic and source.
     """
     if format == "json":
@@ -125,22 +130,7 @@ def render_error(error: "InputError", *, color: bool = False, width: int = 80) -
     return "\n".join(lines)
 
 
-def _check_renderer(name: str) -> "Callable[[Sequence[Report], Style], str]":
-    match name:
-        case "full":
-            from advisor.report.full import render
-        case "concise":
-            from advisor.report.concise import render
-        case "json":
-            from advisor.report.as_json import render
-        case "github":
-            from advisor.report.github import render
-        case "gitlab":
-            from advisor.report.gitlab import render
-        case "sarif":
-            from advisor.report.sarif import render
-        case "markdown":
-            from advisor.report.markdown import render
-        case _:
-            raise ValueError(f"unknown format {name!r}; choose one of {', '.join(FORMATS)}")
-    return render
+def _module_of(name: str) -> Any:
+    if name not in FORMATS:
+        raise ValueError(f"unknown format {name!r}; choose one of {', '.join(FORMATS)}")
+    return import_module(f"advisor.report.{FORMATS[name]}")

@@ -7,12 +7,15 @@ from typing import Any
 
 from advisor.documents import Edit
 from advisor.engine.finding import Finding, Fix, Place, Report, WholePlan
+from advisor.engine.registry import is_built_in
 from advisor.memory.ledger import Estimate, Phase, Range
 from advisor.report.style import Style
 from advisor.report.wording import APPLICABILITY
 from advisor.util import STEERING
 
 VERSION = 1
+PAGES: str | None = None
+"""Where the pages of ``make pages`` are published: an address with ``{rule}`` in it. None: nowhere yet."""
 
 
 def render(reports: Sequence[Report], _style: Style) -> str:
@@ -89,20 +92,22 @@ def phase(value: Phase) -> dict[str, Any]:
 
 
 def finding(value: Finding) -> dict[str, Any]:
-    """One finding; ``url`` is the address in its source, null if it has none."""
+    """One finding; ``url`` is its rule's page, or the address in its source, null if it has none."""
     return {
         "rule": value.rule,
         "level": value.level,
         "message": value.message,
-        "url": url(value.source),
+        "url": url(value),
         "location": location(value.place),
         "fix": fix(value.fix) if value.fix else None,
     }
 
 
-def url(source: str) -> str | None:
-    """The first web address in a source."""
-    found = re.search(r"https?://[^\s,;)>]+", source)
+def url(value: Finding) -> str | None:
+    """The page of a rule of the advisor's own, once ``PAGES`` says where; else the first web address in the source."""
+    if PAGES and is_built_in(value.rule):
+        return PAGES.format(rule=value.rule)
+    found = re.search(r"https?://[^\s,;)>]+", value.source)
     return found.group() if found else None
 
 

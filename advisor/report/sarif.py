@@ -68,7 +68,7 @@ def descriptor(finding: Finding) -> dict[str, Any]:
     """A reportingDescriptor (3.49): title, reason, and the page as help."""
     title = flat(finding.title or finding.rule.replace("-", " "))[:LONGEST_TEXT]
     why = flat(finding.why or title)[:LONGEST_TEXT]
-    address = url(finding.source)
+    address = url(finding)
     paragraphs = [
         why,
         f"Cost: {flat(finding.cost)}" if finding.cost else "",

@@ -53,7 +53,7 @@ class SettingsModel(BaseModel):
     )
     rules: tuple[str, ...] = Field((), description="Folders of your own rules, relative to this file.")
     flowchart: str = Field("default", description="The order of the steps that make a run fit.")
-    output_format: str | None = Field(None, description="The format of the report: `full`, `concise`, `json` ...")
+    output_format: str | None = Field(None, description="The format of the report, as for `--output-format`.")
     exclude: tuple[str, ...] = Field(
         (), description="Glob patterns, relative to this file, of files and folders that a walk leaves out."
     )

@@ -101,7 +101,7 @@ def main(kind: str, inputs: int) -> None:
         suppress_health_check=list(HealthCheck),
         print_blob=False,
     )
-    @given(KINDS[kind](), st.sampled_from(FORMATS), st.booleans())
+    @given(KINDS[kind](), st.sampled_from(list(FORMATS)), st.booleans())
     def every_input(given_: tuple[Seed, str, str | None], form: str, windows: bool) -> None:
         seed, text, deepspeed = given_
         ends = "\r\n" if windows else "\n"

@@ -6,7 +6,8 @@ import pytest
 
 from advisor.engine.finding import Report
 from advisor.memory.ledger import Estimate, Phase, Range, Term
-from advisor.report import Rung, ladder_of, render_estimate
+from advisor.report import render_estimate
+from advisor.report.wording import Rung, ladder_of
 
 from .samples import DOES_NOT_FIT, FITS, LINT, SUMMARY, TIGHT, gib
 

@@ -2,15 +2,17 @@
 
 import json
 import shutil
+import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
-from advisor.cli.main import main
+from advisor.cli.main import FORMAT_HELP, main
 from advisor.report import FORMATS, schema_models
 
 from ..json_schemas import validator_of
@@ -146,3 +148,25 @@ def test_formats_for_files_and_one_for_the_terminal(folder: Path):
     result = check("--output-format", "json=r.json", "--output-format", "github", "a.yaml")
     assert result.stdout.startswith("::error ")
     assert json.loads((folder / "r.json").read_text())["version"] == 1
+
+
+def test_the_help_names_every_format():
+    *first, last = FORMATS
+    assert FORMAT_HELP.startswith(f"{', '.join(first)} or {last}; ")
+    refused = CliRunner().invoke(main, ["check", "--output-format", "junit", "run.yaml"])
+    assert refused.exit_code == 2 and refused.output.endswith(f"choose one of {', '.join(FORMATS)}\n")
+
+
+def test_a_format_is_a_module_and_a_line_of_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    files = SimpleNamespace(render=lambda reports, _style: "\n".join(Path(report.file).name for report in reports))
+    monkeypatch.setitem(sys.modules, "advisor.report.files", files)  # pyright: ignore[reportArgumentType]
+    monkeypatch.setitem(FORMATS, "names", "files")  # pyright: ignore[reportArgumentType]
+    (tmp_path / "advisor.toml").write_text('output-format = "names"\n')
+    (tmp_path / "run.yaml").write_text("base_model: x/y\n")
+    result = CliRunner().invoke(main, ["check", str(tmp_path / "run.yaml")])
+    assert result.output == "run.yaml\n"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_each_format_has_its_module(name: str):
+    assert (Path(schema_models.__file__).with_name(FORMATS[name] + ".py")).is_file()
