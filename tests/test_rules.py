@@ -60,7 +60,7 @@ def test_an_organisations_rule_replaces_no_other(tmp_path, name, whose):
     ("name", "text", "complaint"),
     [
         ("other_name.py", GOOD, "is not the file's name"),
-        ("our_rule.py", "rule = 1", "one value"),
+        ("our_rule.py", "rule = 1", "must define `rule"),
         ("our_rule.py", "import nothing_like_this", "ModuleNotFoundError"),
         ("our_rule.py", "rule = (", "SyntaxError"),
     ],

@@ -157,18 +157,18 @@ def test_outside_of_a_repository_is_one_clear_error(tmp_path: Path):
     (tmp_path / "one.yaml").write_text(MODEL)
     done = check(tmp_path, "--changed-since", "HEAD", "one.yaml", GIT_CEILING_DIRECTORIES=str(tmp_path.parent))
     assert done.returncode == 2
-    assert done.stderr.startswith("error: --changed-since: is in no git repository\n  --> one.yaml\n")
+    assert done.stderr.startswith("error: --changed-since: not in a git repository\n  --> one.yaml\n")
 
 
 def test_without_git_is_one_clear_error(repository: Path):
     done = check(repository, "--changed-since", "HEAD", ".", PATH=str(repository))
     assert done.returncode == 2
-    assert done.stderr.startswith("error: --changed-since asks git, which cannot be run")
+    assert done.stderr.startswith("error: --changed-since needs git, which cannot be run")
 
 
 def test_standard_input_is_one_clear_error(repository: Path):
     done = check(repository, "--changed-since", "HEAD", "-")
-    assert done.returncode == 2 and "standard input" in done.stderr
+    assert done.returncode == 2 and "cannot be combined with `-`" in done.stderr
 
 
 def test_a_file_that_was_only_touched_does_not_count(repository: Path):

@@ -288,5 +288,5 @@ def test_what_is_said_of_the_whole_run_points_at_something(folder, blank):
 @pytest.mark.parametrize("command", ["check", "estimate"])
 def test_a_card_that_a_name_leaves_open_is_said_on_the_screen(folder: Path, command: str):
     said = " ".join(run(command, "fits.yaml", "--isolated", "--gpus", "8x a100").output.split())
-    assert "`a100` is read as A100-80GB SXM; if it is another, say `a100-40gb-sxm`" in said
+    assert "`a100` is read as A100-80GB SXM; if you mean another, write `a100-40gb-sxm`" in said
     assert "is read as" not in run(command, "fits.yaml", "--isolated", "--gpus", "8x a100-80gb").output

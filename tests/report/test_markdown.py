@@ -64,7 +64,7 @@ def test_a_plan_is_a_comment_with_diffs_and_folded_details():
 +adapter: lora
 ```
 
-<details><summary>passed over</summary>
+<details><summary>skipped</summary>
 
 - `zero-3`: would not lower the peak: 90.7 -> 91.2 GiB per GPU
 
@@ -122,7 +122,7 @@ edit (changes what is trained)
 
 def test_suggestions_for_speed_are_folded():
     assert (
-        "<details><summary>with the room that is left</summary>\n\n"
+        "<details><summary>with the memory that is left</summary>\n\n"
         "- `larger-micro-batch`: Run the same global batch in fewer, larger steps; "
         "60.0 -> 68.0 GiB per GPU: fits; same training\n"
     ) in comment(ROOM)

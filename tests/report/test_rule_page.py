@@ -124,7 +124,7 @@ def depends(run: object) -> bool:
 
 @pytest.mark.parametrize(
     ("safe", "words"),
-    [(True, "Yes: the same"), (False, "No: it changes"), (depends, "That depends on the run")],
+    [(True, "Yes: it does not change"), (False, "No: it changes"), (depends, "It depends on the run")],
 )
 def test_a_page_says_whether_the_edit_is_safe(safe: bool, words: str):
     assert f"\nIs the edit safe?\n  {words}" in page(replace(ZERO_2, safe=safe))

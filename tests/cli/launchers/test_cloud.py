@@ -50,7 +50,7 @@ def test_a_name_that_leaves_the_size_open_is_the_largest_and_says_so(tmp_path: P
 
 def test_a_provider_that_takes_its_own_card_says_so(tmp_path: Path):
     assert (
-        "asks baseten for H100-80GB SXM whatever `gpu` says"
+        "requests H100-80GB SXM from baseten and ignores `gpu`"
         in cloud(tmp_path, "provider: baseten\ngpu: t4\n").remarks[0]
     )
 

@@ -101,7 +101,7 @@ def test_a_training_that_is_sure_is_found(folder: Path, text: str):
         ("axolotl train run.yml --micro-batch-size `nproc`", "known only at run time"),
         ("accelerate launch --num_processes $N -m axolotl.cli.train run.yml", "known only at run time"),
         ("export CUDA_VISIBLE_DEVICES=$(pick)\naxolotl train run.yml", "known only at run time"),
-        ("cd $DATA\naxolotl train run.yml", "a folder that is not known"),
+        ("cd $DATA\naxolotl train run.yml", "a folder known only at run time"),
         ("axolotl train https://host/run.yml", "URL"),
         ("exit 0\naxolotl train run.yml", "has no plain `axolotl train` line"),
         ("# axolotl train run.yml", "has no plain"),
