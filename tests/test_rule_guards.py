@@ -54,6 +54,8 @@ EQUIVALENT: Mapping[str, str] = {
     "gradient-clipping-off: finds: without `section is None`": SECTION,
     "grpo-batch: finds: without `not is_mapping(trl)`": TYPES,
     "grpo-batch: remedy: without `if run.config.at('trl.generation_batch_size') is not None`": WORDS,
+    "host-memory-exceeded: finds: without `hardware is None`": HARDWARE,
+    "host-memory-unstated: finds: without `hardware is None`": HARDWARE,
     "initial-scale-power: scales_dynamically: without `section is None`": SECTION,
     "optimizer-in-deepspeed-json: finds: without `section is None`": SECTION,
     "packing-without-varlen-attention: stands_for: without `name != 'flash_attention_2'`": WORDS,

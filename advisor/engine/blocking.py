@@ -24,7 +24,10 @@ def blockers(report: Report, options: Options) -> tuple[Finding, ...]:
 
 
 def in_one_line(report: Report) -> str:
-    """The verdict with its numbers: ``fits: needs 12.3 to 14.0 of 23.1 GiB on each of 2x RTX 4090``."""
+    """The verdict with its numbers: ``fits: needs 12.3 to 14.0 of 23.1 GiB on each of 2x RTX 4090``.
+
+    Where something is offloaded it says ``fits, with 168 GiB of host memory a node: ...``.
+    """
     from advisor.util import GIB
 
     found = report.estimate
@@ -32,4 +35,4 @@ def in_one_line(report: Report) -> str:
         reason = "the hardware is unknown" if report.hardware is None else "the model, or a value, is unknown"
         return f"no verdict: {reason}"
     needed = f"{found.needed.low / GIB:.1f} to {found.needed.high / GIB:.1f} of {found.usable / GIB:.1f} GiB"
-    return f"{report.verdict.replace('-', ' ')}: needs {needed} on each of {report.hardware}"
+    return f"{report.verdict.replace('-', ' ')}{found.condition}: needs {needed} on each of {report.hardware}"

@@ -40,6 +40,8 @@ class Fix:
     diff: str = ""
     by_choice: bool = False
     """A gain rather than a mistake: ``--fix`` leaves it alone."""
+    condition: str = ""
+    """What ``verdict`` takes of the hosts, as of ``Estimate.condition``."""
 
 
 @record

@@ -6,7 +6,7 @@ from dataclasses import replace
 from advisor.documents import Change, Document, as_path
 from advisor.engine.check import Options, check_run, finding_of, lint_hits, planned
 from advisor.engine.finding import Finding, Report
-from advisor.engine.plan import Plan, state_of
+from advisor.engine.plan import Plan, host_suffices, state_of
 from advisor.engine.plan_findings import step_findings, unified
 from advisor.engine.regression import new_errors
 from advisor.engine.suppression import is_ignored
@@ -122,12 +122,19 @@ def lint_pass(opened: Opened, options: Options, *, unsafe: bool, memory: bool) -
         except InputError:
             continue
         put_in_force = len(after.unreadable) > len(run.unreadable)  # such a value comes first, by hand
-        if put_in_force or new_errors(run, after, memory=memory):
+        if put_in_force or new_errors(run, after, memory=memory) or not has_host_for(run, after):
             continue
         run = after
         done.append(found)
         touched |= paths
     return run, done
+
+
+def has_host_for(before: Run, after: Run) -> bool:
+    """Whether the hosts hold what an edit offloads, as far as both runs can be estimated."""
+    if estimate(before) is None or estimate(after) is None:
+        return True
+    return host_suffices(state_of(before), state_of(after))
 
 
 def with_changes(run: Run, document: str, changes: list[Change]) -> Run:

@@ -32,7 +32,7 @@ def batch_of_one(run: Run) -> str:
     assert single is not None
     verdict = {"fits": "fits", "tight": "tight", "does-not-fit": "does not fit either", "unknown": "unknown"}[
         single.verdict
-    ]
+    ] + single.condition
     prefix = "batch size one, as here," if run.micro_batch_size == 1 else "batch size one"
     return f"{prefix} needs {gib(single.needed.low)}: {verdict if run.micro_batch_size > 1 else 'does not fit'}"
 
@@ -43,7 +43,7 @@ def safe_outcome(run: Run, plan: Plan, planner: Planner) -> list[str]:
     if not unsafe:
         return []
     alone = planner(run, True)
-    reached = gib(alone.end.estimate.needed.low)
+    reached = gib(alone.end.estimate.needed.low) + alone.end.estimate.condition
     named = {step.rule.id for step in plan.steps}
     more = [step.rule.id for step in alone.steps if step.rule.id not in named]
     if alone.verdict != "does-not-fit":
@@ -59,9 +59,10 @@ def outcome(plan: Plan) -> str:
     if plan.verdict == "does-not-fit":
         missing = end.needed.low - end.usable
         return f"all steps together reach {gib(end.needed.low)}: {gib(missing)} ({missing:,} bytes) too much"
+    reached = gib(end.needed.low) + end.condition
     unsafe = sum(not step.safe for step in plan.steps)
     if len(plan.steps) == 1:
         changes = ", and changes what is trained" if unsafe else ", and does not change what is trained"
-        return f"1 step reaches {gib(end.needed.low)}{changes}"
+        return f"1 step reaches {reached}{changes}"
     changes = f", {unsafe} of them changing what is trained" if unsafe else ", none of which changes what is trained"
-    return f"{len(plan.steps)} steps reach {gib(end.needed.low)}{changes}"
+    return f"{len(plan.steps)} steps reach {reached}{changes}"

@@ -141,14 +141,14 @@ def best_step(rule: Rule, state: State) -> Step | Skipped:
         foreign = has_foreign_json(state.run)
         return Skipped(rule.id, "the DeepSpeed JSON is outside the repository" if foreign else "nothing left to change")
     for step in tried:
-        if step.after.estimate.verdict == "fits" and host_suffices(step.after) and not added_errors(step):
+        if step.after.estimate.verdict == "fits" and host_suffices(state, step.after) and not added_errors(step):
             return step
-    best = next((step for step in sorted(tried, key=lambda step: step.after.needed) if not added_errors(step)), None)
-    if best is None:
+    sound = [step for step in sorted(tried, key=lambda step: step.after.needed) if not added_errors(step)]
+    if not sound:
         return Skipped(rule.id, f"would stop the run: {', '.join(added_errors(tried[0]))}")
-    if not host_suffices(best.after):
-        host = best.after.run.hardware.host_bytes if best.after.run.hardware else 0
-        return Skipped(rule.id, f"needs {gib(best.after.estimate.host_peak)} of host memory, {gib(host or 0)} stated")
+    best = next((step for step in sound if host_suffices(state, step.after)), None)
+    if best is None:
+        return Skipped(rule.id, too_much_for_the_host(sound[0].after))
     if best.after.needed >= state.needed:
         return Skipped(rule.id, f"would not lower the peak: {gib(state.needed)} -> {gib(best.after.needed)} per GPU")
     return best
@@ -165,10 +165,25 @@ def alternatives(rule: Rule, run: Run) -> Sequence[RunEdits]:
     return [edits] if isinstance(edits, Mapping) else list(edits)
 
 
-def host_suffices(state: State) -> bool:
-    """Whether the node's stated memory holds what is offloaded; unknown counts as yes."""
-    host = state.run.hardware.host_bytes if state.run.hardware else None
-    return host is None or state.estimate.host_peak <= host
+def host_suffices(before: State, after: State) -> bool:
+    """Whether the node's memory holds what is offloaded: what is stated or detected, else what is common.
+
+    A run that was written for more than is common may have that much after a step too.
+    """
+    hardware, peak = after.run.hardware, after.estimate.host_peak
+    if hardware is None:
+        return True
+    if hardware.host_bytes is not None:
+        return peak <= hardware.host_bytes
+    return peak <= max(hardware.common_host_bytes, before.estimate.host_peak)
+
+
+def too_much_for_the_host(state: State) -> str:
+    """Why a step is passed over that offloads more than the node has."""
+    hardware = state.run.hardware
+    assert hardware is not None
+    remedy = "; if yours has more, state it with `host=`" if hardware.host_bytes is None else ""
+    return f"needs {gib(state.estimate.host_peak)} of host memory a node, {hardware.host_words}{remedy}"
 
 
 def needed(steps: Sequence[Step]) -> list[Step]:
@@ -204,7 +219,7 @@ def replayed(start: State, steps: Sequence[Step]) -> list[Step] | None:
             return None
         edits = step.edits if step.edits in offered else offered[-1]
         after = state_after(state, edits, step.rule)
-        if after is None or new_errors(state.run, after.run, memory=False):
+        if after is None or not host_suffices(state, after) or new_errors(state.run, after.run, memory=False):
             return None
         made.append(Step(step.rule, edits, state, after))
         state = after
@@ -234,7 +249,7 @@ def plan_speed(start: State, rules: Iterable[Rule]) -> list[Step]:
             continue
         for edits in reversed(alternatives(rule, start.run)):
             after = state_after(start, edits, rule)
-            if after is None or after.estimate.verdict != "fits" or not host_suffices(after):
+            if after is None or after.estimate.verdict != "fits" or not host_suffices(start, after):
                 continue
             if not new_errors(start.run, after.run):
                 offers.append(Step(rule, edits, start, after))
@@ -243,7 +258,7 @@ def plan_speed(start: State, rules: Iterable[Rule]) -> list[Step]:
 
 
 def hardware_that_would_do(run: Run, planned: Callable[[Run], Plan]) -> list[str]:
-    """The smallest number of these GPUs, and the next larger card, with which a plan ends well."""
+    """The smallest number of these GPUs, and the next larger card, with which a plan ends well, and its condition."""
     hardware = run.hardware
     assert hardware is not None
     found: list[str] = []
@@ -251,13 +266,15 @@ def hardware_that_would_do(run: Run, planned: Callable[[Run], Plan]) -> list[str
     for count in counts:
         nodes = max(1, -(-count // hardware.gpu.gpus_per_node))
         more = replace(hardware, gpus_per_node=count // nodes, nodes=nodes)
-        if planned(on_hardware(run, more)).verdict in {"fits", "tight"}:
-            found.append(more.title)
+        plan = planned(on_hardware(run, more))
+        if plan.verdict in {"fits", "tight"}:
+            found.append(more.title + plan.end.estimate.condition)
             break
     for gpu in larger_gpus(hardware.gpu):
         larger = replace(hardware, gpu=gpu, free_bytes=None)
-        if planned(on_hardware(run, larger)).verdict in {"fits", "tight"}:
-            found.append(larger.title)
+        plan = planned(on_hardware(run, larger))
+        if plan.verdict in {"fits", "tight"}:
+            found.append(larger.title + plan.end.estimate.condition)
             break
     return found
 

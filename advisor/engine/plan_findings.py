@@ -28,7 +28,8 @@ def step_finding(step: Step, number: int = 0, *, safe_only: bool = False) -> Fin
     """A step of the plan by its number, or without one an offer to give something back."""
     rule = step.rule
     edits, diff = step_edits(step.before.run, step.after.run, shown=number > 0)
-    fix = Fix(step.safe, edits, step.before.needed, step.after.needed, step.after.estimate.verdict, diff)
+    end = step.after.estimate
+    fix = Fix(step.safe, edits, step.before.needed, step.after.needed, end.verdict, diff, condition=end.condition)
     message = f"{rule.title}: {gib(step.before.needed)} -> {gib(step.after.needed)} per GPU"
     return Finding(
         rule=rule.id,

@@ -117,6 +117,7 @@ def read_gpu(entry: Mapping[str, Any], outside_torch_gib: Mapping[str, Any]) -> 
         nominal_gb=entry["nominal_gb"],
         context_bytes=int(outside_torch_gib[entry["family"]] * GIB),
         driver_bytes=max(0, (shown << 20) - total) if shown else None,
+        host_bytes=int(entry["host_gib_per_gpu"] * GIB),
     )
 
 

@@ -3,17 +3,19 @@
 import importlib
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from advisor.hardware.catalogue import catalogue, find_gpu
-from advisor.hardware.gpu import GIB, Gpu, Hardware
+from advisor.hardware.gpu import DETECTED, GIB, Gpu, Hardware
 from advisor.record import record
 
 QUERY = ("index", "uuid", "name", "memory.total", "memory.free", "compute_cap", "mig.mode.current")
 TIMEOUT_SECONDS = 5
 MIB = 1 << 20
+CGROUPS, OWN_CGROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
 @record
@@ -42,7 +44,7 @@ def detect() -> Hardware | None:
             return None
         smallest = min(cards, key=lambda card: card.total)
         free = min(card.free for card in cards)
-        return Hardware(gpu_of(smallest), len(cards), 1, host_memory(), free, "detected")
+        return Hardware(gpu_of(smallest), len(cards), 1, host_memory(), free, DETECTED)
     except Exception:  # a machine without a driver, or with a broken one, is a machine without a GPU
         return None
 
@@ -155,13 +157,33 @@ def host_memory() -> int | None:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return None
-    limit = _container_limit()
-    return min(memory, limit or memory) // GIB * GIB or None
+    return min(memory, *_cgroup_limits()) // GIB * GIB or None
 
 
-def _container_limit() -> int | None:
+def _cgroup_limits() -> Iterator[int]:
+    """The limits in bytes of this process's memory cgroup and those above it: version 2, then version 1.
+
+    A group may lie deeper than the mount (slurm, systemd), and inside a container its path may lead nowhere: the
+    mount's own limit then holds. Without a limit version 2 says ``max``, version 1 nearly 2**63.
+    """
+    for folder, file in ((CGROUPS, "memory.max"), (CGROUPS / "memory", "memory.limit_in_bytes")):
+        path = folder / _cgroup("memory" if file == "memory.limit_in_bytes" else "")
+        for group in (path, *path.parents):
+            if group.is_relative_to(folder) and (text := _read(group / file)).isdigit():
+                yield int(text)
+
+
+def _cgroup(controller: str) -> str:
+    """The path of this process's group, below the mount; a line is ``<number>:<controllers>:<path>``."""
+    for line in _read(OWN_CGROUPS).splitlines():
+        controllers, _, path = line.partition(":")[2].partition(":")
+        if controller in controllers.split(","):
+            return path.lstrip("/")
+    return ""
+
+
+def _read(file: Path) -> str:
     try:
-        text = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
+        return file.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
-        return None
-    return int(text) if text.isdigit() else None
+        return ""

@@ -3,9 +3,13 @@
 from dataclasses import field
 
 from advisor.record import record
+from advisor.util import gib
 
 GIB = 1 << 30
 UNITS = {"TiB": 1 << 40, "GiB": GIB, "TB": 10**12, "GB": 10**9, "MiB": 1 << 20, "MB": 10**6, "B": 1}
+
+DETECTED = "detected"
+"""The ``source`` of hardware that was found on this machine."""
 
 # 0.96 to 1.07 GiB with NCCL's communicators, read three times on A100 40GB and H100 NVL (gpus.json).
 OUTSIDE_TORCH_ON_SEVERAL_GPUS = int(1.1 * GIB)
@@ -43,14 +47,16 @@ class Gpu:
     """What one process holds outside torch's allocator: CUDA context and kernels, without NCCL."""
     driver_bytes: int | None = None
     """nvidia-smi's total less ``total_bytes``: what the driver keeps. None where nvidia-smi was not read."""
+    host_bytes: int = 64 * GIB
+    """Host memory for each card in a common machine (``host_gib_per_gpu`` of gpus.json)."""
 
 
 @record
 class Hardware:
-    """``nodes`` machines of ``gpus_per_node`` equal GPUs. Sizes in bytes; ``host_bytes`` is per node.
+    """``nodes`` machines of ``gpus_per_node`` equal GPUs. Sizes in bytes.
 
-    ``free_bytes`` is the smallest free memory of detected GPUs. ``source`` says where they were named, ``assumed``
-    what their name left open and how it was read.
+    ``host_bytes`` is per node, as stated or detected. ``free_bytes`` is the smallest free memory of detected GPUs.
+    ``source`` says where they were named, ``assumed`` what their name left open and how it was read.
     """
 
     gpu: Gpu
@@ -77,6 +83,18 @@ class Hardware:
         total = self.gpu.total_bytes
         free = total if self.free_bytes is None else min(total, self.free_bytes)
         return max(0, free - self.outside_torch)
+
+    @property
+    def common_host_bytes(self) -> int:
+        """Memory of a node as machines with these cards commonly have: what is assumed where ``host_bytes`` is None."""
+        return self.gpus_per_node * self.gpu.host_bytes
+
+    @property
+    def host_words(self) -> str:
+        """What the host has, and how that is known: ``64.0 GiB stated``, ``64.0 GiB is common with 1x RTX 4090``."""
+        if self.host_bytes is None:
+            return f"{gib(self.common_host_bytes)} is common with {self.title}"
+        return f"{gib(self.host_bytes)} {'detected' if self.source == DETECTED else 'stated'}"
 
     @property
     def spec(self) -> str:

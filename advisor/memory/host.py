@@ -84,6 +84,7 @@ def paged_states(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]
             False,
             f"{states:,} B over {local} ranks, as pages are evicted",
             PAGED,
+            paged=True,
         ),
     )
 

@@ -4,6 +4,7 @@ from functools import cached_property
 from typing import Literal
 
 from advisor.record import record
+from advisor.util import GIB
 
 Part = Literal["weights", "gradients", "optimizer", "activations", "loss", "overhead"]
 PARTS: tuple[Part, ...] = ("weights", "gradients", "optimizer", "activations", "loss", "overhead")
@@ -52,13 +53,17 @@ class Range:
 
 @record
 class HostTerm:
-    """One addend of a node's host memory; pinned bytes cannot be paged out."""
+    """One addend of a node's host memory; pinned bytes cannot be paged out.
+
+    ``paged``: CUDA's managed memory, which moves to the host only under pressure.
+    """
 
     name: str
     bytes: int
     pinned: bool
     formula: str
     source: str
+    paged: bool = False
 
 
 @record
@@ -107,6 +112,17 @@ class Estimate:
     def host_pinned(self) -> int:
         """The pinned part of ``host_peak``."""
         return sum(term.bytes for term in self.host if term.pinned)
+
+    @property
+    def condition(self) -> str:
+        """What the verdict takes of each host, in whole GiB rounded up: ``, with 168 GiB of host memory a node``.
+
+        Empty where the run does not fit anyway, nothing is offloaded, or only a paged optimizer's few states are.
+        """
+        offloaded = any(not term.paged for term in self.host) or self.host_peak >= GIB
+        if not offloaded or self.verdict == "does-not-fit":
+            return ""
+        return f", with {-(-self.host_peak // GIB)} GiB of host memory a node"
 
     @property
     def verdict(self) -> Verdict:

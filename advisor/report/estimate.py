@@ -98,7 +98,8 @@ def peak_lines(estimate: Estimate, style: Style) -> list[str]:
     verdict = estimate.verdict
     lead = f"  {'peak':<12}{gib(estimate.allocated_peak):>11}  "
     return style.prose(
-        f"of {number(estimate.usable)} usable on each GPU: {VERDICTS[verdict]} ({margin(estimate)})",
+        f"of {number(estimate.usable)} usable on each GPU: {VERDICTS[verdict]}{estimate.condition}"
+        f" ({margin(estimate)})",
         lead,
         verdict,
     )

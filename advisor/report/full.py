@@ -95,7 +95,7 @@ def heading(report: Report, count: int, style: Style) -> str:
     if planned is None:
         return style.paint(f"plan for {file}: {counted(count, 'step')}", "strong")
     end = {"fits": "then it fits", "tight": "then it is tight", "does-not-fit": "and it still does not fit"}
-    words = f"plan for {file}: {counted(count, 'step')}, {end[planned.verdict]} ({fill(planned)})"
+    words = f"plan for {file}: {counted(count, 'step')}, {end[planned.verdict]}{planned.condition} ({fill(planned)})"
     return "\n".join(style.paint(line, "strong") for line in style.prose(words, indent=2))
 
 

@@ -41,7 +41,7 @@ def table(reports: Sequence[Report]) -> str:
     for report in reports:
         found = report.estimate
         needed, usable = (span(found.needed), number(found.usable)) if found else ("", "")
-        verdict = f"**{VERDICTS[report.verdict]}**"
+        verdict = f"**{VERDICTS[report.verdict]}**{found.condition if found else ''}"
         cells = (code(report.file), report.hardware or "", verdict, needed, usable)
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(rows)
@@ -79,7 +79,8 @@ def finding_block(finding: Finding) -> str:
 
 def heading(report: Report, count: int) -> str:
     """Title of the plan, and where it ends."""
-    end = f", then {VERDICTS[report.planned.verdict]}: {fill(report.planned)}" if report.planned else ""
+    planned = report.planned
+    end = f", then {VERDICTS[planned.verdict]}{planned.condition}: {fill(planned)}" if planned else ""
     return f"#### Plan for {code(report.file)}: {counted(count, 'step')}{end}"
 
 

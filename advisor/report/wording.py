@@ -44,7 +44,7 @@ def change(fix: Fix) -> str:
     """What an edit does to one GPU: ``90.7 -> 77.6 GiB per GPU: tight``; empty if that is unknown."""
     if fix.before is None or fix.after is None:
         return ""
-    verdict = f": {VERDICTS[fix.verdict]}" if fix.verdict else ""
+    verdict = f": {VERDICTS[fix.verdict]}{fix.condition}" if fix.verdict else ""
     return f"{number(fix.before)} -> {number(fix.after)} GiB per GPU{verdict}"
 
 
@@ -96,8 +96,8 @@ def status(report: Report) -> str:
     file = path_shown(report.file)
     if report.hardware is None:
         return f"{file}: " + ("no findings" if not report.findings else "memory unknown")
-    line = f"{file}: {ON[report.verdict]} {report.hardware}"
-    return f"{line}: {fill(report.estimate)}" if report.estimate else line
+    line, found = f"{file}: {ON[report.verdict]} {report.hardware}", report.estimate
+    return f"{line}{found.condition}: {fill(found)}" if found else line
 
 
 def totals(reports: Sequence[Report]) -> str:
@@ -155,5 +155,6 @@ def ladder_of(report: "Report") -> tuple[Rung, ...]:
         last = rungs[-1]
         after = last.bytes if fix.after is None else fix.after
         safe = last.safe and fix.safe
-        rungs.append(Rung(finding.rule, after, fix.verdict or last.verdict, finding.cost, safe))
+        price = f"{finding.cost.rstrip('.')}{fix.condition}" if fix.condition else finding.cost
+        rungs.append(Rung(finding.rule, after, fix.verdict or last.verdict, price, safe))
     return tuple(rungs)

@@ -8,14 +8,16 @@ from advisor.util import gib
 
 
 def finds(run: Run) -> Iterator[Hit]:
-    """Where a stated host memory is smaller than what is offloaded."""
+    """Where the host memory that is stated or detected is smaller than what is offloaded."""
     found = estimate(run)
-    host = run.hardware.host_bytes if run.hardware else None
-    if found is not None and host is not None and found.host_peak > host:
+    hardware = run.hardware
+    if found is None or hardware is None or hardware.host_bytes is None:
+        return
+    if found.host_peak > hardware.host_bytes:
         pinned = gib(found.host_pinned)
         yield Hit(
             "",
-            f"{gib(found.host_peak)} of host memory needed on each node ({pinned} pinned), {gib(host)} stated;"
+            f"{gib(found.host_peak)} of host memory needed on each node ({pinned} pinned), {hardware.host_words};"
             f" offload less, or add nodes",
         )
 

@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from statistics import median_low
 from typing import Any
 
 import pytest
@@ -147,7 +148,46 @@ def test_the_catalogue_agrees_with_the_facts_that_it_was_made_from():
         assert entry["gpus_per_node"] == fact["gpus_per_node"]
 
 
-KEYS_READ = set(ENTRIES[0]) - {"arch", "torch_total_source"}
+MACHINES = json.loads(Path(detection.__file__).with_name("instances.json").read_text())["instances"]
+DESKTOP_GIB = 64
+
+
+def common_host(entry: dict[str, Any]) -> int:
+    """GiB of host memory for each card, as ``host_source`` derives it."""
+    match entry["host_source"]:
+        case "desktop":
+            return DESKTOP_GIB
+        case "instances":
+            return int(median_low(row["host_gib"] / row["gpus"] for row in MACHINES if row["gpu"] == entry["id"]))
+        case like:
+            return common_host(next(other for other in ENTRIES if other["id"] == like))
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["id"])
+def test_the_common_host_of_a_card_is_derived_as_its_source_says(entry: dict[str, Any]):
+    has_machines = any(row["gpu"] == entry["id"] for row in MACHINES)
+    assert (entry["host_source"] == "instances") == has_machines
+    assert entry["host_gib_per_gpu"] == common_host(entry)
+    assert catalogue().gpus[entry["id"]].host_bytes == entry["host_gib_per_gpu"] * GIB
+
+
+@pytest.mark.parametrize(
+    ("spec", "common", "words"),
+    [
+        ("1x rtx-4090", 64, "64.0 GiB is common with 1x RTX 4090"),
+        ("4x rtx-4090", 256, "256.0 GiB is common with 4x RTX 4090"),
+        ("2n8x h100", 1872, "1872.0 GiB is common with 2 nodes of 8x H100-80GB SXM"),
+        ("1x rtx-4090 host=128GiB", 64, "128.0 GiB stated"),
+        ("p4d.24xlarge", 680, "1152.0 GiB stated"),
+    ],
+)
+def test_a_node_has_what_is_stated_else_what_is_common_with_its_cards(spec: str, common: int, words: str):
+    hardware = parse_hardware(spec)
+    assert hardware.common_host_bytes == common * GIB
+    assert hardware.host_words == words
+
+
+KEYS_READ = set(ENTRIES[0]) - {"arch", "torch_total_source", "host_source"}
 
 
 def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: dict[str, Any]) -> InputError:

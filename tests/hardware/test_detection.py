@@ -241,15 +241,39 @@ def test_nvml_without_its_library_leaves_it_to_nvidia_smi(smi: Smi, monkeypatch:
     assert detected().gpus_per_node == 2
 
 
-def test_host_memory_is_the_machines_or_the_containers_limit(smi: Smi, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    ("own", "limits", "host"),
+    [
+        ("", {}, 251),
+        ("0::/\n", {"memory.max": "max"}, 251),
+        ("0::/\n", {"memory.max": str(64 * GIB)}, 64),
+        ("0::/\n", {"memory.max": str(512 * GIB)}, 251),
+        ("0::/slurm/job_7\n", {"slurm/job_7/memory.max": str(48 * GIB), "slurm/memory.max": "max"}, 48),
+        ("0::/slurm/job_7\n", {"slurm/job_7/memory.max": "max", "slurm/memory.max": str(96 * GIB)}, 96),
+        ("0::/docker/abc\n", {"memory.max": str(32 * GIB)}, 32),
+        ("0::/../..\n", {"memory.max": str(32 * GIB)}, 32),
+        ("5:memory:/docker/abc\n", {"memory/memory.limit_in_bytes": str(16 * GIB)}, 16),
+        ("4:cpu,memory:/job\n0::/\n", {"memory/job/memory.limit_in_bytes": str(24 * GIB)}, 24),
+        ("5:memory:/\n", {"memory/memory.limit_in_bytes": "9223372036854771712"}, 251),
+        ("no cgroups", {"memory.max": "\n"}, 251),
+    ],
+)
+def test_host_memory_is_the_machines_or_the_lowest_limit_of_its_cgroups(
+    own: str, limits: dict[str, str], host: int, smi: Smi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
     pages = {"SC_PHYS_PAGES": (251 * GIB + GIB // 2) // 4096, "SC_PAGE_SIZE": 4096}
     monkeypatch.setattr(os, "sysconf", pages.__getitem__)
+    monkeypatch.setattr(detection, "CGROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(detection, "OWN_CGROUPS", tmp_path / "own")
+    (tmp_path / "own").write_text(own)
+    for name, limit in limits.items():
+        file = tmp_path / "cgroup" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(limit + "\n")
     smi(*a100s(1))
-    monkeypatch.setattr(detection, "_container_limit", lambda: None)
-    assert detected().host_bytes == 251 * GIB
-    monkeypatch.setattr(detection, "_container_limit", lambda: 64 * GIB)
-    assert detected().host_bytes == 64 * GIB
-    assert detected().spec == "1x a100-80gb-sxm host=64GiB"
+    assert detected().host_bytes == host * GIB
+    assert detected().spec == f"1x a100-80gb-sxm host={host}GiB"
+    assert detected().host_words == f"{host}.0 GiB detected"
 
 
 def test_host_memory_may_be_unknown(smi: Smi, monkeypatch: pytest.MonkeyPatch):

@@ -106,7 +106,7 @@ def fix_of(before: Run, after: Run, safe: bool) -> Fix:
     old, new = estimate(before), estimate(after)
     if old is None or new is None or old.needed.low == new.needed.low:
         return Fix(safe, edits, diff=diff)
-    return Fix(safe, edits, old.needed.low, new.needed.low, new.verdict, diff)
+    return Fix(safe, edits, old.needed.low, new.needed.low, new.verdict, diff, condition=new.condition)
 
 
 def step_proposals(review: Review) -> Iterator[Proposal]:

@@ -33,7 +33,7 @@ def file_lines(run: Run, style: Style) -> list[str]:
     found = estimate(run)
     if run.hardware is None or found is None:
         return [style.paint(printable(run.config.file), "strong")]
-    words = f"{ON[found.verdict]} {run.hardware.title}: {fill(found)}"
+    words = f"{ON[found.verdict]} {run.hardware.title}{found.condition}: {fill(found)}"
     first, *rest = style.prose(words, f"{printable(run.config.file)}: ", "strong", indent=2)
     return [first, *rest]
 
@@ -42,7 +42,9 @@ def plan_lines(plan: Plan, style: Style, *, anew: bool) -> list[str]:
     """How many steps are ahead, and where they end."""
     lead = "new plan: " if anew else "plan: "
     count = counted(len(plan.steps), "step")
-    return style.prose(f"{count}, {ENDS[plan.verdict]} ({fill(plan.end.estimate)})", lead, "strong", indent=2)
+    end = plan.end.estimate
+    words = f"{count}, {ENDS[plan.verdict]}{end.condition} ({fill(end)})"
+    return style.prose(words, lead, "strong", indent=2)
 
 
 def proposal_lines(proposal: Proposal, style: Style) -> list[str]:
