@@ -169,7 +169,7 @@ def test_a_file_that_is_not_trusted_only_narrows(write: Write, monkeypatch: pyte
     trusted = load_settings(folder)
     monkeypatch.setenv("ADVISOR_NARROW", "1")
     settings = load_settings(folder)
-    narrows = ("gpus", "fail_on", "ignore", "per_file_ignores", "exclude", "models", "stack")
+    narrows = ("gpus", "fail_on", "ignore", "per_file_ignores", "stack")
     kept = {item.name for item in fields(Settings) if getattr(settings, item.name) == getattr(trusted, item.name)}
     assert kept - {"file", "origins"} == set(narrows)
     wider = {
