@@ -157,7 +157,7 @@ def host_memory() -> int | None:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return None
-    return min(memory, *_cgroup_limits()) // GIB * GIB or None
+    return min((memory, *_cgroup_limits())) // GIB * GIB or None
 
 
 def _cgroup_limits() -> Iterator[int]:

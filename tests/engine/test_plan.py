@@ -138,3 +138,46 @@ def test_what_is_passed_over_counts_from_where_the_plan_stands(make_run):
             assert all(any(start in reason for start in shown) for reason in reasons), (gpus, reasons, shown)
             checked += len(reasons)
     assert checked
+
+
+LARGE = """
+base_model: mistralai/Mistral-Small-24B-Base-2501
+attn_implementation: flash_attention_2
+optimizer: adamw_torch_fused
+sequence_len: 2048
+micro_batch_size: 1
+gradient_accumulation_steps: 2
+gradient_checkpointing: true
+"""
+
+
+def test_no_plan_offloads_more_than_is_common_with_the_cards(make_run):
+    """A full fine-tune of 24B keeps more than half a TiB on the host."""
+    plan = planned(make_run(LARGE, "1x rtx-4090"), safe_only=True)
+    assert plan.verdict == "does-not-fit"
+    assert "offload-optimizer" not in {step.rule.id for step in plan.steps}
+    (reason,) = [one.reason for one in plan.skipped if one.rule == "offload-optimizer"]
+    assert "of host memory a node, 64.0 GiB is common with 1x RTX 4090; if yours has more, state it" in reason
+    stated = planned(make_run(LARGE, "1x rtx-4090 host=1TiB"), safe_only=True)
+    assert "offload-optimizer" in {step.rule.id for step in stated.steps}
+
+
+def test_every_state_of_a_plan_is_held_by_the_hosts(make_run):
+    for text in (FULL, LARGE, QLORA):
+        for gpus in ("1x rtx-4090", "2x rtx-3090", "1x a100-40gb", "4x rtx-4090"):
+            plan = planned(make_run(text, gpus))
+            common = plan.end.run.hardware.common_host_bytes
+            assert all(step.after.estimate.host_peak <= common for step in plan.steps), (text, gpus)
+
+
+def test_a_run_that_was_written_for_a_large_host_can_be_planned_without_stating_it(make_run):
+    offloading = '{"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}}}'
+    long = LARGE.replace("sequence_len: 2048", "sequence_len: 32768").replace(
+        "checkpointing: true", "checkpointing: false"
+    )
+    start = state_of(make_run(long, "1x a100-80gb", deepspeed=offloading))
+    assert start.estimate.verdict == "does-not-fit"
+    assert start.estimate.host_peak > start.run.hardware.common_host_bytes
+    plan = plan_fit(start, steps_of(Options()))
+    assert plan.steps
+    assert all(step.after.estimate.host_peak <= start.estimate.host_peak for step in plan.steps)
