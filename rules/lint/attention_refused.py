@@ -125,12 +125,6 @@ rule = Rule(
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B
-                attn_implementation: 2
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
                 attn_implementation: ""
             """,
         ),

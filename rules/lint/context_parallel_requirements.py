@@ -141,13 +141,6 @@ rule = Rule(
         Example(
             before="""
                 base_model: meta-llama/Llama-3.1-8B
-                context_parallel_size: 4
-                use_glm_dsa_kernels: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
                 flash_attention: true
                 sequence_parallel_degree: 4
                 rl: grpo

@@ -160,16 +160,6 @@ rule = Rule(
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B
-                chat_template_jinja: "{{ messages }}"
-                datasets:
-                  - path: someone/conversations
-                    type: chat_template
-                    chat_template: jinja
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
                 datasets:
                   - path: someone/conversations
                     type: chat_template

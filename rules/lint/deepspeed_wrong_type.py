@@ -117,15 +117,6 @@ rule = Rule(
         Example(
             before="""
                 base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2, "colour": 1}}
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
             """,
         ),
         Example(

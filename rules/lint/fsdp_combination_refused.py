@@ -206,15 +206,6 @@ rule = Rule(
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B
-                optimizer: muon
-                fsdp:
-                  - full_shard
-                  - auto_wrap
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
                 fsdp_version: 2
                 fsdp_config:
                   cpu_offload_pin_memory: true

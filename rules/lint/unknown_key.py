@@ -235,6 +235,7 @@ rule = Rule(
                 base_model: Qwen/Qwen2.5-7B
                 plugins:
                   - somebody.elses.Plugin
+                fp8: true
                 fp8_config:
                   colour_of_the_sky: 1
             """,

@@ -153,12 +153,6 @@ rule = Rule(
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B
-                lora_target_modules: [1]
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
                 moe_dequant_chunk_size: 0
             """,
         ),
