@@ -212,6 +212,7 @@ micro_batch_size: 1
 gradient_accumulation_steps: 8
 optimizer: adamw_torch_fused
 learning_rate: 0.0002
+datasets: [{path: tatsu-lab/alpaca, type: alpaca}]
 adapter: lora
 lora_r: 32
 lora_alpha: 64
@@ -306,7 +307,7 @@ def test_code_of_a_repository_is_never_run(folder):
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        ({"model_type": "brand_new"}, "does not know model type 'brand_new' either"),
+        ({"model_type": "brand_new"}, "has no model type 'brand_new' either"),
         ({"hidden_size": 64}, "names no model_type"),
         ({"model_type": "persimmon", "num_hidden_layers": 10**9}, "1000000000 layers"),
         ({"model_type": "t5"}, "no causal language model"),
