@@ -151,7 +151,7 @@ def test_a_stated_card_that_is_not_the_one_in_the_log_is_said(folder: Path):
             ("Apple's MPS reached its limit: 0.5 GiB more", "WATERMARK"),
         ),
         ("ncclRemoteError: peer is gone\n", ("another rank died first", "the logs of all ranks")),
-        ("NCCL error\n" + MESSAGE.format(**FULL), ("(line 1) are what followed on other ranks, not the cause",)),
+        ("NCCL error\n" + MESSAGE.format(**FULL), ("(line 1) followed on other ranks; they are not the cause",)),
     ],
 )
 def test_without_a_config_the_message_and_the_usual_steps_are_explained(folder: Path, log: str, words: tuple[str, ...]):

@@ -170,7 +170,7 @@ def test_e_opens_the_changed_lines_and_asks_about_what_comes_back(folder: Path, 
     [
         ("s/size: 1/size: 2/; s/steps: 8/steps: 4/", "your own value: the same training, global batch 64 as before"),
         ("s/steps: 8/steps: 12/", "your own value: it changes what is trained, global batch 64 -> 96"),
-        ("s/size: 1/size: 2/; s/ # rows/\\nadapter: lora/", "your own value: may change what is trained"),
+        ("s/size: 1/size: 2/; s/ # rows/\\nadapter: lora/", "the rest may change it too"),
     ],
 )
 def test_an_own_value_says_what_it_does_to_the_global_batch(
