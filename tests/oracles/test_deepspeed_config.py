@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,8 @@ def theirs(values: Values) -> Any:
 def ours(values: Values) -> dict[str, Any]:
     """The advisor's reading."""
     section = Section(new_document("zero.json", "json", dict(values)))
-    return zero(Reader(section), HIDDEN)
+    read = zero(Reader(section), HIDDEN)
+    return {item.name: getattr(read, item.name) for item in fields(read)}
 
 
 def held(config: Any) -> dict[str, Any]:
