@@ -1,4 +1,4 @@
-"""Plain values: what kind they are, bytes as GiB for people."""
+"""Plain values and texts: what kind they are, how they are shown, where they are read."""
 
 import os
 from collections.abc import Mapping
@@ -40,6 +40,8 @@ class Buffers(dict[str, str]):
 
 
 GIB = 1 << 30
+MAX_BYTES = 10 << 20
+"""Of a config file: more is not read."""
 STEERING = (
     *range(9),
     *range(11, 32),
@@ -79,6 +81,3 @@ def toml_library() -> Any:
         except ImportError:
             continue
     raise InputError("Python 3.10 cannot read TOML", remedy="pip install tomli")
-
-
-MAX_BYTES = 10 * 2**20

@@ -11,6 +11,19 @@ from advisor.util import is_mapping
 
 NOTHING = Excluded()
 SUFFIXES = (".yaml", ".yml", ".json")
+MOST_BYTES = 1 << 20
+USUAL = ("datasets", "micro_batch_size", "sequence_len", "learning_rate", "adapter", "num_epochs", "output_dir")
+"""Keys that most axolotl configs have."""
+SIGNS = (
+    "zero_optimization",
+    "train_micro_batch_size_per_gpu",
+    "zero_allow_untested_optimizer",
+    "zero_force_ds_cpu_optimizer",
+    "wall_clock_breakdown",
+)
+"""Keys that the JSONs of no other tool have."""
+DTYPES = ("bf16", "fp16")
+"""Mappings in DeepSpeed's config alone; elsewhere they are switches."""
 
 
 def gathered(paths: Sequence[str]) -> Iterator[Document | InputError]:
@@ -113,21 +126,6 @@ def is_config(document: Document) -> bool:
 def is_recipe(document: Document) -> bool:
     """Whether a YAML tells mergekit what to merge (mergekit/config.py:107-112@0.1.5)."""
     return "merge_method" in document and any(key in document for key in ("models", "slices", "modules"))
-
-
-MOST_BYTES = 1 << 20
-USUAL = ("datasets", "micro_batch_size", "sequence_len", "learning_rate", "adapter", "num_epochs", "output_dir")
-"""Keys that most axolotl configs have."""
-SIGNS = (
-    "zero_optimization",
-    "train_micro_batch_size_per_gpu",
-    "zero_allow_untested_optimizer",
-    "zero_force_ds_cpu_optimizer",
-    "wall_clock_breakdown",
-)
-"""Keys that the JSONs of no other tool have."""
-DTYPES = ("bf16", "fp16")
-"""Mappings in DeepSpeed's config alone; elsewhere they are switches."""
 
 
 def is_deepspeed(document: Document) -> bool:

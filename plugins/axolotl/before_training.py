@@ -74,12 +74,12 @@ def scaled(config: Document, hardware: Hardware) -> Hardware:
         return hardware
     total = count("WORLD_SIZE") or 1
     here = min(count("LOCAL_WORLD_SIZE") or count("LOCAL_SIZE") or hardware.gpus_per_node, total)
-    here_only = replace(hardware, gpus_per_node=here, nodes=max(1, total // here))
+    by_process = replace(hardware, gpus_per_node=here, nodes=max(1, total // here))
     if hardware.free_bytes is None:
-        return here_only
+        return by_process
     # Ranks that came first have opened their contexts, some of them all on the first GPU.
     siblings = (here - 1) * hardware.gpu.context_bytes
-    return replace(here_only, free_bytes=min(hardware.gpu.total_bytes, hardware.free_bytes + siblings))
+    return replace(by_process, free_bytes=min(hardware.gpu.total_bytes, hardware.free_bytes + siblings))
 
 
 def count(variable: str) -> int | None:

@@ -9,7 +9,7 @@ from advisor.cli.launchers.cloud import Cloud, read_cloud
 from advisor.cli.launchers.training import Command
 from advisor.documents import Document, read
 from advisor.errors import InputError
-from advisor.hardware import Hardware, parse_hardware
+from advisor.hardware import Hardware
 from advisor.run.overrides import overridden
 from advisor.session import RunOptions, Session, session_for
 from advisor.session.launched import launched_on
@@ -47,10 +47,8 @@ def config_of(command: Command, cloud: Cloud | None) -> Document:
 
 def hardware_of(command: Command, config: Document, session: Session, cloud: Cloud | None) -> Hardware | None:
     """The GPUs of the launch: as its own option says, else the cloud's, else as ``launched_on`` finds them."""
-    if cloud is None:
+    if cloud is None or session.context.gpus:
         return launched_on(config, session, scaled_by(command))
-    if session.context.gpus:
-        return parse_hardware(session.context.gpus)
     return cloud.hardware and scaled_by(command)(cloud.hardware)
 
 
