@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_right
+from functools import lru_cache
 
 from advisor.documents.node import Node, walk
 from advisor.documents.source import Source
@@ -29,10 +30,11 @@ class Directive:
     own_line: bool
 
 
+@lru_cache(maxsize=8)
 def directives_in(source: Source) -> tuple[Directive, ...]:
     """The directives of a YAML in order. A ``#`` inside a quoted or block scalar begins no comment."""
     text = source.text
-    if "advisor:" not in text.text:
+    if source.syntax == "json" or "advisor:" not in text.text:
         return ()
     hidden = [_content(node, text.text) for node in walk(source.root) if node.kind == "scalar"] if source.root else []
     hidden = sorted(span for span in hidden if span[1] > span[0])

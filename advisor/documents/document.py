@@ -42,6 +42,13 @@ class Document(Mapping[str, Any]):
     is_new: bool = False
     given: int = 0
 
+    # A mapping, but one that is compared as the object that it is.
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
     def __getitem__(self, key: str) -> Any:
         return self.values_mapping[key]
 
@@ -59,10 +66,10 @@ class Document(Mapping[str, Any]):
         """``raw`` decoded, without its byte order mark."""
         return self.source.text.text
 
-    @cached_property
+    @property
     def directives(self) -> tuple[Directive, ...]:
         """What the comments of a YAML say to the advisor."""
-        return directives_in(self.source) if self.syntax == "yaml" else ()
+        return directives_in(self.source)
 
     def at(self, path: str | Path, default: Any = None) -> Any:
         """The value at ``path``, or ``default``."""

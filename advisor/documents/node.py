@@ -37,11 +37,19 @@ class Node:
     """Nodes in it, with aliases written out."""
     overridden: "list[Node]" = field(default_factory=list["Node"])
     """The keys of a mapping that it holds again further down; the last one counts."""
+    index: "dict[Any, tuple[Node, Node]] | None" = None
+    """The entries by key, filled when one is first asked for."""
 
     @property
     def entries(self) -> "list[tuple[Node, Node]]":
         """The pairs of a mapping, merges (``<<``) among them."""
         return list(zip(self.children[::2], self.children[1::2], strict=True))
+
+    def entry(self, key: Any) -> "tuple[Node, Node] | None":
+        """The pair of a mapping that counts under a key."""
+        if self.index is None:
+            self.index = {entry[0].value: entry for entry in self.entries}
+        return self.index.get(key)
 
     @property
     def resolved(self) -> "Node":

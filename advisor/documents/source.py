@@ -104,12 +104,9 @@ def _entry(node: Node, part: str | int) -> tuple[Node | None, Node] | None:
         return None
     if node.kind != "mapping":
         return None
-    entries = node.entries
-    for name in (part, str(part)):
-        for key, value in reversed(entries):
-            if key.value == name:
-                return key, value
-    for key, value in reversed(entries):
+    if entry := node.entry(part) or node.entry(str(part)):
+        return entry
+    for key, value in reversed(node.entries):
         if is_merge(key):
             sources = value.resolved.children if value.resolved.kind == "sequence" else [value]
             for source in sources:

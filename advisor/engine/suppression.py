@@ -1,12 +1,18 @@
 """Comments that keep findings quiet, and a warning for those that keep nothing quiet."""
 
 import os
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from itertools import pairwise
 
-from advisor.documents import Directive
+from advisor.documents import Directive, Document
 from advisor.engine.finding import Finding, Place, Report
 from advisor.run import Run
+
+Spot = tuple[str, int]
+"""A rule and a line of the YAML; line 0 for all of the file."""
 
 
 def suppressed(run: Run, findings: Sequence[Finding], consulted: Callable[[str], bool]) -> list[Finding]:
@@ -18,18 +24,27 @@ def suppressed(run: Run, findings: Sequence[Finding], consulted: Callable[[str],
     if not consulted("unused-ignore"):
         return kept
     malformed = [malformed_finding(run, d) for d in run.config.directives if d.name == "malformed"]
-    idle = [(directive, idle_rules(run, directive, findings, consulted)) for directive in ignores(run)]
+    spots = spots_of(run.config, findings)
+    idle = [(directive, idle_rules(run.config, directive, spots, consulted)) for directive in ignores(run.config)]
     return [*kept, *(unused_finding(run, directive, rules) for directive, rules in idle if rules), *malformed]
 
 
 def is_ignored(run: Run, finding: Finding) -> bool:
     """Whether a comment keeps a finding quiet."""
-    return any(silences(run, directive, rule, finding) for directive in ignores(run) for rule in rules_in(directive))
+    quiet = quiet_in(run.config)
+    here = finding.place.file == run.config.file and (finding.rule, finding.place.line) in quiet
+    return here or (finding.rule, 0) in quiet
 
 
-def ignores(run: Run) -> list[Directive]:
+@lru_cache(maxsize=4)
+def quiet_in(config: Document) -> frozenset[Spot]:
+    """What the comments of a YAML keep quiet: rules and lines."""
+    return frozenset(spot_of(config, directive, rule) for directive in ignores(config) for rule in rules_in(directive))
+
+
+def ignores(config: Document) -> list[Directive]:
     """The comments that keep something quiet."""
-    return [directive for directive in run.config.directives if directive.name in {"ignore", "file-ignore"}]
+    return [directive for directive in config.directives if directive.name in {"ignore", "file-ignore"}]
 
 
 def rules_in(directive: Directive) -> list[str]:
@@ -37,28 +52,40 @@ def rules_in(directive: Directive) -> list[str]:
     return [part.strip() for part in directive.argument.split(",")]
 
 
-def silences(run: Run, directive: Directive, rule: str, finding: Finding) -> bool:
-    """Whether a comment on a rule speaks of this finding: by its id, and unless it is for the file, by its line."""
-    if finding.rule != rule:
-        return False
-    is_here = finding.place.file == run.config.file and finding.place.line == line_meant(run, directive)
-    return is_here or directive.name == "file-ignore"
+def spot_of(config: Document, directive: Directive, rule: str) -> Spot:
+    """What a comment on a rule speaks of: the line that it means, or all of the file as line 0."""
+    return rule, 0 if directive.name == "file-ignore" else line_meant(config, directive)
 
 
-def line_meant(run: Run, directive: Directive) -> int:
-    """The comment's own line, or if it stands alone the next line that holds more than a comment."""
+def spots_of(config: Document, findings: Sequence[Finding]) -> set[Spot]:
+    """The spots that a comment may name to keep one of the findings quiet."""
+    here = {(finding.rule, finding.place.line) for finding in findings if finding.place.file == config.file}
+    return here | {(finding.rule, 0) for finding in findings}
+
+
+def line_meant(config: Document, directive: Directive) -> int:
+    """The comment's own line, or if it stands alone the next line that holds more than a comment; -1 without one."""
     if not directive.own_line:
         return directive.line
-    following = enumerate(run.config.text.splitlines()[directive.line :], directive.line + 1)
-    return next((number for number, line in following if line.strip() and not line.strip().startswith("#")), 0)
+    lines = lines_with_code(config)
+    following = bisect_right(lines, directive.line)
+    return lines[following] if following < len(lines) else -1
+
+
+@lru_cache(maxsize=4)
+def lines_with_code(config: Document) -> list[int]:
+    """The lines that hold more than a comment, in order."""
+    starts = [*config.source.text.line_starts, len(config.text)]
+    rows = (config.text[start:end].strip() for start, end in pairwise(starts))
+    return [number for number, row in enumerate(rows, 1) if row and not row.startswith("#")]
 
 
 def idle_rules(
-    run: Run, directive: Directive, findings: Sequence[Finding], consulted: Callable[[str], bool]
+    config: Document, directive: Directive, spots: Container[Spot], consulted: Callable[[str], bool]
 ) -> list[str]:
     """The rules of a comment that were asked and found nothing there."""
     asked = [rule for rule in rules_in(directive) if consulted(rule)]
-    return [rule for rule in asked if not any(silences(run, directive, rule, finding) for finding in findings)]
+    return [rule for rule in asked if spot_of(config, directive, rule) not in spots]
 
 
 def unused_finding(run: Run, directive: Directive, rules: Sequence[str]) -> Finding:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from advisor.engine.finding import Place
 from advisor.report.style import Style
@@ -28,9 +29,10 @@ def snippet(place: Place, texts: Mapping[str, str], style: Style, role: str) -> 
     return [*lines, bar, f"{number} {code}".rstrip(), f"{bar} {style.paint(carets, role)}"]
 
 
-def lines_of(text: str) -> list[str]:
+@lru_cache(maxsize=8)
+def lines_of(text: str) -> tuple[str, ...]:
     """The lines of a file, broken where its places count them: not at form feeds and the like."""
-    return re.split(r"\r\n?|\n", text.removeprefix("\ufeff"))
+    return tuple(re.split(r"\r\n?|\n", text.removeprefix("\ufeff")))
 
 
 def underlined(row: str, place: Place) -> tuple[str, str]:

@@ -1,11 +1,12 @@
 """The tables, and the walk through a config along one of them."""
 
 import json
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from advisor.documents import Document
 from advisor.documents import Path as KeyPath
 from advisor.record import record
 from advisor.schemas.kinds import levels_in
@@ -62,8 +63,17 @@ class Table:
         """The keys without which a level is refused."""
         return self.levels[level].get("required", [])
 
-    def walk(self, values: Mapping[Any, Any]) -> Iterator[Found]:
-        """Every key of a config that stands at a level of the table."""
+    @cached_property
+    def owners(self) -> Mapping[str, str]:
+        """The first plugin that adds each key."""
+        return {key: plugin for plugin, rows in reversed(list(self.plugins.items())) for key in rows}
+
+    def walk(self, values: Mapping[Any, Any]) -> Iterable[Found]:
+        """Every key of a config that stands at a level of the table; of a document, which stays the same, once."""
+        return _walked(self, values) if isinstance(values, Document) else self.found_in(values)
+
+    def found_in(self, values: Mapping[Any, Any]) -> Iterator[Found]:
+        """What ``walk`` gives."""
         added = {key: row for plugin in listed_plugins(self, values) for key, row in self.plugins[plugin].items()}
         yield from self._level(values, self.root, (), values, added)
 
@@ -128,7 +138,12 @@ def listed_plugins(table: Table, values: Mapping[Any, Any]) -> list[str]:
 
 def plugin_of(table: Table, key: str) -> str | None:
     """The built-in plugin that adds a key."""
-    return next((plugin for plugin, rows in table.plugins.items() if key in rows), None)
+    return table.owners.get(key)
+
+
+@lru_cache(maxsize=4)
+def _walked(table: Table, values: Document) -> tuple[Found, ...]:
+    return tuple(table.found_in(values))
 
 
 @lru_cache(maxsize=1)
