@@ -27,7 +27,6 @@ from advisor.util import Buffers, is_mapping
 Config = Mapping[str, Any] | str | os.PathLike[str]
 NAMED = re.compile(rb"^deepspeed:[ \t]*[\"']?([^\s\"'#]+)", re.MULTILINE)
 MOST_FILES = 5000
-NOTHING = Buffers()
 PLUGIN_GPUS = "advisor.gpus"
 
 
@@ -199,7 +198,7 @@ def unshown(config: Document) -> InputError:
     return InputError(message, config.file, line, column, "name a file in the repository, or check that file itself")
 
 
-def deepspeed_path(config: Document, named: str, working_directory: str, buffers: Buffers = NOTHING) -> str | None:
+def deepspeed_path(config: Document, named: str, working_directory: str, buffers: Buffers) -> str | None:
     """Where the JSON lies: from the working directory, as axolotl looks, else beside the YAML."""
     for candidate in deepspeed_candidates(config, named, working_directory):
         if buffers.at(candidate) is not None or os.path.isfile(candidate):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from advisor.cli.launchers import read_command
 from advisor.cli.launchers.placement import cloud_of, config_of, hardware_of, session_of
 from advisor.cli.output import exit_code, say
-from advisor.documents.discovery import is_config
+from advisor.documents.discovery import is_config, no_config
 from advisor.errors import InputError
 from advisor.session import RunOptions, examine
 
@@ -18,7 +18,7 @@ def advise_command(tokens: Sequence[str], options: RunOptions) -> int:
     cloud = cloud_of(command, options.gpus)
     session, config = session_of(command, options), config_of(command, cloud)
     if not is_config(config):
-        raise InputError("is not an axolotl config: it has no `base_model`", config.file, remedy="name an axolotl YAML")
+        raise no_config(config.file)
     hardware = hardware_of(command, config, session, cloud)
     report = examine(config, session, hardware=hardware).report
     say([report], session)

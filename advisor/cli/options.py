@@ -3,7 +3,7 @@
 import sys
 
 from advisor.documents import Document
-from advisor.documents.discovery import from_stdin, gathered
+from advisor.documents.discovery import from_stdin, gathered, no_config
 from advisor.errors import InputError
 from advisor.record import record
 from advisor.schemas.sweeps import as_config
@@ -39,5 +39,5 @@ def config_at(path: str) -> Document:
     if isinstance(found, InputError):
         raise found
     if found is None or found.syntax != "yaml":
-        raise InputError("is not an axolotl config: it has no `base_model`", path, remedy="name an axolotl YAML")
+        raise no_config(path)
     return found

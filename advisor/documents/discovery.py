@@ -113,6 +113,11 @@ def from_stdin(raw: bytes) -> Document:
         raise as_template(error, raw, named=True) from error
 
 
+def no_config(file: str) -> InputError:
+    """What is said of a file that was named as a config and is none."""
+    return InputError("is not an axolotl config: it has no `base_model`", file, remedy="name an axolotl YAML")
+
+
 def is_config(document: Document) -> bool:
     """Whether a YAML is an axolotl config: it has a ``base_model``, as have the recipes of mergekit, which are none.
 

@@ -7,7 +7,7 @@ from advisor.engine.certainty import certain_hits, without_echoes
 from advisor.engine.finding import LEVELS, Finding, Fix, Report
 from advisor.engine.help import Planner, with_help
 from advisor.engine.locations import document_of, place_of
-from advisor.engine.plan import Plan, State, has_foreign_json, plan_fit, plan_speed, state_of
+from advisor.engine.plan import Plan, State, plan_fit, plan_speed, state_of
 from advisor.engine.plan_findings import step_finding, step_findings, whole_plan
 from advisor.engine.registry import built_in_rules, ladder
 from advisor.engine.rule import Hit, Rule, Stage
@@ -128,7 +128,7 @@ def finding_of(run: Run, rule: Rule, hit: Hit) -> Finding:
 
 def message_of(run: Run, rule: Rule, hit: Hit) -> str:
     """What a hit says; of a DeepSpeed JSON outside the repository only the key, for the rest might be a secret."""
-    if not has_foreign_json(run) or not (hit.document == "deepspeed" or quotes(rule)):
+    if not run.has_foreign_json or not (hit.document == "deepspeed" or quotes(rule)):
         return hit.message
     key = f"`{hit.at}` in" if hit.at else "in"
     return f"{key} a file outside the repository, of which nothing more is shown: {rule.title}"
@@ -144,7 +144,7 @@ def hit_edits(run: Run, hit: Hit) -> tuple[Edit, ...]:
     if not hit.edits:
         return ()
     document = document_of(run, hit)
-    if document is None or document.is_new or (hit.document == "deepspeed" and has_foreign_json(run)):
+    if document is None or document.is_new or (hit.document == "deepspeed" and run.has_foreign_json):
         return ()
     inside = run.deepspeed.prefix if hit.document == "deepspeed" and run.deepspeed else ()
     try:
@@ -187,6 +187,6 @@ def summary(run: Run) -> str:
 def texts(run: Run) -> dict[str, str]:
     """The files that findings point into, with the byte order marks that the places of edits count."""
     documents = [run.config]
-    if run.deepspeed is not None and not run.deepspeed.document.is_new and not run.deepspeed.outside:
+    if run.deepspeed is not None and not run.deepspeed.document.is_new and not run.has_foreign_json:
         documents.append(run.deepspeed.document)
     return {document.file: "\ufeff" * bool(document.source.text.bom) + document.text for document in documents}

@@ -22,7 +22,7 @@ def place_of(run: Run, hit: Hit) -> Place:
         return run_place(run)
     path = run.deepspeed.path(hit.at) if hit.document == "deepspeed" and run.deepspeed and hit.at else hit.at
     # Where a value ends may be a secret too.
-    outside = hit.document == "deepspeed" and run.deepspeed is not None and run.deepspeed.outside
+    outside = hit.document == "deepspeed" and run.has_foreign_json
     span = (document.key_span(path) if hit.on_key or outside else document.span(path)) if path else None
     if span is None:
         return run_place(run) if document is run.config else Place(document.file)
@@ -47,7 +47,7 @@ def json_hit(run: Run, at: str, message: str, *edits: Change, on_key: bool = Fal
     run's alone, since a lint edit changes a file in place.
     """
     section = run.deepspeed
-    if section is not None and section.outside:
+    if run.has_foreign_json:
         return Hit(at, message, document="deepspeed", on_key=True, level=level)
     if section is None or (not section.prefix and not run.is_json_alone and has_shipped_name(section.file)):
         return Hit("deepspeed", message, level=level)

@@ -73,18 +73,13 @@ def state_after(state: State, edits: RunEdits, rule: Rule) -> State | None:
 
     A DeepSpeed config from outside the repository is not copied into it, so there are no edits of one.
     """
-    if has_foreign_json(state.run) and not edits.keys().isdisjoint(EDITS):
+    if state.run.has_foreign_json and not edits.keys().isdisjoint(EDITS):
         return None
     try:
         after = edited(state.run, edits, rule.id)
     except InputError:
         return None
     return None if after.unreadable else state_of(after)
-
-
-def has_foreign_json(run: Run) -> bool:
-    """Whether the DeepSpeed config lies outside the YAML's repository."""
-    return run.deepspeed is not None and run.deepspeed.outside
 
 
 def plan_fit(start: State, ladder: Iterable[Rule], *, safe_only: bool = False) -> Plan:
@@ -138,7 +133,7 @@ def best_step(rule: Rule, state: State) -> Step | Skipped:
         if (after := state_after(state, edits, rule)) is not None
     ]
     if not tried:
-        foreign = has_foreign_json(state.run)
+        foreign = state.run.has_foreign_json
         return Skipped(rule.id, "the DeepSpeed JSON is outside the repository" if foreign else "nothing left to change")
     for step in tried:
         if step.after.estimate.verdict == "fits" and host_suffices(state, step.after) and not added_errors(step):
@@ -179,7 +174,7 @@ def host_suffices(before: State, after: State) -> bool:
 
 
 def too_much_for_the_host(state: State) -> str:
-    """Why a step is passed over that offloads more than the node has."""
+    """Why a step is skipped that offloads more than the node has."""
     hardware = state.run.hardware
     assert hardware is not None
     remedy = "; if yours has more, state it with `host=`" if hardware.host_bytes is None else ""
@@ -219,9 +214,12 @@ def replayed(start: State, steps: Sequence[Step]) -> list[Step] | None:
             return None
         edits = step.edits if step.edits in offered else offered[-1]
         after = state_after(state, edits, step.rule)
-        if after is None or not host_suffices(state, after) or new_errors(state.run, after.run, memory=False):
+        if after is None or not host_suffices(state, after):
             return None
-        made.append(Step(step.rule, edits, state, after))
+        again = Step(step.rule, edits, state, after)
+        if added_errors(again):
+            return None
+        made.append(again)
         state = after
     return made
 

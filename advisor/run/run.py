@@ -194,6 +194,11 @@ class Run:
     fp32_residual_stream: bool = False
 
     @property
+    def has_foreign_json(self) -> bool:
+        """Whether the DeepSpeed config lies outside the YAML's repository: of what is in it, only keys may be named."""
+        return self.deepspeed is not None and self.deepspeed.outside
+
+    @property
     def is_json_alone(self) -> bool:
         """Whether no YAML stands behind this: a DeepSpeed JSON that none of the call names."""
         return self.deepspeed is not None and not self.config

@@ -19,6 +19,7 @@ from advisor.run import Run
 from advisor.run.axolotl.attention import kernel
 from advisor.run.stack import release
 from advisor.schemas.conditions import Look, holds
+from advisor.schemas.table import plugin_names
 from advisor.util import is_list, is_mapping
 
 PREFIXED = "fsdp_config."
@@ -44,7 +45,7 @@ class Refusal:
         """Whether axolotl refuses this run for it."""
         if look(self.at) is None or (self.since and not run.stack.at_least("axolotl", self.since)):
             return False
-        if self.plugin and not lists(run, self.plugin):
+        if self.plugin and self.plugin not in plugin_names(run.config):
             return False
         for path, condition in self.when.items():
             value = look(path)
@@ -143,12 +144,6 @@ def fact(run: Run, name: str) -> object:
             return run.fsdp.version if run.fsdp else None
         case _:
             return kernel(run).base
-
-
-def lists(run: Run, plugin: str) -> bool:
-    """Whether ``plugins:`` names a plugin, in full or in short."""
-    listed = run.config.get("plugins")
-    return is_list(listed) and any(str(name).rsplit(".", 1)[-1] == plugin for name in listed)
 
 
 def shown(path: str, look: Look) -> str:

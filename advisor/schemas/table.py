@@ -131,9 +131,14 @@ def bare(key: str) -> str:
 
 def listed_plugins(table: Table, values: Mapping[Any, Any]) -> list[str]:
     """The built-in plugins that ``plugins:`` names, in full or in short."""
-    listed = values.get("plugins")
-    names = {str(name).rsplit(".", 1)[-1] for name in listed} if is_list(listed) else set[str]()
+    names = plugin_names(values)
     return [plugin for plugin in table.plugins if plugin.rsplit(".", 1)[-1] in names]
+
+
+def plugin_names(values: Mapping[Any, Any]) -> set[str]:
+    """The class names of what ``plugins:`` lists."""
+    listed = values.get("plugins")
+    return {str(name).rsplit(".", 1)[-1] for name in listed} if is_list(listed) else set()
 
 
 def plugin_of(table: Table, key: str) -> str | None:

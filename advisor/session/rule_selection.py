@@ -21,7 +21,7 @@ def rules_of_settings(settings: Settings) -> Mapping[str, Rule]:
     Rules are code: those of a repository that is merely looked at are not run, with a line on standard error.
     """
     file, line = settings.origins.get("rules", ("", 0))
-    if passed_over(settings):
+    if rules_are_foreign(settings):
         where = path_shown(f"{file}:{line}" if line else file)
         click.echo(f"advisor: the rules that {where} names are not run: it is not at or above this folder", err=True)
         return {}
@@ -31,7 +31,7 @@ def rules_of_settings(settings: Settings) -> Mapping[str, Rule]:
     return organisation_rules(settings.rules)
 
 
-def passed_over(settings: Settings) -> bool:
+def rules_are_foreign(settings: Settings) -> bool:
     """Whether the settings name rules and are not the user's own: of the working directory, or a folder above it.
 
     Where the file lies counts, not where a link leads from there.
@@ -69,7 +69,7 @@ def names(given: Sequence[str], extra: Mapping[str, Rule], file: str = "", line:
 
 def names_in(settings: Settings, key: str, given: Sequence[str], extra: Mapping[str, Rule]) -> tuple[str, ...]:
     """Rule ids of the settings; one that is not known is an error at its line there, unless its rules did not run."""
-    if passed_over(settings) or "rules" in settings.unused:
+    if rules_are_foreign(settings) or "rules" in settings.unused:
         return tuple(part.strip() for name in given for part in name.split(",") if part.strip())
     return names(given, extra, *settings.origins.get(key, ("", 0)))
 

@@ -26,7 +26,7 @@ rule = Rule(
     when=applies,
     edits=edits,
     why="""
-        The plain loss holds 10 to 14 bytes for every token and every vocabulary entry, in fp32: with 128k words
+        The plain loss holds 10 to 14 bytes for every token and every vocabulary entry, in fp32: with 128k entries
         and 8192 tokens that is 12 GiB or more. A fused loss computes them in chunks and keeps none.
     """,
     cost="None in quality. Liger comes with axolotl; cut cross-entropy must be installed from axolotl's fork.",

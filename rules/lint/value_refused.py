@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
-from advisor.schemas.refusals import hits, lists, refused
+from advisor.schemas.refusals import hits, refused
+from advisor.schemas.table import plugin_names
 from advisor.util import is_list
 
 KERNELS = "KernelsPlugin"
@@ -14,7 +15,7 @@ def finds(run: Run) -> Iterator[Hit]:
     """Each value of the table; patterns that are none; and numbers that need more than a comparison."""
     yield from hits(run, "value-refused")
     yield from patterns(run)
-    if lists(run, KERNELS):
+    if KERNELS in plugin_names(run.config):
         yield from kernel_numbers(run)
 
 

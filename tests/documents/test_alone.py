@@ -149,7 +149,8 @@ def test_the_memory_of_a_json_alone_is_no_question(folder: Path):
 
 @pytest.mark.parametrize("rule", [rule for rule in built_in_rules("lint").values() if rule.alone], ids=lambda r: r.id)
 def test_a_rule_that_speaks_of_a_json_alone_says_the_same_through_a_yaml(folder: Path, rule):
-    for number, example in enumerate(rule.examples):
+    # A variable in the YAML is no matter of its JSON.
+    for number, example in enumerate(one for one in rule.examples if "${" not in one.before):
         text = example.deepspeed or "{}"
         (folder / f"{number}.json").write_text(text)
         (folder / "run.yaml").write_text(
@@ -158,11 +159,7 @@ def test_a_rule_that_speaks_of_a_json_alone_says_the_same_through_a_yaml(folder:
         alone = open_json(read(f"{number}.json"), Context())
         through = open_run(read("run.yaml"), Context(gpus=example.gpus))
         said = [
-            [
-                (hit.at, hit.message, hit.level)
-                for each, hit in lint_hits(opened.run, Options())
-                if each.id == rule.id and "${" not in example.before
-            ]
+            [(hit.at, hit.message, hit.level) for each, hit in lint_hits(opened.run, Options()) if each.id == rule.id]
             for opened in (alone, through)
         ]
-        assert said[0] == said[1] and bool(said[0]) == (example.expects_finding and "${" not in example.before)
+        assert said[0] == said[1] and bool(said[0]) == example.expects_finding
