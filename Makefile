@@ -9,6 +9,8 @@ TORCH := torch==2.13.0
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 AXOLOTL := axolotl==0.19.0
 INPUTS ?= 2000
+# As many processes as cores, at most four: an oracle takes some GiB.
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4
 
 .PHONY: help demo setup test oracles examples fuzz sweep snapshots accuracy pages lint format tables defaults bench clean
 .DEFAULT_GOAL := help
@@ -33,10 +35,10 @@ demo: $(VENV_DEMO)/.installed ## See a run that does not fit made to fit (instal
 setup: $(VENV)/.installed ## Make .venv with everything that tests and checks need
 
 test: $(VENV)/.installed ## Run the fast tests
-	$(BIN)/python -m pytest -m "not oracle"
+	$(PYTEST) -m "not oracle"
 
 oracles: $(VENV)/.installed ## Ask the real transformers, DeepSpeed and axolotl
-	$(BIN)/python -m pytest -m oracle
+	$(PYTEST) -m oracle
 
 examples: $(VENV)/.installed ## Run the examples inside the rules
 	$(BIN)/advisor test

@@ -31,13 +31,14 @@ SHORT = {"flash": FLASH, "flash_attention": FLASH, "flash_attn": FLASH, "flex": 
 def finds(run: Run) -> Iterator[Hit]:
     """Neither a name of axolotl's nor a kernel of the hub; or not the one that Gemma 4's hybrid wants."""
     name = run.config.get(KEY)
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str):
         return
     if name not in NAMES and "/" not in name:
         meant = SHORT.get(name.lower()) or nearest(name, NAMES)
         meant = plain(run) if meant == FLASH and not can_flash(run) else meant
         remedy = f"write `{meant}`" if meant else f"take one of {', '.join(sorted(NAMES))}, or a kernel of the hub"
-        message = f"`{KEY}: {name}` is no name that axolotl takes, and it stops; {remedy}"
+        shown = name or '""'
+        message = f"`{KEY}: {shown}` is no name that axolotl takes, and it stops; {remedy}"
         yield Hit(KEY, message, (Set(KEY, meant),) if meant else ())
     elif run.config.get(HYBRID) and name != FLASH:
         message = f"`{KEY}: {name}` with `{HYBRID}` is refused by axolotl; write `{FLASH}`, or remove one of the two"
@@ -127,6 +128,7 @@ rule = Rule(
                 base_model: Qwen/Qwen2.5-7B
                 attn_implementation: ""
             """,
+            fires=True,
         ),
     ),
 )

@@ -10,9 +10,14 @@ from typing import Any
 
 import pytest
 
+from advisor.engine.check import Options, lint_hits
+from advisor.run import Run
+
 Configs = Mapping[str, Mapping[str, Any]]
 COMMAND = (sys.executable, str(Path(__file__).with_name("axolotl_oracle.py")))
 BATCH = {"micro_batch_size": 1, "gradient_accumulation_steps": 1}
+# Its examples are whole but for what they lack.
+SPEAKS_OF_WHAT_IS_MISSING = ("required-key-missing",)
 # What every real config has and an example of a rule leaves out.
 REST = {
     "datasets": [{"path": "tatsu-lab/alpaca", "type": "alpaca"}],
@@ -73,3 +78,9 @@ def whole(config: Mapping[str, Any]) -> dict[str, Any]:
     """The config of an example with the rest of a real one; sizes of batches only if it has none of its own."""
     speaks_of_batches = BATCH.keys() & config.keys() or "batch_size" in config
     return {key: value for key, value in REST.items() if not (speaks_of_batches and key in BATCH)} | dict(config)
+
+
+def error_rules(run: Run) -> set[str]:
+    """The lint rules that stop this run with an error, what examples lack aside."""
+    hits = lint_hits(run, Options(ignore=SPEAKS_OF_WHAT_IS_MISSING))
+    return {rule.id for rule, hit in hits if (hit.level or rule.level) == "error"}

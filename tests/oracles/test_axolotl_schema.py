@@ -9,7 +9,7 @@ import yaml
 
 from advisor.documents import read, write_all
 from advisor.engine.check import Options
-from advisor.engine.examples import text_of
+from advisor.engine.examples import opened, text_of
 from advisor.engine.fix import fixed
 from advisor.engine.plan import alternatives
 from advisor.engine.registry import built_in_rules, flowcharts
@@ -18,7 +18,7 @@ from advisor.opening import Context, open_run
 from advisor.run.build import edited
 
 from ..corpus.configs import GPUS, Case, accepted_by_axolotl, examples, patched_examples
-from .asking import REST, Axolotl, Configs, whole
+from .asking import REST, Axolotl, Configs, error_rules, whole
 
 pytestmark = pytest.mark.oracle
 
@@ -109,12 +109,16 @@ def test_each_step_alone_is_accepted_wherever_it_applies(
 
 
 def test_examples_of_steps_are_accepted(axolotl: Axolotl, shown: list[Any], tmp_path: Path):
-    """Before and after. The examples of lint rules are judged beside their proofs."""
+    """Before, unless a rule of ours refuses it too, and after. Lint rules are judged beside their proofs."""
     configs: dict[str, Any] = {}
     for one in shown:
-        if one.rule.stage != "lint":
+        if one.rule.stage == "lint":
+            continue
+        folder = tmp_path / one.name.replace(":", "-")
+        folder.mkdir()
+        if not error_rules(opened(one.example, folder).run):
             configs[f"{one.name} before"] = whole(yaml.safe_load(text_of(one.example.before)))
-        if one.rule.stage != "lint" and one.example.after is not None:
+        if one.example.after is not None:
             configs[f"{one.name} after"] = whole(yaml.safe_load(text_of(one.example.after)))
     axolotl.must_accept(configs, tmp_path)
 
