@@ -22,7 +22,7 @@ from advisor.run.history import MeasuredRun
 from advisor.run.stack import Stack, read_stack
 from advisor.run.unreadable import is_placeholder
 from advisor.tracing.cache import has_traces
-from advisor.util import Buffers, is_mapping
+from advisor.util import Buffers, is_mapping, read_start
 
 Config = Mapping[str, Any] | str | os.PathLike[str]
 NAMED = re.compile(rb"^deepspeed:[ \t]*[\"']?([^\s\"'#]+)", re.MULTILINE)
@@ -229,8 +229,7 @@ def namers(root: str) -> Counter[str]:
                 continue
             seen += 1
             try:
-                with open(os.path.join(folder, name), "rb") as stream:
-                    content = stream.read(1 << 20)
+                content = read_start(os.path.join(folder, name), 1 << 20)
             except OSError:
                 continue
             found.update(os.path.basename(match.decode(errors="replace")) for match in NAMED.findall(content))

@@ -1,6 +1,8 @@
 """Plain values and texts: what kind they are, how they are shown, where they are read."""
 
+import errno
 import os
+import stat
 from collections.abc import Mapping
 from math import isqrt
 from typing import Any, TypeGuard
@@ -37,6 +39,19 @@ class Buffers(dict[str, str]):
         """The text of a path as bytes; None where the disk is asked."""
         text = super().get(os.path.abspath(path))
         return None if text is None else text.encode()
+
+
+def read_start(path: str | os.PathLike[str], most: int) -> bytes:
+    """The first ``most`` bytes of a regular file, without ever waiting for them. ``OSError`` for anything else."""
+    status = os.stat(path)
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
+    # /proc/kmsg calls itself a regular file, and a file may become a pipe meanwhile.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(descriptor, "rb") as file:
+        return file.read(most)
 
 
 GIB = 1 << 30

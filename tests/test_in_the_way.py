@@ -58,6 +58,37 @@ def test_a_pipe_in_a_folder_is_not_waited_for(folder: Path):
     assert "run.yaml" in shell(folder, "advisor check --gpus '1x t4' .").stdout
 
 
+@pytest.mark.parametrize("command", ["check", "estimate", "check --fix"])
+@pytest.mark.parametrize("named", ["pipe.yaml", "pipe.json", "<(cat run.yaml)", "/dev/zero"])
+def test_a_pipe_or_device_that_is_named_is_refused_in_one_line(folder: Path, command: str, named: str):
+    os.mkfifo(folder / "pipe.yaml")
+    os.mkfifo(folder / "pipe.json")
+    done = shell(folder, f"advisor {command} --gpus '1x t4' {named}")
+    assert done.returncode == 2 and "a pipe or a device" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("named", ["pipe.json", "/proc/kmsg", "/dev/tty"])
+def test_a_pipe_or_device_that_a_config_names_is_not_waited_for(folder: Path, named: str):
+    os.mkfifo(folder / "pipe.json")
+    (folder / "run.yaml").write_text(CONFIG + f"deepspeed: {named}\n")
+    done = shell(folder, "advisor check --gpus '1x t4' run.yaml")
+    assert done.returncode in (1, 2) and "deepspeed" in done.stdout + done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("output", ["full", "concise", "json", "github", "gitlab", "sarif", "markdown"])
+def test_a_config_whose_name_is_no_text_is_checked(folder: Path, output: str):
+    os.rename(folder / "run.yaml", os.path.join(os.fsencode(folder), b"\xff\xfe.yaml"))
+    done = shell(folder, f"advisor check --gpus '1x t4' --output-format {output} *.yaml")
+    assert done.returncode == 1 and "does-not-fit" in done.stdout and not done.stderr, done.stderr
+
+
+def test_a_config_whose_name_is_no_text_is_fixed(folder: Path):
+    os.rename(folder / "run.yaml", os.path.join(os.fsencode(folder), b"\xff\xfe.yaml"))
+    done = shell(folder, "advisor check --fix --unsafe-fixes --gpus '1x t4' *.yaml")
+    assert done.returncode in (0, 1) and " fixed" in done.stdout and not done.stderr, done.stderr
+    assert os.listdir(os.fsencode(folder)) == [b"\xff\xfe.yaml"]
+
+
 def test_a_pipe_of_measured_runs_is_not_waited_for(folder: Path):
     (folder / "axolotl-advisor").mkdir()
     os.mkfifo(folder / "axolotl-advisor" / "runs.jsonl")

@@ -1,33 +1,34 @@
 """``advisor check --fix`` and ``--diff``."""
 
-import os
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from advisor.cli.moving import moved_to
 from advisor.cli.options import CheckOptions
 from advisor.cli.output import exit_code, say
 from advisor.documents import write_all
 from advisor.documents.repository import refuse_links
 from advisor.engine.check import Options, check_run
 from advisor.engine.fix import Fixed, fixed, merged, report_after
+from advisor.engine.sharing import shared_out
 from advisor.engine.suppression import said_once
 from advisor.errors import InputError
-from advisor.opening import Opened
+from advisor.opening import Opened, namers
 from advisor.progress import each, shown
-from advisor.run.deepspeed import Section
 from advisor.session import Session
 
 
 def fix_or_diff(opened: list[Opened], errors: list[InputError], session: Session, asked: CheckOptions) -> int:
     """``--fix`` and ``--diff``."""
     options = [session.options_of(run) for run in opened]
-    if asked.output_dir:
-        opened = moved_to(asked.output_dir, opened)
+    moved = moved_to(asked.output_dir, opened) if asked.output_dir else []
+    opened = [each_run.opened for each_run in moved] or opened
     with shown():
         pairs = each(list(zip(opened, options, strict=True)), lambda pair: pair[0].run.config.file)
         results = [fixed(run, option, unsafe=asked.unsafe_fixes) for run, option in pairs]
+    if not moved:
+        results = shared_out(results, options, unsafe=asked.unsafe_fixes)
     if asked.diff:
         return show_diff(results, options, errors, session, exit_zero=asked.exit_zero)
     stdin = any(run.run.config.file == "<stdin>" for run in opened)
@@ -35,45 +36,17 @@ def fix_or_diff(opened: list[Opened], errors: list[InputError], session: Session
     if stdin:
         click.echo(results[0].run.config.patched(), nl=False) if results else None
         files.pop("<stdin>", None)
-    if asked.output_dir:
-        files = {run.run.config.file: original(run) for run in opened} | files
+    if moved:
+        files = {document.file: document.raw for run in moved for document in run.documents} | files
         for file in files:
             Path(file).parent.mkdir(parents=True, exist_ok=True)
     refuse_links(files)
     write_all(files)
+    namers.cache_clear()
     # Where safe steps fall short, the plan in the report shows the others.
     reports = said_once([report_after(result, option) for result, option in zip(results, options, strict=True)])
     say(reports, session, asked.output, to_stderr=stdin)
     return exit_code(reports, errors, session, exit_zero=asked.exit_zero)
-
-
-def moved_to(folder: str, opened: list[Opened]) -> list[Opened]:
-    """The runs as if their files lay in ``folder``, in the folders that they lie in below what they have in common."""
-    above = [os.path.dirname(os.path.abspath(each_run.run.config.file)) for each_run in opened]
-    root = os.path.commonpath(above) if above else ""
-    return [
-        moved(each_run, os.path.join(folder, os.path.relpath(place, root)))
-        for each_run, place in zip(opened, above, strict=True)
-    ]
-
-
-def moved(opened: Opened, folder: str) -> Opened:
-    """The run as if its YAML lay in ``folder``, so that what is written lands there."""
-    run = opened.run
-    file = os.path.normpath(os.path.join(folder, os.path.basename(run.config.file)))
-    config = replace(run.config, file=file)
-    section = run.deepspeed
-    if section is not None and run.is_json_alone:
-        return replace(opened, run=replace(run, config=config, deepspeed=Section(replace(section.document, file=file))))
-    if section is not None and section.prefix:
-        section = replace(section, document=config)
-    return replace(opened, run=replace(run, config=config, deepspeed=section, deepspeed_editable=False))
-
-
-def original(opened: Opened) -> bytes:
-    """What the file holds that the run is named after."""
-    section = opened.run.deepspeed
-    return section.document.raw if section is not None and opened.run.is_json_alone else opened.run.config.raw
 
 
 def show_diff(

@@ -44,7 +44,7 @@ def prompted(opened: list[Opened], errors: list[InputError], session: Session, a
     except KeyboardInterrupt:
         click.echo("\ninterrupted: nothing was written", err=True)
         return 130
-    results = [Fixed(review.before, review.run, review.done, None) for review in reviews]
+    results = [Fixed(each.opened.run, each.run, each.done, None, each.opened.context) for each in reviews]
     write(results)
     reports = said_once([after(result, review) for result, review in zip(results, reviews, strict=True)])
     click.echo()
@@ -56,7 +56,7 @@ def all_reviewed(opened: Sequence[Opened], options: Sequence[Options], session: 
     """What was accepted of each file; nothing of those that a ``q`` leaves."""
     style = Style(colored(sys.stdout), width(), draws(sys.stdout))
     prompt = Prompt(style, session.context)
-    reviews = [Review(run.run, run.run, option) for run, option in zip(opened, options, strict=True)]
+    reviews = [Review(run, run.run, option) for run, option in zip(opened, options, strict=True)]
     for number, review in enumerate(reviews):
         reviews[number], goes_on = reviewed(review, prompt)
         if not goes_on:

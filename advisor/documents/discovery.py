@@ -7,7 +7,7 @@ from advisor.documents import Document, parse, read
 from advisor.documents.excluding import Excluded
 from advisor.documents.templates import as_template
 from advisor.errors import InputError
-from advisor.util import is_mapping
+from advisor.util import is_mapping, read_start
 
 NOTHING = Excluded()
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -86,8 +86,7 @@ def opened(file: str, named: bool) -> Document | InputError | None:
 def raw_of(file: str) -> bytes:
     """The beginning of a file that could not be used."""
     try:
-        with open(file, "rb") as stream:
-            return stream.read(MOST_BYTES)
+        return read_start(file, MOST_BYTES)
     except (OSError, ValueError):
         return b""
 
@@ -98,8 +97,7 @@ def looks_like_config(file: str, named: bool) -> bool:
     if named and not is_json:
         return True
     try:
-        with open(file, "rb") as stream:
-            raw = stream.read(MOST_BYTES + 1)
+        raw = read_start(file, MOST_BYTES + 1)
     except OSError:
         return True
     return may_be_deepspeed(raw) if is_json else b"base_model" in raw

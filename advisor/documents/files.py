@@ -1,9 +1,11 @@
 """Documents from the disk, and back onto it: all files or none, each whole at any moment."""
 
 import os
+import re
 import signal
 import stat
 import threading
+import time
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -11,15 +13,17 @@ from types import FrameType
 
 from advisor.documents.document import Document, parse
 from advisor.errors import InputError
-from advisor.util import MAX_BYTES
+from advisor.util import MAX_BYTES, read_start
+
+TEMPORARY = re.compile(r"\d+-\d+\.tmp")
+STALE_SECONDS = 3600
 
 
 def read(path: str | os.PathLike[str]) -> Document:
     """The document in a file: JSON if its name ends so, else YAML. ``InputError`` for all problems."""
     name = os.fspath(path)
     try:
-        with open(name, "rb") as file:
-            raw = file.read(MAX_BYTES + 1)
+        raw = read_start(name, MAX_BYTES + 1)
     except FileNotFoundError as error:
         where = f"looked in {os.path.dirname(os.path.abspath(name))}"
         raise InputError("no such file", name, remedy=f"check the path; {where}") from error
@@ -33,7 +37,8 @@ def read(path: str | os.PathLike[str]) -> Document:
         ) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot be read: {reason}", name, remedy="check the path") from error
+        remedy = "check the path; a config in a pipe is read with `-`, from standard input"
+        raise InputError(f"cannot be read: {reason}", name, remedy=remedy) from error
     return parse(raw, name, "json" if name.lower().endswith(".json") else "yaml")
 
 
@@ -51,8 +56,9 @@ class _Staged:
 def write_all(files: Mapping[str, bytes | Iterable[bytes]]) -> None:
     """Write each file by replacing it with a finished temporary: all of them, or, where one fails, none.
 
-    Mode is kept, and the owner where the system lets us; behind a link its target is written. ``InputError``
-    names the file that could not be written. A long content may come in pieces.
+    Mode is kept, and the owner where the system lets us; behind a link its target is written. Another hard link
+    keeps the old content: it may be a store's or a backup's. ``InputError`` names the file that could not be
+    written. A long content may come in pieces.
     """
     staged: list[_Staged] = []
     with _terminated_as_exception():
@@ -73,8 +79,10 @@ def _stage(staged: list[_Staged], name: str, content: bytes | Iterable[bytes], n
     if any(file.target == target for file in staged):
         raise InputError("is named twice, through a link", name, remedy="name each file once")
     folder, base = os.path.split(target)
-    file = _Staged(name, target, os.path.join(folder, f".{base[:100]}.{os.getpid()}-{number}.tmp"))
+    start = f".{base[:100]}."
+    file = _Staged(name, target, os.path.join(folder, f"{start}{os.getpid()}-{number}.tmp"))
     try:
+        _remove_stale(folder, start)
         if os.path.islink(target):
             raise OSError("the links go round in a circle")
         status = os.stat(target) if os.path.lexists(target) else None
@@ -85,6 +93,16 @@ def _stage(staged: list[_Staged], name: str, content: bytes | Iterable[bytes], n
         _write_temporary(staged, file, content, status)
     except OSError as error:
         raise _unwritable(name, error) from error
+
+
+def _remove_stale(folder: str, start: str) -> None:
+    """The temporaries that a killed process left of this file; a young one may be another process's at work."""
+    for name in os.listdir(folder):
+        if name.startswith(start) and TEMPORARY.fullmatch(name.removeprefix(start)):
+            path = os.path.join(folder, name)
+            with suppress(OSError):
+                if os.stat(path).st_mtime < time.time() - STALE_SECONDS:
+                    os.unlink(path)
 
 
 def _check_writable(target: str, status: os.stat_result) -> None:

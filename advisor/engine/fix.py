@@ -9,6 +9,7 @@ from advisor.engine.finding import Finding, Report
 from advisor.engine.plan import Plan, host_suffices, state_of
 from advisor.engine.plan_findings import step_findings, unified
 from advisor.engine.regression import new_errors
+from advisor.engine.rule import Hit
 from advisor.engine.suppression import is_ignored
 from advisor.errors import InputError
 from advisor.memory import estimate
@@ -117,17 +118,26 @@ def lint_pass(opened: Opened, options: Options, *, unsafe: bool, memory: bool) -
         paths = {(hit.document, as_path(change.path)) for change in hit.edits}
         if not allowed or paths & touched or is_ignored(run, found := finding_of(run, rule, hit)):
             continue
-        try:
-            after = remodelled(with_changes(run, hit.document, list(hit.edits)), run, opened.context)
-        except InputError:
-            continue
-        put_in_force = len(after.unreadable) > len(run.unreadable)  # such a value comes first, by hand
-        if put_in_force or new_errors(run, after, memory=memory) or not has_host_for(run, after):
+        after = attempted(replace(opened, run=run), hit, memory=memory)
+        if after is None:
             continue
         run = after
         done.append(found)
         touched |= paths
     return run, done
+
+
+def attempted(opened: Opened, hit: Hit, *, memory: bool) -> Run | None:
+    """The run with the edits of one finding; None where they cannot be made, or add an error."""
+    run = opened.run
+    try:
+        after = remodelled(with_changes(run, hit.document, list(hit.edits)), run, opened.context)
+    except InputError:
+        return None
+    put_in_force = len(after.unreadable) > len(run.unreadable)  # such a value comes first, by hand
+    if put_in_force or new_errors(run, after, memory=memory) or not has_host_for(run, after):
+        return None
+    return after
 
 
 def has_host_for(before: Run, after: Run) -> bool:

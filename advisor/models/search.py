@@ -15,7 +15,7 @@ from advisor.errors import InputError
 from advisor.models import catalogue, hub
 from advisor.models.architecture import Architecture
 from advisor.record import record
-from advisor.util import MAX_BYTES, Buffers
+from advisor.util import MAX_BYTES, Buffers, read_start
 
 _STORED: tuple[tuple[re.Pattern[str], str | None], ...] = (
     (re.compile(r"[-_](unsloth-)?(bnb|4bit|nf4)\b", re.IGNORECASE), "bitsandbytes"),
@@ -80,8 +80,7 @@ class _Search:
         try:
             raw = self.buffers.at(path)
             if raw is None:
-                with path.open("rb") as file:
-                    raw = file.read(MAX_BYTES + 1)
+                raw = read_start(path, MAX_BYTES + 1)
             if len(raw) > MAX_BYTES:
                 raise ValueError(f"larger than {MAX_BYTES >> 20} MiB")
             config: object = json.loads(raw)

@@ -110,6 +110,36 @@ def test_output_dir_leaves_the_originals_alone(folder):
     assert (folder / "patched" / "full.zero-2.json").exists()
 
 
+JSON = '{"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": "auto"}'
+
+
+def test_output_dir_takes_the_json_along_that_lies_next_to_the_yaml(folder):
+    (folder / "sub").mkdir()
+    (folder / "sub" / "a.yaml").write_text(FULL + "deepspeed: ds.json\n")
+    (folder / "sub" / "ds.json").write_text(JSON)
+    result = run("check", "sub", "--gpus", "8x h200", "--fix", "--unsafe-fixes", "--output-dir", "patched")
+    assert (folder / "sub" / "ds.json").read_text() == JSON
+    assert "gradient_clipping" in (folder / "patched" / "ds.json").read_text()
+    again = run("check", "patched", "--gpus", "8x h200")
+    assert "missing-deepspeed-file" not in result.output + again.output
+    assert again.output.count("warning[") == result.output.count("warning[")
+
+
+def test_a_json_that_two_named_is_left_to_the_one_that_stays_with_it(folder):
+    (folder / "full.yaml").unlink()
+    small = FULL.replace("size: 4", "size: 1").replace("4096", "8192") + "gradient_checkpointing: true\n"
+    for name, text in (("a", small), ("b", FITS)):
+        (folder / f"{name}.yaml").write_text(text + "deepspeed: ds.json\n")
+    (folder / "ds.json").write_text(JSON)
+    call = ("check", "a.yaml", "b.yaml", "--gpus", "8x a100-40gb", "--fix", "--unsafe-fixes")
+    run(*call, "--select", "zero-3,gradient-clipping-off")
+    written = {path.name: path.read_text() for path in folder.iterdir()}
+    users = [name for name in ("a.yaml", "b.yaml") if "deepspeed: ds.json" in written[name]]
+    assert len(users) == 1 and "gradient_clipping" in written["ds.json"]
+    run(*call, "--select", "zero-3,gradient-clipping-off")
+    assert {path.name: path.read_text() for path in folder.iterdir()} == written
+
+
 def test_output_dir_keeps_files_of_one_name_apart(folder):
     for name in ("a", "b"):
         (folder / name).mkdir()

@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -146,3 +147,17 @@ def test_it_writes_from_any_thread(folder: Path):
     thread.start()
     thread.join()
     assert len(contents(folder)) == 3 and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_what_a_killed_process_left_is_removed_and_the_temporary_of_one_at_work_stays(folder: Path):
+    for name, age in ((".a.yaml.12-0.tmp", 4000), (".a.yaml.34-1.tmp", 10), (".b.yaml.12-0.tmp", 4000)):
+        (folder / name).touch()
+        os.utime(folder / name, (time.time() - age,) * 2)
+    write_all({str(folder / "a.yaml"): b"new a"})
+    assert sorted(contents(folder)) == [".a.yaml.34-1.tmp", ".b.yaml.12-0.tmp", "a.yaml", "b.json"]
+
+
+def test_another_hard_link_keeps_the_old_content(folder: Path):
+    os.link(folder / "a.yaml", folder / "store")
+    write_all({str(folder / "a.yaml"): b"new a"})
+    assert contents(folder)["store"] == b"old a" and contents(folder)["a.yaml"] == b"new a"

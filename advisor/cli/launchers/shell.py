@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from advisor.record import record
+from advisor.util import read_start
 
 SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
 MOST_BYTES = 1 << 20
@@ -237,14 +238,9 @@ def after_heredocs(text: str, position: int, ends: Sequence[str]) -> int:
 
 def script_text(path: str) -> str | None:
     """The text of a shell script; None if the file is none, or cannot be read."""
-    if not os.path.isfile(path):
-        return None
     try:
-        with open(path, "rb") as stream:
-            content = stream.read(128)
-            if not path.endswith((".sh", ".bash")) and not SHEBANG.match(content):
-                return None
-            content += stream.read(MOST_BYTES)
-    except OSError:
+        content = read_start(path, MOST_BYTES + 1)
+    except (OSError, ValueError):
         return None
-    return content.decode(errors="replace") if len(content) <= MOST_BYTES else None
+    is_script = path.endswith((".sh", ".bash")) or SHEBANG.match(content)
+    return content.decode(errors="replace") if is_script and len(content) <= MOST_BYTES else None

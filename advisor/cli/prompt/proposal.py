@@ -1,6 +1,7 @@
 """The edit to ask about next: a lint finding's, a step of the plan as it is now, then what is a matter of choice."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import chain
@@ -8,11 +9,12 @@ from itertools import chain
 from advisor.documents import PatchError, as_path
 from advisor.engine.check import Options, finding_of, lint_hits, steps_of
 from advisor.engine.finding import Finding, Fix
-from advisor.engine.fix import with_changes
+from advisor.engine.fix import attempted
 from advisor.engine.plan import Plan, State, plan_fit
 from advisor.engine.plan_findings import step_edits, step_finding
 from advisor.engine.suppression import is_ignored
 from advisor.memory import estimate
+from advisor.opening import Opened
 from advisor.record import record
 from advisor.run import Run
 
@@ -48,7 +50,7 @@ class Proposal:
 class Review:
     """One file under review: the run with what was accepted, and what was answered so far."""
 
-    before: Run
+    opened: Opened
     run: Run
     options: Options
     done: tuple[Finding, ...] = ()
@@ -92,12 +94,12 @@ def lint_proposals(review: Review, *, by_choice: bool) -> Iterator[Proposal]:
         unwanted = not hit.edits or rule.offer is not by_choice or key in review.answered
         if unwanted or is_ignored(run, found := finding_of(run, rule, hit)):
             continue
-        try:
-            after = with_changes(run, hit.document, list(hit.edits))
+        after = attempted(replace(review.opened, run=run), hit, memory=True)
+        if after is None:
+            continue
+        with suppress(PatchError):
             fix = replace(fix_of(run, after, rule.is_safe(run)), by_choice=by_choice)
             yield Proposal(key, replace(found, fix=fix), run, after)
-        except PatchError:
-            continue
 
 
 def fix_of(before: Run, after: Run, safe: bool) -> Fix:

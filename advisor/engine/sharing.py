@@ -1,0 +1,44 @@
+"""A DeepSpeed JSON that several YAMLs name is nobody's to edit, until the fixes of a call leave it to one of them."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+from advisor.documents.repository import lies_in, repository_of
+from advisor.engine.check import Options
+from advisor.engine.fix import Fixed, fixed
+from advisor.opening import Opened, namers
+from advisor.run import Run
+from advisor.run.deepspeed import has_shipped_name
+
+
+def shared_out(results: Sequence[Fixed], options: Sequence[Options], *, unsafe: bool) -> list[Fixed]:
+    """The results, each with the edits of its JSON that the others' leaving allows."""
+    return [
+        fixed_further(result, option, unsafe=unsafe) if is_left_to(result, results) else result
+        for result, option in zip(results, options, strict=True)
+    ]
+
+
+def is_left_to(result: Fixed, results: Sequence[Fixed]) -> bool:
+    """Whether a JSON that was named by others too is this run's alone after the fixes."""
+    section = result.run.deepspeed
+    if section is None or section.prefix or section.document.is_new or result.run.deepspeed_editable:
+        return False
+    root, name = repository_of(result.run.config.file), os.path.basename(section.file)
+    if not lies_in(root, section.file) or has_shipped_name(section.file) or name_in(result.run) != name:
+        return False
+    left = sum(name_in(other.before) == name != name_in(other.run) for other in results)
+    return left > 0 and namers(root)[name] - left <= 1
+
+
+def name_in(run: Run) -> str:
+    """The name of the JSON that a YAML names."""
+    return os.path.basename(run.deepspeed_named or "")
+
+
+def fixed_further(result: Fixed, options: Options, *, unsafe: bool) -> Fixed:
+    """The fixes with those that may now land in the JSON."""
+    opened = Opened(replace(result.run, deepspeed_editable=True), context=result.context)
+    more = fixed(opened, options, unsafe=unsafe)
+    return replace(more, before=result.before, done=(*result.done, *more.done), plan=more.plan or result.plan)
