@@ -38,7 +38,7 @@ test: $(VENV)/.installed ## Run the fast tests
 	$(PYTEST) -m "not oracle"
 
 oracles: $(VENV)/.installed ## Ask the real transformers, DeepSpeed and axolotl
-	$(PYTEST) -m oracle
+	$(PYTEST) --dist loadfile -m oracle
 
 examples: $(VENV)/.installed ## Run the examples inside the rules
 	$(BIN)/advisor test

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from advisor.engine.rule import Example, Hit, Rule
 
 if TYPE_CHECKING:
-    from advisor.api import check, check_text, estimate
+    from advisor.api import check, check_text, estimate, step_time
     from advisor.documents import Remove, Rename, Set
     from advisor.run import Run
     from advisor.run.edits import RunEdits
@@ -28,6 +28,7 @@ __all__ = [
     "check",
     "check_text",
     "estimate",
+    "step_time",
 ]
 HOMES = {
     "Remove": "documents",
@@ -38,6 +39,7 @@ HOMES = {
     "check": "api",
     "check_text": "api",
     "estimate": "api",
+    "step_time": "api",
 }
 """Names that cost an import are loaded on first use."""
 

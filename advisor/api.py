@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from advisor.documents import parse
 from advisor.engine.finding import Report
@@ -11,6 +12,8 @@ from advisor.memory import estimate as estimate_run
 from advisor.opening import Config, config_document, open_configs
 from advisor.session import RunOptions, Session, examine, session_for
 from advisor.settings import Settings
+from advisor.speed import Conditions, StepTime, Unpriced, shown
+from advisor.speed import step_time as priced_run
 from advisor.util import Buffers
 
 
@@ -29,6 +32,26 @@ def estimate(
             raise InputError(f"no estimate: {value.message}", opened.run.config.file, remedy=f"correct `{value.key}`")
         reason = opened.unknown_model.reason if opened.unknown_model else "no hardware"
         raise InputError(f"no estimate: {reason}", opened.run.config.file, remedy="give the model's config.json")
+    return found
+
+
+def step_time(
+    axolotl: Config,
+    deepspeed: Config | None = None,
+    *,
+    gpus: str,
+    stack: Mapping[str, object] | None = None,
+    kernels: Literal["eager", "optimized"] = "eager",
+    compile: bool = False,  # noqa: A002 (the contract's name)
+) -> StepTime:
+    """The time of one optimizer step on ``gpus`` (``"2x rtx-3090 link=pcie"``).
+
+    ``kernels`` and ``compile`` describe runs of other trainers. ``InputError`` where there is no time, and why.
+    """
+    opened = open_configs(axolotl, deepspeed, gpus, stack)
+    found = shown(priced_run(opened.run, Conditions(optimized_kernels=kernels == "optimized" or compile)))
+    if isinstance(found, Unpriced):
+        raise InputError(f"no step time: {found.reason}", opened.run.config.file, remedy=found.remedy or "state it")
     return found
 
 

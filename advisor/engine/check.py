@@ -63,6 +63,7 @@ def check_run(opened: Opened, options: Options) -> Report:
         texts=texts(run),
         planned=plan.end.estimate if plan else None,
         plan=whole_plan(State(run, found), plan) if plan and found else None,
+        run=run,
     )
 
 

@@ -106,6 +106,15 @@ class Report:
     """Findings that ``--fix`` has fixed in this call."""
     applied: tuple[Finding, ...] = ()
     """What ``--fix`` did: the fixed findings and the steps taken."""
+    run: "Run | None" = field(default=None, repr=False)
+    """The run that is spoken of."""
+
+    @cached_property
+    def time(self) -> "StepTime | Unpriced":
+        """The time of a step, or why it has none; worked out where it is shown."""
+        from advisor.speed import Unpriced, shown, step_time
+
+        return shown(step_time(self.run)) if self.run is not None else Unpriced("no run is described")
 
     def without_notes(self) -> "Report":
         """What speaks against the run: errors and warnings."""

@@ -1,12 +1,15 @@
 """A GPU and a set of them: what the estimate needs to know of hardware."""
 
 from dataclasses import field
+from typing import Literal
 
 from advisor.record import record
 from advisor.util import gib
 
 GIB = 1 << 30
 UNITS = {"TiB": 1 << 40, "GiB": GIB, "TB": 10**12, "GB": 10**9, "MiB": 1 << 20, "MB": 10**6, "B": 1}
+
+Link = Literal["nvlink", "pcie", "pcie-slow"]
 
 DETECTED = "detected"
 """The ``source`` of hardware that was found on this machine."""
@@ -66,6 +69,10 @@ class Hardware:
     free_bytes: int | None = None
     source: str = ""
     assumed: str = field(default="", compare=False)
+    link: Link | None = None
+    """What the GPUs of a node are linked by, where it is stated."""
+    network_bytes_per_s: float | None = None
+    """Of a node to the others, in one direction, where it is stated."""
 
     @property
     def world_size(self) -> int:
@@ -101,7 +108,9 @@ class Hardware:
         """The text that ``parse_hardware`` reads back: ``2n8x h100-80gb-sxm host=1TiB``."""
         nodes = f"{self.nodes}n" if self.nodes > 1 else ""
         host = f" host={size_text(self.host_bytes)}" if self.host_bytes is not None else ""
-        return f"{nodes}{self.gpus_per_node}x {self.gpu.id}{host}"
+        link = f" link={self.link}" if self.link is not None else ""
+        net = f" net={self.network_bytes_per_s * 8 / 1e9:g}Gb/s" if self.network_bytes_per_s is not None else ""
+        return f"{nodes}{self.gpus_per_node}x {self.gpu.id}{host}{link}{net}"
 
     @property
     def title(self) -> str:

@@ -4,7 +4,7 @@ import re
 
 from advisor.errors import InputError
 from advisor.hardware.catalogue import assumption, find_gpu, near_names
-from advisor.hardware.gpu import UNITS, Gpu, Hardware
+from advisor.hardware.gpu import UNITS, Gpu, Hardware, Link
 from advisor.hardware.instances import find_instance, near_instances
 
 SPEC = re.compile(
@@ -12,10 +12,10 @@ SPEC = re.compile(
     (?:(?:(?P<nodes>\d+)\s*n(?:odes?)?(?:\s+of)?\s*)?(?P<gpus>\d+)\s*[x×*]\s*|(?P<plain>\d{1,3})\s+(?=[a-z]))?
     (?P<name>.*?)
     (?:\s*:\s*(?P<colon>\d+)|(?:\s+x|\s*[×*])\s*(?P<after>\d+))?
-    (?:[\s,]+host\s*=\s*(?P<host>.*?))?
     \s*""",
     re.VERBOSE,
 )
+OPTION = re.compile(r"[\s,]+(?P<name>[a-z]+)\s*=\s*(?P<value>[^=]*?)(?=[\s,]+[a-z]+\s*=|\s*$)")
 COUNTS = ("gpus", "plain", "colon", "after")
 SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
 # A lone prefix is binary, as free(1), docker and slurm have it.
@@ -27,16 +27,22 @@ SIZE_UNITS = {unit.lower(): factor for unit, factor in UNITS.items()} | {
 MOST_GPUS, MOST_NODES = 128, 4096
 LONGEST = 20
 """Digits of a size; a longer one is none."""
+OPTIONS = ("host", "link", "net")
+
+
+NET = re.compile(r"(\d+(?:\.\d+)?)\s*(g|t)b(?:it)?(?:/s|ps)?")
+LINKS: tuple[Link, ...] = ("nvlink", "pcie", "pcie-slow")
 
 
 def parse_hardware(text: str, *, file: str = "", line: int = 0) -> Hardware:
-    """Hardware from ``[<nodes>n]<gpus>x <gpu name>[ host=<size>]``; without a count it is one GPU.
+    """Hardware from ``[<nodes>n]<gpus>x <gpu name>[ host=<size>][ link=<link>][ net=<rate>]``; one GPU without a count.
 
     The count may follow (``a100 x8``, ``a100:8``). The name may be an id, an alias, what nvidia-smi and torch print,
     or a machine of a cloud (``p4d.24xlarge``), which brings its cards and memory; a count is then one of machines.
     ``a100`` and ``h100`` alone are the 80 GB SXM boards, and ``assumed`` says so. ``host`` is memory per node
-    (``512GiB``, ``2TB``, ``64G`` = 64 GiB). ``file`` and ``line`` say where the text stands; without them it came from
-    ``--gpus``. Raises ``InputError``.
+    (``512GiB``, ``2TB``, ``64G`` = 64 GiB); ``link`` is ``nvlink``, ``pcie`` or ``pcie-slow`` between the GPUs of a
+    node, ``net`` the network of a node (``100Gb/s``). ``file`` and ``line`` say where the text stands; without
+    them it came from ``--gpus``. Raises ``InputError``.
     """
     source = f"{file}:{line}" if file and line else file or "--gpus"
     try:
@@ -46,14 +52,15 @@ def parse_hardware(text: str, *, file: str = "", line: int = 0) -> Hardware:
 
 
 def _parse(text: str, source: str) -> Hardware:
-    match = SPEC.fullmatch(text.lower())
+    options, start = options_of(text)
+    match = SPEC.fullmatch(text[:start].lower())
     if match is None or not match["name"]:
         raise InputError(f"`{text}` names no GPU", remedy="write for example `8x a100-80gb`")
     counts = [match[name] for name in COUNTS if match[name]]
     if len(counts) > 1:
         raise InputError(f"`{text}` states the number of GPUs twice", remedy="write for example `8x a100-80gb`")
     nodes, gpus = _count(match["nodes"]), _count(counts[0] if counts else None)
-    host = None if match["host"] is None else parse_size(text[match.start("host") : match.end("host")])
+    host = parse_size(options["host"]) if "host" in options else None
     name, assumed = match["name"], ""
     if machine := find_instance(name):
         if match["nodes"] and gpus != machine.gpus:
@@ -67,7 +74,50 @@ def _parse(text: str, source: str) -> Hardware:
     if not (0 < gpus <= MOST_GPUS and 0 < nodes <= MOST_NODES):
         remedy = f"write `<nodes>n<gpus>x <name>`, with 1 to {MOST_GPUS} GPUs per node and 1 to {MOST_NODES} nodes"
         raise InputError(f"`{text}` has {gpus} GPUs per node on {nodes} nodes", remedy=remedy)
-    return Hardware(gpu, gpus, nodes, host, source=source, assumed=assumed)
+    link, net = options.get("link"), options.get("net")
+    return Hardware(
+        gpu,
+        gpus,
+        nodes,
+        host,
+        link=None if link is None else parse_link(link),
+        network_bytes_per_s=None if net is None else parse_network(net),
+        source=source,
+        assumed=assumed,
+    )
+
+
+def options_of(text: str) -> tuple[dict[str, str], int]:
+    """``host=``, ``link=`` and ``net=``, and where the first of them starts. Raises ``InputError`` for another."""
+    found: dict[str, str] = {}
+    matches = list(OPTION.finditer(text.lower()))
+    for match in matches:
+        name = match["name"]
+        if name not in OPTIONS or name in found:
+            problem = "is stated twice" if name in found else "is not known"
+            raise InputError(
+                f"`{name}=` in `{text}` {problem}", remedy="write `host=512GiB`, `link=pcie`, `net=100Gb/s`"
+            )
+        found[name] = text[match.start("value") : match.end("value")].strip()
+    return found, matches[0].start() if matches else len(text)
+
+
+def parse_link(text: str) -> Link:
+    """The link between the GPUs of a node. Raises ``InputError``."""
+    for link in LINKS:
+        if link == text.lower():
+            return link
+    names = ", ".join(f"`link={link}`" for link in LINKS)
+    raise InputError(f"`link={text}` is not a link", remedy=f"write one of {names}")
+
+
+def parse_network(text: str) -> float:
+    """Bytes a second of ``100Gb/s``. Raises ``InputError``."""
+    match = NET.fullmatch(text.strip().lower())
+    rate = float(match[1]) * {"g": 1e9, "t": 1e12}[match[2]] / 8 if match and len(match[1]) < LONGEST else 0.0
+    if not rate:
+        raise InputError(f"`net={text}` is not the rate of a network", remedy="write for example `net=100Gb/s`")
+    return rate
 
 
 def _count(digits: str | None) -> int:

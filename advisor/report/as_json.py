@@ -11,6 +11,7 @@ from advisor.engine.registry import is_built_in
 from advisor.memory.ledger import Estimate, Phase, Range
 from advisor.report.style import Style
 from advisor.report.wording import APPLICABILITY
+from advisor.speed import StepTime
 from advisor.util import STEERING
 
 VERSION = 1
@@ -40,6 +41,7 @@ def header(report: Report) -> dict[str, Any]:
         "hardware": report.hardware,
         "verdict": report.verdict,
         "memory": memory(report.estimate) if report.estimate else None,
+        "time": time(report.time) if isinstance(report.time, StepTime) else None,
     }
 
 
@@ -75,6 +77,25 @@ def memory(estimate: Estimate) -> dict[str, Any]:
         "peak_phase": estimate.peak_phase,
         "parts": estimate.parts,
         "phases": [phase(each) for each in estimate.phases],
+    }
+
+
+def time(found: StepTime) -> dict[str, Any]:
+    """The time of a step in seconds."""
+    tokens = found.tokens
+    return {
+        "unit": "seconds",
+        "step": {"low": found.low, "expected": found.expected, "high": found.high},
+        "tokens_per_second_per_gpu": {
+            "low": tokens / found.high,
+            "expected": tokens / found.expected,
+            "high": tokens / found.low,
+        },
+        "confidence": found.confidence,
+        "terms": [
+            {"name": term.name, "seconds": term.seconds, "formula": term.formula, "source": term.source}
+            for term in found.terms
+        ],
     }
 
 

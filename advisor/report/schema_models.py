@@ -71,6 +71,33 @@ class Memory(Model):
     phases: list[Phase]
 
 
+class Expected(Model):
+    """A range, and what is likeliest in it."""
+
+    low: float
+    expected: float
+    high: float
+
+
+class TimeTerm(Model):
+    """One addend of a step's time, with its arithmetic and its source."""
+
+    name: str
+    seconds: float
+    formula: str
+    source: str
+
+
+class Time(Model):
+    """Seconds of one optimizer step; the terms sum to what is expected. Confidence is low for unusual runs."""
+
+    unit: Literal["seconds"]
+    step: Expected
+    tokens_per_second_per_gpu: Expected
+    confidence: Literal["usual", "low"]
+    terms: list[TimeTerm]
+
+
 class Location(Model):
     """1-based; columns in characters, the end exclusive. A finding about the whole file stands at line 1."""
 
@@ -133,12 +160,13 @@ class Plan(Model):
 
 
 class Estimated(Model):
-    """A file with its verdict; ``memory`` is null where model or hardware is unknown."""
+    """A file with its verdict; ``memory`` is null where model or hardware is unknown, ``time`` also without a link."""
 
     file: str
     hardware: str | None
     verdict: Literal["fits", "tight", "does-not-fit", "unknown"]
     memory: Memory | None
+    time: Time | None = None
 
 
 class CheckedRun(Estimated):

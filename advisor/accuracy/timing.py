@@ -1,0 +1,235 @@
+"""Predicted step times compared with published ones: errors, the order of pairs, the cost of a choice."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations
+from statistics import mean, median
+
+from advisor.accuracy.timed import Timed, timed
+from advisor.memory import estimate
+from advisor.record import record
+from advisor.run import Fsdp, Run, Zero
+from advisor.speed import StepTime, step_time
+from advisor.speed.card import card_of
+from advisor.speed.compute import weights_of
+from advisor.speed.constants import CHOSEN_FROM
+from advisor.speed.price import MOST_GPUS
+
+NAIVE_UTILISATION = 0.5
+"""The share of the tensor rate that one number does best with on these figures."""
+PAIR_APART = 1.1
+ROOM = 0.95
+"""Above this share of the card the allocator's retries slow a run, which no time models."""
+
+
+@record(eq=False)
+class Judged:
+    """A published run with what is said of it; rates in tokens a second of one GPU."""
+
+    case: Timed
+    run: Run
+    predicted: float
+    naive: float
+
+    @property
+    def error(self) -> float:
+        """Predicted step time over the measured one, less 1."""
+        return self.case.tokens_per_second / self.predicted - 1
+
+    @property
+    def naive_error(self) -> float:
+        """The same of one utilisation number."""
+        return self.case.tokens_per_second / self.naive - 1
+
+
+@record
+class Errors:
+    """Of one group: how many figures, bias, median and nine tenths of the absolute error, shares within 15 and 25 %."""
+
+    name: str
+    runs: int
+    bias: float
+    median: float
+    p90: float
+    within_15: float
+    within_25: float
+    naive_median: float
+    naive_p90: float
+
+
+@record
+class Order:
+    """Pairs more than a tenth apart that are ordered right, and what the best by prediction loses to the best."""
+
+    pairs: int
+    right: float
+    naive_right: float
+    sets: int
+    regret_mean: float
+    regret_worst: float
+    naive_regret_mean: float
+    naive_regret_worst: float
+
+
+@record
+class Timing:
+    """Everything that ``advisor accuracy --time`` says."""
+
+    all: Errors
+    unseen: Errors | None
+    """Of the sources that no constant was chosen from."""
+    groups: dict[str, list[Errors]]
+    order: Order
+    left_out: list[str]
+    """Figures without a prediction, and why."""
+
+
+def timing() -> Timing:
+    """The report on the published figures."""
+    cases, left_out = judged(timed())
+    unseen = [case for case in cases if case.case.repository not in CHOSEN_FROM]
+    return Timing(
+        all=errors("all", cases),
+        unseen=errors("of sources that moved no constant", unseen) if unseen else None,
+        groups={name: grouped(key, cases) for name, key in KEYS.items()},
+        order=order(cases),
+        left_out=left_out,
+    )
+
+
+def judged(cases: Iterable[Timed]) -> tuple[list[Judged], list[str]]:
+    """The runs with a prediction, and the reasons of the others."""
+    found: list[Judged] = []
+    left_out: list[str] = []
+    for case in cases:
+        run = case.run()
+        predicted = step_time(run, case.conditions)
+        if isinstance(predicted, StepTime):
+            found.append(Judged(case, run, predicted.tokens_per_second_per_gpu, naive_rate(run)))
+        else:
+            left_out.append(f"{case.id}: {predicted.reason}")
+    return found, left_out
+
+
+def naive_rate(run: Run) -> float:
+    """Tokens a second by one utilisation number: 2 operations a weight and forward pass, twice that backward."""
+    assert run.model is not None and run.hardware is not None
+    card = card_of(run.hardware.gpu, run.precision)
+    assert card is not None
+    passes = (4 if run.adapter else 6) + (2 if run.activation_checkpointing else 0)
+    active = sum(block.count * sum(one for _, one in weights_of(block)) for block in run.model.blocks)
+    return NAIVE_UTILISATION * card.tensor_flops / (passes * (active + run.model.hidden_size * run.model.vocab_size))
+
+
+def method(case: Judged) -> str:
+    """``full``, ``lora``, or the quantization that an adapter sits on."""
+    return case.run.quantization or case.run.adapter or "full"
+
+
+def sharding(case: Judged) -> str:
+    """In a word."""
+    match case.run.sharding:
+        case Zero(stage=stage, offload_optimizer="gpu", offload_params="gpu"):
+            return f"ZeRO-{stage}"
+        case Zero(stage=stage):
+            return f"ZeRO-{stage}, offload"
+        case Fsdp(offload_params=True):
+            return "FSDP, offload"
+        case Fsdp():
+            return "FSDP"
+        case None:
+            return "none" if case.run.world_size == 1 else "DDP"
+
+
+KEYS: dict[str, Callable[[Judged], str]] = {
+    "source": lambda case: case.case.repository,
+    "method": method,
+    "card": lambda case: case.run.hardware.gpu.title if case.run.hardware else "",
+    "sharding": sharding,
+}
+
+
+def grouped(key: Callable[[Judged], str], cases: Sequence[Judged]) -> list[Errors]:
+    """The errors of each group, the largest first."""
+    groups: defaultdict[str, list[Judged]] = defaultdict(list)
+    for case in cases:
+        groups[key(case)].append(case)
+    return sorted((errors(name, mine) for name, mine in groups.items()), key=lambda one: -one.runs)
+
+
+def errors(name: str, cases: Sequence[Judged]) -> Errors:
+    """The statistics of one group."""
+    off = [abs(case.error) for case in cases]
+    naive = [abs(case.naive_error) for case in cases]
+    return Errors(
+        name,
+        len(cases),
+        median(case.error for case in cases),
+        median(off),
+        ninth_tenth(off),
+        mean(one <= 0.15 for one in off),
+        mean(one <= 0.25 for one in off),
+        median(naive),
+        ninth_tenth(naive),
+    )
+
+
+def ninth_tenth(values: Iterable[float]) -> float:
+    """The value that nine in ten do not exceed."""
+    ordered = sorted(values)
+    return ordered[round(0.9 * (len(ordered) - 1))]
+
+
+def order(cases: Sequence[Judged]) -> Order:
+    """Pairs and choices among runs of one model, card, count, method and length."""
+    sets = list(choice_sets(cases))
+    apart = [
+        (a, b)
+        for group in sets
+        for a, b in combinations(group, 2)
+        if max(rate(a), rate(b)) > PAIR_APART * min(rate(a), rate(b))
+    ]
+    small = [group for group in map(with_room, sets) if len(group) > 1]
+    regrets = [regret(group, lambda case: case.predicted) for group in small]
+    naive = [regret(group, lambda case: case.naive) for group in small]
+    return Order(
+        len(apart),
+        mean((rate(a) > rate(b)) == (a.predicted > b.predicted) for a, b in apart),
+        mean((rate(a) > rate(b)) == (a.naive > b.naive) for a, b in apart),
+        len(small),
+        mean(regrets),
+        max(regrets),
+        mean(naive),
+        max(naive),
+    )
+
+
+def rate(case: Judged) -> float:
+    """What was measured."""
+    return case.case.tokens_per_second
+
+
+def choice_sets(cases: Sequence[Judged]) -> Iterator[list[Judged]]:
+    """Runs that differ in what one may choose."""
+    groups: defaultdict[tuple[object, ...], list[Judged]] = defaultdict(list)
+    for case in cases:
+        one = case.case
+        key = (one.repository, one.config["base_model"], one.gpus, method(case), one.config["sequence_len"])
+        groups[key].append(case)
+    yield from (group for group in groups.values() if len(group) > 1)
+
+
+def with_room(group: Sequence[Judged]) -> list[Judged]:
+    """Those on at most 64 GPUs that stay below the room of the card."""
+    return [case for case in group if case.run.world_size <= MOST_GPUS and has_room(case.run)]
+
+
+def has_room(run: Run) -> bool:
+    """Whether the allocator has room to spare."""
+    found = estimate(run)
+    return found is None or found.reserved_peak.high <= ROOM * found.usable
+
+
+def regret(group: Sequence[Judged], by: Callable[[Judged], float]) -> float:
+    """How much slower the choice is than the best, as a share."""
+    return max(map(rate, group)) / rate(max(group, key=by)) - 1

@@ -1,0 +1,60 @@
+"""A card's rates: what of its datasheet a training step reaches."""
+
+from advisor.hardware import Gpu
+from advisor.record import record
+from advisor.speed.constants import ATTENTION_SHARE, BANDWIDTH_SHARE, GEMM_SHARE, HALF_RATE_WIDTH, LARGE_CACHE
+
+HALF_PRECISION_SHARE_OF_FP32 = 0.5
+"""TF32 runs at half the rate of bf16; cards without it are slower."""
+
+
+@record(eq=False)
+class Card:
+    """Rates in operations and bytes a second."""
+
+    gpu: Gpu
+    tensor_flops: float
+    """Printed dense rate in the run's precision."""
+
+    @property
+    def kind(self) -> str:
+        """Which share of the printed rate it reaches."""
+        if self.gpu.id.startswith("rtx-") and not self.gpu.data_centre:
+            return "workstation" if self.gpu.id.startswith(("rtx-a", "rtx-6000", "rtx-pro")) else "geforce"
+        if self.gpu.id.startswith(("l4", "a10", "a40", "rtx-pro")):
+            return "workstation"
+        capability = self.gpu.compute_capability
+        return "hopper" if capability is None or capability >= (9, 0) else "other"
+
+    def gemm_flops(self, hidden: int) -> float:
+        """Rate of the linear layers of a model of this hidden size."""
+        balance = self.tensor_flops / self.gpu.bandwidth_bytes_per_s
+        return self.tensor_flops * GEMM_SHARE[self.kind].value * hidden / (hidden + HALF_RATE_WIDTH.value * balance)
+
+    @property
+    def attention_flops(self) -> float:
+        """Rate of FlashAttention."""
+        return self.tensor_flops * ATTENTION_SHARE["hopper" if self.kind == "hopper" else "other"].value
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes a second of long kernels."""
+        return self.gpu.bandwidth_bytes_per_s * BANDWIDTH_SHARE.value
+
+    @property
+    def elementwise_bandwidth(self) -> float:
+        """The same of element-wise kernels, whose data a large cache holds in part."""
+        ada = self.gpu.compute_capability == (8, 9)
+        return self.bandwidth * (LARGE_CACHE.value if ada else 1.0)
+
+
+def card_of(gpu: Gpu, precision: str) -> Card | None:
+    """The card's rates in a precision; None where no tensor rate is printed for it."""
+    match precision:
+        case "fp16":
+            printed = gpu.fp16_tflops
+        case "fp32":
+            printed = (gpu.bf16_tflops or gpu.fp16_tflops or 0) * HALF_PRECISION_SHARE_OF_FP32
+        case _:
+            printed = gpu.bf16_tflops or gpu.fp16_tflops
+    return Card(gpu, printed * 1e12) if printed else None

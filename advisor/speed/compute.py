@@ -1,0 +1,215 @@
+"""Kernels of one micro-step on the card: matrix products, attention, and what only moves bytes."""
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from advisor.memory.lora_targets import is_target, rank_at
+from advisor.models import Architecture
+from advisor.models.architecture import Attention, Block
+from advisor.record import record
+from advisor.run import Lora, Run
+from advisor.speed import constants as k
+from advisor.speed.card import Card
+from advisor.speed.step_time import Conditions, Kind
+
+GEMM = "arXiv:2001.08361, 2.1: 2 operations a weight and token forward, 4 backward, 2 where the weight is frozen"
+ATTENTION = "arXiv:2307.08691, 4.1: 4 x keys x width operations a token, 2.5 times as many backward"
+TRAFFIC = "modeling_llama.py in transformers: what each operation reads and writes, counted"
+HEAD = "cross entropy: what it reads and writes of each logit"
+QLORA = "arXiv:2305.14314, 3: weights are dequantized for each pass"
+LORA = "arXiv:2106.09685, 4.1: two narrow products for each target"
+NORM_BYTES = {"rms": 36, "layer": 8, "none": 0}
+"""Of an element and forward pass: RMSNorm is seven operations in fp32, LayerNorm one kernel."""
+RESIDUAL_BYTES, ROTARY_BYTES = 12, 20
+GATED_BYTES, PLAIN_BYTES = 10, 4
+BACKWARD_TRAFFIC = 1.5
+"""Element-wise traffic of a backward pass, in forward passes."""
+NARROW_SHARE = 0.5
+"""Share of the tensor rate that LoRA's narrow products reach."""
+
+
+@record(eq=False)
+class Amount:
+    """What one kind of kernel does in a micro-step: operations at a rate, and bytes over a bandwidth."""
+
+    name: str
+    kind: Kind
+    operations: float
+    rate: float
+    bytes: float
+    bandwidth: float
+    source: str
+
+    @property
+    def seconds(self) -> float:
+        """One after the other."""
+        return self.operations / self.rate + self.bytes / self.bandwidth
+
+    @property
+    def formula(self) -> str:
+        """The arithmetic, without the parts that are nothing."""
+        computed = f"{self.operations / 1e12:.4g} T operations / {self.rate / 1e12:.4g} TFLOPS"
+        moved = f"{self.bytes / 1e9:.4g} GB / {self.bandwidth / 1e9:.4g} GB/s"
+        return " + ".join(text for text, part in ((computed, self.operations), (moved, self.bytes)) if part)
+
+
+@record(eq=False)
+class Work:
+    """One micro-step of a run on a card."""
+
+    run: Run
+    model: Architecture
+    card: Card
+    conditions: Conditions
+
+    @cached_property
+    def forwards(self) -> int:
+        """Forward passes: the one that is trained, a recomputation, a reference's."""
+        sharding = self.run.fsdp
+        recomputes = self.run.activation_checkpointing or (sharding is not None and sharding.activation_checkpointing)
+        return 1 + recomputes + self.run.scores_reference
+
+    @cached_property
+    def is_fused(self) -> bool:
+        """Whether element-wise operations run in few kernels."""
+        liger = {"rms_norm", "glu", "rope"} <= self.run.liger
+        return self.conditions.optimized_kernels or self.run.torch_compile or liger
+
+    def amounts(self) -> list[Amount]:
+        """All kernels, those of one name as one."""
+        return summed([*(amount for block in self.model.blocks for amount in self.of_block(block)), *self.of_head()])
+
+    def of_block(self, block: Block) -> Iterator[Amount]:
+        """All layers of one shape."""
+        yield self.linears(block)
+        yield self.elementwise(block)
+        if block.attention is not None:
+            yield self.attention(block, block.attention)
+        if self.run.lora is not None:
+            yield self.adapters(block, self.run.lora)
+        if self.run.quantization in k.DEQUANTIZE_COST:
+            yield self.dequantization(block)
+
+    def amount(
+        self, name: str, kind: Kind, source: str, *, operations: float = 0, rate: float = 0, moved: float = 0
+    ) -> Amount:
+        """An amount at this card's bandwidth."""
+        bandwidth = self.card.elementwise_bandwidth if kind == "element-wise" else self.card.bandwidth
+        return Amount(name, kind, operations, rate or self.card.tensor_flops, moved, bandwidth, source)
+
+    def linears(self, block: Block) -> Amount:
+        """Matrix products, and what each of them reads and writes."""
+        passes = block.count * (self.forwards + (1 if self.run.adapter else 2))
+        weights = weights_of(block)
+        widths = sum(linear.n_in + linear.n_out for linear in block.linears)
+        return self.amount(
+            "linear layers",
+            "compute",
+            GEMM,
+            operations=passes * 2.0 * self.run.tokens * sum(active for _, active in weights),
+            rate=self.card.gemm_flops(self.model.hidden_size),
+            moved=passes * 2.0 * (sum(stored for stored, _ in weights) + self.run.tokens * widths),
+        )
+
+    def attention(self, block: Block, attention: Attention) -> Amount:
+        """Scores and their product with the values, over the keys that a token sees."""
+        operations = 4.0 * self.run.tokens * self.keys(attention) * attention.query_width
+        passes = block.count * (self.forwards + 2.5)
+        return self.amount("attention", "compute", ATTENTION, operations=passes * operations, rate=self.attention_rate)
+
+    def keys(self, attention: Attention) -> float:
+        """Keys of an average token: half of its document under the causal mask, or a window."""
+        causal = (self.conditions.document_len or self.run.sequence_len) / 2
+        if attention.kind in {"linear", "ssm", "conv"}:
+            return min(causal, k.CHUNK.value)
+        return causal if attention.window is None else min(causal, attention.window)
+
+    @property
+    def attention_rate(self) -> float:
+        """Operations a second of the kernel in use."""
+        if self.run.attention == "eager" or self.conditions.attention == "masked":
+            return self.card.tensor_flops * k.MASKED_ATTENTION_SHARE.value
+        older = self.conditions.attention == "flash-1"
+        return self.card.attention_flops * (k.FLASH_1_SHARE.value if older else 1.0)
+
+    def elementwise(self, block: Block) -> Amount:
+        """Norms, rotary embedding, residuals and activation: bytes alone."""
+        mixer, mlp = block.attention, block.mlp
+        moved = (block.norms * NORM_BYTES[block.norm] + RESIDUAL_BYTES) * block.hidden
+        if mixer is not None:
+            moved += ROTARY_BYTES * (mixer.query_width + mixer.key_width)
+        if mlp is not None:
+            inner = mlp.width * max(1, mlp.experts_per_token) + mlp.shared_width
+            moved += (GATED_BYTES if mlp.gated else PLAIN_BYTES) * inner
+        passes = block.count * (self.forwards + BACKWARD_TRAFFIC) * (k.FUSED_SHARE.value if self.is_fused else 1.0)
+        return self.amount("norms and activation", "element-wise", TRAFFIC, moved=passes * self.run.tokens * moved)
+
+    def adapters(self, block: Block, lora: Lora) -> Amount:
+        """LoRA's narrow products, and the copies and casts around them, of which axolotl's kernels save half."""
+        targets = [linear for linear in block.linears if is_target(lora, linear)]
+        passes = block.count * (self.forwards + 2) * self.run.tokens
+        widths = sum(linear.n_in + linear.n_out for linear in targets)
+        inner = sum(rank_at(lora, linear.path) * (linear.n_in + linear.n_out) for linear in targets)
+        moved = k.ADAPTER_BYTES.value * widths * (0.5 if lora.kernels else 1.0)
+        rate = self.card.tensor_flops * NARROW_SHARE
+        return self.amount(
+            "adapters", "element-wise", LORA, operations=passes * 2.0 * inner, rate=rate, moved=passes * moved
+        )
+
+    def dequantization(self, block: Block) -> Amount:
+        """Quantized weights are read and written out in half precision before each product."""
+        cost = k.DEQUANTIZE_COST[str(self.run.quantization)].value
+        with_experts = self.run.quantize_moe_experts or self.run.quantization == "gptq"
+        linear = sum(one.n_in * one.n_out for one in block.linears)
+        elements = sum(stored for stored, _ in weights_of(block)) if with_experts else linear
+        passes = block.count * (self.forwards + 1)
+        return self.amount("dequantization", "element-wise", QLORA, moved=passes * 2.5 * elements * cost)
+
+    def of_head(self) -> Iterator[Amount]:
+        """The output layer, which is not checkpointed, and the loss over its logits."""
+        lora, loss = self.run.lora, self.run.loss
+        trained = lora is None or "lm_head" in lora.modules_to_save
+        logits = self.run.tokens * self.model.vocab_size
+        passes = (3 if trained else 2) + (loss == "cut")
+        rate = self.card.gemm_flops(self.model.hidden_size)
+        operations = passes * 2.0 * logits * self.model.hidden_size
+        yield self.amount("output layer", "compute", GEMM, operations=operations, rate=rate)
+        kind = {"cut": "cut", "liger-fused": "fused", "chunked": "fused"}.get(loss, "plain")
+        kind = "fused" if kind == "plain" and self.conditions.optimized_kernels else kind
+        yield self.amount("loss", "element-wise", HEAD, moved=k.LOGIT_BYTES[kind].value * logits)
+
+    def launches(self) -> float:
+        """Operations that the host starts, in forward operations' time."""
+        count = sum(block.count * self.block_launches(block) for block in self.model.blocks)
+        return count * (k.FUSED_LAUNCHES.value if self.is_fused else 1.0)
+
+    def block_launches(self, block: Block) -> float:
+        """Those of one layer."""
+        forward = k.FORWARD_LAUNCHES.value
+        if self.run.lora is not None:
+            forward += k.ADAPTER_LAUNCHES.value * sum(is_target(self.run.lora, one) for one in block.linears)
+        if self.run.quantization is not None:
+            forward += k.DEQUANTIZE_LAUNCHES.value * len(block.linears)
+        return forward * (self.forwards + k.BACKWARD_LAUNCHES.value)
+
+
+def weights_of(block: Block) -> list[tuple[float, float]]:
+    """Elements of a layer's matrices: those that are read, and those that a token is multiplied with."""
+    found = [(float(one.n_in * one.n_out), float(one.n_in * one.n_out)) for one in block.linears]
+    mlp = block.mlp
+    if mlp is not None and mlp.experts:
+        expert = (3 if mlp.gated else 2) * block.hidden * mlp.width
+        found.append((float(expert * mlp.experts), float(expert * mlp.experts_per_token)))
+    return found
+
+
+def summed(amounts: Iterable[Amount]) -> list[Amount]:
+    """Amounts of one name as one."""
+    totals: dict[str, Amount] = {}
+    for one in amounts:
+        if one.name in totals:
+            before = totals[one.name]
+            operations, moved = before.operations + one.operations, before.bytes + one.bytes
+            one = Amount(one.name, one.kind, operations, one.rate, moved, one.bandwidth, one.source)
+        totals[one.name] = one
+    return list(totals.values())

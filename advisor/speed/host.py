@@ -1,0 +1,49 @@
+"""What waits for the host: hooks of sharding, copies over PCIe, an optimizer on the CPU."""
+
+from advisor.memory.groups import Weights
+from advisor.run import Fsdp, Run, Zero
+from advisor.speed import constants as k
+
+LAUNCHES = "eager PyTorch starts each kernel from Python"
+COPIES = "deepspeed/runtime/zero/partition_parameters.py@0.18.9: shards come from pinned memory for each pass"
+CPU_ADAM = "deepspeed/ops/adam/cpu_adam.py@0.18.9"
+
+
+def hooks(run: Run) -> float:
+    """Seconds of a micro-step in the hooks of DeepSpeed or FSDP, layer by layer."""
+    layers = run.model.layers if run.model else 0
+    match run.sharding:
+        case Zero(stage=3):
+            return layers * k.ZERO3_LAYER_SECONDS.value
+        case Fsdp():
+            return layers * k.FSDP_LAYER_SECONDS.value
+        case _:
+            return 0.0
+
+
+def parameter_copies(run: Run, weights: Weights) -> float:
+    """Seconds of a micro-step to bring offloaded weights to the card, forward and backward, and gradients back."""
+    match run.sharding:
+        case Zero(offload_params="cpu" | "nvme") | Fsdp(offload_params=True):
+            moved = (2 * weights.bytes + run.compute_bytes * weights.trained_elements) / run.shard_size
+        case Zero(stage=1 | 2 | 3, offload_optimizer="cpu" | "nvme"):
+            moved = run.compute_bytes * weights.trained_elements / run.shard_size
+        case _:
+            moved = 0.0
+    return moved / k.HOST_COPY_BYTES_PER_SECOND.value
+
+
+def cpu_step(run: Run, weights: Weights) -> float:
+    """Seconds of an optimizer that runs on the CPU, and of the weights' way back."""
+    trained = weights.trained_elements
+    share = trained / run.shard_size
+    match run.sharding:
+        case Zero(offload_optimizer="cpu" | "nvme"):
+            per_node = run.hardware.gpus_per_node if run.hardware else 1
+            of_node = min(trained, share * per_node) / k.CPU_ADAM_NODE_ELEMENTS_PER_SECOND.value
+            seconds = max(share / k.CPU_ADAM_ELEMENTS_PER_SECOND.value, of_node)
+            return seconds + run.compute_bytes * share / k.HOST_COPY_BYTES_PER_SECOND.value
+        case Fsdp(offload_params=True):
+            return share / k.PLAIN_CPU_ADAM_ELEMENTS_PER_SECOND.value
+        case _:
+            return 0.0

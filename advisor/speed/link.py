@@ -1,0 +1,93 @@
+"""What GPUs send each other, and over what."""
+
+from advisor.hardware import Hardware, Link
+from advisor.memory.groups import Weights
+from advisor.record import record
+from advisor.run import Fsdp, Run, Zero
+from advisor.speed import constants as k
+
+RING = "nccl-tests, PERFORMANCE.md: a ring sends (n - 1) / n of the bytes through each link"
+BRIDGE_BYTES_PER_SECOND = 56.25e9
+"""One way over the NVLink bridge of two RTX 3090 (whitepaper of GA102)."""
+
+
+@record(eq=False)
+class Links:
+    """Bytes a second of one GPU inside its node, and of a node to the others; None on one node."""
+
+    name: Link
+    assumed: bool
+    """Whether PCIe is a guess, and anything goes over it."""
+    inside: float
+    network: float | None
+    hops: int
+
+    @property
+    def source(self) -> str:
+        """The link, and the formula of its collectives."""
+        return f"{self.name}; {RING}"
+
+    def gathered(self, bytes_: float) -> float:
+        """Seconds of an all-gather or a reduce-scatter of ``bytes_``, over all GPUs."""
+        seconds = bytes_ / self.inside
+        return seconds if self.network is None else max(seconds, bytes_ / self.network)
+
+
+def links_of(hardware: Hardware) -> Links:
+    """The links of this hardware: as stated, else NVLink where the card has one, else PCIe."""
+    gpu, n, nodes = hardware.gpu, hardware.gpus_per_node, hardware.nodes
+    name: Link = hardware.link or ("nvlink" if gpu.link_bytes_per_s else "pcie")
+    match name:
+        case "nvlink":
+            rate = (gpu.link_bytes_per_s or BRIDGE_BYTES_PER_SECOND) * k.NVLINK_SHARE.value
+        case "pcie":
+            rate = gpu.pcie_bytes_per_s * k.PCIE_SHARE.value
+        case _:
+            rate = k.SLOW_PCIE_BYTES_PER_SECOND.value
+    world = n * nodes
+    inside = rate * world / max(1, world - 1)
+    network = None
+    if nodes > 1 and hardware.network_bytes_per_s:
+        network = hardware.network_bytes_per_s * k.NETWORK_SHARE.value * nodes / (nodes - 1)
+    assumed = n > 1 and hardware.link is None and name == "pcie"
+    return Links(name, assumed, inside, network, n + nodes if world > 1 else 0)
+
+
+def micro_step(run: Run, weights: Weights, links: Links) -> float:
+    """Seconds on the links in each micro-step."""
+    if run.world_size == 1:
+        return 0.0
+    layers = run.model.layers if run.model else 0
+    reduce = run.compute_bytes * weights.trained_elements
+    gather = float(weights.frozen_bytes + reduce)
+    match run.sharding:
+        case Zero(stage=3):
+            share = k.ZERO3_LINK_SHARE.value if links.name == "nvlink" else 1.0
+            return links.gathered(2 * gather + reduce) / share + latency(3 * layers, links)
+        case Zero(stage=2):
+            return links.gathered(reduce) + latency(layers, links)
+        case Fsdp(reshard_after_forward=reshard):
+            return links.gathered((2 if reshard else 1) * gather + reduce) + latency(3 * layers, links)
+        case _:
+            return 0.0
+
+
+def step(run: Run, weights: Weights, links: Links) -> float:
+    """Seconds on the links once an optimizer step."""
+    if run.world_size == 1:
+        return 0.0
+    trained = run.compute_bytes * weights.trained_elements
+    match run.sharding:
+        case Zero(stage=0 | 1):
+            return links.gathered(2 * trained)
+        case Zero(stage=2):
+            return links.gathered(trained)
+        case None:
+            return links.gathered(2 * weights.trained_bytes)
+        case _:
+            return 0.0
+
+
+def latency(collectives: int, links: Links) -> float:
+    """Seconds until the first bytes of so many collectives have gone round."""
+    return collectives * links.hops * k.HOP_SECONDS.value

@@ -1,0 +1,124 @@
+"""Run -> StepTime: kernels, launches, links, host and optimizer of one step."""
+
+from functools import lru_cache
+
+from advisor.memory.groups import Weights
+from advisor.memory.optimizer_states import optimizer_terms
+from advisor.memory.weights import weights_of
+from advisor.models import Architecture
+from advisor.run import Fsdp, Run, Zero
+from advisor.speed import constants as k
+from advisor.speed import host, link
+from advisor.speed.card import Card, card_of
+from advisor.speed.compute import Work
+from advisor.speed.step_time import Conditions, StepTime, TimeTerm, Unpriced
+
+USUAL = Conditions()
+GENERATES = frozenset({"grpo", "gdpo", "ebft"})
+HIDDEN = "what the card's own work does not hide"
+TOUCHED = "each byte of weights, gradients and states is read and written"
+MOST_GPUS, FEW_TOKENS = 64, 1024
+SEEN = frozenset({"a100-80gb-sxm", "a100-40gb-sxm", "h100-80gb-sxm", "rtx-3090", "rtx-4090", "l40s", "h200"})
+"""Cards of the published figures."""
+
+
+@lru_cache(maxsize=8)
+def step_time(run: Run, conditions: Conditions = USUAL) -> StepTime | Unpriced:
+    """The time of a run's step, or why it has none."""
+    if run.model is None or run.hardware is None or run.unreadable:
+        return Unpriced("the model, the GPUs or a value is unknown")
+    card = card_of(run.hardware.gpu, run.precision)
+    if card is None:
+        return Unpriced(f"no tensor rate is known of {run.hardware.gpu.title}")
+    if run.hardware.nodes > 1 and run.hardware.network_bytes_per_s is None:
+        return Unpriced("the network between the nodes is not stated", "add `net=100Gb/s` to the GPUs")
+    if run.rl in GENERATES:
+        return Unpriced(f"`rl: {run.rl}` generates completions, whose time is not modelled")
+    return priced(Work(run, run.model, card, conditions))
+
+
+def shown(found: StepTime | Unpriced) -> StepTime | Unpriced:
+    """The same, without seconds that rest on a guess about the link."""
+    if isinstance(found, StepTime) and found.assumed_link:
+        return Unpriced("the link between the GPUs is not stated", "add `link=pcie` or `link=nvlink` to the GPUs")
+    return found
+
+
+def priced(work: Work) -> StepTime:
+    """The terms of a step; of what runs at once, only what sticks out."""
+    run, card, steps = work.run, work.card, work.run.gradient_accumulation_steps
+    assert run.hardware is not None
+    weights, links = weights_of(run, work.model), link.links_of(run.hardware)
+    amounts = work.amounts()
+    busy = sum(amount.seconds for amount in amounts)
+    started = work.launches() * k.LAUNCH_SECONDS.value + host.hooks(run)
+    sent, copied = link.micro_step(run, weights, links), host.parameter_copies(run, weights)
+    on_card = joined(busy, started, k.LAUNCH_OVERLAP.value)
+    whole = joined(on_card, sent + copied, k.OVERLAP.value)
+    waiting = (whole - on_card) / (sent + copied) if sent + copied else 0.0
+    terms = [
+        *(TimeTerm(a.name, a.kind, steps * a.seconds, f"{steps} x ({a.formula})", a.source) for a in amounts),
+        TimeTerm("launches and hooks", "host", steps * (on_card - busy), hidden(steps, started), host.LAUNCHES),
+        TimeTerm("collectives", "link", steps * sent * waiting, hidden(steps, sent), links.source),
+        TimeTerm("copies over PCIe", "host", steps * copied * waiting, hidden(steps, copied), host.COPIES),
+        TimeTerm(
+            "collectives, once a step", "link", link.step(run, weights, links), "gradients or weights", links.source
+        ),
+        TimeTerm("optimizer on the CPU", "host", host.cpu_step(run, weights), "CPU Adam and its copies", host.CPU_ADAM),
+        optimizer_term(run, weights, card, work.conditions),
+    ]
+    doubts = tuple(doubts_of(run, work.model))
+    share = k.WIDE_RANGE if doubts else k.USUAL_RANGE
+    kept = tuple(term for term in terms if term.seconds > 0)
+    return StepTime(kept, steps * run.tokens, share, doubts, links.assumed)
+
+
+def hidden(steps: int, seconds: float) -> str:
+    """The arithmetic of what overlaps."""
+    return f"{steps} x {seconds * 1e3:.4g} ms, {HIDDEN}"
+
+
+def joined(one: float, other: float, norm: float) -> float:
+    """Seconds of two things that run at once in part: their p-norm."""
+    return (one**norm + other**norm) ** (1 / norm)
+
+
+def optimizer_term(run: Run, weights: Weights, card: Card, conditions: Conditions) -> TimeTerm:
+    """An optimizer on the card."""
+    bytes_ = touched(run, weights, conditions)
+    seconds = k.OPTIMIZER_TRAFFIC.value * bytes_ / card.bandwidth
+    text = f"{k.OPTIMIZER_TRAFFIC.value:g} x {bytes_ / 1e9:.4g} GB / {card.bandwidth / 1e9:.4g} GB/s"
+    return TimeTerm("optimizer", "optimizer", seconds, text, TOUCHED)
+
+
+def touched(run: Run, weights: Weights, conditions: Conditions) -> float:
+    """Bytes of weights, gradients and states of one GPU; none where the CPU steps."""
+    match run.sharding:
+        case Zero(offload_optimizer="cpu" | "nvme") | Fsdp(offload_params=True):
+            return 0.0
+        case Zero(stage=0) | None:
+            share = float(weights.trained_elements)
+        case _:
+            share = weights.trained_elements / run.shard_size
+    states = sum(term.bytes for term in optimizer_terms(run, weights))
+    return (4 * share if conditions.narrow_states else states) + 2 * run.compute_bytes * share
+
+
+def doubts_of(run: Run, model: Architecture) -> list[str]:
+    """Why the published figures say little about such a run."""
+    found: list[str] = []
+    assert run.hardware is not None
+    match run.sharding:
+        case Zero(offload_params="cpu" | "nvme") | Fsdp(offload_params=True):
+            found.append("offloaded parameters")
+        case _:
+            pass
+    if any(block.mlp is not None and block.mlp.experts for block in model.blocks):
+        found.append("experts")
+    if run.world_size > MOST_GPUS:
+        found.append(f"more than {MOST_GPUS} GPUs")
+    if run.quantization is not None and run.tokens < FEW_TOKENS:
+        found.append(f"a quantized base with micro batches below {FEW_TOKENS:,} tokens")
+    if run.hardware.gpu.id not in SEEN:
+        found.append(f"no published figure of {run.hardware.gpu.title}")
+    return found
