@@ -167,5 +167,16 @@ rule = Rule(
                   num_generations: 4
             """,
         ),
+        Example(
+            gpus="2x h100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 65536
+                context_parallel_size: 2
+                use_glm_dsa_kernels: true
+                plugins:
+                  - axolotl.integrations.kernels.KernelsPlugin
+            """,
+        ),
     ),
 )

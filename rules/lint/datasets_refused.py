@@ -187,5 +187,15 @@ rule = Rule(
                       content: value
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                chat_template_jinja: "{{ messages }}"
+                datasets:
+                  - path: someone/conversations
+                    type: chat_template
+                    chat_template: jinja
+            """,
+        ),
     ),
 )

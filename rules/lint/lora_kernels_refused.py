@@ -213,5 +213,50 @@ rule = Rule(
                 fsdp_version: 2
             """,
         ),
+        Example(
+            gpus="2x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fsdp_version: 1
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                load_in_8bit: true
+                lora_mlp_kernel: true
+            """,
+        ),
+        Example(
+            gpus="2x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                lora_mlp_kernel: true
+                fsdp_config: {}
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fsdp_config: {}
+            """,
+        ),
     ),
 )

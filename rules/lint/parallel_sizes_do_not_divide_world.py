@@ -201,5 +201,29 @@ rule = Rule(
                 context_parallel_size: 8
             """,
         ),
+        Example(
+            gpus="8x h100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 8192
+                dp_replicate_size: 2
+                dp_shard_size: 2
+                tensor_parallel_size: 2
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+        Example(
+            gpus="8x h100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 8192
+                dp_replicate_size: 8
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
     ),
 )

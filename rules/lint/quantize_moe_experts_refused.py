@@ -141,5 +141,15 @@ rule = Rule(
                 load_in_4bit: true
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen3-30B-A3B
+                quantize_moe_experts: true
+                adapter: qlora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: [q_proj, v_proj]
+            """,
+        ),
     ),
 )

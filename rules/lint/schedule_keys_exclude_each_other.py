@@ -207,5 +207,16 @@ rule = Rule(
                   - path: a
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                val_set_size: 0
+                eval_steps: 100
+                test_datasets:
+                  - path: tatsu-lab/alpaca
+                    type: alpaca
+                    split: train
+            """,
+        ),
     ),
 )

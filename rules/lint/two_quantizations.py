@@ -135,5 +135,17 @@ rule = Rule(
                   weight_dtype: int8
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                load_in_8bit: true
+                merge_lora: true
+            """,
+        ),
     ),
 )
