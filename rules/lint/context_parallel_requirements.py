@@ -33,10 +33,10 @@ def other_kernel(run: Run, key: str, said: str) -> Hit:
     edits: tuple[Change, ...] = (Set("attn_implementation", "flash_attention_2", after=asked.key or key),)
     if asked.key and asked.key != "attn_implementation":
         edits += (Remove(asked.key),)
-    beside = f"`{asked.key}: {asked.said}`" if asked.key else "no `attn_implementation`"
+    with_ = f"`{asked.key}: {asked.said}`" if asked.key else "no `attn_implementation`"
     return Hit(
         asked.key or key,
-        f"{said} with {beside}: axolotl stops, since ring attention takes the place of FlashAttention 2; set"
+        f"{said} with {with_}: axolotl stops, since ring attention takes the place of FlashAttention 2; set"
         " `attn_implementation: flash_attention_2`",
         edits if can_flash(run) else (),
     )

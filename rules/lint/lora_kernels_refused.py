@@ -34,10 +34,10 @@ def refused_under_fsdp(run: Run) -> bool:
     return sharded and run.world_size > 1 and str(run.config.get("fsdp_version")) != "2"
 
 
-def message(run: Run, keys: list[str], beside: str, other: str = "") -> str:
+def message(run: Run, keys: list[str], other_setting: str, other: str = "") -> str:
     """What stops the run; nothing but speed is lost without the kernels."""
     value = str(run.config.get(keys[0])).lower()
-    return f"`{keys[0]}: {value}` is refused by axolotl with {beside}; remove the LoRA kernels{other}"
+    return f"`{keys[0]}: {value}` is refused by axolotl with {other_setting}; remove the LoRA kernels{other}"
 
 
 rule = Rule(

@@ -10,7 +10,7 @@ ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 
 
 def finds(run: Run) -> Iterator[Hit]:
-    """Beside all linear layers, without an adapter, or without a base in 4 or 8 bits."""
+    """With all linear layers, without an adapter, or without a base in 4 or 8 bits."""
     if not run.config.get(KEY):
         return
     value = str(run.config.get(KEY)).lower()

@@ -61,9 +61,9 @@ def nothing_to_evaluate_on(run: Run) -> bool:
     return run.config.get("val_set_size") == 0 and not run.config.get("test_datasets")
 
 
-def hit(run: Run, key: str, beside: str, remedy: str) -> Hit:
+def hit(run: Run, key: str, other: str, remedy: str) -> Hit:
     """One pair."""
-    pair = f"`{key}: {run.config.get(key)}` with `{beside}: {run.config.get(beside)}`"
+    pair = f"`{key}: {run.config.get(key)}` with `{other}: {run.config.get(other)}`"
     return Hit(key, f"{pair}: axolotl stops, since one contradicts the other; {remedy}")
 
 

@@ -35,7 +35,7 @@ rule = Rule(
     proof="rejects",
     why="""
         The base is stored in one way: in 4 bits, in 8, as its checkpoint was quantized (GPTQ, MXFP4, FP8), or in full
-        for quantization-aware training. axolotl refuses two at once. (Beside `adapter: lora` it silently lets 8 bits
+        for quantization-aware training. axolotl refuses two at once. (With `adapter: lora` it silently lets 8 bits
         win over 4: `lora-with-4bit`.)
     """,
     safe=False,
