@@ -26,7 +26,7 @@ FLOORS = {
     "settings": "`advisor.toml`, `pyproject.toml`, the environment",
     "session": "the one way in: config, options, settings, hardware and stack -> everything that is found",
     "report": "findings -> screen and formats, one module each",
-    "accuracy": "measured runs beside their estimates; the ranges that follow from them",
+    "accuracy": "measured runs and their estimates; the ranges that follow from them",
     "cli": "the commands, a module each; `prompt/`, `launchers/`, `crash_log/`",
     "api": "the same from Python",
     "__init__": "the public names",

@@ -26,7 +26,7 @@ rule = Rule(
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user's folder; a repository of somebody else's lies in ``repo`` beside it."""
+    """The user's folder; a repository of somebody else's lies in ``repo`` next to it."""
     for variable in (*ENVIRONMENT, NARROW):
         monkeypatch.delenv(variable, raising=False)
     (tmp_path / "repo" / ".git").mkdir(parents=True)
@@ -70,7 +70,7 @@ def with_rules(folder: Path, mark: Path) -> None:
 
 
 def test_a_link_to_the_users_own_settings_runs_no_rules_of_the_repository(here: Path):
-    """The folders that the settings name are looked for beside the link."""
+    """The folders that the settings name are looked for next to the link."""
     (here.parent / "advisor.toml").write_text('rules = ["rules"]\n')
     with_rules(here.parent / "repo", here / "ran")
     (here.parent / "repo" / "advisor.toml").symlink_to(here.parent / "advisor.toml")

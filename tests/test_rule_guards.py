@@ -21,11 +21,14 @@ LEVEL = "chooses the level, which an example leaves open"
 TWICE = "keeps one thing from being found twice"
 QUICK = "saves time: what follows comes to the same"
 PLANNER = "the planner takes no step that adds an error, and the lint rule finds one"
+EDITLESS = "without it there is nothing to edit; underused-gpu asks `when` alone"
+MODEL = "an estimate is made with a model alone; the types ask"
 HARDWARE = "an estimate is made with hardware alone; the types ask"
 EQUIVALENT: Mapping[str, str] = {
     "allgather-bucket-no-effect: finds: without `run.zero_stage < 3`": LEVEL,
     "allgather-bucket-no-effect: finds: without `section is None`": SECTION,
     "allgather-bucket-no-effect: finds: without `size % 2`": LEVEL,
+    "attention-refused: finds: without `name`": WORDS,
     "bf16-unsupported: finds: without `'bf16' if given else 'base_model'`": PLACE,
     "bf16-unsupported: finds: without `asked`": PLACE,
     "bf16-unsupported: finds: without `run.adapter is not None`": WORDS,
@@ -50,23 +53,38 @@ EQUIVALENT: Mapping[str, str] = {
     "fsdp-combination-refused: finds: without `run.fsdp is None`": FSDP,
     "fsdp-combination-refused: pinned: without `run.fsdp is None`": FSDP,
     "fsdp-offload-8bit: offloads: without `run.fsdp is not None`": "asked before the call; the types ask",
+    "fsdp-sharding-strategy-ignored: finds: without `run.fsdp is None`": FSDP,
+    "fsdp1-deprecated: finds: without `if given is None`": WORDS,
+    "fsdp1-deprecated: finds: without `if run.config.at(key) is not None`": PLACE,
     "gather-on-save: finds: without `section is None`": SECTION,
+    "generation-eval-memory: finds: without `run.model is None`": MODEL,
     "gradient-clipping-off: finds: without `section is None`": SECTION,
     "grpo-batch: finds: without `not is_mapping(trl)`": TYPES,
     "grpo-batch: remedy: without `if run.config.at('trl.generation_batch_size') is not None`": WORDS,
     "host-memory-exceeded: finds: without `hardware is None`": HARDWARE,
     "host-memory-unstated: finds: without `hardware is None`": HARDWARE,
     "initial-scale-power: scales_dynamically: without `section is None`": SECTION,
+    "large-vocabulary-logits: finds: without `logits(found) < LEAST`": QUICK,
+    "large-vocabulary-logits: finds: without `run.model is None`": MODEL,
+    "larger-micro-batch: when: without `run.gradient_accumulation_steps > 1`": EDITLESS,
+    "less-offload: applies: without `run.zero.offload_optimizer != 'gpu' or run.zero.offload_params != 'gpu'`": EDITLESS,
+    "lora-kernels-unpatchable: finds: without `if run.config.get(key)`": PLACE,
+    "lora-kernels-unpatchable: finds: without `run.lora is not None`": TYPES,
+    "lower-zero-stage: when: without `run.zero is not None`": TYPES,
+    "modules-to-save-embeddings: finds: without `if not named`": QUICK,
+    "offload-param-below-stage-3: finds: without `run.deepspeed is None`": SECTION,
     "optimizer-in-deepspeed-json: finds: without `section is None`": SECTION,
     "packing-without-varlen-attention: stands_for: without `name != 'flash_attention_2'`": WORDS,
     "packing-without-varlen-attention: stands_for: without `name`": WORDS,
     "packing-without-varlen-attention: stands_for: without `not run.stack.at_least('transformers', '5.0.0')`": WORDS,
     "packing-without-varlen-attention: stands_for: without `run.model.family.flash_stand_in`": WORDS,
     "precision-mismatch: contradictions: without `section is None`": SECTION,
+    "quadratic-attention: faster: without `run.model is not None`": TYPES,
     "required-key-missing: finds: without `if run.is_json_alone`": "an example is a YAML",
     "required-key-missing: inside: without `id(found.siblings) in seen`": TWICE,
     "required-key-missing: inside: without `not needed`": QUICK,
     "schedule-keys-missing: stops_early: without `if not run.config.get(key)`": WORDS,
+    "smaller-eval-batch: when: without `run.eval_batch_size > 1`": EDITLESS,
     "tight-fit: finds: without `run.hardware is not None`": HARDWARE,
     "unknown-key: finds: without `not foreign` (the 2. such)": "without such a plugin the first keys are found anyway; here the others are counted",
     "unreadable-value: finds: without `if found.placeholder`": WORDS,
@@ -84,13 +102,11 @@ EQUIVALENT: Mapping[str, str] = {
     "zero-raises-memory: finds: without `found.verdict != 'fits'`": LEVEL,
     "zero-raises-memory: finds: without `plain is None`": BOTH,
     "zero-raises-memory: finds: without `plain.verdict == 'fits'`": LEVEL,
-    "zero-raises-memory: sized: without `zero is None`": TYPES,
+    "zero-raises-memory: sized: without `found`": BOTH,
     "zero3-loads-fp32: finds: without `section is None`": SECTION,
     "zero3-prefetch-disabled: finds: without `section is None`": SECTION,
 }
 """Clauses without which a rule is the same, and why they stand there all the same."""
-OPEN = frozenset(Path(__file__).with_name("rule_guards_open.txt").read_text(encoding="utf-8").splitlines())
-"""Clauses that no example shows yet. Nothing is added here: a new clause comes with its example."""
 
 
 def file_of(rule: Rule) -> Path:
@@ -100,7 +116,7 @@ def file_of(rule: Rule) -> Path:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_some_example_fails_without_each_clause(rule: Rule):
     survivors = set(Guarded(rule, file_of(rule)).survivors())
-    excused = {clause for clause in OPEN | EQUIVALENT.keys() if clause.startswith(f"{rule.id}: ")}
+    excused = {clause for clause in EQUIVALENT if clause.startswith(f"{rule.id}: ")}
     lacking = sorted(survivors - excused)
     assert not lacking, "\n".join(["give an example that fails", *lacking])
     stale = sorted(excused - survivors)
@@ -109,8 +125,7 @@ def test_some_example_fails_without_each_clause(rule: Rule):
 
 def test_only_rules_that_exist_are_excused():
     ids = {rule.id for rule in RULES}
-    assert {clause.partition(": ")[0] for clause in OPEN | EQUIVALENT.keys()} <= ids
-    assert not OPEN & EQUIVALENT.keys()
+    assert {clause.partition(": ")[0] for clause in EQUIVALENT} <= ids
 
 
 GUARDED = """

@@ -30,7 +30,7 @@ class Promise:
     reason: str
     verdict: str
     errors: frozenset[str]
-    """Beside the verdict's own."""
+    """In addition to the verdict's own."""
 
 
 @pytest.fixture(autouse=True)

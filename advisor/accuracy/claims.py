@@ -1,4 +1,4 @@
-"""What axolotl's READMEs say that example configs use, beside the estimates: claims, not measurements.
+"""What axolotl's READMEs say that example configs use, compared with the estimates: claims, not measurements.
 
 ``claims.jsonl`` restates the facts of each example on which memory depends. Nothing is said there of versions, of the
 metric or, mostly, of the card: they count as reserved memory on one GPU, under the versions that axolotl pins today.
@@ -17,7 +17,7 @@ from advisor.util import GIB
 
 @record
 class Claim:
-    """A claimed figure beside the estimated range; ``reason`` says why there is none."""
+    """A claimed figure and the estimated range; ``reason`` says why there is none."""
 
     id: str
     config: str

@@ -86,8 +86,13 @@ def judged(cases: Iterable[Measured] | None = None) -> list[Judged]:
 
 def judge(case: Measured) -> Judged:
     """A run with its estimate."""
-    run = open_configs(case.config, case.deepspeed, case.gpus, case.stack).run
+    try:
+        run = open_configs(case.config, case.deepspeed, case.gpus, case.stack).run
+    except InputError as error:
+        raise InputError(f"{case.id}: {error.message}", case.file, case.line, remedy=error.remedy) from None
     found = estimate(run)
     if found is None:
-        raise InputError(f"{case.id}: the catalogue has no {run.base_model}", remedy="leave this run out")
+        unreadable = run.unreadable[0].message if run.unreadable else ""
+        reason = unreadable or f"the catalogue has no {run.base_model}"
+        raise InputError(f"{case.id}: {reason}", case.file, case.line, remedy="leave this run out")
     return Judged(case, run, found)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from advisor.accuracy.published import STACK_KEYS, Measured
 from advisor.errors import InputError
@@ -22,26 +22,33 @@ def own_runs(path: str) -> list[Measured]:
 
 
 def read_lines(lines: list[str], path: str) -> Iterator[Measured]:
-    """One run a line."""
+    """One run a line. What is none is an ``InputError`` at its line, in the words of ``own_schema``."""
     for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+        said: Any = None
         try:
-            said = json.loads(line)
-            if said["device"] == "cuda" and said["outcome"] in {"ok", "oom"} and said["gpu"]:
-                yield measured(said, Path(path).name)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            reason = f"line {number} is not a measured run: {type(error).__name__}: {error}"
-            raise InputError(reason, path, remedy=REMEDY) from None
+            said = json.loads(line) if line.strip() else {"device": None}
+            run = measured(said, path, number) if is_of_a_gpu(said) else None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            from advisor.accuracy.own_schema import what_is_wrong
+
+            ended = isinstance(said, dict) and cast("dict[str, Any]", said).get("outcome") == "ok"
+            raise what_is_wrong(line, path, number, ended=ended) from None
+        if run is not None:
+            yield run
 
 
-def measured(said: Mapping[str, Any], file: str) -> Measured:
+def is_of_a_gpu(said: Mapping[str, Any]) -> bool:
+    """Whether a line is of a run on a GPU that ended, in or out of memory."""
+    return said["device"] == "cuda" and said["outcome"] in {"ok", "oom"} and bool(said["gpu"])
+
+
+def measured(said: Mapping[str, Any], file: str, line: int) -> Measured:
     """A line as a run; one with a limit is squeezed, and tests what a run needs."""
     failed = said["outcome"] == "oom"
     return Measured(
         id=said["name"],
         group=group_of(said),
-        source=file,
+        source=Path(file).name,
         gpus=f"1x {said['gpu']['name']}",
         config=said["axolotl"],
         deepspeed=said["deepspeed"],
@@ -52,6 +59,8 @@ def measured(said: Mapping[str, Any], file: str) -> Measured:
         out_of_memory=failed,
         near_limit=bool(said["memory_limit"]),
         phases=None if failed else frozenset(said["phases"]),
+        file=file,
+        line=line,
     )
 
 

@@ -24,6 +24,7 @@ class Measured:
     """One measured run. Memory in GiB per GPU; ``smi_gib`` is nvidia-smi's figure less the idle one.
 
     ``near_limit``: squeezed by the card, or by ``limit_gib`` of it. ``phases``: those that ran, None for all.
+    ``file`` and ``line``: where somebody's own run stands.
     """
 
     id: str
@@ -41,6 +42,8 @@ class Measured:
     near_limit: bool = False
     confidence: str = "high"
     phases: frozenset[str] | None = None
+    file: str = ""
+    line: int = 0
 
     @property
     def counts(self) -> bool:

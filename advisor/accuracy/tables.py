@@ -37,7 +37,7 @@ def figures(errors: Errors | None) -> str:
 
 
 def compared_table(report: Accuracy) -> Iterator[str]:
-    """The advisor beside what a user would ask instead."""
+    """The advisor, compared with what a user would ask instead."""
     yield f"{'all runs':<34}{'runs':>5}{'median':>9}{'90 %':>9}{'bias':>9}{'oom foreseen':>15}{'false alarms':>15}"
     yield from (compared_line(one) for one in report.compared)
 

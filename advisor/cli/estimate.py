@@ -21,12 +21,12 @@ def estimate_command(path: str, options: RunOptions, *, output: str | None, form
     if found.run.hardware is None:
         raise InputError("no GPUs are stated, and none were found", path, remedy='state them: --gpus "8x a100-80gb"')
     from advisor.report import render_estimate
-    from advisor.report.wording import ladder_of
+    from advisor.report.wording import step_rows
 
     text = render_estimate(
         found.report,
         format_,
-        ladder=ladder_of(found.report),
+        rows=step_rows(found.report),
         color=not output and colored(sys.stdout),
         width=width(),
         unicode=draws(sys.stdout),

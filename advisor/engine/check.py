@@ -9,7 +9,7 @@ from advisor.engine.help import Planner, with_help
 from advisor.engine.locations import document_of, place_of
 from advisor.engine.plan import Plan, State, plan_fit, plan_speed, state_of
 from advisor.engine.plan_findings import step_finding, step_findings, whole_plan
-from advisor.engine.registry import built_in_rules, ladder
+from advisor.engine.registry import built_in_rules, flowchart
 from advisor.engine.rule import Hit, Rule, Stage
 from advisor.engine.suppression import suppressed
 from advisor.memory import Estimate, estimate
@@ -107,7 +107,7 @@ def steps_of(options: Options) -> list[Rule]:
     """The flowchart's rules, in order, without ignored ones. A selection with ``does-not-fit`` has all of them."""
     rules = rules_of("fit", options)
     chosen = None if "does-not-fit" in options.select else options.select
-    names = [name for name in ladder(options.flowchart) if name in rules and name not in options.ignore]
+    names = [name for name in flowchart(options.flowchart) if name in rules and name not in options.ignore]
     return [rules[name] for name in names if not chosen or name in chosen]
 
 

@@ -82,12 +82,12 @@ def state_after(state: State, edits: RunEdits, rule: Rule) -> State | None:
     return None if after.unreadable else state_of(after)
 
 
-def plan_fit(start: State, ladder: Iterable[Rule], *, safe_only: bool = False) -> Plan:
+def plan_fit(start: State, flowchart: Iterable[Rule], *, safe_only: bool = False) -> Plan:
     """Walk the flowchart until the run fits, then drop every step without which the final run still does."""
     state = start
     steps: list[Step] = []
     skipped: list[Skipped] = []
-    order = {rule.id: rule for rule in ladder}
+    order = {rule.id: rule for rule in flowchart}
     for rule in order.values():
         if state.estimate.verdict == "fits":
             break

@@ -112,7 +112,7 @@ def flowcharts() -> Mapping[str, tuple[str, ...]]:
     return {name: tuple(ids) for name, ids in toml_library().loads(text).items()}
 
 
-def ladder(name: str) -> tuple[str, ...]:
+def flowchart(name: str) -> tuple[str, ...]:
     """The ids of one flowchart. An unknown name is an ``InputError`` that lists the others."""
     if name not in flowcharts():
         raise InputError(f"unknown flowchart `{name}`", remedy=f"choose one of {', '.join(flowcharts())}")

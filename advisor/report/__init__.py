@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from advisor.engine.finding import Report
     from advisor.engine.rule import Rule
     from advisor.errors import InputError
-    from advisor.report.wording import Rung
+    from advisor.report.wording import StepRow
 
 __all__ = [
     "FORMATS",
@@ -75,7 +75,7 @@ def render_estimate(
     report: "Report",
     format: str = "full",  # noqa: A002
     *,
-    ladder: "Sequence[Rung]" = (),
+    rows: "Sequence[StepRow]" = (),
     color: bool = False,
     width: int = 80,
     unicode: bool = True,
@@ -83,7 +83,7 @@ def render_estimate(
 ) -> str:
     """The memory of one run: ``json``, or the screen, which any other format gets.
 
-    ``ladder`` are the rows of the options table (see ``wording.ladder_of``); ``ledger`` adds every term of every
+    ``rows`` are those of the table of steps (see ``wording.step_rows``); ``ledger`` adds every term of every
     phase with its bytes, arithmetic and source.
     """
     if format == "json":
@@ -92,7 +92,7 @@ def render_estimate(
         return render_json(report)
     from advisor.report.estimate import render
 
-    return render(report, ladder, Style(color, width, unicode), ledger=ledger)
+    return render(report, rows, Style(color, width, unicode), ledger=ledger)
 
 
 def render_rule(rule: "Rule", *, color: bool = False, width: int = 80) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from advisor.engine.finding import Report
 from advisor.memory.ledger import PARTS, Estimate, HostTerm, Part, Phase, Verdict
 from advisor.report.style import Style
-from advisor.report.wording import VERDICTS, Rung, number, span
+from advisor.report.wording import VERDICTS, StepRow, number, span
 from advisor.util import gib
 
 BAR_COLUMNS = 20
@@ -13,15 +13,15 @@ EIGHTHS = " ▏▎▍▌▋▊▉"
 ANSWERS: Mapping[Verdict, str] = {"fits": "yes", "tight": "tight", "does-not-fit": "no", "unknown": "?"}
 
 
-def render(report: Report, ladder: Sequence[Rung], style: Style, *, ledger: bool) -> str:
+def render(report: Report, rows: Sequence[StepRow], style: Style, *, ledger: bool) -> str:
     """The screen of one run, in blocks with blank lines between."""
     blocks = [header(report, style)]
     if report.estimate is None:
         blocks.append(unknown(report, style))
     else:
         blocks += estimate_blocks(report.estimate, style)
-        if ladder:
-            blocks.append(ladder_block(ladder, style))
+        if rows:
+            blocks.append(step_table(rows, style))
         if ledger:
             from advisor.report.ledger import ledger_blocks
 
@@ -151,20 +151,20 @@ def host_line(term: HostTerm, style: Style) -> str:
     return style.clip(line).rstrip()
 
 
-def ladder_block(ladder: Sequence[Rung], style: Style) -> list[str]:
-    """The options table, each row on top of those above it; a line where the training begins to change."""
-    names = max(len("as written"), *(len(rung.step) + 2 for rung in ladder))
+def step_table(rows: Sequence[StepRow], style: Style) -> list[str]:
+    """The table of steps, each row on top of those above it; a line where the training begins to change."""
+    names = max(len("as written"), *(len(row.step) + 2 for row in rows))
     lines = [f"  {'step':<{names}}  {'per GPU':>9}  {'fits':<5}  cost"]
     line_drawn = False
-    for place, rung in enumerate(ladder):
-        if not rung.safe and not line_drawn:
+    for place, row in enumerate(rows):
+        if not row.safe and not line_drawn:
             line_drawn = True
             words = " below: changes what is trained"
             lines.append("  " + "-" * max(3, min(names + 18, style.width - 2 - len(words))) + words)
-        step = f"+ {rung.step}" if place else rung.step
-        lead = f"  {step:<{names}}  {gib(rung.bytes):>9}  "
-        word = ANSWERS[rung.verdict]
-        answer = style.paint(word, rung.verdict) + " " * (5 - len(word))
-        first, *rest = style.prose(rung.cost, " " * (len(lead) + 7))
+        step = f"+ {row.step}" if place else row.step
+        lead = f"  {step:<{names}}  {gib(row.bytes):>9}  "
+        word = ANSWERS[row.verdict]
+        answer = style.paint(word, row.verdict) + " " * (5 - len(word))
+        first, *rest = style.prose(row.cost, " " * (len(lead) + 7))
         lines += [(lead + answer + "  " + first.strip()).rstrip(), *rest]
     return lines

@@ -1,4 +1,4 @@
-"""What a finding is, whatever its line and its numbers, so that a code host knows it again in the next commit."""
+"""Stable fingerprints of findings, by which a code host recognises one in the next commit."""
 
 import hashlib
 import os

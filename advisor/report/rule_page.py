@@ -59,7 +59,7 @@ def subtitle(rule: Rule) -> str:
 def covers(rule: str) -> Iterator[str]:
     """The rows of the table of refusals that the rule reads, one a line."""
     for row in (row for rows in refusals().get(rule, {}).values() for row in rows):
-        beside = f" beside `{row.beside}`" if row.beside else f" without {row.without}" if row.without else ""
+        beside = f" with `{row.beside}`" if row.beside else f" without {row.without}" if row.without else ""
         plugin = f" ({row.plugin})" if row.plugin else ""
         yield f"  `{row.at}`{beside}{plugin}: {row.because}"
 

@@ -130,10 +130,10 @@ def edit_counts(findings: Iterable[Finding]) -> str:
 
 
 @record
-class Rung:
-    """One row: the step (``as written`` for the first), bytes that one GPU needs after it, verdict, price.
+class StepRow:
+    """A row of the table of steps: the step, bytes that one GPU needs after it, verdict, price.
 
-    ``safe`` is False from the first step on that changes what is trained.
+    ``step`` is `as written` for the first; ``safe`` is False from the first step on that changes what is trained.
     """
 
     step: str
@@ -143,18 +143,18 @@ class Rung:
     safe: bool = True
 
 
-def ladder_of(report: "Report") -> tuple[Rung, ...]:
+def step_rows(report: "Report") -> tuple[StepRow, ...]:
     """The run as written, then each step of the plan on top of those before it; empty without a plan."""
     from advisor.report.wording import steps
 
     plan = [(finding, finding.fix) for finding in steps(report) if finding.fix]
     if report.estimate is None or not plan:
         return ()
-    rungs = [Rung("as written", report.estimate.needed.low, report.estimate.verdict)]
+    rows = [StepRow("as written", report.estimate.needed.low, report.estimate.verdict)]
     for finding, fix in plan:
-        last = rungs[-1]
+        last = rows[-1]
         after = last.bytes if fix.after is None else fix.after
         safe = last.safe and fix.safe
         price = f"{finding.cost.rstrip('.')}{fix.condition}" if fix.condition else finding.cost
-        rungs.append(Rung(finding.rule, after, fix.verdict or last.verdict, price, safe))
-    return tuple(rungs)
+        rows.append(StepRow(finding.rule, after, fix.verdict or last.verdict, price, safe))
+    return tuple(rows)

@@ -125,7 +125,7 @@ def edited(run: Run, edits: Mapping[str, object], step: str) -> Run:
 
 
 def deepspeed_edited(run: Run, edits: Mapping[str, object], step: str) -> Run:
-    """Edits of the DeepSpeed config: in place if it is this run's own, else in a copy beside the YAML."""
+    """Edits of the DeepSpeed config: in place if it is this run's own, else in a copy next to the YAML."""
     section = run.deepspeed
     if section is not None and section.prefix:
         made = deepspeed.changes(section, edits, run.precision)
@@ -148,7 +148,7 @@ def deepspeed_edited(run: Run, edits: Mapping[str, object], step: str) -> Run:
 
 
 def copy_name(run: Run, step: str) -> str:
-    """``<stem of the YAML>.<step>.json`` beside the YAML."""
+    """``<stem of the YAML>.<step>.json`` next to the YAML."""
     yaml = PurePath("config.yaml" if run.config.file == "<stdin>" else run.config.file)
     return str(yaml.with_name(f"{yaml.stem}.{step}.json"))
 

@@ -42,28 +42,49 @@ def path() -> Path:
     return Path(state).expanduser() / "axolotl-advisor" / "runs.jsonl"
 
 
+@record
+class History:
+    """The runs of this machine's file, and how many of its lines are none."""
+
+    runs: tuple[MeasuredRun, ...] = ()
+    skipped: int = 0
+
+
 @cache
-def measured_here() -> tuple[MeasuredRun, ...]:
+def history() -> History:
     """The latest runs of this machine, read once; none where the file is not there or cannot be read."""
     try:
         if not os.path.isfile(path()):
-            return ()
+            return History()
         with path().open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - MOST_BYTES))
-            lines = file.read().splitlines()
+            start = max(0, file.seek(0, os.SEEK_END) - MOST_BYTES)
+            file.seek(start)
+            # The first line may have begun before.
+            lines = file.read().splitlines()[bool(start) :]
     except (OSError, RuntimeError):
-        return ()
-    return tuple(read_lines(lines))
+        return History()
+    runs = tuple(read_lines(lines))
+    return History(runs, sum(bool(line.strip()) for line in lines) - len(runs))
+
+
+def measured_here() -> tuple[MeasuredRun, ...]:
+    """The latest runs of this machine."""
+    return history().runs
 
 
 def read_lines(lines: list[bytes]) -> Iterator[MeasuredRun]:
     """The runs among the lines; a line that is not one, or not whole, is skipped."""
-    for line in lines:
-        with suppress(ValueError, TypeError, KeyError, RecursionError):
-            said: dict[str, Any] = json.loads(line)
-            run = MeasuredRun(**{name: said[name] for name in KINDS})
-            if all(type(said[name]) is kind for name, kind in KINDS.items()) and run.reserved >= run.allocated > 0:
-                yield run
+    return (run for line in lines if (run := run_of(line)) is not None)
+
+
+def run_of(line: bytes) -> MeasuredRun | None:
+    """The run of a line; None if it is not one."""
+    with suppress(ValueError, TypeError, KeyError, RecursionError):
+        said: dict[str, Any] = json.loads(line)
+        run = MeasuredRun(**{name: said[name] for name in KINDS})
+        if all(type(said[name]) is kind for name, kind in KINDS.items()) and run.reserved >= run.allocated > 0:
+            return run
+    return None
 
 
 def append(run: MeasuredRun) -> Path:

@@ -23,7 +23,7 @@ AttentionKernel = Literal["eager", "sdpa", "flash", "flex", "xformers", "sage"]
 Loss = Literal["plain", "liger-fused", "liger", "cut", "chunked"]
 Device = Literal["gpu", "cpu", "nvme"]
 ZeroStage = Literal[0, 1, 2, 3]
-# axolotl refuses these optimizers beside DeepSpeed: utils/schemas/validation.py:931-1074@0.19.0.
+# axolotl refuses these optimizers with DeepSpeed: utils/schemas/validation.py:931-1074@0.19.0.
 WITHOUT_DEEPSPEED = frozenset(
     [
         "muon",
@@ -265,7 +265,7 @@ class Run:
 
     @property
     def excludes_adapters(self) -> bool:
-        """Whether the config asks for what axolotl refuses beside an adapter.
+        """Whether the config asks for what axolotl refuses with an adapter.
 
         Quantization-aware training, fused modules.
         """

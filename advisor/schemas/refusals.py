@@ -59,7 +59,7 @@ class Refusal:
         """What is said of it, and the edit."""
         head = shown(self.at, look)
         if self.beside and look(self.beside) is not None:
-            head += f" beside {shown(self.beside, look)}"
+            head += f" with {shown(self.beside, look)}"
         head += f" without {self.without}" if self.without else ""
         return Hit(placed(run, self.at), refused(run, head, self.because, self.remedy, self.since), self.changes(run))
 

@@ -8,6 +8,7 @@ import click
 from advisor.engine.registry import STAGES, built_in_rules, organisation_rules
 from advisor.engine.rule import Rule
 from advisor.errors import InputError
+from advisor.run.history import history
 from advisor.settings import RULES, Settings
 from advisor.util import path_shown
 
@@ -47,6 +48,16 @@ def tell_unused(settings: Settings) -> None:
     """A line on standard error for each setting that its file may not choose."""
     for words in settings.unused.values():
         click.echo(f"advisor: {path_shown(words)}", err=True)
+
+
+def tell_skipped() -> None:
+    """A line on standard error where the file of this machine's measured runs holds a line that is none."""
+    if not history().skipped:
+        return
+    from advisor.run.history_schema import first_skipped
+
+    if wrong := first_skipped():
+        click.echo(f"advisor: {path_shown(str(wrong))}", err=True)
 
 
 def validating() -> Mapping[str, Rule]:

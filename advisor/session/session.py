@@ -12,7 +12,15 @@ from advisor.opening import Context, Opened
 from advisor.record import record
 from advisor.run.history import measured_here
 from advisor.session.options import RunOptions
-from advisor.session.rule_selection import ignores_by_file, names, names_in, rules_of_settings, tell_unused, validating
+from advisor.session.rule_selection import (
+    ignores_by_file,
+    names,
+    names_in,
+    rules_of_settings,
+    tell_skipped,
+    tell_unused,
+    validating,
+)
 from advisor.session.stack import stack_for
 from advisor.settings import Settings, load_settings
 
@@ -55,6 +63,7 @@ def session_for(
     """
     settings = load_settings(folder_of(paths[0]), isolated=options.isolated) if settings is None else settings
     tell_unused(settings)
+    tell_skipped()
     extra = {**rules_of_settings(settings), **(validating() if options.validate else {})}
     formats = options.formats or ((settings.output_format,) if settings.output_format else ("full",))
     return Session(

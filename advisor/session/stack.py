@@ -10,7 +10,7 @@ WORDS = {"true": True, "false": False}
 def stack_for(
     stated: str | Mapping[str, object] | None, settings: Mapping[str, object], *, here: bool = False
 ) -> Stack:
-    """The stack; ``here`` or ``stated="installed"`` take the versions that are installed beside the advisor."""
+    """The stack; ``here`` or ``stated="installed"`` take the versions that are installed with the advisor."""
     installed = installed_versions() if here or stated == "installed" else {}
     own = {} if stated is None or stated == "installed" else stated if isinstance(stated, Mapping) else parsed(stated)
     return read_stack({**settings, **installed, **own})

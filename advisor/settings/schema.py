@@ -5,17 +5,15 @@ Nothing on the way of a valid file imports this.
 
 from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from advisor.documents.misfits import first_misfit
 from advisor.engine.rule import Level
 from advisor.run.stack import KINDS, VERSIONS, Stack
 
 EXPECTED = {
-    "string_type": "a string",
-    "tuple_type": "a list of strings",
     "dict_type": "a table",
     "model_type": "a table",
-    "bool_type": "true or false",
     "string_pattern_mismatch": "a version such as 2.13.0, or a range such as >=0.18.6,<0.19",
 }
 
@@ -68,13 +66,8 @@ class SettingsModel(BaseModel):
 
 def what_is_wrong(key: str, value: object) -> tuple[tuple[str, ...], str, str]:
     """The path, the message and the remedy for one setting of the wrong type."""
-    path, wrong, expected = (key,), value, "another value"
-    try:
-        SettingsModel.model_validate({key: value})
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        path = tuple(part for part in first["loc"] if isinstance(part, str))
-        wrong = first["input"]
-        context = first.get("ctx", {})
-        expected = EXPECTED.get(first["type"]) or str(context.get("expected") or first["msg"])
-    return path, f"`{'.'.join(path)}` is `{wrong}`", f"write {expected}"
+    found = first_misfit(SettingsModel, {key: value}, EXPECTED, as_json=False)
+    if found is None:
+        return (key,), f"`{key}` is `{value}`", "write another value"
+    path = tuple(part for part in found.path if isinstance(part, str))
+    return path, f"`{'.'.join(path)}` {found.is_}", found.remedy

@@ -1,4 +1,4 @@
-"""What torch really held while a run trained, beside what was foreseen, kept for later estimates."""
+"""What torch really held while a run trained, and what was foreseen, kept for later estimates."""
 
 import importlib
 import logging

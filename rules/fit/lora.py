@@ -128,5 +128,17 @@ rule = Rule(
                 optimizer: q_galore_adamw8bit
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                gradient_checkpointing: true
+                selective_checkpointing: mlp
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 3}}
+            """,
+        ),
     ),
 )

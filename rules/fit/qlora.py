@@ -191,5 +191,17 @@ rule = Rule(
                   weight_dtype: int8
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                gradient_checkpointing: true
+                selective_checkpointing: mlp
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 3}}
+            """,
+        ),
     ),
 )

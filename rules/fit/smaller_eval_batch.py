@@ -69,5 +69,14 @@ rule = Rule(
                 eval_batch_size: 8
             """,
         ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                micro_batch_size: 8
+                val_set_size: 0.05
+                evals_per_epoch: 1
+            """,
+        ),
     ),
 )

@@ -130,5 +130,10 @@ rule = Rule(
             """,
             fires=True,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+            """,
+        ),
     ),
 )

@@ -12,7 +12,7 @@ def finds(run: Run) -> Iterator[Hit]:
     if not given("batch_size"):
         return
     if given("gradient_accumulation_steps"):
-        yield beside(run)
+        yield both_given(run)
     elif not given("micro_batch_size"):
         yield Hit(
             "batch_size",
@@ -22,7 +22,7 @@ def finds(run: Run) -> Iterator[Hit]:
         )
 
 
-def beside(run: Run) -> Hit:
+def both_given(run: Run) -> Hit:
     """Both given: the one can go where the other says the same."""
     product = run.micro_batch_size * run.gradient_accumulation_steps
     agrees = str(run.config.get("batch_size")) == str(product)

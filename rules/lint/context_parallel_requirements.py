@@ -33,10 +33,10 @@ def other_kernel(run: Run, key: str, said: str) -> Hit:
     edits: tuple[Change, ...] = (Set("attn_implementation", "flash_attention_2", after=asked.key or key),)
     if asked.key and asked.key != "attn_implementation":
         edits += (Remove(asked.key),)
-    beside = f"`{asked.key}: {asked.said}`" if asked.key else "no `attn_implementation`"
+    with_ = f"`{asked.key}: {asked.said}`" if asked.key else "no `attn_implementation`"
     return Hit(
         asked.key or key,
-        f"{said} with {beside}: axolotl stops, since ring attention takes the place of FlashAttention 2; set"
+        f"{said} with {with_}: axolotl stops, since ring attention takes the place of FlashAttention 2; set"
         " `attn_implementation: flash_attention_2`",
         edits if can_flash(run) else (),
     )
@@ -165,6 +165,17 @@ rule = Rule(
                 rl: grpo
                 trl:
                   num_generations: 4
+            """,
+        ),
+        Example(
+            gpus="2x h100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 65536
+                context_parallel_size: 2
+                use_glm_dsa_kernels: true
+                plugins:
+                  - axolotl.integrations.kernels.KernelsPlugin
             """,
         ),
     ),

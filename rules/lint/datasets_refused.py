@@ -45,8 +45,9 @@ def item_hits(run: Run, at: str, item: object) -> Iterator[Hit]:
     if run.config.get("rl") in ("dpo", "ipo", "simpo", "kto"):
         return  # read by other classes, which drop these keys
     jinja = "chat_template_jinja"
-    if item.get("chat_template") == "jinja" and not item.get(jinja) and not run.config.get(jinja):
-        because, remedy = "the template's text is missing", f"add `{jinja}`, or name one of axolotl's templates"
+    if item.get("chat_template") == "jinja" and not item.get(jinja):
+        because = "the template's text is missing here, where that of the top level does not count"
+        remedy = f"add `{jinja}` to this dataset, or name one of axolotl's templates"
         yield Hit(f"{at}.chat_template", refused(run, f"`chat_template: jinja` without `{jinja}`", because, remedy))
     yield from old_names(run, at, item)
 
@@ -186,6 +187,17 @@ rule = Rule(
                     message_property_mappings:
                       content: value
             """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                chat_template_jinja: "{{ messages }}"
+                datasets:
+                  - path: someone/conversations
+                    type: chat_template
+                    chat_template: jinja
+            """,
+            fires=True,
         ),
     ),
 )

@@ -162,5 +162,23 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero2.json
             """,
         ),
+        Example(
+            gpus="1x rtx-3080",
+            before="""
+                base_model: meta-llama/Llama-2-13b-hf
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 2048
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 2, "overlap_comm": true, "offload_optimizer": {"device": "cpu"}}}
+            """,
+        ),
     ),
 )

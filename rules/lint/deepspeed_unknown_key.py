@@ -104,5 +104,30 @@ rule = Rule(
                 }
             """,
         ),
+        Example(
+            gpus="8x a100-80gb",
+            stack={"deepspeed": "0.19.3"},
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 3, "stage3_max_live_paramaters": 1}}
+            """,
+            after_deepspeed="""
+                {"zero_optimization": {"stage": 3, "stage3_max_live_parameters": 1}}
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            stack={"deepspeed": "0.19.3"},
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 3}, "compile": {"backend": "inductor"}}
+            """,
+        ),
     ),
 )

@@ -137,5 +137,25 @@ rule = Rule(
                 {"zero_optimization": {"stage": 3, "leaf_module": {"classes": 1}}}
             """,
         ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 2, "round_robin": "maybe"}}
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 2}, "wall_clock_breakdown": "maybe"}
+            """,
+        ),
     ),
 )

@@ -17,7 +17,7 @@ NOTICEABLE = 0.03
 def finds(run: Run) -> Iterator[Hit]:
     """Where smaller buckets would free a part of the card that is worth a word; the plan does so where nothing fits."""
     zero, found = run.zero, estimate(run)
-    if zero is None or not zero.stage or zero.reduce_bucket_size <= BUCKET:
+    if zero is None or zero.reduce_bucket_size <= BUCKET:
         return
     if found is None or found.verdict == "does-not-fit":
         return

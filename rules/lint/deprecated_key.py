@@ -211,5 +211,11 @@ rule = Rule(
             """,
             fires=True,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                max_packed_sequence_len: 2048
+            """,
+        ),
     ),
 )

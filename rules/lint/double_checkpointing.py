@@ -11,9 +11,9 @@ def finds(run: Run) -> Iterator[Hit]:
     """Both are on; where saved tensors are offloaded, axolotl has switched the trainer's off."""
     if run.fsdp is None or not run.fsdp.activation_checkpointing or not run.activation_checkpointing:
         return
-    key = fsdp_key(run)
-    if key is None or run.activation_offloading == "saved-tensors":
+    if run.activation_offloading == "saved-tensors":
         return
+    key = fsdp_key(run)
     changes = edits(run, key)
     yield Hit(
         "gradient_checkpointing",
@@ -23,10 +23,10 @@ def finds(run: Run) -> Iterator[Hit]:
     )
 
 
-def fsdp_key(run: Run) -> str | None:
+def fsdp_key(run: Run) -> str:
     """FSDP's key, as it is spelled here."""
-    names = ("fsdp_config.activation_checkpointing", "fsdp_config.fsdp_activation_checkpointing")
-    return next((name for name in names if run.config.has(name)), None)
+    short = "fsdp_config.activation_checkpointing"
+    return short if run.config.has(short) else "fsdp_config.fsdp_activation_checkpointing"
 
 
 def edits(run: Run, key: str) -> tuple[Change, ...]:

@@ -129,5 +129,59 @@ rule = Rule(
                 liger_fused_linear_cross_entropy: true
             """,
         ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 4096
+                micro_batch_size: 1
+                eval_batch_size: 4
+                val_set_size: 0.05
+                evals_per_epoch: 1
+                gradient_checkpointing: true
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_fused_linear_cross_entropy: true
+            """,
+        ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 2048
+                eval_sequence_len: 8192
+                val_set_size: 0.05
+                evals_per_epoch: 1
+                gradient_checkpointing: true
+            """,
+        ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 2048
+                eval_sequence_len: 16384
+                val_set_size: 0.05
+                evals_per_epoch: 1
+                gradient_checkpointing: true
+                rl: dpo
+                dpo_use_liger_kernel: true
+            """,
+        ),
     ),
 )

@@ -12,7 +12,7 @@ SWITCHES = ("eval_batch_size", "eval_sequence_len", "evals_per_epoch", "eval_ste
 def finds(run: Run) -> Iterator[Hit]:
     """Where the run does not fit, and every phase but evaluation would."""
     found = estimate(run)
-    if found is None or found.verdict != "does-not-fit" or found.peak_phase != "evaluation":
+    if found is None or found.verdict != "does-not-fit":
         return
     training = without_evaluation(found)
     if training <= found.usable:

@@ -136,5 +136,12 @@ rule = Rule(
             """,
             fires=True,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                bf16: false
+                float16: true
+            """,
+        ),
     ),
 )

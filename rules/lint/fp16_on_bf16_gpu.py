@@ -99,5 +99,32 @@ rule = Rule(
             """,
             fires=True,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                bf16: false
+                float16: true
+            """,
+        ),
+        Example(
+            gpus="2x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                fp16: true
+                deepspeed: zero.json
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-1.5B
+                bf16: true
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 1}, "fp16": {"enabled": "auto"}}
+            """,
+        ),
     ),
 )

@@ -27,7 +27,7 @@ def finds(run: Run) -> Iterator[Hit]:
             where = "which it looks for at the top level, as a number: set `fsdp_version: 2` there"
             yield Hit(GATHER, f"{message}, {where}", (Set("fsdp_version", 2),))
         else:
-            yield Hit(GATHER, f"{message}; set `fsdp_version: 2`, or remove it")
+            yield Hit(GATHER, f"{message}; remove it, or set `fsdp_version: 2`", (Remove(GATHER),))
     if recipe != RECIPE:
         message = f"`{GATHER}: {value}` with `recipe: {recipe}` is refused by axolotl; it needs `{RECIPE}`; remove it"
         yield Hit(GATHER, message, (Remove(GATHER),))
@@ -110,6 +110,34 @@ rule = Rule(
                 fp8_config:
                 fp8_enable_fsdp_float8_all_gather: true
                 fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  transformer_layer_cls_to_wrap: LlamaDecoderLayer
+            """,
+        ),
+        Example(
+            gpus="8x h100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                torch_compile: true
+                fp8: true
+                fp8_config:
+                  recipe: tensorwise
+            """,
+        ),
+        Example(
+            gpus="8x h100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                fp8_enable_fsdp_float8_all_gather: true
+                fsdp_version: 1
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  transformer_layer_cls_to_wrap: LlamaDecoderLayer
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                fsdp_version: 1
                 fsdp_config:
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP
                   transformer_layer_cls_to_wrap: LlamaDecoderLayer

@@ -13,9 +13,11 @@ KEYS = ("fp8", "fp8_config", "fp8_enable_fsdp_float8_all_gather")
 
 def finds(run: Run) -> Iterator[Hit]:
     """Where ``fp8`` meets a compute capability below 9.0."""
-    gpu = run.hardware.gpu if run.hardware else None
-    capability = gpu.compute_capability if gpu else None
-    if gpu is None or capability is None or capability >= FIRST_WITH_FP8 or not is_on(run, "fp8"):
+    if run.hardware is None:
+        return
+    gpu = run.hardware.gpu
+    capability = gpu.compute_capability
+    if capability is None or capability >= FIRST_WITH_FP8 or not is_on(run, "fp8"):
         return
     has = ".".join(map(str, capability))
     message = f"`fp8: true` on {gpu.title}: axolotl stops below compute capability 9.0 (this is {has}); remove it"
@@ -63,6 +65,22 @@ rule = Rule(
         Example(
             before="""
                 base_model: meta-llama/Llama-3.1-8B
+            """,
+        ),
+        Example(
+            gpus="8x mi300x",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                fp8: true
+                torch_compile: true
+            """,
+        ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                fp8: true
+                torch_compile: true
             """,
         ),
     ),

@@ -238,5 +238,13 @@ rule = Rule(
                   cpu_ram_efficient_loading: false
             """,
         ),
+        Example(
+            gpus="4x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                optimizer: muon
+                fsdp: [full_shard, auto_wrap]
+            """,
+        ),
     ),
 )

@@ -140,5 +140,21 @@ rule = Rule(
                   - offload
             """,
         ),
+        Example(
+            gpus="2x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                optimizer: paged_adamw_8bit
+                fsdp_version: 1
+                fsdp_config:
+                  offload_params: "false"
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
     ),
 )

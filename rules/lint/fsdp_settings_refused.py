@@ -15,7 +15,7 @@ def finds(run: Run) -> Iterator[Hit]:
     """The deprecated list on its own; then what each version cannot be told."""
     if run.fsdp is None:
         return
-    if run.config.get("fsdp") and not run.config.get("fsdp_config"):
+    if not run.config.get("fsdp_config"):
         message = (
             "`fsdp` without `fsdp_config` stops axolotl at the start, where it reads the latter; write `fsdp_config`"
         )
@@ -150,6 +150,16 @@ rule = Rule(
                 fsdp_config:
                   ? ''
                   : true
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                tensor_parallel_size: 1
+                fsdp_version: 1
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
             """,
         ),
     ),

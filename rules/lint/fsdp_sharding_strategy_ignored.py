@@ -133,5 +133,22 @@ rule = Rule(
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP
             """,
         ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                fsdp: [full_shard, auto_wrap]
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                fsdp_version: 2
+                fsdp_config:
+                  sharding_strategy: 9
+            """,
+            fires=True,
+        ),
     ),
 )

@@ -115,5 +115,18 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero1.json
             """,
         ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 3, "gather_16bit_weights_on_model_save": false}}
+            """,
+            after_deepspeed="""
+                {"zero_optimization": {"stage": 3, "gather_16bit_weights_on_model_save": true}}
+            """,
+        ),
     ),
 )

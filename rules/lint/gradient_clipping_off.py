@@ -84,5 +84,16 @@ rule = Rule(
                 {}
             """,
         ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 2}}
+            """,
+            fires=True,
+        ),
     ),
 )

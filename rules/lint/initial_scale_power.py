@@ -140,5 +140,41 @@ rule = Rule(
                 }
             """,
         ),
+        Example(
+            gpus="4x v100-32gb",
+            stack={"torch": "2.3.0"},
+            before="""
+                base_model: Qwen/Qwen2.5-3B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 1}, "fp16": {"enabled": "auto", "initial_scale_power": 32}}
+            """,
+            after_deepspeed="""
+                {"zero_optimization": {"stage": 1}, "fp16": {"enabled": "auto", "initial_scale_power": 16}}
+            """,
+        ),
+        Example(
+            gpus="4x v100-32gb",
+            before="""
+                base_model: Qwen/Qwen2.5-3B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fp16: true
+                bf16: false
+                deepspeed: zero.json
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+            deepspeed="""
+                {"fp16": {"enabled": true, "initial_scale_power": 32}}
+            """,
+        ),
     ),
 )

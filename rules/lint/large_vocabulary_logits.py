@@ -173,5 +173,18 @@ rule = Rule(
                 num_labels: true
             """,
         ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 8192
+                micro_batch_size: 1
+                attn_implementation: flash_attention_2
+            """,
+        ),
     ),
 )

@@ -14,13 +14,12 @@ SAY_MORE = ("moe-experts-not-quantized", "quantized-base-not-sharded", "zero3-lo
 def finds(run: Run) -> Iterator[Hit]:
     """Where the run does not fit, every phase after the load would, and no other rule says why."""
     found = estimate(run)
-    if found is None or found.verdict != "does-not-fit" or found.peak_phase != "load":
-        return
-    if any(list(built_in_rules("lint")[name].finds(run)) for name in SAY_MORE):
+    if found is None or found.verdict != "does-not-fit":
         return
     training = after_load(found)
-    if training <= found.usable:
-        yield Hit("", f"only loading does not fit: training itself needs {gib(training)}; {remedy(run)}")
+    if training > found.usable or any(list(built_in_rules("lint")[name].finds(run)) for name in SAY_MORE):
+        return
+    yield Hit("", f"only loading does not fit: training itself needs {gib(training)}; {remedy(run)}")
 
 
 def after_load(found: Estimate) -> int:

@@ -34,10 +34,10 @@ def refused_under_fsdp(run: Run) -> bool:
     return sharded and run.world_size > 1 and str(run.config.get("fsdp_version")) != "2"
 
 
-def message(run: Run, keys: list[str], beside: str, other: str = "") -> str:
+def message(run: Run, keys: list[str], other_setting: str, other: str = "") -> str:
     """What stops the run; nothing but speed is lost without the kernels."""
     value = str(run.config.get(keys[0])).lower()
-    return f"`{keys[0]}: {value}` is refused by axolotl with {beside}; remove the LoRA kernels{other}"
+    return f"`{keys[0]}: {value}` is refused by axolotl with {other_setting}; remove the LoRA kernels{other}"
 
 
 rule = Rule(
@@ -211,6 +211,51 @@ rule = Rule(
                 lora_mlp_kernel: true
                 fsdp_config: {}
                 fsdp_version: 2
+            """,
+        ),
+        Example(
+            gpus="2x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fsdp_version: 1
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                load_in_8bit: true
+                lora_mlp_kernel: true
+            """,
+        ),
+        Example(
+            gpus="2x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                lora_mlp_kernel: true
+                fsdp_config: {}
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                fsdp_config: {}
             """,
         ),
     ),

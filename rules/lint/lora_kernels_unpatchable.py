@@ -238,5 +238,19 @@ rule = Rule(
                 trust_remote_code: 2
             """,
         ),
+        Example(
+            gpus="2x a100-80gb",
+            before="""
+                base_model: microsoft/Phi-3-mini-4k-instruct
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                lora_qkv_kernel: true
+                fsdp_version: 1
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
     ),
 )

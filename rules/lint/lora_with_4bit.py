@@ -134,5 +134,15 @@ rule = Rule(
                 load_in_4bit: true
             """,
         ),
+        Example(
+            before="""
+                base_model: nobody/knows-this-bnb-4bit
+                adapter: lora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+        ),
     ),
 )

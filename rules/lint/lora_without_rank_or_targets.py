@@ -124,5 +124,24 @@ rule = Rule(
                 lora_r: 1
             """,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen3-30B-A3B
+                adapter: lora
+                load_in_8bit: true
+                quantize_moe_experts: true
+                lora_alpha: 32
+                lora_target_modules: [q_proj, v_proj]
+            """,
+            after="""
+                base_model: Qwen/Qwen3-30B-A3B
+                adapter: lora
+                lora_r: 16
+                load_in_8bit: true
+                quantize_moe_experts: true
+                lora_alpha: 32
+                lora_target_modules: [q_proj, v_proj]
+            """,
+        ),
     ),
 )

@@ -137,5 +137,15 @@ rule = Rule(
                   - lm_head
             """,
         ),
+        Example(
+            before="""
+                base_model: EleutherAI/pythia-1.4b
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                lora_modules_to_save: [embed_in, dense_h_to_4h]
+            """,
+        ),
     ),
 )

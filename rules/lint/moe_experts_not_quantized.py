@@ -16,7 +16,7 @@ def finds(run: Run) -> Iterator[Hit]:
     model = run.model
     if model is None or model.quantized or run.quantization not in ("nf4", "int8") or run.quantize_moe_experts:
         return
-    elements = sum(t.elements for t in model.tensors if t.kind == "experts" and not t.linear and len(t.shape) == 3)
+    elements = sum(t.elements for t in model.tensors if t.kind == "experts" and len(t.shape) == 3)
     linear = is_on(run, "llama4_linearized_experts") or not run.stack.at_least("transformers", "5.0.0")
     if not elements or linear:
         return
@@ -163,6 +163,26 @@ rule = Rule(
                 lora_alpha: 32
                 lora_target_linear: true
                 quantize_moe_experts: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: LiquidAI/LFM2-1.2B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: databricks/dbrx-base
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
             """,
         ),
     ),

@@ -161,5 +161,21 @@ rule = Rule(
                 streaming: true
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sample_packing: true
+                attn_implementation: kernels-community/flash-attn3
+            """,
+        ),
+        Example(
+            gpus="1x h100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sample_packing: true
+                attn_implementation: fp8
+            """,
+            fires=True,
+        ),
     ),
 )

@@ -52,8 +52,8 @@ def completed(run: Run, sizes: dict[str, int]) -> tuple[Set, ...]:
     missing = "dp_replicate_size" if "dp_shard_size" in sizes else "dp_shard_size"
     others = prod(sizes.values())
     fits = run.fsdp is not None and others < run.world_size and run.world_size % others == 0
-    beside = missing == "dp_replicate_size" and "expert_parallel_size" in sizes
-    if not fits or beside or missing in sizes:
+    experts = missing == "dp_replicate_size" and "expert_parallel_size" in sizes
+    if not fits or experts or missing in sizes:
         return ()
     return (Set(missing, run.world_size // others, after=next(iter(sizes))),)
 
@@ -69,9 +69,9 @@ def without_sharding(run: Run, sizes: dict[str, int]) -> Iterator[Hit]:
         )
         yield Hit("dp_shard_size", message, level=None if stops else "warning")
     elif "dp_replicate_size" in sizes and "dp_shard_size" not in sizes and split:
-        beside = " and ".join(f"`{name}`" for name in sorted(split))
+        others = " and ".join(f"`{name}`" for name in sorted(split))
         message = (
-            f"`dp_replicate_size: {sizes['dp_replicate_size']}` with {beside} without `dp_shard_size`: accelerate"
+            f"`dp_replicate_size: {sizes['dp_replicate_size']}` with {others} without `dp_shard_size`: accelerate"
             " refuses to replicate what is not sharded as well; use `dp_shard_size` instead"
         )
         yield Hit("dp_replicate_size", message)
@@ -199,6 +199,30 @@ rule = Rule(
             before="""
                 base_model: meta-llama/Llama-3.1-8B
                 context_parallel_size: 8
+            """,
+        ),
+        Example(
+            gpus="8x h100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 8192
+                dp_replicate_size: 2
+                dp_shard_size: 2
+                tensor_parallel_size: 2
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
+        Example(
+            gpus="8x h100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 8192
+                dp_replicate_size: 8
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
             """,
         ),
     ),

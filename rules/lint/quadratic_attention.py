@@ -126,5 +126,19 @@ rule = Rule(
                 sequence_len: 8192
             """,
         ),
+        Example(
+            before="""
+                base_model: nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16
+                attn_implementation: eager
+                sequence_len: 1024
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen3-Next-80B-A3B-Instruct
+                attn_implementation: eager
+                sequence_len: 3072
+            """,
+        ),
     ),
 )

@@ -10,7 +10,7 @@ ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 
 
 def finds(run: Run) -> Iterator[Hit]:
-    """Beside all linear layers, without an adapter, or without a base in 4 or 8 bits."""
+    """With all linear layers, without an adapter, or without a base in 4 or 8 bits."""
     if not run.config.get(KEY):
         return
     value = str(run.config.get(KEY)).lower()
@@ -139,6 +139,16 @@ rule = Rule(
                 lora_r: 16
                 lora_alpha: 32
                 load_in_4bit: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen3-30B-A3B
+                quantize_moe_experts: true
+                adapter: qlora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: [q_proj, v_proj]
             """,
         ),
     ),

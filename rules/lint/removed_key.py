@@ -79,5 +79,11 @@ rule = Rule(
             """,
             fires=True,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                rpo_alpha:
+            """,
+        ),
     ),
 )

@@ -61,9 +61,9 @@ def nothing_to_evaluate_on(run: Run) -> bool:
     return run.config.get("val_set_size") == 0 and not run.config.get("test_datasets")
 
 
-def hit(run: Run, key: str, beside: str, remedy: str) -> Hit:
+def hit(run: Run, key: str, other: str, remedy: str) -> Hit:
     """One pair."""
-    pair = f"`{key}: {run.config.get(key)}` with `{beside}: {run.config.get(beside)}`"
+    pair = f"`{key}: {run.config.get(key)}` with `{other}: {run.config.get(other)}`"
     return Hit(key, f"{pair}: axolotl stops, since one contradicts the other; {remedy}")
 
 
@@ -205,6 +205,17 @@ rule = Rule(
                 eval_steps: 10
                 test_datasets:
                   - path: a
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                val_set_size: 0
+                eval_steps: 100
+                test_datasets:
+                  - path: tatsu-lab/alpaca
+                    type: alpaca
+                    split: train
             """,
         ),
     ),

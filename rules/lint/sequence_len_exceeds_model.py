@@ -13,7 +13,7 @@ def finds(run: Run) -> Iterator[Hit]:
     limit = run.model.max_position_embeddings if run.model else None
     overrides = [run.config.get(key) for key in ("overrides_of_model_config", "model_config")]
     stretched = any(is_mapping(given) and any(key in given for key in SCALING) for given in overrides)
-    if limit and run.sequence_len > limit and not stretched and run.config.get("sequence_len") is not None:
+    if limit and run.sequence_len > limit and not stretched:
         yield Hit(
             "sequence_len",
             f"`sequence_len: {run.sequence_len}` is above the {limit} positions that the model was trained for, and"

@@ -35,7 +35,7 @@ rule = Rule(
     proof="rejects",
     why="""
         The base is stored in one way: in 4 bits, in 8, as its checkpoint was quantized (GPTQ, MXFP4, FP8), or in full
-        for quantization-aware training. axolotl refuses two at once. (Beside `adapter: lora` it silently lets 8 bits
+        for quantization-aware training. axolotl refuses two at once. (With `adapter: lora` it silently lets 8 bits
         win over 4: `lora-with-4bit`.)
     """,
     safe=False,
@@ -133,6 +133,18 @@ rule = Rule(
                 load_in_8bit: true
                 qat:
                   weight_dtype: int8
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                load_in_8bit: true
+                merge_lora: true
             """,
         ),
     ),

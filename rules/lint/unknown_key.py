@@ -277,5 +277,22 @@ rule = Rule(
             + "fp8_config:\n  colour_of_the_sky: 1\n",
             fires=True,
         ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                flash_atention: true
+                plugins:
+                  - my.own.Plugin
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                sequence_len: 2048
+                sequence_lenn: 4096
+                plugins:
+                  - my.own.Plugin
+            """,
+        ),
     ),
 )

@@ -9,7 +9,7 @@ KEY = "val_set_size"
 
 
 def finds(run: Run) -> Iterator[Hit]:
-    """Beside data of its own for evaluation, or a stream, which has no length to take a share of."""
+    """With data of its own for evaluation, or a stream, which has no length to take a share of."""
     value = run.config.get(KEY)
     streams = next((key for key in ("pretraining_dataset", "streaming") if run.config.get(key)), None)
     if not value:

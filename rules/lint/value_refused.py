@@ -246,5 +246,15 @@ rule = Rule(
                 nvfp4_merge_aware_start_step: -1
             """,
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules:
+                  - 1
+            """,
+        ),
     ),
 )

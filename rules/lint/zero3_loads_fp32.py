@@ -160,5 +160,165 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero3.json
             """,
         ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                deepspeed: own_zero3.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 3}, "bf16": {"enabled": "auto"}}
+            """,
+            after_deepspeed="""
+                {"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                deepspeed: ds.json
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {
+                    "stage": 3,
+                    "overlap_comm": true,
+                    "contiguous_gradients": true,
+                    "sub_group_size": 0,
+                    "reduce_bucket_size": "auto",
+                    "stage3_prefetch_bucket_size": "auto",
+                    "stage3_param_persistence_threshold": "auto",
+                    "max_live_parameters": 0,
+                    "max_reuse_distance": 0,
+                    "gather_16bit_weights_on_model_save": true
+                  },
+                  "bf16": {
+                    "enabled": "auto"
+                  },
+                  "fp16": {
+                    "enabled": "auto",
+                    "auto_cast": false,
+                    "loss_scale": 0,
+                    "initial_scale_power": 32,
+                    "loss_scale_window": 1000,
+                    "hysteresis": 2,
+                    "min_loss_scale": 1
+                  },
+                  "gradient_accumulation_steps": "auto",
+                  "gradient_clipping": "auto",
+                  "train_batch_size": "auto",
+                  "train_micro_batch_size_per_gpu": "auto",
+                  "wall_clock_breakdown": false
+                }
+            """,
+            after_deepspeed="""
+                {
+                  "zero_optimization": {
+                    "stage": 3,
+                    "overlap_comm": true,
+                    "contiguous_gradients": true,
+                    "sub_group_size": 0,
+                    "reduce_bucket_size": "auto",
+                    "stage3_prefetch_bucket_size": "auto",
+                    "stage3_param_persistence_threshold": "auto",
+                    "max_live_parameters": 0,
+                    "max_reuse_distance": 0,
+                    "gather_16bit_weights_on_model_save": true
+                  },
+                  "bf16": {
+                    "enabled": true
+                  },
+                  "fp16": {
+                    "enabled": "auto",
+                    "auto_cast": false,
+                    "loss_scale": 0,
+                    "initial_scale_power": 32,
+                    "loss_scale_window": 1000,
+                    "hysteresis": 2,
+                    "min_loss_scale": 1
+                  },
+                  "gradient_accumulation_steps": "auto",
+                  "gradient_clipping": "auto",
+                  "train_batch_size": "auto",
+                  "train_micro_batch_size_per_gpu": "auto",
+                  "wall_clock_breakdown": false
+                }
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                fp16: true
+                deepspeed: copy_of_zero3.json
+            """,
+            deepspeed="""
+                {
+                  "zero_optimization": {
+                    "stage": 3,
+                    "overlap_comm": true,
+                    "contiguous_gradients": true,
+                    "sub_group_size": 0,
+                    "reduce_bucket_size": "auto",
+                    "stage3_prefetch_bucket_size": "auto",
+                    "stage3_param_persistence_threshold": "auto",
+                    "max_live_parameters": 0,
+                    "max_reuse_distance": 0,
+                    "gather_16bit_weights_on_model_save": true
+                  },
+                  "bf16": {
+                    "enabled": "auto"
+                  },
+                  "fp16": {
+                    "enabled": "auto",
+                    "auto_cast": false,
+                    "loss_scale": 0,
+                    "initial_scale_power": 32,
+                    "loss_scale_window": 1000,
+                    "hysteresis": 2,
+                    "min_loss_scale": 1
+                  },
+                  "gradient_accumulation_steps": "auto",
+                  "gradient_clipping": "auto",
+                  "train_batch_size": "auto",
+                  "train_micro_batch_size_per_gpu": "auto",
+                  "wall_clock_breakdown": false
+                }
+            """,
+            after_deepspeed="""
+                {
+                  "zero_optimization": {
+                    "stage": 3,
+                    "overlap_comm": true,
+                    "contiguous_gradients": true,
+                    "sub_group_size": 0,
+                    "reduce_bucket_size": "auto",
+                    "stage3_prefetch_bucket_size": "auto",
+                    "stage3_param_persistence_threshold": "auto",
+                    "max_live_parameters": 0,
+                    "max_reuse_distance": 0,
+                    "gather_16bit_weights_on_model_save": true
+                  },
+                  "bf16": {
+                    "enabled": "auto"
+                  },
+                  "fp16": {
+                    "enabled": true,
+                    "auto_cast": false,
+                    "loss_scale": 0,
+                    "initial_scale_power": 32,
+                    "loss_scale_window": 1000,
+                    "hysteresis": 2,
+                    "min_loss_scale": 1
+                  },
+                  "gradient_accumulation_steps": "auto",
+                  "gradient_clipping": "auto",
+                  "train_batch_size": "auto",
+                  "train_micro_batch_size_per_gpu": "auto",
+                  "wall_clock_breakdown": false
+                }
+            """,
+        ),
     ),
 )

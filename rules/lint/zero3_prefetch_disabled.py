@@ -13,7 +13,7 @@ NAMES = ("stage3_prefetch_bucket_size", "prefetch_bucket_size")
 def finds(run: Run) -> Iterator[Hit]:
     """Where gathering ahead has no bucket; ``zero-3-prefetch`` speaks of the budget that live parameters leave."""
     zero, section = run.zero, run.deepspeed
-    if zero is None or section is None or zero.stage != 3 or run.hardware is None or run.world_size == 1:
+    if zero is None or section is None or zero.stage != 3 or run.world_size == 1:
         return
     if zero.prefetch_bucket_size == 0:
         name = next((name for name in NAMES if section.has(ZERO + name)), NAMES[0])
@@ -102,6 +102,19 @@ rule = Rule(
                 {
                   "zero_optimization": {"stage3_prefetch_bucket_size": 0}
                 }
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 3, "prefetch_bucket_size": 0}}
+            """,
+            after_deepspeed="""
+                {"zero_optimization": {"stage": 3}}
             """,
         ),
     ),

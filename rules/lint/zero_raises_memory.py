@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Remove
 from advisor.memory import Estimate, estimate
+from advisor.run import Zero
 from advisor.run.build import edited, with_config
 from advisor.util import gib
 
@@ -18,10 +19,10 @@ def finds(run: Run) -> Iterator[Hit]:
     zero = run.zero
     if zero is None or run.world_size == 1 or run.tensor_parallel_size > 1 or zero.stage == 0:
         return
-    if zero.offload_optimizer != "gpu" or zero.offload_params != "gpu":
+    if zero.offload_params != "gpu":
         return
     found, plain = estimate(run), estimate(with_config(run, [WITHOUT]))
-    if found is None or plain is None or plain.verdict == "does-not-fit" or not less(plain, sized(run, found)):
+    if found is None or plain is None or plain.verdict == "does-not-fit" or not less(plain, sized(run, zero, found)):
         return
     why = "its fp32 master weights" if run.adapter is None else "its buffers"
     message = (
@@ -32,12 +33,10 @@ def finds(run: Run) -> Iterator[Hit]:
     yield Hit("deepspeed", message, (WITHOUT,), level="warning" if rescues else None)
 
 
-def sized(run: Run, found: Estimate) -> Estimate:
+def sized(run: Run, zero: Zero, found: Estimate) -> Estimate:
     """The estimate with a bucket that suits the links, if this one is larger."""
-    zero = run.zero
-    if zero is None or zero.reduce_bucket_size <= BUCKET:
-        return found
-    return estimate(edited(run, {"reduce_bucket_size": BUCKET}, rule.id)) or found
+    bucket = min(zero.reduce_bucket_size, BUCKET)
+    return estimate(edited(run, {"reduce_bucket_size": bucket}, rule.id)) or found
 
 
 def less(plain: Estimate, other: Estimate) -> bool:
@@ -158,6 +157,19 @@ rule = Rule(
                     "enabled": true
                   }
                 }
+            """,
+        ),
+        Example(
+            gpus="2x rtx-4090",
+            before="""
+                base_model: Qwen/Qwen2.5-0.5B
+                sequence_len: 512
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                deepspeed: zero.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 2, "overlap_comm": true}}
             """,
         ),
     ),

@@ -7,7 +7,7 @@ def applies(run: Run) -> bool:
     """Whether rows are padded although the attention kernel could keep packed samples apart."""
     packs = run.attention in {"flash", "flex", "xformers", "sage"}
     data = bool(run.config.get("datasets")) and not run.config.get("pretraining_dataset")
-    return packs and data and run.rl is None and not run.sample_packing and not run.config.has("sample_packing")
+    return packs and data and run.rl is None and not run.config.has("sample_packing")
 
 
 rule = Rule(

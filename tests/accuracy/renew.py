@@ -66,7 +66,7 @@ def readme_part() -> str:
 
 
 def errors(report: Accuracy) -> Iterator[str]:
-    """The advisor beside what a user would ask instead."""
+    """The advisor, compared with what a user would ask instead."""
     yield "| allocated peak | runs | median error | 90 % within | bias | failures foreseen |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for one in report.compared:

@@ -1,4 +1,4 @@
-"""What axolotl's READMEs claim, beside the estimates."""
+"""What axolotl's READMEs claim, compared with the estimates."""
 
 import json
 from pathlib import Path

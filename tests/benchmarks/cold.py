@@ -1,4 +1,4 @@
-"""How long a cold ``advisor check`` takes beside the imports that it cannot do without: ``python -m tests.benchmarks.cold``."""
+"""How long a cold ``advisor check`` takes, compared with the imports that it cannot do without: ``python -m tests.benchmarks.cold``."""
 
 import os
 import statistics

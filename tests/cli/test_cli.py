@@ -253,7 +253,7 @@ def test_settings_are_found_and_isolated_passes_them_over(folder):
     assert "unknown-hardware" in run("check", "fits.yaml", "--isolated").output
 
 
-def test_an_organisations_rules_speak_beside_ours(folder):
+def test_an_organisations_rules_speak_with_ours(folder):
     (folder / "ours").mkdir()
     (folder / "ours" / "no_llama.py").write_text(
         "from advisor import Example, Hit, Rule\n"

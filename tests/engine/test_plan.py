@@ -29,10 +29,10 @@ def planned(run, **options):
 
 def test_every_flowchart_holds_rules_that_exist_each_once():
     rules = built_in_rules("fit")
-    for ladder in flowcharts().values():
-        assert set(ladder) <= set(rules)
-        assert len(set(ladder)) == len(ladder)
-    assert set(rules) == {name for ladder in flowcharts().values() for name in ladder}
+    for ids in flowcharts().values():
+        assert set(ids) <= set(rules)
+        assert len(set(ids)) == len(ids)
+    assert set(rules) == {name for ids in flowcharts().values() for name in ids}
     assert set(flowcharts()) == {"default", "safe-first", "huggingface", "pytorch"}
 
 
@@ -82,7 +82,7 @@ def test_a_step_that_would_not_lower_the_peak_is_passed_over_with_numbers(make_r
     assert "would not lower the peak" in zero_2.reason and "GiB" in zero_2.reason
 
 
-def test_an_ignored_step_is_off_the_ladder(make_run):
+def test_an_ignored_step_is_left_out_of_the_plan(make_run):
     plan = planned(make_run(FULL, "8x a100-80gb"), ignore=("zero-2",))
     assert "zero-2" not in {step.rule.id for step in plan.steps}
 

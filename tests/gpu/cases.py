@@ -171,7 +171,7 @@ def stack_of(case: Case, versions: Mapping[str, str | None]) -> dict[str, Any]:
 
 
 def packages(case: Case) -> set[str]:
-    """What must be installed beside torch, transformers, peft and accelerate."""
+    """What must be installed in addition to torch, transformers, peft and accelerate."""
     bnb = case.method == "qlora" or "bnb" in case.optimizer
     found = {"bitsandbytes": bnb, "flash_attn": case.attention == "flash_attention_2"}
     found |= {"liger_kernel": case.liger != "off", "deepspeed": case.zero > 0}

@@ -1,4 +1,4 @@
-"""The advisor's estimates beside what was measured."""
+"""The advisor's estimates, compared with what was measured."""
 
 import json
 import tempfile

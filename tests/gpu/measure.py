@@ -94,7 +94,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--retry-errors", action="store_true", help="runs that ended in an error are done again")
     made.add_argument("--snapshot", type=Path, metavar="DIR", help="write the CUDA allocator's snapshot of each run")
     made.add_argument("--list", action="store_true", help="print what would run")
-    made.add_argument("--compare", action="store_true", help="print the advisor's estimates beside the output file")
+    made.add_argument("--compare", action="store_true", help="print the advisor's estimates next to the output file")
     return made
 
 

@@ -152,7 +152,7 @@ class Storages(TorchDispatchMode):
 
 @dataclass
 class CpuMeter(Meter):
-    """Storages of tensors, without the allocator's rounding; there is nothing reserved beside them."""
+    """Storages of tensors, without the allocator's rounding; there is nothing else reserved."""
 
     storages: Storages = field(default_factory=Storages)
 

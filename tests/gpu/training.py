@@ -110,7 +110,7 @@ def run(case: Case, device: str, meter: Meter) -> float:
 
 
 def step(training: Training, tokens: dict[str, torch.Tensor], accumulation: int, meter: Meter) -> None:
-    """One optimizer step. Outputs beside the loss are let go before backward, as in the Trainer's compute_loss."""
+    """One optimizer step. Outputs other than the loss are let go before backward, as in the Trainer's compute_loss."""
     items = (tokens["labels"] != -100).sum() * accumulation
     for _ in range(accumulation):
         with meter.phase("forward and loss"):

@@ -53,7 +53,7 @@ class Small:
 
 
 def small(folder: Path, *, gpus: int = 2, tied: bool = False, stack: Mapping[str, str] = {}, **keys: Any) -> Small:
-    """A run: ``keys`` are the YAML's; ``zero`` is DeepSpeed's section, ``json`` what its config has beside that."""
+    """A run: ``keys`` are the YAML's; ``zero`` is DeepSpeed's section, ``json`` what its config has in addition."""
     (folder / "config.json").write_text(json.dumps({**MODEL, "tie_word_embeddings": tied}))
     zero, more = keys.pop("zero", None), keys.pop("json", {})
     deepspeed = None if zero is None else {"zero_optimization": zero, "bf16": {"enabled": True}, **more}

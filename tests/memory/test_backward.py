@@ -21,7 +21,7 @@ ALONE = {"stage": 1, "overlap_comm": False}
         ({"zero": {"stage": 0}}, {}),
         ({"zero": ALONE}, {}),
         ({"zero": OVERLAP}, {"gradient shard": 2 * TOUCHED}),
-        # All gradients are in the bucket when the shard is made beside them.
+        # All gradients are in the bucket when the shard is made next to them.
         ({"zero": {**OVERLAP, "reduce_bucket_size": 10**6}, **TWICE}, {"gradients and their shard": 2 * P}),
         (
             {"zero": {**OVERLAP, "reduce_bucket_size": 100}, **TWICE},
@@ -59,7 +59,7 @@ def test_gradients_at_the_first_layer(tmp_path, keys, expected):
     ("keys", "bytes_"),
     [
         ({}, 0),
-        # Accumulated, the new one lies beside the old.
+        # Accumulated, the new one lies next to the old.
         (TWICE, 4 * TABLE),
         # Of a tied table both uses' gradients, and their sum where it is accumulated.
         ({"tied": True}, 2 * 4 * TABLE),

@@ -1,4 +1,4 @@
-"""What DeepSpeed holds beside its shards: buckets, and what ZeRO-3 gathers."""
+"""What DeepSpeed holds in addition to its shards: buckets, and what ZeRO-3 gathers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Optimizer states and what the step takes beside them, on one of two GPUs, for every way to shard them."""
+"""Optimizer states and what else the step takes, on one of two GPUs, for every way to shard them."""
 
 import pytest
 

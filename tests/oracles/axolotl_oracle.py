@@ -2,7 +2,7 @@
 
 ``folder`` in a question is the working directory, ``n_gpu`` the number of GPUs, ``capabilities`` what they can do, and
 ``torch`` its version.
-Runs beside an installed axolotl, without a GPU and without the network. Packages that only a plugin needs, and that are
+Runs with an installed axolotl, without a GPU and without the network. Packages that only a plugin needs, and that are
 not installed, are environment: they are stood in for while the plugin is imported, so that its keys are still judged;
 a plugin that cannot be imported even so is left out and named in ``without``.
 """

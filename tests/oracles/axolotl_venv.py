@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "advisor", "rules", "plugins")
-# What `axolotl train` imports before it registers plugins, beside torch, transformers, peft and accelerate.
+# What `axolotl train` imports before it registers plugins, in addition to torch, transformers, peft and accelerate.
 LACKING = (
     *("python-dotenv", "requests", "fire", "posthog", "colorama", "pyarrow", "datasets==4.8.4", "numba"),
     "trl==1.9.0",  # for `preprocess`

@@ -46,7 +46,7 @@ class Case:
     stack: Mapping[str, Any]
 
     def run(self, folder: Path) -> Run:
-        """Its run, beside the DeepSpeed JSON that some name."""
+        """Its run, with the DeepSpeed JSON that some name."""
         (folder / "zero2.json").write_text(json.dumps(JSON), encoding="utf-8")
         text = yaml.safe_dump(dict(self.config), sort_keys=False)
         context = Context(working_directory=str(folder), gpus=self.gpus, stack=read_stack(self.stack))

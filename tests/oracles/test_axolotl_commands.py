@@ -51,7 +51,7 @@ VERDICT = "fits: needs"
 @pytest.fixture(scope="module")
 def axolotl() -> Environment:
     if importlib.util.find_spec("axolotl") is None:
-        pytest.skip("axolotl is not installed beside these tests")
+        pytest.skip("axolotl is not installed with these tests")
     try:
         return environment()
     except UnavailableError as error:

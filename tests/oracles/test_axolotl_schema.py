@@ -109,7 +109,7 @@ def test_each_step_alone_is_accepted_wherever_it_applies(
 
 
 def test_examples_of_steps_are_accepted(axolotl: Axolotl, shown: list[Any], tmp_path: Path):
-    """Before, unless a rule of ours refuses it too, and after. Lint rules are judged beside their proofs."""
+    """Before, unless a rule of ours refuses it too, and after. Lint rules are judged with their proofs."""
     configs: dict[str, Any] = {}
     for one in shown:
         if one.rule.stage == "lint":

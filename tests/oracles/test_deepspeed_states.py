@@ -126,7 +126,7 @@ class Case:
 
 
 PLAIN_1 = [Case(1, accumulation=steps) for steps in (1, 2)]
-# A bucket that holds every gradient, so that none lies beside it.
+# A bucket that holds every gradient, so that none lies outside it.
 OVERLAP_1 = [Case(1, overlap=True, bucket=40_000), Case(1, overlap=True, bucket=40_000, trained="part")]
 WHOLE_BUCKET_1 = Case(1, bucket=500_000)
 ADAPTER_1 = Case(1, trained="adapter")

@@ -40,7 +40,7 @@ OURS = {
 }
 # The test that the config was taken from changes it before it expects the rejection.
 ACCEPTED_AS_IT_STANDS = {"qlora_4bit_validation_188"}
-# Raised beside the model's config.json, after the schema: axolotl/loaders/utils.py:123-137@0.19.0.
+# Raised next to the model's config.json, after the schema: axolotl/loaders/utils.py:123-137@0.19.0.
 AFTER_THE_SCHEMA = {"llama_add_tokens_adapter_1524", "phi_add_tokens_adapter_1571"}
 
 

@@ -1,4 +1,4 @@
-"""``check --validate`` beside the real axolotl and DeepSpeed."""
+"""``check --validate``, compared with the real axolotl and DeepSpeed."""
 
 import json
 from pathlib import Path

@@ -7,7 +7,7 @@ import pytest
 from advisor.engine.finding import Report
 from advisor.memory.ledger import Estimate, Phase, Range, Term
 from advisor.report import render_estimate
-from advisor.report.wording import Rung, ladder_of
+from advisor.report.wording import StepRow, step_rows
 
 from .samples import DOES_NOT_FIT, FITS, LINT, SUMMARY, TIGHT, gib
 
@@ -78,7 +78,7 @@ llama.yaml   full fine-tune, bf16, seq 4096, micro batch 2, global batch 128
 
   note: lengths are the worst case: every row has sequence_len tokens
 """
-    assert screen(DOES_NOT_FIT, ladder=ladder_of(DOES_NOT_FIT)) == expected
+    assert screen(DOES_NOT_FIT, rows=step_rows(DOES_NOT_FIT)) == expected
 
 
 def test_the_ledger_has_every_term_of_every_phase_with_its_source():
@@ -94,7 +94,7 @@ def test_the_ledger_has_every_term_of_every_phase_with_its_source():
 
 
 def test_without_unicode_the_screen_is_ascii():
-    shown = screen(DOES_NOT_FIT, unicode=False, ledger=True, ladder=ladder_of(DOES_NOT_FIT))
+    shown = screen(DOES_NOT_FIT, unicode=False, ledger=True, rows=step_rows(DOES_NOT_FIT))
     assert shown.isascii()
     assert "  activations    46.9 GiB  ############          34 x" in shown
 
@@ -102,14 +102,14 @@ def test_without_unicode_the_screen_is_ascii():
 @pytest.mark.parametrize("report", [FITS, TIGHT, DOES_NOT_FIT, LINT], ids=lambda report: report.verdict)
 def test_no_line_is_wider_than_the_terminal(report: Report):
     for width in (60, 80, 120):
-        shown = screen(report, width=width, ledger=True, ladder=ladder_of(report))
+        shown = screen(report, width=width, ledger=True, rows=step_rows(report))
         assert [line for line in shown.splitlines() if len(line) > width and ".py:" not in line] == []
 
 
 def test_colour_changes_no_character():
-    colored = screen(DOES_NOT_FIT, color=True, ladder=ladder_of(DOES_NOT_FIT), ledger=True)
+    colored = screen(DOES_NOT_FIT, color=True, rows=step_rows(DOES_NOT_FIT), ledger=True)
     assert "\x1b[1;31m" in colored
-    plain = screen(DOES_NOT_FIT, ladder=ladder_of(DOES_NOT_FIT), ledger=True)
+    plain = screen(DOES_NOT_FIT, rows=step_rows(DOES_NOT_FIT), ledger=True)
     assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == plain
 
 
@@ -147,12 +147,12 @@ def test_an_unknown_model_gives_the_reason_instead_of_numbers():
     )
 
 
-def test_the_ladder_is_the_plan_on_top_of_the_run_as_written():
-    assert ladder_of(DOES_NOT_FIT) == (
-        Rung("as written", gib(90.7), "does-not-fit"),
-        Rung("zero-2", gib(88.1), "does-not-fit", "no extra traffic"),
-        Rung("gradient-checkpointing", gib(79), "does-not-fit", "about 30 % slower steps"),
-        Rung(
+def test_the_table_of_steps_is_the_plan_on_top_of_the_run_as_written():
+    assert step_rows(DOES_NOT_FIT) == (
+        StepRow("as written", gib(90.7), "does-not-fit"),
+        StepRow("zero-2", gib(88.1), "does-not-fit", "no extra traffic"),
+        StepRow("gradient-checkpointing", gib(79), "does-not-fit", "about 30 % slower steps"),
+        StepRow(
             "lora",
             gib(22.9),
             "fits",
@@ -160,12 +160,12 @@ def test_the_ladder_is_the_plan_on_top_of_the_run_as_written():
             safe=False,
         ),
     )
-    assert ladder_of(FITS) == ()
+    assert step_rows(FITS) == ()
 
 
 def test_what_follows_an_unsafe_step_stands_below_the_one_line():
     zero_2, checkpointing, lora = DOES_NOT_FIT.findings[1:]
     order = (replace(lora, step=1), replace(zero_2, step=2), replace(checkpointing, step=3))
-    ladder = ladder_of(replace(DOES_NOT_FIT, findings=order))
-    assert [rung.safe for rung in ladder] == [True, False, False, False]
-    assert screen(DOES_NOT_FIT, ladder=ladder).count("below: changes what is trained") == 1
+    rows = step_rows(replace(DOES_NOT_FIT, findings=order))
+    assert [row.safe for row in rows] == [True, False, False, False]
+    assert screen(DOES_NOT_FIT, rows=rows).count("below: changes what is trained") == 1

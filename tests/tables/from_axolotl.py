@@ -1,4 +1,4 @@
-"""axolotl's own schema classes -> the table of its keys. Runs beside an installed axolotl, off the fast path."""
+"""axolotl's own schema classes -> the table of its keys. Runs with an installed axolotl, off the fast path."""
 
 import ast
 import importlib

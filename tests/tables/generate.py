@@ -59,7 +59,7 @@ def text_of(table: Table) -> str:
 
 
 def about(level: dict[str, Any]) -> str:
-    """What is said of a level beside its keys."""
+    """What is said of a level in addition to its keys."""
     return ",".join(f"{compact(name)}:{compact(value)}" for name, value in level.items() if name != "keys")
 
 
@@ -74,7 +74,7 @@ def compact(value: Any) -> str:
 
 
 def main(folder: Path = HERE) -> None:
-    """Write both tables to ``folder``; what was known before is read from beside this file."""
+    """Write both tables to ``folder``; what was known before is read from next to this file."""
     for name, make in MAKERS.items():
         file = HERE / f"{name}.json"
         old: Table = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}

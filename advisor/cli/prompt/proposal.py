@@ -131,5 +131,5 @@ def plan_of(review: Review, off: set[str]) -> Plan | None:
     found = estimate(review.run)
     if found is None or not (found.verdict == "does-not-fit" or (found.verdict == "tight" and review.steps)):
         return None
-    ladder = [rule for rule in steps_of(review.options) if rule.id not in off]
-    return plan_fit(State(review.run, found), ladder)
+    flowchart = [rule for rule in steps_of(review.options) if rule.id not in off]
+    return plan_fit(State(review.run, found), flowchart)

@@ -47,7 +47,7 @@ def set_precision(config: Document, value: object) -> list[Change]:
 
 
 def set_attention(config: Document, value: str) -> list[Change]:
-    """The canonical key; the legacy flags are rejected beside it."""
+    """The canonical key; the legacy flags are rejected with it."""
     stale: list[Change] = [Remove(key) for key in LEGACY_ATTENTION if key in config]
     return [*stale, Set("attn_implementation", WRITTEN_ATTENTION.get(value, value))]
 
@@ -116,7 +116,7 @@ def set_attention_kernels(_config: Document, value: bool) -> list[Change]:
 
 
 def set_4bit(config: Document, value: bool) -> list[Change]:
-    """4 bits; 8 bits would be rejected beside it."""
+    """4 bits; 8 bits would be rejected with it."""
     stale: list[Change] = [Set("load_in_8bit", False)] if config.get("load_in_8bit") else []
     return [*stale, Set("load_in_4bit", value, after="adapter")]
 
@@ -168,7 +168,7 @@ def set_liger(config: Document, value: tuple[str, ...]) -> list[Change]:
 
 
 def set_in_pieces(config: Document, value: object) -> list[Change]:
-    """A 4-bit base quantized layer by layer on one process's host, beside the FSDP1 that is there."""
+    """A 4-bit base quantized layer by layer on one process's host, under the FSDP1 that is there."""
     load = Set("qlora_sharded_model_loading", value, after="load_in_4bit")
     return [load, *set_fsdp_key("cpu_ram_efficient_loading")(config, True)]
 

@@ -87,13 +87,13 @@ class Library:
         self.lines.put("")
 
     def gather_words(self, process: "subprocess.Popen[str]") -> None:
-        """The last lines of what it prints beside."""
+        """The last lines of what else it prints."""
         for line in process.stderr or ():
             self.last_words = [*self.last_words[-20:], line]
 
 
 def installed_version(name: str) -> str:
-    """The version beside the advisor. Without one, an ``InputError`` that says how to get it."""
+    """The version that is installed with the advisor. Without one, an ``InputError`` that says how to get it."""
     try:
         return version(name)
     except PackageNotFoundError:

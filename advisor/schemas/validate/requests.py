@@ -34,7 +34,7 @@ def axolotl_question(run: Run) -> Values:
 
 
 def deepspeed_question(run: Run, values: Mapping[str, Any]) -> Values:
-    """The JSON, beside what the trainer is told."""
+    """The JSON, and what the trainer is told."""
     hidden_size = run.model.hidden_size if run.model else UNKNOWN_HIDDEN_SIZE
     return {"config": dict(values), "arguments": arguments(run), "hidden_size": hidden_size}
 

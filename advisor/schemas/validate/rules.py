@@ -101,7 +101,7 @@ def rules_that_ask() -> dict[str, Rule]:
         proof="rejects",
         why="""
             axolotl validates a config before it does anything else, and stops at the first fault. `--validate` asks
-            the schema that is installed beside the advisor.
+            the schema that is installed with the advisor.
         """,
         source="axolotl/utils/config/__init__.py, validate_config",
         examples=(

@@ -49,7 +49,7 @@ def test_y_goes_on_to_the_next_step_and_the_end_writes_all_of_them(folder: Path)
         assert part in text
 
 
-def test_n_takes_the_step_off_the_ladder_and_plans_anew(folder: Path):
+def test_n_drops_the_step_and_plans_again(folder: Path):
     terminal = Terminal(folder, "-p", "full.yaml", *ROOMY)
     terminal.asks()
     shown = terminal.answer("n")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from advisor.run.history import measured_here
+from advisor.run.history import history
 
 MODEL = {
     "architectures": ["LlamaForCausalLM"],
@@ -61,9 +61,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text(json.dumps(MODEL))
     (tmp_path / "run.yml").write_text(CONFIG)
-    measured_here.cache_clear()
+    history.cache_clear()
     yield tmp_path
-    measured_here.cache_clear()
+    history.cache_clear()
 
 
 @pytest.fixture

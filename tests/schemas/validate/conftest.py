@@ -1,4 +1,4 @@
-"""Stand-ins for axolotl, transformers and DeepSpeed, installed beside the advisor for one test."""
+"""Stand-ins for axolotl, transformers and DeepSpeed, installed with the advisor for one test."""
 
 import os
 from collections.abc import Mapping
