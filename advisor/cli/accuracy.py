@@ -17,3 +17,14 @@ def accuracy_command(runs: str | None, format_: str) -> int:
     report = accuracy(judged(cases), published=cases is None)
     click.echo(as_json(report) if format_ == "json" else text(report))
     return 0
+
+
+def timing_command(runs: str | None, format_: str) -> int:
+    """``advisor accuracy --time``: the published figures."""
+    if runs:
+        raise InputError("--time compares published runs only", remedy="drop --runs or --time")
+    from advisor.accuracy import timing, timing_screen
+
+    report = timing.timing()
+    click.echo(timing_screen.as_json(report) if format_ == "json" else timing_screen.text(report))
+    return 0

@@ -1,5 +1,6 @@
 """``advisor estimate``: 0 fits, tight or unknown model; 1 does not fit; 2 could not run."""
 
+import re
 import sys
 
 import click
@@ -8,12 +9,28 @@ from advisor.cli.options import config_at
 from advisor.documents import write_all
 from advisor.errors import InputError
 from advisor.progress import doing, shown
+from advisor.record import record
 from advisor.report.terminal import colored, draws, width
 from advisor.session import RunOptions, examine, session_for
 
+TOKENS = re.compile(r"(\d+(?:\.\d+)?)\s*([kmbt]?)", re.IGNORECASE)
+THOUSANDS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
 
-def estimate_command(path: str, options: RunOptions, *, output: str | None, format_: str, ledger: bool) -> int:
+
+@record
+class EstimateOptions:
+    """What ``advisor estimate`` alone was asked."""
+
+    output: str | None = None
+    format: str = "full"
+    ledger: bool = False
+    tokens: str | None = None
+    price: float | None = None
+
+
+def estimate_command(path: str, options: RunOptions, asked: EstimateOptions) -> int:
     """``advisor estimate``: 0 fits, tight or unknown model; 1 does not fit; 2 could not run."""
+    tokens = None if asked.tokens is None else parse_tokens(asked.tokens)
     session = session_for([path], options, detects=True)
     config = config_at(path)
     with shown(), doing(path):
@@ -25,15 +42,26 @@ def estimate_command(path: str, options: RunOptions, *, output: str | None, form
 
     text = render_estimate(
         found.report,
-        format_,
+        asked.format,
         rows=step_rows(found.report),
-        color=not output and colored(sys.stdout),
+        color=not asked.output and colored(sys.stdout),
         width=width(),
         unicode=draws(sys.stdout),
-        ledger=ledger,
+        ledger=asked.ledger,
+        tokens=tokens,
+        price=asked.price,
     )
-    if output:
-        write_all({output: (text + "\n").encode()})
+    if asked.output:
+        write_all({asked.output: (text + "\n").encode()})
     else:
         click.echo(text, color=True)
     return 1 if found.report.verdict == "does-not-fit" else 0
+
+
+def parse_tokens(text: str) -> float:
+    """Tokens as people write them: ``200M``, ``1.5B``, ``300000``. Raises ``InputError``."""
+    match = TOKENS.fullmatch(text.strip().replace(",", "").replace("_", ""))
+    tokens = float(match[1]) * THOUSANDS[match[2].lower()] if match else 0.0
+    if not 0 < tokens < 1e18:
+        raise InputError(f"`--tokens {text}` is not a number of tokens", remedy="write for example `--tokens 200M`")
+    return tokens

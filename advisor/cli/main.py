@@ -151,15 +151,20 @@ def check(paths: tuple[str, ...], **given: Any) -> None:
 @click.option("--ledger", is_flag=True, help="Every term of every phase, with its arithmetic and source.")
 @click.option("--output-format", "format_", type=click.Choice(["full", "json"]), default="full")
 @click.option("-o", "--output", metavar="FILE", help="Write to a file.")
-def estimate(path: str, output: str | None, format_: str, ledger: bool, **given: Any) -> None:
-    """Show where the memory of one config goes.
+@click.option("--tokens", metavar="N", help="Tokens of one epoch, as trained (200M): adds the hours of the run.")
+@click.option("--price", metavar="PRICE", type=click.FloatRange(min=0), help="Of a GPU-hour: adds the cost of the run.")
+def estimate(
+    path: str, output: str | None, format_: str, ledger: bool, tokens: str | None, price: float | None, **given: Any
+) -> None:
+    """Show where the memory of one config goes, and the time of a step.
 
     By part and by phase against the card, with the arithmetic of each term.
     """
-    from advisor.cli.estimate import estimate_command
+    from advisor.cli.estimate import EstimateOptions, estimate_command
     from advisor.session import RunOptions
 
-    sys.exit(estimate_command(path, RunOptions(**given), output=output, format_=format_, ledger=ledger))
+    asked = EstimateOptions(output, format_, ledger, tokens, price)
+    sys.exit(estimate_command(path, RunOptions(**given), asked))
 
 
 @main.command(context_settings={"ignore_unknown_options": True})
@@ -204,15 +209,16 @@ def rule(name: str | None, format_: str) -> None:
 
 @main.command()
 @click.option("--runs", metavar="FILE", help="Your own measured runs, as tests/gpu/measure.py writes them.")
+@click.option("--time", "of_time", is_flag=True, help="The time of a step instead of its memory.")
 @click.option("--output-format", "format_", type=click.Choice(["full", "json"]), default="full")
-def accuracy(runs: str | None, format_: str) -> None:
+def accuracy(runs: str | None, of_time: bool, format_: str) -> None:
     """Compare the estimates with published runs.
 
     Prints how far they are from measured memory, and how far other estimators are.
     """
-    from advisor.cli.accuracy import accuracy_command
+    from advisor.cli.accuracy import accuracy_command, timing_command
 
-    sys.exit(accuracy_command(runs, format_))
+    sys.exit(timing_command(runs, format_) if of_time else accuracy_command(runs, format_))
 
 
 @main.command("test")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from advisor.engine.rule import Level
@@ -10,6 +11,8 @@ from advisor.record import record
 if TYPE_CHECKING:
     from advisor.documents import Edit
     from advisor.memory.ledger import Estimate, Verdict
+    from advisor.run import Run
+    from advisor.speed import StepTime, Unpriced
 
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")
 

@@ -80,19 +80,23 @@ def render_estimate(
     width: int = 80,
     unicode: bool = True,
     ledger: bool = False,
+    tokens: float | None = None,
+    price: float | None = None,
 ) -> str:
-    """The memory of one run: ``json``, or the screen, which any other format gets.
+    """The memory of one run and the time of its step: ``json``, or the screen, which any other format gets.
 
     ``rows`` are those of the table of steps (see ``wording.step_rows``); ``ledger`` adds every term of every
-    phase with its bytes, arithmetic and source.
+    phase and of the step, with its arithmetic and source. ``tokens`` of an epoch give hours, ``price`` of a GPU-hour
+    the cost.
     """
     if format == "json":
         from advisor.report.as_json import render_estimate as render_json
 
         return render_json(report)
     from advisor.report.estimate import render
+    from advisor.report.time import Training
 
-    return render(report, rows, Style(color, width, unicode), ledger=ledger)
+    return render(report, rows, Style(color, width, unicode), ledger=ledger, training=Training(tokens, price))
 
 
 def render_rule(rule: "Rule", *, color: bool = False, width: int = 80) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from advisor.engine.finding import Report
 from advisor.memory.ledger import PARTS, Estimate, HostTerm, Part, Phase, Verdict
 from advisor.report.style import Style
+from advisor.report.time import Training, time_blocks, time_ledger
 from advisor.report.wording import VERDICTS, StepRow, number, span
 from advisor.util import gib
 
@@ -13,19 +14,21 @@ EIGHTHS = " ▏▎▍▌▋▊▉"
 ANSWERS: Mapping[Verdict, str] = {"fits": "yes", "tight": "tight", "does-not-fit": "no", "unknown": "?"}
 
 
-def render(report: Report, rows: Sequence[StepRow], style: Style, *, ledger: bool) -> str:
+def render(report: Report, rows: Sequence[StepRow], style: Style, *, ledger: bool, training: Training) -> str:
     """The screen of one run, in blocks with blank lines between."""
     blocks = [header(report, style)]
     if report.estimate is None:
         blocks.append(unknown(report, style))
     else:
         blocks += estimate_blocks(report.estimate, style)
+        if report.run is not None:
+            blocks += time_blocks(report.time, report.run, training, style)
         if rows:
             blocks.append(step_table(rows, style))
         if ledger:
             from advisor.report.ledger import ledger_blocks
 
-            blocks += ledger_blocks(report.estimate, style)
+            blocks += [*ledger_blocks(report.estimate, style), *time_ledger(report.time, style)]
         assumed = [finding.message for finding in report.findings if finding.rule == "hardware-assumed"]
         if notes := (*assumed, *report.estimate.notes):
             blocks.append([line for note in notes for line in style.prose(note, "  note: ", "note")])

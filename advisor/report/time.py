@@ -41,11 +41,8 @@ def kind_lines(found: StepTime, style: Style) -> list[str]:
     """The seconds of each kind, as bars of the whole."""
     block = "█" if style.unicode else "#"
     shares = found.by_kind()
-    return [
-        f"  {kind:<13}{seconds(shares[kind]):>8} s  {block * round(BAR_COLUMNS * shares[kind] / found.expected)}".rstrip()
-        for kind in KINDS
-        if shares[kind] > 0
-    ]
+    bars = {kind: block * round(BAR_COLUMNS * shares[kind] / found.expected) for kind in KINDS}
+    return [f"  {kind:<13}{seconds(shares[kind]):>8} s  {bars[kind]}".rstrip() for kind in KINDS if shares[kind] > 0]
 
 
 def run_lines(found: StepTime, run: Run, training: Training, style: Style) -> list[str]:

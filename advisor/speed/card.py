@@ -4,6 +4,7 @@ from advisor.hardware import Gpu
 from advisor.record import record
 from advisor.speed.constants import ATTENTION_SHARE, BANDWIDTH_SHARE, GEMM_SHARE, HALF_RATE_WIDTH, LARGE_CACHE
 
+WORKSTATIONS = ("rtx-a", "rtx-6000", "rtx-pro")
 HALF_PRECISION_SHARE_OF_FP32 = 0.5
 """TF32 runs at half the rate of bf16; cards without it are slower."""
 
@@ -19,10 +20,8 @@ class Card:
     @property
     def kind(self) -> str:
         """Which share of the printed rate it reaches."""
-        if self.gpu.id.startswith("rtx-") and not self.gpu.data_centre:
-            return "workstation" if self.gpu.id.startswith(("rtx-a", "rtx-6000", "rtx-pro")) else "geforce"
-        if self.gpu.id.startswith(("l4", "a10", "a40", "rtx-pro")):
-            return "workstation"
+        if self.gpu.id.startswith("rtx-") and not self.gpu.id.startswith(WORKSTATIONS):
+            return "geforce"
         capability = self.gpu.compute_capability
         return "hopper" if capability is None or capability >= (9, 0) else "other"
 

@@ -24,9 +24,8 @@ GEMM_SHARE = {
     "geforce": Constant(
         0.95, "share of the printed tensor rate: these cards clock above it", "boost clocks", (ANSWER,)
     ),
-    "workstation": Constant(0.75, "share of the printed tensor rate under a power limit", "300 W of 450 W boards"),
     "hopper": Constant(0.65, "share of the printed tensor rate under a power limit", "cuBLAS on H100", (FOUNDRY,)),
-    "other": Constant(0.80, "share of the printed tensor rate of large matrix products", "cuBLAS on A100"),
+    "other": Constant(0.75, "share of the printed tensor rate of large matrix products", "cuBLAS on A100", (FOUNDRY,)),
 }
 HALF_RATE_WIDTH = Constant(
     1.6, "hidden size that reaches half of that share, in operations a byte of the card", "roofline", (FOUNDRY,)

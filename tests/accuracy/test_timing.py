@@ -1,0 +1,58 @@
+"""What the times are worth, over the published figures."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from advisor.accuracy.timed import timed
+from advisor.accuracy.timing import PAIR_APART, Timing, timing
+from advisor.cli.main import main
+from advisor.speed import constants
+from advisor.speed.constants import CHOSEN_FROM, Constant
+
+
+@pytest.fixture(scope="module")
+def report() -> Timing:
+    return timing()
+
+
+def test_the_published_times_are_met(report: Timing):
+    assert report.all.runs == 583 and len(report.left_out) == 4
+    assert report.all.median <= 0.06 and report.all.p90 <= 0.18 and abs(report.all.bias) <= 0.03
+    assert max(group.median for group in report.groups["source"]) <= 0.15
+
+
+def test_sources_that_moved_no_constant_are_met_too(report: Timing):
+    assert report.unseen is not None and report.unseen.median <= 0.06
+
+
+def test_one_utilisation_number_does_worse_everywhere(report: Timing):
+    assert report.all.naive_median > 2 * report.all.median
+    assert report.order.naive_right < report.order.right
+
+
+def test_the_faster_of_two_is_known_and_a_choice_costs_little(report: Timing):
+    assert report.order.right >= 0.96 and report.order.pairs > 2000 and PAIR_APART == 1.1
+    assert report.order.regret_mean <= 0.005 and report.order.regret_worst <= 0.10
+
+
+def test_each_figure_has_a_source_and_its_own_id():
+    cases = list(timed())
+    assert len({case.id for case in cases}) == len(cases)
+    assert all(case.source.startswith("github:") and case.tokens_per_second > 0 for case in cases)
+
+
+def test_the_repositories_that_moved_constants_are_those_that_constants_name():
+    tables = [value for value in vars(constants).values() if isinstance(value, dict)]
+    many = [*vars(constants).values(), *(one for table in tables for one in table.values())]
+    named = {name for one in many if isinstance(one, Constant) for name in one.chosen_from}
+    assert named == CHOSEN_FROM
+    assert {case.repository for case in timed()} >= CHOSEN_FROM
+
+
+def test_the_command_prints_tables_and_json():
+    shown = CliRunner().invoke(main, ["accuracy", "--time"])
+    assert shown.exit_code == 0 and "ordered right" in shown.output and max(map(len, shown.output.splitlines())) <= 100
+    said = json.loads(CliRunner().invoke(main, ["accuracy", "--time", "--output-format", "json"]).output)
+    assert said["all"]["runs"] == 583

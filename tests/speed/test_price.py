@@ -1,0 +1,146 @@
+"""The time of a step: hand-computed terms, and how it moves with what one may change."""
+
+import math
+from typing import Any
+
+import pytest
+
+import advisor
+from advisor.errors import InputError
+from advisor.opening import open_configs
+from advisor.speed import StepTime, Unpriced, shown, step_time
+from advisor.speed import constants as k
+
+LLAMA = {
+    "base_model": "meta-llama/Llama-3.1-8B",
+    "sequence_len": 4096,
+    "micro_batch_size": 1,
+    "gradient_accumulation_steps": 1,
+    "attn_implementation": "flash_attention_2",
+    "gradient_checkpointing": True,
+    "optimizer": "adamw_torch_fused",
+}
+LORA = {"adapter": "lora", "lora_r": 16, "lora_alpha": 32, "lora_target_linear": True}
+A100 = "1x a100-80gb-sxm"
+
+
+def timed(gpus: str = A100, deepspeed: dict[str, Any] | None = None, **changes: Any) -> StepTime:
+    found = step_time(open_configs(LLAMA | changes, deepspeed, gpus).run)
+    assert isinstance(found, StepTime), found
+    return found
+
+
+def unpriced(gpus: str, **changes: Any) -> Unpriced:
+    found = shown(step_time(open_configs(LLAMA | changes, None, gpus).run))
+    assert isinstance(found, Unpriced), found
+    return found
+
+
+def terms(found: StepTime) -> dict[str, float]:
+    return {term.name: term.seconds for term in found.terms}
+
+
+def test_linear_layers_by_hand():
+    # Llama-3.1-8B: q, o 4096 x 4096, k, v 4096 x 1024, gate, up, down 4096 x 14336; forward, recomputation, backward x 2.
+    weights = 2 * 4096**2 + 2 * 4096 * 1024 + 3 * 4096 * 14336
+    widths = 2 * 2 * 4096 + 2 * (4096 + 1024) + 3 * (4096 + 14336)
+    rate = 312e12 * 0.75 * 4096 / (4096 + 1.6 * 312e12 / 2039e9)
+    moved = 2 * weights + 2 * 4096 * widths
+    expected = 32 * 4 * (2 * 4096 * weights / rate + moved / (0.8 * 2039e9))
+    assert math.isclose(terms(timed())["linear layers"], expected, rel_tol=1e-9)
+
+
+def test_attention_by_hand():
+    # Half of 4,096 keys, 4 operations, two forwards and 2.5 backwards.
+    expected = 32 * 4.5 * 4 * 4096 * 2048 * 4096 / (312e12 * 0.55)
+    assert math.isclose(terms(timed())["attention"], expected, rel_tol=1e-9)
+
+
+def test_the_optimizer_by_hand():
+    # Pure bf16: weights, gradients and two states of 2 bytes, each read and written.
+    expected = 2 * 8 * 8_030_261_248 / (0.8 * 2039e9)
+    assert math.isclose(terms(timed())["optimizer"], expected, rel_tol=1e-6)
+
+
+def test_cpu_adam_by_hand():
+    zero = {"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "pin_memory": True}}}
+    found = terms(timed("8x a100-80gb-sxm", zero | {"bf16": {"enabled": True}}))
+    share = 8_030_261_248 / 8
+    expected = max(share / 1.1e9, 8 * share / 2.9e9) + 2 * share / 12e9
+    assert math.isclose(found["optimizer on the CPU"], expected, rel_tol=1e-6)
+    assert "optimizer" not in found
+
+
+def test_terms_sum_to_the_step_and_the_range_encloses_it():
+    found = timed()
+    assert math.isclose(sum(found.by_kind().values()), found.expected)
+    assert found.low < found.expected < found.high and found.confidence == "usual"
+    assert math.isclose(found.tokens_per_second_per_gpu * found.expected, 4096)
+
+
+@pytest.mark.parametrize(
+    ("slower", "faster"),
+    [
+        ({}, {"gradient_checkpointing": False}),
+        ({}, LORA),
+        (LORA | {"adapter": "qlora", "load_in_4bit": True}, LORA),
+        ({"sequence_len": 8192}, {}),
+        ({"micro_batch_size": 2}, {}),
+        ({"gradient_accumulation_steps": 2}, {}),
+        ({"attn_implementation": "eager"}, {}),
+    ],
+)
+def test_what_does_more_takes_longer(slower: dict[str, Any], faster: dict[str, Any]):
+    assert timed(**slower).expected > timed(**faster).expected
+
+
+def test_larger_micro_batches_bring_more_tokens_a_second():
+    rates = [timed(micro_batch_size=size, **LORA).tokens_per_second_per_gpu for size in (1, 2, 4, 8)]
+    assert rates == sorted(rates)
+
+
+def test_sharding_over_a_slow_link_costs_and_ddp_of_adapters_does_not():
+    fsdp = {"fsdp_version": 2, "fsdp_config": {"reshard_after_forward": True}}
+    slow, fast = (timed(f"2x rtx-3090 link={link}", **LORA, **fsdp) for link in ("pcie-slow", "nvlink"))
+    assert terms(slow)["collectives"] > 10 * terms(fast)["collectives"]
+    assert timed("2x rtx-3090 link=pcie-slow", **LORA).expected < slow.expected
+
+
+def test_without_a_stated_link_there_is_an_order_and_no_seconds():
+    assert timed("2x rtx-3090").assumed_link
+    assert "link=pcie" in unpriced("2x rtx-3090").remedy
+    assert not timed("8x a100-80gb-sxm").assumed_link and not timed("1x rtx-3090").assumed_link
+
+
+def test_several_nodes_need_their_network():
+    assert "net=100Gb/s" in unpriced("2n8x h100-80gb-sxm").remedy
+    assert timed("2n8x h100-80gb-sxm net=100Gb/s").expected > timed("2n8x h100-80gb-sxm net=3200Gb/s").expected
+
+
+def test_generated_completions_have_no_time():
+    assert "completions" in unpriced(A100, rl="grpo", **LORA).reason
+
+
+@pytest.mark.parametrize(
+    ("gpus", "changes", "doubt"),
+    [
+        ("1x t4", {}, "T4"),
+        (A100, {"base_model": "mistralai/Mixtral-8x7B-v0.1"}, "experts"),
+        ("16n8x h100-80gb-sxm net=3200Gb/s", {}, "more than 64 GPUs"),
+        (A100, LORA | {"adapter": "qlora", "load_in_4bit": True, "sequence_len": 512}, "1,024 tokens"),
+    ],
+)
+def test_what_the_figures_say_little_about_is_a_rough_figure(gpus: str, changes: dict[str, Any], doubt: str):
+    found = timed(gpus, **changes)
+    assert found.confidence == "low" and doubt in " ".join(found.doubts)
+    assert (found.low / found.expected, found.high / found.expected) == pytest.approx(k.WIDE_RANGE)
+
+
+def test_from_python():
+    found = advisor.step_time(LLAMA, gpus="2x rtx-3090 link=pcie")
+    assert found.low < found.expected < found.high and found.terms
+    assert (
+        advisor.step_time(LLAMA, gpus=A100, kernels="optimized").expected < advisor.step_time(LLAMA, gpus=A100).expected
+    )
+    with pytest.raises(InputError, match="link"):
+        advisor.step_time(LLAMA, gpus="2x rtx-3090")
