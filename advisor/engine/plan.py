@@ -100,10 +100,26 @@ def plan_fit(start: State, flowchart: Iterable[Rule], *, safe_only: bool = False
         if isinstance(step, Skipped):
             skipped.append(step)
             continue
-        steps.append(step)
-        state = step.after
+        steps += [step, *safe_steps_again(step.after, [order[one.rule] for one in skipped], steps)]
+        state = steps[-1].after
     kept = milder(needed(steps))
     return Plan(tuple(kept), tuple(skipped_from(start, kept, skipped, order)), end_of(start, kept))
+
+
+def safe_steps_again(state: State, skipped: Iterable[Rule], taken: Sequence[Step]) -> list[Step]:
+    """Safe steps that helped nothing where they stand in the flowchart, and do now: the peak is another phase's."""
+    again: list[Step] = []
+    done = {step.rule.id for step in taken}
+    for rule in skipped:
+        if state.estimate.verdict == "fits":
+            break
+        if rule.id in done or not rule.when(state.run) or not rule.is_safe(state.run):
+            continue
+        step = best_step(rule, state)
+        if isinstance(step, Step):
+            again.append(step)
+            state = step.after
+    return again
 
 
 def skipped_from(
@@ -111,8 +127,11 @@ def skipped_from(
 ) -> list[Skipped]:
     """The skipped steps, with numbers that count from where the steps that are kept stand at them."""
     ranks = {rule: rank for rank, rule in enumerate(order)}
+    taken = {step.rule.id for step in kept}
     told: list[Skipped] = []
     for one in skipped:
+        if one.rule in taken:
+            continue
         before = [step for step in kept if ranks[step.rule.id] < ranks[one.rule]]
         state = end_of(start, before)
         again = best_step(order[one.rule], state) if order[one.rule].when(state.run) else None

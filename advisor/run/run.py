@@ -209,6 +209,11 @@ class Run:
         return self.hardware.world_size if self.hardware else 1
 
     @property
+    def may_shard(self) -> bool:
+        """Whether there are several GPUs to shard over, or nobody knows how many."""
+        return self.hardware is None or self.world_size > 1
+
+    @property
     def data_parallel_size(self) -> int:
         """Ranks that see different data."""
         return max(1, self.world_size // (self.tensor_parallel_size * self.context_parallel_size))

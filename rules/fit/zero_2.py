@@ -4,8 +4,8 @@ from advisor import Example, Rule, Run
 
 
 def applies(run: Run) -> bool:
-    """Whether DeepSpeed may be asked for stage 2."""
-    return run.takes_deepspeed and run.zero_stage < 2
+    """Whether DeepSpeed may be asked for stage 2, and there are GPUs to shard over."""
+    return run.takes_deepspeed and run.zero_stage < 2 and run.may_shard
 
 
 rule = Rule(
@@ -66,6 +66,12 @@ rule = Rule(
                 fsdp_version: 2
                 fsdp_config:
                   reshard_after_forward: true
+            """,
+        ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: nobody/knows-this
             """,
         ),
     ),

@@ -5,8 +5,9 @@ from advisor.run.axolotl.checkpointing import bears_zero_3, for_zero_3
 
 
 def applies(run: Run) -> bool:
-    """Whether DeepSpeed may be asked for stage 3."""
-    return run.takes_deepspeed and run.zero_stage < 3 and run.quantization != "int8" and bears_zero_3(run)
+    """Whether DeepSpeed may be asked for stage 3, and there are GPUs to shard over."""
+    possible = run.takes_deepspeed and run.zero_stage < 3 and run.quantization != "int8" and bears_zero_3(run)
+    return possible and run.may_shard
 
 
 rule = Rule(
@@ -96,6 +97,12 @@ rule = Rule(
                 gradient_checkpointing: true
                 unfrozen_parameters:
                   - model.layers.31
+            """,
+        ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: nobody/knows-this
             """,
         ),
     ),

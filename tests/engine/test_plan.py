@@ -16,6 +16,7 @@ micro_batch_size: 4
 gradient_accumulation_steps: 2
 sample_packing: true
 """
+EVALUATION = "val_set_size: 0.05\neval_batch_size: 2\ngradient_checkpointing: true\n"
 QLORA = (
     FULL.replace("micro_batch_size: 4", "micro_batch_size: 1")
     + "adapter: qlora\nload_in_4bit: true\nlora_r: 16\nlora_target_linear: true\n"
@@ -77,9 +78,31 @@ def test_the_micro_batch_is_the_largest_divisor_with_which_the_end_fits(make_run
 
 
 def test_a_step_that_would_not_lower_the_peak_is_passed_over_with_numbers(make_run):
-    plan = planned(make_run(FULL, "1x a100-40gb"))
+    plan = planned(make_run(QLORA, "4x rtx-4090"))
     (zero_2,) = [skipped for skipped in plan.skipped if skipped.rule == "zero-2"]
     assert "would not lower the peak" in zero_2.reason and "GiB" in zero_2.reason
+
+
+def test_a_step_that_helped_nothing_is_tried_again_once_another_phase_is_the_peak(make_run):
+    """At first training is the peak, and smaller evaluation batches lower nothing."""
+    text = QLORA.replace("micro_batch_size: 1", "micro_batch_size: 2").replace("4096", "8192") + EVALUATION
+    plan = planned(make_run(text, "1x rtx-4090"))
+    assert [step.rule.id for step in plan.steps] == ["smaller-micro-batch", "smaller-eval-batch"]
+    assert plan.verdict == "fits"
+
+
+def test_what_4_bits_ask_for_comes_before_all_that_would_make_up_for_them(make_run):
+    text = QLORA.replace("adapter: qlora", "adapter: lora")
+    for gpus in ("1x rtx-4090", "2x rtx-4090"):
+        plan = planned(make_run(text, gpus))
+        assert plan.steps[0].rule.id == "quantize-as-asked" and plan.verdict == "fits"
+
+
+def test_nothing_is_sharded_over_one_gpu(make_run):
+    for text in (FULL, QLORA, QLORA.replace("adapter: qlora", "adapter: lora")):
+        plan = planned(make_run(text, "1x rtx-4090"))
+        tried = {step.rule.id for step in plan.steps} | {one.rule for one in plan.skipped}
+        assert not {"zero-2", "zero-3"} & tried
 
 
 def test_an_ignored_step_is_left_out_of_the_plan(make_run):
