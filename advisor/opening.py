@@ -199,7 +199,7 @@ def unshown(config: Document) -> InputError:
 
 
 def deepspeed_path(config: Document, named: str, working_directory: str, buffers: Buffers) -> str | None:
-    """Where the JSON lies: from the working directory, as axolotl looks, else beside the YAML."""
+    """Where the JSON lies: from the working directory, as axolotl looks, else next to the YAML."""
     for candidate in deepspeed_candidates(config, named, working_directory):
         if buffers.at(candidate) is not None or os.path.isfile(candidate):
             return os.path.normpath(candidate)

@@ -103,7 +103,7 @@ def waiting_head(run: Run, model: Architecture, weights: Weights) -> tuple[Term,
 
 
 def embedding_gradients(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
-    """What the embedding's gradient takes beside all gradients: tied to the head, that one, its own and their sum."""
+    """What the embedding's gradient takes besides all gradients: tied to the head, that one, its own and their sum."""
     consumed = run.sharding is None and optimizer_named(run.optimizer).fused_backward
     if isinstance(run.sharding, Fsdp) or run.zero_stage == 3 or consumed:
         return ()

@@ -1,4 +1,4 @@
-"""What DeepSpeed holds beside its shards: reduce buckets, gathered parameters, persistent ones."""
+"""What DeepSpeed holds in addition to its shards: reduce buckets, gathered parameters, persistent ones."""
 
 from math import prod
 
@@ -115,7 +115,7 @@ def retained_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
 
 
 def persistent_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
-    """Parameters too small to be worth sharding, adapters among them: whole on every rank, beside their shards."""
+    """Parameters too small to be worth sharding, adapters among them: whole on every rank, as well as sharded."""
     if not isinstance(run.sharding, Zero):
         return ()
     threshold, width = run.sharding.param_persistence_threshold, run.compute_bytes

@@ -1,4 +1,4 @@
-"""What FSDP holds beside its shards: gathered units, and gradients that are whole until they are reduced."""
+"""What FSDP holds in addition to its shards: gathered units, and gradients that are whole until they are reduced."""
 
 from dataclasses import replace
 from typing import Literal
@@ -72,7 +72,7 @@ def gathered_by_hand(run: Run, model: Architecture) -> int:
 
 
 def layers_at(run: Run, model: Architecture, moment: Moment) -> int:
-    """How many layers' worth of weights are whole, beside those that are not resharded.
+    """How many layers' worth of weights are whole, without those that are not resharded.
 
     FSDP2 copies a unit out of its gathered output; forward frees that with the next unit (an adapter's matrices are
     units of their own), and backward gathers the layer before. So does FSDP1, for a moment, where layers are frozen.
@@ -172,7 +172,7 @@ def waiting_head(run: Run, model: Architecture, weights: Weights) -> tuple[Term,
 
 
 def gradients_of_layers(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
-    """Gradients when all layers' are reduced, and the root unit's are not yet, nor those of adapters in kernels."""
+    """Gradients once every layer's are reduced: those of the root unit and of adapters in kernels are still whole."""
     (found,) = gradient_terms(run, weights)
     if accumulates_whole(run) or run.world_size == 1 or not found.bytes:
         return (found,)

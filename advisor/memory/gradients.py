@@ -107,7 +107,7 @@ def gradient_shard(run: Run, weights: Weights, copies: int = 1) -> tuple[Term, .
 
 
 def reduction_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
-    """Stage 1 at the boundary: the new shard beside all gradients, less what the first bucket has taken."""
+    """Stage 1 at the boundary: the new shard and all gradients, less what the first bucket has taken."""
     width, trained = run.compute_bytes, weights.trained_elements
     touched, taken = widest_shard(run, weights).touched, in_first_bucket(run, weights)
     elements = max(trained, trained - taken + touched)

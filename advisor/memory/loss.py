@@ -169,7 +169,7 @@ def preference(run: Run) -> Logits:
 
     Under autocast the logits come back in fp32 and are kept; the reference's stay until the step's metrics,
     which copy the shifted logits. Backward: logits, the gradients of rows stacked, a zero tensor and the
-    scattered one. Without autocast bf16 log-probabilities are kept beside the logits, and the metrics copy
+    scattered one. Without autocast bf16 log-probabilities are kept with the logits, and the metrics copy
     half of the logits more.
     """
     reference = 1 if run.reference_model or run.scores_reference else 0
@@ -196,7 +196,7 @@ def liger_gradients(run: Run, model: Architecture) -> int:
 def liger_chunk(run: Run, model: Architecture) -> int:
     """Logits of one chunk: the power of two above tokens / (vocabulary / hidden) rows.
 
-    Preference losses take one pair of rows at a time, with fp32 logits and log-probabilities beside
+    Preference losses take one pair of rows at a time, with fp32 logits and log-probabilities as well
     (liger_kernel/chunked_loss/fused_linear_preference.py@0.8.1; read, not traced).
     """
     width = run.compute_bytes

@@ -46,7 +46,7 @@ def weights_on_host(run: Run) -> bool:
 
 
 def weight_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
-    """The weights of one rank, and what computing with them keeps beside."""
+    """The weights of one rank, and what computing with them keeps in addition."""
     return (*stored_terms(run, weights), *dequantized_terms(run, model))
 
 

@@ -1,4 +1,4 @@
-"""Optimizer states, master weights, and what the optimizer's step holds beside them."""
+"""Optimizer states, master weights, and what the optimizer's step holds in addition."""
 
 from advisor.memory.groups import Group, Weights
 from advisor.memory.ledger import Term
@@ -100,7 +100,7 @@ def state_width(width: Width, group: Group) -> float:
 
 
 def step_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
-    """What the optimizer's step needs beside states and gradients."""
+    """What the optimizer's step needs in addition to states and gradients."""
     optimizer = effective_optimizer(run)
     match run.sharding:
         case Zero():

@@ -87,7 +87,7 @@ class Attention:
 class Mlp:
     """The feed-forward part of a block: dense if ``experts`` is 0, else routed experts of ``width`` each.
 
-    ``shared_width`` is the summed width of the experts (or dense MLP) that every token passes beside the
+    ``shared_width`` is the summed width of the experts (or dense MLP) that every token passes next to the
     routed ones.
     """
 

@@ -119,7 +119,7 @@ def dbrx_mlp(c: Config, _: Layer) -> Part:
 
 
 def flattened(c: Config, key: str, renamed: Mapping[str, str]) -> Config:
-    """The config with a nested section's keys beside its own."""
+    """The config with a nested section's keys next to its own."""
     section = c.section(key)
     nested = {} if section is None else {renamed.get(name, name): value for name, value in section.values.items()}
     return Config({**c.values, **nested}, c.model_type, c.name)

@@ -52,7 +52,7 @@ def alone(c: Config, decoder: Decoder, source: str) -> Architecture:
 
 
 def joined(c: Config, layout: Multimodal, source: str, text_only: bool) -> Architecture:
-    """A decoder with towers. Older configs keep the decoder's keys at the top, beside ``vision_config``."""
+    """A decoder with towers. Older configs keep the decoder's keys at the top, next to ``vision_config``."""
     from advisor.models.decoder import Decoder, Text, assemble
     from advisor.models.multimodal import parts
     from advisor.models.parts import merged

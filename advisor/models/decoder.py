@@ -34,7 +34,7 @@ class Text:
 
 
 def no_tensors(_: Config) -> Tensors:
-    """For families that have nothing beside embedding, layers, final norm and head."""
+    """For families that have nothing but embedding, layers, final norm and head."""
     return ()
 
 

@@ -32,7 +32,7 @@ class Deviations:
     parallel: bool = False
     """Attention and MLP read the same stream, each through a norm of its own."""
     activation: tuple[int, int] = (0, 0)
-    """Bytes per element that an activation in plain operations keeps beside its input: without and with
+    """Bytes per element that an activation in plain operations keeps in addition to its input: without and with
     autocast."""
     residual_masks: int = 0
     """Dropouts on the way back to the residual stream, by the published configs."""

@@ -59,7 +59,7 @@ def gemma_attention(c: Config, layer: Layer) -> Part:
 
 
 def gemma4_mlp(c: Config, layer: Layer) -> Part:
-    """Gemma 4: a gated MLP, twice as wide in some layers, with routed experts beside it in some models."""
+    """Gemma 4: a gated MLP, twice as wide in some layers, with routed experts next to it in some models."""
     width = c.size("intermediate_size") * (2 if layer.mlp == "wide" else 1)
     dense = gated_linears("mlp", c.hidden, width)
     if not c.flag("enable_moe_block"):

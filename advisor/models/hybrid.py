@@ -80,7 +80,7 @@ def bamba_plan(c: Config) -> list[Layer]:
 
 
 def granite_plan(c: Config) -> list[Layer]:
-    """Granite 4: experts beside the shared MLP where the model has any."""
+    """Granite 4: experts next to the shared MLP where the model has any."""
     return typed_plan(c, "sparse" if c.experts else "dense")
 
 

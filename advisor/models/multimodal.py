@@ -106,7 +106,7 @@ def gemma3_projector(_: Config, tower: Config, text: Config) -> Tensors:
 
 
 def gemma3n_embedder(_: Config, tower: Config, text: Config) -> Tensors:
-    """Gemma 3n: an embedding for the modality's hard tokens beside the projection of soft ones."""
+    """Gemma 3n: an embedding for the modality's hard tokens next to the projection of soft ones."""
     width = tower.hidden
     return (
         *loose("embedding.weight", (tower.size("vocab_size", 128), width), "projector"),

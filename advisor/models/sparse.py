@@ -53,7 +53,7 @@ def with_experts(layers: list[Layer], sparse: list[bool]) -> list[Layer]:
 
 
 def granite_mlp(c: Config, layer: Layer) -> Part:
-    """Granite: a shared gated MLP in every layer, routed experts beside it in the sparse ones."""
+    """Granite: a shared gated MLP in every layer, routed experts next to it in the sparse ones."""
     hidden, shared = c.hidden, c.maybe("shared_intermediate_size") or 0
     up, down = "shared_mlp.input_linear", "shared_mlp.output_linear"
     tensors = (*linear(up, hidden, 2 * shared, "mlp"), *linear(down, shared, hidden, "mlp")) if shared else ()

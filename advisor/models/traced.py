@@ -98,7 +98,7 @@ def coefficients(points: tuple[tuple[int, int], ...]) -> tuple[Fraction, Fractio
 class LayerTrace:
     """One layer under one set of facts.
 
-    What autograd keeps of it; the most that its backward holds beside; the most that its forward holds without
+    What autograd keeps of it; the most that its backward holds in addition; the most that its forward holds without
     gradients; and its input, which checkpointing keeps.
     """
 

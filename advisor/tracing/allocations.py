@@ -83,7 +83,7 @@ def belongs(storage: Storage, index: int, before: int, after: int) -> bool:
 
 
 def layer_working(trace: Trace, index: int) -> int:
-    """The most that is live during one layer's backward, beside what this and earlier layers have saved."""
+    """The most that is live during one layer's backward, in addition to what this and earlier layers have saved."""
     marks = trace.marks
     start = marks.get(f"backward end {index + 1}", marks.get(f"backward {index}", 0))
     end = marks.get(f"backward end {index}", marks["done"])

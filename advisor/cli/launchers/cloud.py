@@ -55,11 +55,13 @@ class Cloud:
 def read_cloud(path: str) -> Cloud:
     """Reads the YAML of ``--cloud``. A name that leaves the size open means the largest card of that name.
 
-    Raises ``InputError`` if it cannot be read, or names no card.
+    Raises ``InputError`` if it cannot be read, has a value that axolotl's own providers cannot use, or names no card.
     """
     document = read(path)
     name = str(document.get("provider") or "modal").lower()
     provider = PROVIDERS.get(name, OTHER)
+    if name in PROVIDERS and not is_readable(document) and (wrong := wrong_in(document)):
+        raise wrong
     said = first_of(document, CARDS)
     preset = PRESET.fullmatch(str(document.get("preset") or ""))
     family, _, many = said.partition(":")
@@ -83,6 +85,24 @@ def read_cloud(path: str) -> Cloud:
         source=path,
     )
     return Cloud(hardware, provider.overrides, tuple(remarks))
+
+
+def is_readable(document: Document) -> bool:
+    """Whether the keys of axolotl's own providers have values that can be used; a blank one says nothing."""
+    card, memory = document.get("gpu"), document.get("memory")
+    counts = [document.get(key) for key in ("gpu_count", "node_count")]
+    return (
+        (card is None or type(card) in {str, int})
+        and all(count is None or number(str(count)) for count in counts)
+        and (memory is None or memory_of(memory) is not None)
+    )
+
+
+def wrong_in(document: Document) -> InputError | None:
+    """What is wrong with it, in the words of ``cloud_schema``."""
+    from advisor.cli.launchers.cloud_schema import what_is_wrong
+
+    return what_is_wrong(document)
 
 
 def largest(found: Hardware) -> Hardware:

@@ -74,7 +74,7 @@ def fused_amounts(lora: Lora, site: Site) -> Iterator[Amount]:
 
 
 def fused_working_bytes(run: Run, n: Numbers, known: Mapping[str, int], block: Block) -> int:
-    """The widest moment of the fused MLP's backward, or of its recomputed forward, beside what it keeps."""
+    """The widest moment of the fused MLP's backward, or of its recomputed forward, without what it keeps."""
     lora, (family, _) = run.lora, family_and_norm(run, block)
     assert lora is not None
     stream = (n.stream + (n.compute if family.scales_residual else 0), "h")

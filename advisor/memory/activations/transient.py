@@ -1,4 +1,4 @@
-"""What is live for a moment beside what is saved: the gradients of a layer's intermediates.
+"""What is live for a moment in addition to what is saved: the gradients of a layer's intermediates.
 
 Backward frees a saved tensor once it has been used, so each moment adds the gradients that exist and takes
 off what is gone by then; the widest moment counts.
@@ -30,7 +30,7 @@ Moment = list[Amount]
 
 
 def working_bytes(run: Run, block: Block) -> int:
-    """The most that one layer's backward holds beside the saved tensors of this and earlier layers.
+    """The most that one layer's backward holds in addition to the saved tensors of this and earlier layers.
 
     The reentrant checkpoint also holds the recomputed output (torch/utils/checkpoint.py,
     CheckpointFunction.backward@2.13.0).

@@ -68,6 +68,42 @@ def test_memory_that_cannot_be_read_is_left_out(tmp_path: Path):
     assert cloud(tmp_path, "gpu: t4\nmemory: 64\n").hardware.host_bytes == 64 * GIB
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("gpu: {a: 1}\n", '1:6: `gpu` is `{"a": 1}`; write a name, or remove it'),
+        ("gpu: [a100, h100]\n", '1:6: `gpu` is `["a100", "h100"]`; write a name, or remove it'),
+        ("gpu: true\n", "1:6: `gpu` is `true`; write a name, or remove it"),
+        ("gpu: t4\ngpu_count: many\n", '2:12: `gpu_count` is `"many"`; write a whole number of 1 at least, or remove'),
+        ("gpu: t4\ngpu_count: 0\n", "2:12: `gpu_count` is `0`; write a whole number of 1 at least, or remove it"),
+        ("gpu: t4\ngpu_count: [8]\n", "2:12: `gpu_count` is `[8]`; write a whole number of 1 at least, or remove it"),
+        ("gpu: t4\ngpu_count: 100000\n", "2:12: `gpu_count` is `100000`; write a whole number below 10000"),
+        ("provider: baseten\nnode_count: two\n", '2:13: `node_count` is `"two"`; write a whole number of 1 at least'),
+        ("gpu: t4\nmemory: much\n", '2:9: `memory` is `"much"`; write GiB as a number, or a size such as 256GiB'),
+        ("gpu: t4\nmemory: [1]\n", "2:9: `memory` is `[1]`; write GiB as a number, or a size such as 256GiB"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_named_by_line_and_field(tmp_path: Path, text: str, said: str):
+    with pytest.raises(InputError) as caught:
+        cloud(tmp_path, text)
+    assert f"cloud.yaml:{said}" in str(caught.value)
+
+
+def test_blank_values_and_words_for_numbers_are_taken(tmp_path: Path):
+    found = cloud(tmp_path, 'gpu: t4\ngpu_count: "2"\nnode_count:\nmemory:\n')
+    assert found.hardware.spec == "2x t4 host=128GiB"
+
+
+def test_a_good_cloud_is_read_without_pydantic(tmp_path: Path):
+    (tmp_path / "cloud.yaml").write_text("gpu: a100\ngpu_count: 2\n")
+    code = (
+        "import sys\nfrom advisor.cli.launchers.cloud import read_cloud\n"
+        f"read_cloud({str(tmp_path / 'cloud.yaml')!r})\nprint('pydantic' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "False", done.stderr
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     stub = tmp_path / "axolotl"
