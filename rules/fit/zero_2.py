@@ -54,8 +54,9 @@ rule = Rule(
             """,
         ),
         Example(
+            gpus="8x a100-80gb",
             before="""
-                base_model: Qwen/Qwen2.5-3B
+                base_model: nobody/knows-this
                 deepspeed: deepspeed_configs/zero2.json
             """,
         ),
