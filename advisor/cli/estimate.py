@@ -10,6 +10,7 @@ from advisor.documents import write_all
 from advisor.errors import InputError
 from advisor.progress import doing, shown
 from advisor.record import record
+from advisor.report.style import Style
 from advisor.report.terminal import colored, draws, width
 from advisor.session import RunOptions, examine, session_for
 
@@ -26,6 +27,7 @@ class EstimateOptions:
     ledger: bool = False
     tokens: str | None = None
     price: float | None = None
+    largest: str | None = None
 
 
 def estimate_command(path: str, options: RunOptions, asked: EstimateOptions) -> int:
@@ -37,6 +39,11 @@ def estimate_command(path: str, options: RunOptions, asked: EstimateOptions) -> 
         found = examine(config, session, speed=False)
     if found.run.hardware is None:
         raise InputError("no GPUs are stated, and none were found", path, remedy='state them: --gpus "8x a100-80gb"')
+    if asked.largest is not None:
+        from advisor.cli.largest import answered, show
+
+        style = Style(colored(sys.stdout), width(), draws(sys.stdout))
+        return show(answered(asked.largest, found.opened, found.options), asked.format, style)
     from advisor.report import render_estimate
     from advisor.report.wording import step_rows
 

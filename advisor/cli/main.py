@@ -152,9 +152,17 @@ def check(paths: tuple[str, ...], **given: Any) -> None:
 @click.option("--output-format", "format_", type=click.Choice(["full", "json"]), default="full")
 @click.option("-o", "--output", metavar="FILE", help="Write to a file.")
 @click.option("--tokens", metavar="N", help="Tokens of one epoch, as trained (200M): adds the hours of the run.")
+@click.option("--max", "largest", metavar="KEY", help="The largest `sequence_len` or `micro_batch_size` that fits.")
 @click.option("--price", metavar="PRICE", type=click.FloatRange(min=0), help="Of a GPU-hour: adds the cost of the run.")
 def estimate(
-    path: str, output: str | None, format_: str, ledger: bool, tokens: str | None, price: float | None, **given: Any
+    path: str,
+    output: str | None,
+    format_: str,
+    ledger: bool,
+    tokens: str | None,
+    price: float | None,
+    largest: str | None,
+    **given: Any,
 ) -> None:
     """Show where the memory of one config goes, and the time of a step.
 
@@ -163,7 +171,7 @@ def estimate(
     from advisor.cli.estimate import EstimateOptions, estimate_command
     from advisor.session import RunOptions
 
-    asked = EstimateOptions(output, format_, ledger, tokens, price)
+    asked = EstimateOptions(output, format_, ledger, tokens, price, largest)
     sys.exit(estimate_command(path, RunOptions(**given), asked))
 
 

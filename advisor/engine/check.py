@@ -1,6 +1,7 @@
 """Run -> Report: what the rules find, what the flowchart plans, what could be given back."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from advisor.documents import Edit, PatchError
 from advisor.engine.certainty import certain_hits, without_echoes
@@ -34,6 +35,10 @@ class Options:
     def wants(self, rule: str) -> bool:
         """Whether a rule is selected and not ignored."""
         return (not self.select or rule in self.select) and rule not in self.ignore
+
+    def without(self, rules: Sequence[str]) -> "Options":
+        """The same with more rules ignored."""
+        return replace(self, ignore=(*self.ignore, *rules))
 
     def consults(self, rule: str) -> bool:
         """Whether a rule that is wanted is there: those of ``--validate`` are only with that option."""
