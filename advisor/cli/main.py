@@ -175,6 +175,29 @@ def estimate(
     sys.exit(estimate_command(path, RunOptions(**given), asked))
 
 
+@main.command()
+@click.argument("path")
+@run_options
+@click.option("--cards", metavar="NAMES", help="Only these, such as `a100-80gb,h100`.")
+@click.option("--tokens", metavar="N", help="Tokens of one epoch, as trained (200M): adds hours.")
+@click.option("--price", metavar="PRICE", type=click.FloatRange(min=0), help="Of a GPU-hour, whatever the card.")
+@click.option("--prices", metavar="FILE", help='Prices by card, a TOML file: `"a100-80gb" = 1.89`.')
+@click.option("--within", metavar="TIME", help="Only what takes no longer, such as 6h or 2d.")
+@click.option("--under", metavar="COST", type=click.FloatRange(min=0), help="Only what costs no more.")
+@click.option("--all", "all_", is_flag=True, help="Every number of every card that would do.")
+@click.option("--output-format", "format_", type=click.Choice(["full", "json", "markdown"]), default="full")
+def hardware(path: str, format_: str, all_: bool, **given: Any) -> None:
+    """Show which GPUs, and how many, would do for one config.
+
+    As written and with the flowchart's steps, with time and cost where they are known.
+    """
+    from advisor.cli.hardware import HardwareOptions, hardware_command
+    from advisor.session import RunOptions
+
+    own = {name: given.pop(name) for name in ("cards", "tokens", "price", "prices", "within", "under")}
+    sys.exit(hardware_command(path, RunOptions(**given), HardwareOptions(**own, all=all_, format=format_)))
+
+
 @main.command(context_settings={"ignore_unknown_options": True})
 @click.argument("tokens", nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED)
 @run_options

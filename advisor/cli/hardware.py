@@ -1,0 +1,149 @@
+"""``advisor hardware``: 0 some cards would do, 1 none, 2 could not run."""
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+import click
+
+from advisor.cli.estimate import parse_tokens
+from advisor.cli.options import config_at
+from advisor.cli.prices import read_prices
+from advisor.engine.cards import Row, all_gpus, planned_rows, written_rows
+from advisor.engine.check import planner
+from advisor.errors import InputError
+from advisor.hardware import Gpu, find_gpu, near_names
+from advisor.opening import open_run
+from advisor.progress import doing, shown
+from advisor.record import record
+from advisor.report import cards
+from advisor.report.cards import Offer
+from advisor.report.style import Style
+from advisor.report.terminal import colored, draws, width
+from advisor.report.time import steps_of
+from advisor.run import Run
+from advisor.session import RunOptions, Session, session_for
+
+MOST_SHOWN = 12
+DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([hd])", re.IGNORECASE)
+HOURS = {"h": 1.0, "d": 24.0}
+
+
+@record
+class HardwareOptions:
+    """What ``advisor hardware`` was asked."""
+
+    cards: str | None = None
+    tokens: str | None = None
+    price: float | None = None
+    prices: str | None = None
+    within: str | None = None
+    under: float | None = None
+    all: bool = False
+    format: str = "full"
+
+
+def hardware_command(path: str, options: RunOptions, asked: HardwareOptions) -> int:
+    """``advisor hardware``: 0 some cards would do, 1 none, 2 could not run."""
+    gpus = chosen(asked.cards)
+    prices = read_prices(asked.prices) if asked.prices else {}
+    session = session_for([path], options, detects=False)
+    with shown(), doing(path):
+        run = opened(path, session)
+        check_limits(run, asked)
+        offers = offers_of(run, gpus, session, asked, prices)
+    if not offers:
+        click.echo(f"{path}: no card of the catalogue would do", err=True)
+        return 1
+    notes = list(cards.notes_of(offers))
+    match asked.format:
+        case "json":
+            click.echo(cards.as_json(path, offers))
+        case "markdown":
+            click.echo(cards.markdown(offers, notes))
+        case _:
+            style = Style(colored(sys.stdout), width(), draws(sys.stdout))
+            click.echo(cards.text(offers, notes, style), color=True)
+    return 0
+
+
+def opened(path: str, session: Session) -> Run:
+    """The run on one large card, whatever the config says, so that it can be moved to others."""
+    context = session.context
+    found = open_run(config_at(path), replace(context, gpus=context.gpus or context.default_gpus or "1x b200"))
+    if found.run.model is None or found.run.unreadable:
+        raise InputError("has no estimate: its model or a value is unknown", path, remedy="see `advisor check`")
+    return found.run
+
+
+def offers_of(
+    run: Run, gpus: Sequence[Gpu], session: Session, asked: HardwareOptions, prices: dict[str, float]
+) -> list[Offer]:
+    """The rows that fit, best first, and with steps where few cards fit as written."""
+    rows = written_rows(run, gpus)
+    fitting = [row for row in rows if row.fits]
+    most = len(rows) if asked.all else MOST_SHOWN
+    if len({row.hardware.gpu.id for row in fitting}) < most:
+        options = session.options
+        fitting += planned_rows(rows, lambda one: planner(options)(one, False), 10**6 if asked.all else 2 * MOST_SHOWN)
+    offers = [offer_of(row, asked, prices) for row in fitting]
+    kept = [offer for offer in offers if is_within(offer, asked)]
+    return cards.ranked(kept if asked.all else fewest(kept))[:most]
+
+
+def fewest(offers: Sequence[Offer]) -> list[Offer]:
+    """Of each card the smallest number that would do; the same training goes before fewer cards."""
+    best: dict[str, Offer] = {}
+    for offer in sorted(offers, key=lambda offer: (offer.row.changes_training, offer.row.hardware.world_size)):
+        best.setdefault(offer.row.hardware.gpu.id, offer)
+    return list(best.values())
+
+
+def offer_of(row: Row, asked: HardwareOptions, prices: dict[str, float]) -> Offer:
+    """A row with hours and price."""
+    tokens = None if asked.tokens is None else parse_tokens(asked.tokens)
+    steps, time = steps_of(row.run, tokens), row.time
+    hours = steps * time.expected / 3600 if steps is not None and time is not None else None
+    return Offer(row, hours, prices.get(row.hardware.gpu.id, asked.price))
+
+
+def is_within(offer: Offer, asked: HardwareOptions) -> bool:
+    """Whether it keeps the limits of time and cost; what is unknown does not."""
+    if asked.within is not None and not (offer.hours is not None and offer.hours <= parse_hours(asked.within)):
+        return False
+    return asked.under is None or (offer.cost is not None and offer.cost <= asked.under)
+
+
+def check_limits(run: Run, asked: HardwareOptions) -> None:
+    """Limits need what they are limits of."""
+    known = asked.tokens is not None or steps_of(run, None) is not None
+    if (asked.within or asked.under is not None) and not known:
+        option = "--within" if asked.within else "--under"
+        raise InputError(f"{option} needs the length of the run", remedy="add `--tokens 200M`, the tokens of an epoch")
+    if asked.under is not None and asked.price is None and asked.prices is None:
+        raise InputError("--under needs prices", remedy="add `--price 2.10` or `--prices prices.toml`")
+    if asked.within:
+        parse_hours(asked.within)
+
+
+def parse_hours(text: str) -> float:
+    """Hours of ``6h`` or ``2d``. Raises ``InputError``."""
+    match = DURATION.fullmatch(text.strip())
+    if match is None:
+        raise InputError(f"`--within {text}` is not a duration", remedy="write for example `--within 6h`")
+    return float(match[1]) * HOURS[match[2].lower()]
+
+
+def chosen(names: str | None) -> list[Gpu]:
+    """The cards that were named, or all of the catalogue. ``InputError`` for an unknown one."""
+    if names is None:
+        return all_gpus()
+    found: list[Gpu] = []
+    for name in filter(None, (name.strip() for name in names.split(","))):
+        gpu = find_gpu(name)
+        if gpu is None:
+            near = " or ".join(f"`{other}`" for other in near_names(name))
+            raise InputError(f"unknown GPU `{name}`", remedy=f"did you mean {near}?" if near else "write `a100-80gb`")
+        found.append(gpu)
+    return found

@@ -1,0 +1,103 @@
+"""Which cards and how many would do: a run on each of them, as written and with the plan."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from advisor.engine.plan import Plan, on_hardware, state_of
+from advisor.engine.regression import OF_MEMORY, errors_of
+from advisor.hardware import Gpu, Hardware, find_gpu, gpu_names
+from advisor.memory import Estimate
+from advisor.record import record
+from advisor.run import Run
+from advisor.speed import StepTime, shown, step_time
+
+COUNTS = (1, 2, 4, 8)
+ABLE = "h200"
+"""A card that runs all that axolotl has: an error on it is the config's."""
+MOST_PLANNED = 24
+"""Plans are made for so many of the cards that come closest."""
+
+
+@record(eq=False)
+class Row:
+    """A run on some cards: as written, or at the end of a plan of ``steps``."""
+
+    run: Run
+    estimate: Estimate
+    steps: tuple[str, ...] = ()
+    changes_training: bool = False
+    errors: tuple[str, ...] = ()
+    """Rules that find an error on this card which another card does not have."""
+
+    @property
+    def hardware(self) -> Hardware:
+        """The cards."""
+        assert self.run.hardware is not None
+        return self.run.hardware
+
+    @property
+    def fits(self) -> bool:
+        """Whether it runs here, on a host as it is common with the cards, or as stated."""
+        host = self.hardware.host_bytes or self.hardware.common_host_bytes
+        return self.estimate.verdict == "fits" and not self.errors and self.estimate.host_peak <= host
+
+    @cached_property
+    def time(self) -> StepTime | None:
+        """Of a step, where the link is known."""
+        found = shown(step_time(self.run))
+        return found if isinstance(found, StepTime) else None
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Of all cards together."""
+        time = self.time
+        return None if time is None else time.tokens_per_second_per_gpu * self.hardware.world_size
+
+    @property
+    def gpu_seconds_per_token(self) -> float | None:
+        """What a token costs in the time of cards."""
+        time = self.time
+        return None if time is None else 1 / time.tokens_per_second_per_gpu
+
+
+def written_rows(run: Run, gpus: Iterable[Gpu], counts: Sequence[int] = COUNTS) -> list[Row]:
+    """The run on every card and count, as written."""
+    rows = [row_of(on_hardware(run, hardware)) for hardware in hardware_of(run, gpus, counts)]
+    able = find_gpu(ABLE)
+    everywhere = set(row_of(on_hardware(run, Hardware(able, 1))).errors) if able else set[str]()
+    return [replace(row, errors=tuple(sorted(set(row.errors) - everywhere))) for row in rows]
+
+
+def hardware_of(run: Run, gpus: Iterable[Gpu], counts: Sequence[int]) -> Iterator[Hardware]:
+    """One node of each count that such machines have; host and link as the run's own hardware states them."""
+    stated = run.hardware
+    for gpu in gpus:
+        for count in counts:
+            if count <= max(gpu.gpus_per_node, 1):
+                link = stated.link if stated is not None else None
+                yield Hardware(gpu, count, 1, stated.host_bytes if stated else None, link=link)
+
+
+def row_of(run: Run) -> Row:
+    """A run with a model, on hardware."""
+    errors = tuple(rule for rule in errors_of(run) if rule not in OF_MEMORY)
+    return Row(run, state_of(run).estimate, errors=errors)
+
+
+def planned_rows(rows: Sequence[Row], planner: Callable[[Run], Plan], most: int = MOST_PLANNED) -> list[Row]:
+    """Of the rows that do not fit as written, those that come closest, at the end of their plan where that fits."""
+    lacking = [row for row in rows if not row.fits and not row.errors]
+    lacking.sort(key=lambda row: row.estimate.needed.low / max(1, row.estimate.usable))
+    found: list[Row] = []
+    for row in lacking[:most]:
+        plan = planner(row.run)
+        if plan.verdict == "fits":
+            steps = tuple(step.rule.id for step in plan.steps)
+            found.append(Row(plan.end.run, plan.end.estimate, steps, not all(step.safe for step in plan.steps)))
+    return found
+
+
+def all_gpus() -> list[Gpu]:
+    """Every card of the catalogue."""
+    return [gpu for gpu in map(find_gpu, gpu_names()) if gpu is not None]

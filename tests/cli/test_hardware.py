@@ -1,0 +1,127 @@
+"""``advisor hardware``: which cards would do."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from advisor.cli.main import main
+
+QLORA = """\
+base_model: meta-llama/Llama-3.1-8B
+learning_rate: 1e-4
+datasets: [{path: a, type: alpaca}]
+adapter: qlora
+load_in_4bit: true
+lora_r: 16
+lora_alpha: 32
+lora_target_linear: true
+sequence_len: 4096
+micro_batch_size: 1
+gradient_checkpointing: true
+attn_implementation: flash_attention_2
+bf16: true
+"""
+FULL = """\
+base_model: meta-llama/Llama-3.1-8B
+learning_rate: 1e-5
+datasets: [{path: a, type: alpaca}]
+sequence_len: 4096
+micro_batch_size: 4
+bf16: true
+attn_implementation: flash_attention_2
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "qlora.yaml").write_text(QLORA)
+    (tmp_path / "full.yaml").write_text(FULL)
+    return tmp_path
+
+
+def said(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(main, ["hardware", *arguments, "--isolated"])
+    return done.exit_code, done.output
+
+
+def rows(*arguments: str) -> list[dict[str, Any]]:
+    code, text = said(*arguments, "--output-format", "json")
+    assert code == 0, text
+    return json.loads(text)["hardware"]
+
+
+def test_of_each_card_the_smallest_number_that_fits(folder: Path):
+    found = rows("full.yaml", "--cards", "a100-80gb,h100,rtx-4090")
+    assert len({row["hardware"].split("x ")[1] for row in found}) == len(found)
+    assert all(row["needed"]["high"] <= row["usable"] for row in found)
+
+
+def test_all_shows_every_number(folder: Path):
+    assert [row["hardware"] for row in rows("qlora.yaml", "--cards", "a100-80gb", "--all")] == [
+        f"{count}x A100-80GB SXM" for count in (1, 2, 4, 8)
+    ]
+
+
+def test_a_card_that_the_config_would_stop_on_is_left_out(folder: Path):
+    """bf16 and FlashAttention 2 stop on a T4."""
+    code, text = said("qlora.yaml", "--cards", "t4")
+    assert code == 1 and "no card" in text
+
+
+def test_what_does_not_fit_as_written_is_shown_with_its_steps(folder: Path):
+    (found,) = rows("full.yaml", "--cards", "rtx-4090")
+    assert "gradient-checkpointing" in found["steps"] and not found["changes_training"]
+
+
+def test_hours_and_cost_rank_the_rows(folder: Path):
+    (folder / "prices.toml").write_text('"a100-80gb" = 9.0\nh100 = 2.0\n')
+    found = rows("qlora.yaml", "--cards", "a100-80gb,h100", "--tokens", "200M", "--prices", "prices.toml")
+    assert [row["hardware"] for row in found] == ["1x H100-80GB SXM", "1x A100-80GB SXM"]
+    assert all(row["cost"] > 0 and row["hours"] > 0 for row in found)
+    dear = {row["hardware"]: row["cost"] / row["gpu_hours"] for row in found}
+    assert dear == pytest.approx({"1x H100-80GB SXM": 2.0, "1x A100-80GB SXM": 9.0})
+
+
+def test_limits_leave_out_what_takes_too_long_or_costs_too_much(folder: Path):
+    call = ("qlora.yaml", "--cards", "a100-80gb", "--all", "--tokens", "200M", "--price", "2")
+    everything = rows(*call)
+    hours = sorted(row["hours"] for row in everything)
+    assert len(rows(*call, "--within", f"{hours[0] * 1.01:.2f}h")) == 1
+    cost = sorted(row["cost"] for row in everything)
+    assert len(rows(*call, "--under", f"{cost[0] + 0.01:.2f}")) >= 1
+    assert said(*call, "--under", "0.01")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--within", "6h"), "--tokens"),
+        (("--under", "50", "--tokens", "1M"), "--price"),
+        (("--within", "soon", "--tokens", "1M"), "--within 6h"),
+        (("--tokens", "many"), "--tokens 200M"),
+        (("--cards", "h1000"), "h100"),
+        (("--prices", "gone.toml"), "gone.toml"),
+        (("--prices", "wrong.toml"), "wrong.toml:2"),
+        (("--prices", "strange.toml"), "strange.toml:1"),
+    ],
+)
+def test_what_cannot_be_read_is_exit_code_two(folder: Path, arguments: tuple[str, ...], message: str):
+    (folder / "wrong.toml").write_text('h100 = 2.0\na100 = "cheap"\n')
+    (folder / "strange.toml").write_text("abacus = 1.0\n")
+    code, text = said("qlora.yaml", *arguments)
+    assert code == 2 and message in text
+
+
+def test_markdown_is_a_table(folder: Path):
+    code, text = said("qlora.yaml", "--cards", "h100", "--output-format", "markdown")
+    assert code == 0 and text.startswith("| GPUs | GiB |") and "| 1x H100-80GB SXM |" in text
+
+
+def test_never_a_large_full_fine_tune_on_one_small_card(folder: Path):
+    """The host of a workstation does not hold half a TiB."""
+    (folder / "full.yaml").write_text(FULL.replace("8B", "70B"))
+    assert all(row["changes_training"] for row in rows("full.yaml", "--cards", "rtx-3090", "--all"))
