@@ -50,8 +50,15 @@ def read_start(path: str | os.PathLike[str], most: int) -> bytes:
         raise OSError(errno.EINVAL, "it is a pipe or a device, not a file")
     # /proc/kmsg calls itself a regular file, and a file may become a pipe meanwhile.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with open(descriptor, "rb") as file:
-        return file.read(most)
+    with open(descriptor, "rb", buffering=0) as file:
+        pieces: list[bytes] = []
+        piece: bytes | None = b""
+        while most > 0 and (piece := file.read(most)):
+            pieces.append(piece)
+            most -= len(piece)
+    if not pieces and piece is None:
+        raise OSError(errno.EAGAIN, "it is a pipe or a device, not a file")
+    return b"".join(pieces)
 
 
 GIB = 1 << 30

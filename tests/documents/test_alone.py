@@ -11,6 +11,7 @@ from advisor.documents import read
 from advisor.engine.check import Options, lint_hits
 from advisor.engine.registry import built_in_rules
 from advisor.opening import Context, open_json, open_run
+from advisor.run.stack import read_stack
 
 MODEL = "base_model: Qwen/Qwen2.5-0.5B\nsequence_len: 512\n"
 FAULTY = """\
@@ -156,8 +157,9 @@ def test_a_rule_that_speaks_of_a_json_alone_says_the_same_through_a_yaml(folder:
         (folder / "run.yaml").write_text(
             example.before.replace("                ", "") + f"\ndeepspeed: {number}.json\n"
         )
-        alone = open_json(read(f"{number}.json"), Context())
-        through = open_run(read("run.yaml"), Context(gpus=example.gpus))
+        stack = read_stack(example.stack)
+        alone = open_json(read(f"{number}.json"), Context(stack=stack))
+        through = open_run(read("run.yaml"), Context(gpus=example.gpus, stack=stack))
         said = [
             [(hit.at, hit.message, hit.level) for each, hit in lint_hits(opened.run, Options()) if each.id == rule.id]
             for opened in (alone, through)
