@@ -5,6 +5,7 @@ from dataclasses import replace
 from advisor.memory import loss
 from advisor.memory.activations import (
     checkpoint_bytes,
+    checkpoints,
     forward_working_bytes,
     head_saved_bytes,
     saved_bytes,
@@ -15,7 +16,7 @@ from advisor.memory.fsdp import root_copied
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
 from advisor.models import Architecture, Block
-from advisor.run import Fsdp, Run
+from advisor.run import Run
 
 CHECKPOINTS = "torch/utils/checkpoint.py: only a layer's input is kept (arXiv 1604.06174)"
 SAVED = "autograd's saved tensors, traced from the transformers modules"
@@ -95,11 +96,6 @@ def offloaded_inputs(run: Run, model: Architecture, kept: int) -> Term:
 def layers_text(run: Run, block: Block) -> str:
     """How much the layers of one shape keep."""
     return f"{saved_formula(run, block)} x {run.tokens:,} tokens x {block.count} layers"
-
-
-def checkpoints(run: Run) -> bool:
-    """Whether only layer inputs are kept: by the trainer's checkpointing or FSDP's."""
-    return run.activation_checkpointing or (isinstance(run.sharding, Fsdp) and run.sharding.activation_checkpointing)
 
 
 def evaluation_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:

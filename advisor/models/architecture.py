@@ -96,6 +96,8 @@ class Mlp:
     experts: int = 0
     experts_per_token: int = 0
     shared_width: int = 0
+    latent: int = 0
+    """Width of what the experts read, where that is not the hidden size."""
 
 
 @record(eq=False)

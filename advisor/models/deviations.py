@@ -57,6 +57,8 @@ class Deviations:
     clamped_experts: bool = False
     """Gate and up are clamped, scaled and shifted in plain operations: models/gpt_oss,
     GptOssExperts._apply_gate."""
+    every_expert: bool = False
+    """Every token passes every expert: models/llama4, Llama4TextMoe."""
     sinks: bool = False
     """One more score a head in eager attention, whose maximum is subtracted by hand: models/gpt_oss."""
 

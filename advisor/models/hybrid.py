@@ -121,7 +121,7 @@ def nemotron_experts(c: Config, _: Layer) -> Part:
     if latent:
         tensors += linear("mixer.fc1_latent_proj", hidden, latent, "mlp")
         tensors += linear("mixer.fc2_latent_proj", latent, hidden, "mlp")
-    return Part(tensors, mlp=Mlp(width, False, experts, c.size("num_experts_per_tok", 1), shared))
+    return Part(tensors, mlp=Mlp(width, False, experts, c.size("num_experts_per_tok", 1), shared, latent or 0))
 
 
 def lfm2_plan(c: Config) -> list[Layer]:
@@ -284,5 +284,9 @@ FAMILIES: dict[str, Family] = {
             kimi_plan,
         ),
         cut=True,
+        # axolotl/model_support/kimi_linear/modeling_kimi.py:815-822,1038-1126,1257-1266@0.19.0: layers are plain
+        # modules, and the model calls them directly.
+        checkpoints="without effect",
+        linear_experts=True,
     ),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from advisor.models.attention import softmax
 from advisor.models.config import Config
 from advisor.models.decoder import FULL, Decoder
+from advisor.models.deviations import Deviations
 from advisor.models.family import LIGER, Family
 from advisor.models.mlp import experts, gated
 from advisor.models.parts import Layer, Part, Tensors, loose
@@ -69,6 +70,7 @@ FAMILIES: dict[str, Family] = {
                 ),
             },
             chunked_plan,
+            deviations=Deviations(every_expert=True),
         ),
         liger=LIGER,
         cut=True,

@@ -9,7 +9,8 @@ from advisor.memory.activations.approximate import mixer_amounts
 from advisor.memory.activations.attention import attention_amounts, copied_output
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import numbers
-from advisor.memory.activations.feedforward import merged_experts, mlp_amounts
+from advisor.memory.activations.experts import kept_weights
+from advisor.memory.activations.feedforward import mlp_amounts
 from advisor.memory.activations.from_trace import measured
 from advisor.memory.activations.from_trace import written as traced_text
 from advisor.memory.activations.linear_inputs import site_amounts, sites
@@ -26,7 +27,7 @@ def saved_bytes(run: Run, block: Block) -> int:
 
     Without half-precision copies of weights, which autocast keeps once for all layers and steps of a forward.
     """
-    return measured(run, block, "saved", derived_bytes)
+    return measured(run, block, "saved", derived_bytes) + kept_weights(run, run.compute_bytes, block)
 
 
 def derived_bytes(run: Run, block: Block) -> int:
@@ -62,7 +63,6 @@ def fixed_bytes(run: Run, block: Block) -> int:
     """
     _, norm = family_and_norm(run, block)
     count = 4 * block.mlp.experts if block.mlp is not None else 0
-    count += sum(merged_experts(run, numbers(run, norm), block))
     if norm == "offset rms":
         count += 4 * block.hidden * block.norms
         if block.attention is not None and block.attention.query_key_norm:
