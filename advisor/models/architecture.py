@@ -81,6 +81,12 @@ class Attention:
     window: int | None = None
     query_key_norm: bool = False
     logit_softcap: bool = False
+    value_norm: bool = False
+    """Values are normed, too, without a weight."""
+    state: int = 0
+    """Width of a key head of the gated delta rule, whose kernel is known."""
+    gated: bool = False
+    """Its output is multiplied by a sigmoid gate before the last projection."""
 
 
 @record(eq=False)
@@ -205,5 +211,5 @@ class Architecture:
 
         State spaces are not among them: without a GPU their kernels give way to plain operations, which keep far more.
         """
-        mixers = (block.attention.kind for block in self.blocks if block.attention is not None)
-        return any(kind in {"latent", "linear", "conv"} for kind in mixers)
+        mixers = (block.attention for block in self.blocks if block.attention is not None)
+        return any(one.kind == "linear" and not one.state for one in mixers)

@@ -34,12 +34,16 @@ class Deviations:
     activation: tuple[int, int] = (0, 0)
     """Bytes per element that an activation in plain operations keeps beside its input: without and with
     autocast."""
+    activation_trained: tuple[int, int] = (0, 0)
+    """Bytes per element more where the activation itself has weights that are trained."""
     residual_masks: int = 0
     """Dropouts on the way back to the residual stream, by the published configs."""
     normalized_routing: bool = False
     """The router divides by the sum of the chosen weights: one sum and one copy a token."""
     fp32_routing: bool = False
     """Routing weights stay fp32."""
+    shared_first: bool = False
+    """The MLP that every token passes computes before the experts, and so its backward comes after theirs."""
     rotates: bool = True
     """False where positions are learned: queries and keys are then cut from the fused projection, with the
     values."""
@@ -75,3 +79,9 @@ TANH_GRADIENT = (6, 14)
 TANH_FORWARD = (8, 12)
 SQUARED_RELU_GRADIENT = (8, 8)
 """ReLUSquaredActivation (activations.py@5.16.1)."""
+SQUARED_RELU_FORWARD = (4, 6)
+# XIELUActivation (activations.py@5.16.1), as it is without the xielu package; CUDA's autocast runs expm1 in fp32.
+XIELU = (5, 9)
+XIELU_TRAINED = (2, 4)
+XIELU_GRADIENT = (9, 17)
+XIELU_FORWARD = (11, 17)

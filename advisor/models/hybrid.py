@@ -171,6 +171,7 @@ def state_space(mixer: Builder) -> Decoder:
 
 
 _QWEN_MIXERS = {FULL: _GATED_ATTENTION, "linear_attention": delta_net()}
+_QWEN_SPARSE = Deviations(norm="offset rms", fresh_query=True, normalized_routing=True, shared_first=True)
 _PRE_FF = ("input_layernorm", "pre_ff_layernorm")
 _LFM2_NORMS = ("operator_norm", "ffn_norm")
 _PARALLEL = "Attention and a Mamba mixer run side by side in every layer; attention stands for both in the blocks."
@@ -258,7 +259,7 @@ FAMILIES: dict[str, Family] = {
             {FULL: _GATED_ATTENTION, "linear_attention": delta_net(fused=True)},
             {"sparse": QWEN_SHARED, "dense": gated()},
             qwen_linear_plan,
-            deviations=Deviations(norm="offset rms", fresh_query=True, normalized_routing=True),
+            deviations=_QWEN_SPARSE,
         ),
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
@@ -270,9 +271,7 @@ FAMILIES: dict[str, Family] = {
         lora_kernels="unpatchable",
     ),
     "qwen3_5_moe_text": Family(
-        Decoder(
-            _QWEN_MIXERS, QWEN_SHARED, qwen_linear_plan, deviations=Deviations(norm="offset rms", fresh_query=True)
-        ),
+        Decoder(_QWEN_MIXERS, QWEN_SHARED, qwen_linear_plan, deviations=_QWEN_SPARSE),
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
         lora_kernels="unpatchable",

@@ -47,7 +47,7 @@ def feedforward(run: Run, n: Numbers, family: Deviations, block: Block) -> Itera
         return
     if mlp.experts:
         yield [*held, *routed.forward_product(run, n, family, mlp)]
-        yield [*held, *routed.forward_output(run, n, family, mlp)]
+        yield [*held, *routed.forward_output(run, n, family, mlp), (n.compute if family.shared_first else 0, "h")]
         return
     inner = [x for x in block.linears if x.kind == "mlp" and not is_output(x, block)]
     yield [*held, (product_width(n, family, mlp, fused=len(inner) == 1), "f")]

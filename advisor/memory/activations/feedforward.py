@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from advisor.memory.activations.amounts import Amount
+from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.activations.lora_kernels import fuses_mlp
 from advisor.memory.activations.routed import expert_amounts, routing_amounts
@@ -26,8 +26,15 @@ def mlp_amounts(run: Run, n: Numbers, family: Deviations, block: Block) -> Itera
         return
     yield from routing_amounts(n, family, mlp)
     yield from expert_amounts(run, n, family, mlp)
+    if has_shared_gate(block):
+        yield from ((n.compute, "h"), (n.compute, ONE))
     if mlp.shared_width:
         yield from dense_amounts(n, family, mlp, "f shared", recomputed="glu" in run.liger)
+
+
+def has_shared_gate(block: Block) -> bool:
+    """Whether the shared expert's output is gated: models/qwen2_moe, Qwen2MoeSparseMoeBlock.forward@5.16.1."""
+    return any(linear.name == "shared_expert_gate" for linear in block.linears)
 
 
 def dense_amounts(n: Numbers, family: Deviations, mlp: Mlp, symbol: str, *, recomputed: bool) -> Iterator[Amount]:
@@ -39,6 +46,6 @@ def dense_amounts(n: Numbers, family: Deviations, mlp: Mlp, symbol: str, *, reco
         yield (2 if recomputed else 3) * n.compute, symbol
         return
     yield n.compute, symbol
-    extra = family.activation[n.autocast]
+    extra = family.activation[n.autocast] + (family.activation_trained[n.autocast] if n.trained else 0)
     if extra:
         yield extra, symbol

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from advisor.memory.activations.amounts import Amount, total, widths, written
+from advisor.memory.activations.amounts import ONE, Amount, total, widths, written
 from advisor.memory.activations.approximate import mixer_amounts
 from advisor.memory.activations.attention import attention_amounts, copied_output
 from advisor.memory.activations.deviations import family_and_norm
-from advisor.memory.activations.dtypes import numbers
+from advisor.memory.activations.dtypes import Numbers, numbers
 from advisor.memory.activations.experts import kept_weights
 from advisor.memory.activations.feedforward import mlp_amounts
 from advisor.memory.activations.from_trace import measured
@@ -53,7 +54,15 @@ def amounts(run: Run, block: Block) -> list[Amount]:
     norms = list(norm_amounts(n, norm, family, block))
     # The fused MLP leaves out the dropout that some families have behind it.
     masks = [(family.residual_masks - fuses_mlp(run, block), "h")] if family.residual_masks else []
-    return [*norms, *inputs, *masks, *mixer, *mlp_amounts(run, n, family, block)]
+    return [*norms, *inputs, *masks, *mixer, *mlp_amounts(run, n, family, block), *per_layer_input(n, block)]
+
+
+def per_layer_input(n: Numbers, block: Block) -> Iterator[Amount]:
+    """Gemma's gate for a layer's own embedding: before its activation, and after.
+
+    models/gemma4/modeling_gemma4.py, Gemma4TextDecoderLayer.forward@5.16.1.
+    """
+    yield from ((2 * n.compute * x.n_in, ONE) for x in block.linears if x.name == "per_layer_projection")
 
 
 def fixed_bytes(run: Run, block: Block) -> int:

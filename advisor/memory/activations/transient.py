@@ -16,11 +16,11 @@ from advisor.memory.activations.attention import copied_output, repeated, withou
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Adapters, Numbers, adapters, numbers
 from advisor.memory.activations.experts import passing_weights
-from advisor.memory.activations.feedforward import mlp_amounts
+from advisor.memory.activations.feedforward import dense_amounts, has_shared_gate, mlp_amounts
 from advisor.memory.activations.from_trace import measured
-from advisor.memory.activations.linear_inputs import Site, mlp_output, site_amounts, sites
+from advisor.memory.activations.linear_inputs import Site, mlp_input, mlp_output, site_amounts, sites
 from advisor.memory.activations.lora_kernels import fused_working_bytes, fuses_mlp
-from advisor.memory.activations.norms import norm_amounts
+from advisor.memory.activations.norms import norm_amounts, rms_amounts
 from advisor.memory.lora_targets import is_target
 from advisor.models.deviations import Deviations, Norm
 
@@ -72,9 +72,10 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
         yield [stream, used_mask, branch, *adapter_gradients(run, n, block)]
         yield [stream, used_mask, *half_adapter_gradients(run, n, block)]
         yield [stream, used_mask, branch, (n.compute, "f shared" if block.mlp.experts else "f")]
-        yield [stream, used_mask, *product_gradients(run, n, family, block)]
+        behind = done(run, n, family, norm, block) if block.mlp.experts else ()
+        yield [stream, used_mask, *product_gradients(run, n, family, block), *behind]
         if block.mlp.experts:
-            yield [stream, *routed.routed_gradients(run, n, family, block.mlp)]
+            yield [stream, *routed.routed_gradients(run, n, family, block.mlp), *done(run, n, family, norm, block)]
         if run.activation_checkpointing:
             yield list(recomputed_forward(run, n, block))
     if block.attention is not None and probabilities(run, family, block.attention):
@@ -183,6 +184,27 @@ def after_attention(run: Run, n: Numbers, family: Deviations, norm: Norm, block:
     norms = list(norm_amounts(n, norm, family, block))
     yield from norms[len(norms) // 2 :]
     yield from mlp_amounts(run, n, family, block)
+
+
+def done(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
+    """What the backward has behind it when it comes to the experts: a norm at the end, and what computed after them.
+
+    Each leaves a gradient of the width of the residual stream, and lets go of what it kept.
+    """
+    mlp = block.mlp
+    assert mlp is not None
+    if family.post_norm or block.norms == 4:
+        yield n.compute, "h"
+        yield from gone(rms_amounts(n, norm, "h", ONE))
+    if not mlp.shared_width:
+        return
+    if not family.shared_first or has_shared_gate(block):
+        yield n.compute, "h"
+    if family.shared_first:
+        return
+    yield from gone(dense_amounts(n, family, mlp, "f shared", recomputed="glu" in run.liger))
+    for site in [*mlp_input(run, n, block), *mlp_output(run, n, block)]:
+        yield from gone(site_amounts(run, n, site))
 
 
 def gone(amounts: Iterable[Amount]) -> Iterator[Amount]:

@@ -48,6 +48,7 @@ LIGER_LAYERS = {
     "liger_swiglu": "glu",
     "liger_rope": "rope",
     "liger_layer_norm": "layer_norm",
+    "liger_rms_norm_gated": "rms_norm_gated",
 }
 
 
