@@ -12,6 +12,7 @@ from advisor.memory.gradients import between_micro_steps, bucket_copies, step_gr
 from advisor.memory.groups import Weights
 from advisor.memory.host import host_terms
 from advisor.memory.ledger import Estimate, Phase, Term
+from advisor.memory.lora_targets import layers_named, told_apart
 from advisor.memory.model import autocast_terms, load_terms, reference_terms, weight_terms, workspace_terms
 from advisor.memory.optimizer_states import optimizer_terms, step_terms
 from advisor.memory.ranges import needed, range_notes, reserved_peak
@@ -25,6 +26,10 @@ def estimate(run: Run) -> Estimate | None:
     """The memory of a run, or None if its model, its hardware or a value is unknown. Asked once for each run."""
     if run.model is None or run.hardware is None or run.unreadable:
         return None
+    if run.lora is not None and layers_named(run.lora):
+        apart = (one for block in run.model.blocks for one in told_apart(run.lora, block))
+        run = replace(run, model=replace(run.model, blocks=tuple(apart)))
+        assert run.model is not None
     weights = weights_of(run, run.model)
     phases = tuple(phases_of(run, run.model, weights))
     allocated = max(phase.bytes for phase in phases)

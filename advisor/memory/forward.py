@@ -8,6 +8,7 @@ from advisor.memory.activations import (
     checkpoints,
     forward_working_bytes,
     head_saved_bytes,
+    lasting_bytes,
     saved_bytes,
     saved_formula,
 )
@@ -19,6 +20,7 @@ from advisor.models import Architecture, Block
 from advisor.run import Run
 
 CHECKPOINTS = "torch/utils/checkpoint.py: only a layer's input is kept (arXiv 1604.06174)"
+INT8 = "bitsandbytes/autograd/_functions.py, MatMul8bitLt@0.50.2: ctx.tensors is no saved tensor"
 SAVED = "autograd's saved tensors, traced from the transformers modules"
 WORKING = "gradients of a layer's intermediates, traced from the transformers modules"
 
@@ -72,8 +74,8 @@ def kept_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
         )
     if run.activation_offloading is not None:
         kept = 5 if run.activation_offloading == "saved-tensors" else 2
-        return (offloaded_inputs(run, model, kept),)
-    return tuple(
+        return (offloaded_inputs(run, model, kept), *lasting_terms(run, model))
+    inputs = tuple(
         Term(
             "checkpointed layer inputs",
             "activations",
@@ -82,6 +84,22 @@ def kept_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
             CHECKPOINTS,
         )
         for block in model.blocks
+    )
+    return (*inputs, *lasting_terms(run, model))
+
+
+def lasting_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """Inputs of 8-bit linears, which a non-reentrant checkpoint leaves where they are."""
+    return tuple(
+        Term(
+            "inputs of 8-bit layers",
+            "activations",
+            block.count * lasting_bytes(run, block),
+            f"{lasting_bytes(run, block):,} B x {block.count} layers",
+            INT8,
+        )
+        for block in model.blocks
+        if lasting_bytes(run, block)
     )
 
 

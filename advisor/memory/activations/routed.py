@@ -40,7 +40,11 @@ def expert_amounts(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iterat
 
 def of_experts(run: Run, n: Numbers) -> Numbers:
     """The precision of the experts' products; whether their inputs are kept for their own gradients."""
-    return replace(n, compute=expert_width(run, n.compute), trained=n.trained or bool(adapted(run)))
+    return replace(
+        n,
+        compute=expert_width(run, n.compute),
+        trained=n.trained or bool(adapted(run)) or (run.quantization == "int8" and not stacked(run)),
+    )
 
 
 def grouped_amounts(n: Numbers, compute: int, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
