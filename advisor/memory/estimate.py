@@ -26,22 +26,29 @@ def estimate(run: Run) -> Estimate | None:
     """The memory of a run, or None if its model, its hardware or a value is unknown. Asked once for each run."""
     if run.model is None or run.hardware is None or run.unreadable:
         return None
-    if run.lora is not None and layers_named(run.lora):
-        apart = (one for block in run.model.blocks for one in told_apart(run.lora, block))
-        run = replace(run, model=replace(run.model, blocks=tuple(apart)))
-        assert run.model is not None
-    weights = weights_of(run, run.model)
-    phases = tuple(phases_of(run, run.model, weights))
+    hardware, model = run.hardware, with_layers_apart(run, run.model)
+    if model is not run.model:
+        run = replace(run, model=model)
+    weights = weights_of(run, model)
+    phases = tuple(phases_of(run, model, weights))
     allocated = max(phase.bytes for phase in phases)
     return Estimate(
         phases=phases,
-        host=host_terms(run, run.model, weights),
+        host=host_terms(run, model, weights),
         needed=needed(run, allocated),
         reserved_peak=reserved_peak(run, allocated),
-        usable=run.hardware.usable,
-        outside_torch=run.hardware.outside_torch,
-        notes=(*notes_of(run, run.model), *range_notes(run)),
+        usable=hardware.usable,
+        outside_torch=hardware.outside_torch,
+        notes=(*notes_of(run, model), *range_notes(run)),
     )
+
+
+def with_layers_apart(run: Run, model: Architecture) -> Architecture:
+    """The model with its layers sorted by their adapters, where targets name layers by number."""
+    lora = run.lora
+    if lora is None or not layers_named(lora):
+        return model
+    return replace(model, blocks=tuple(one for block in model.blocks for one in told_apart(lora, block)))
 
 
 def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:

@@ -27,6 +27,8 @@ class Deviations:
     copied."""
     wide_query_key_norm: bool = False
     """The norm of queries and keys spans the whole projection, not one head."""
+    weightless_query_key_norm: bool = False
+    """The norm of queries and keys has no weights."""
     rotary: int = 0
     """Bytes per token and element of head_dim of cosines and sines that each layer expands for itself."""
     parallel: bool = False

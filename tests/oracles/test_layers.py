@@ -22,53 +22,52 @@ pytestmark = pytest.mark.oracle
 
 LENGTH = 4096
 HEADS: dict[str, Any] = {
-    "hidden_size": 192,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "head_dim": 48,
-    "intermediate_size": 640,
+    "hidden_size": 768,
+    "num_attention_heads": 12,
+    "num_key_value_heads": 4,
+    "head_dim": 64,
+    "intermediate_size": 2560,
     "num_hidden_layers": 2,
     "vocab_size": 64,
     "pad_token_id": 0,
     "tie_word_embeddings": False,
 }
-EXPERTS: dict[str, Any] = {"num_experts_per_tok": 2, "moe_intermediate_size": 112}
+EXPERTS: dict[str, Any] = {"num_experts_per_tok": 2, "moe_intermediate_size": 448}
 ROUTED: dict[str, Any] = EXPERTS | {"n_routed_experts": 8, "n_shared_experts": 1, "n_group": 1, "topk_group": 1}
 LATENT: dict[str, Any] = {
-    "num_key_value_heads": 6,
-    "q_lora_rank": 80,
-    "kv_lora_rank": 72,
-    "qk_nope_head_dim": 32,
-    "qk_rope_head_dim": 16,
-    "v_head_dim": 40,
-    "head_dim": 16,
+    "num_key_value_heads": 12,
+    "q_lora_rank": 320,
+    "kv_lora_rank": 256,
+    "qk_nope_head_dim": 64,
+    "qk_rope_head_dim": 32,
+    "v_head_dim": 80,
+    "head_dim": 32,
 }
 DELTA: dict[str, Any] = {
     "layer_types": ["linear_attention", "full_attention"],
     "linear_num_key_heads": 4,
     "linear_num_value_heads": 8,
-    "linear_key_head_dim": 24,
-    "linear_value_head_dim": 40,
+    "linear_key_head_dim": 64,
+    "linear_value_head_dim": 80,
 }
-SHARED: dict[str, Any] = EXPERTS | {"num_experts": 8, "shared_expert_intermediate_size": 80}
+SHARED: dict[str, Any] = EXPERTS | {"num_experts": 8, "shared_expert_intermediate_size": 320}
 CONFIGS: dict[str, dict[str, Any]] = {
     "afmoe": EXPERTS | {"num_experts": 8, "num_shared_experts": 1, "num_dense_layers": 1, "sliding_window": 8192},
     "apertus": {},
     "arcee": {},
     "deepseek_v2": ROUTED | LATENT | {"first_k_dense_replace": 1, "topk_method": "greedy"},
     "glm4_moe": ROUTED | {"first_k_dense_replace": 1},
-    "glm4_moe_lite": ROUTED | LATENT | {"v_head_dim": 48, "mlp_layer_types": ["dense", "sparse"]},
+    "glm4_moe_lite": ROUTED | LATENT | {"v_head_dim": 96, "mlp_layer_types": ["dense", "sparse"]},
     "lfm2": {"layer_types": ["conv", "full_attention"], "block_auto_adjust_ff_dim": False},
     "llama4_text": {
         "num_local_experts": 4,
         "num_experts_per_tok": 1,
-        "intermediate_size": 320,
-        "intermediate_size_mlp": 640,
+        "intermediate_size": 1280,
+        "intermediate_size_mlp": 2560,
         "moe_layers": [1],
         "attention_chunk_size": 8192,
     },
-    "minimax_m2": {"num_local_experts": 8, "num_experts_per_tok": 2, "intermediate_size": 112},
-    "mistral4": ROUTED | LATENT | {"v_head_dim": 48, "first_k_dense_replace": 1},
+    "minimax_m2": {"num_local_experts": 8, "num_experts_per_tok": 2, "intermediate_size": 448},
     "qwen3_5_moe_text": SHARED | DELTA,
     "qwen3_5_text": DELTA,
     "qwen3_next": SHARED | DELTA | {"decoder_sparse_step": 1},
