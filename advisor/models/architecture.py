@@ -212,4 +212,5 @@ class Architecture:
         State spaces are not among them: without a GPU their kernels give way to plain operations, which keep far more.
         """
         mixers = (block.attention for block in self.blocks if block.attention is not None)
-        return any(one.kind == "linear" and not one.state for one in mixers)
+        indexed = any(linear.name == "weights_proj" for block in self.blocks for linear in block.linears)
+        return indexed or any(one.kind == "linear" and not one.state for one in mixers)

@@ -121,16 +121,24 @@ def hyper_head(c: Config) -> Tensors:
 
 FAMILIES: dict[str, Family] = {
     "deepseek_v2": Family(
-        Decoder(latent, _MLPS, latent_plan, deviations=Deviations(fp32_routing=True)),
+        Decoder(latent, _MLPS, latent_plan, deviations=Deviations(casts_router=True, fp32_routing=True)),
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
         lora_kernels="unpatchable",
         absent_leaf="DeepseekV2MoE",
     ),
-    "deepseek_v3": Family(Decoder(latent, _MLPS, latent_plan), cut=True, lora_kernels="unpatchable"),
+    "deepseek_v3": Family(
+        Decoder(latent, _MLPS, latent_plan, deviations=Deviations(casts_router=True)),
+        cut=True,
+        lora_kernels="unpatchable",
+    ),
     "kimi_k2": Family(Decoder(latent, _MLPS, latent_plan)),
     "mistral4": Family(Decoder(latent, _MLPS, latent_plan), cut=True, lora_kernels="unpatchable"),
-    "glm4_moe_lite": Family(Decoder(latent, _MLPS, latent_plan), cut=True, lora_kernels="unpatchable"),
+    "glm4_moe_lite": Family(
+        Decoder(latent, _MLPS, latent_plan, deviations=Deviations(casts_router=True)),
+        cut=True,
+        lora_kernels="unpatchable",
+    ),
     "deepseek_v32": Family(
         Decoder(
             indexed_attention,

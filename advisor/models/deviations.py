@@ -42,6 +42,8 @@ class Deviations:
     """Dropouts on the way back to the residual stream, by the published configs."""
     normalized_routing: bool = False
     """The router divides by the sum of the chosen weights: one sum and one copy a token."""
+    casts_router: bool = False
+    """The router multiplies a copy of its input that is cast to fp32 by hand."""
     fp32_routing: bool = False
     """Routing weights stay fp32."""
     shared_first: bool = False

@@ -226,6 +226,7 @@ FAMILIES: dict[str, Family] = {
             ("norm",),
             embedding="embeddings",
             final_norm="norm_f",
+            deviations=Deviations(casts_router=True),
         ),
         cut=True,
         lora_kernels="unbound",

@@ -8,7 +8,7 @@ from advisor.models.architecture import Mlp
 from advisor.models.attention import softmax
 from advisor.models.config import Config
 from advisor.models.decoder import Decoder, every_layer_sparse, plain_plan
-from advisor.models.deviations import FRESH_QUERY, Deviations
+from advisor.models.deviations import Deviations
 from advisor.models.family import LIGER, LIGER_LAYERS, Family
 from advisor.models.mlp import experts, gated
 from advisor.models.parts import Layer, Part, Tensors, linear, loose
@@ -241,7 +241,7 @@ FAMILIES: dict[str, Family] = {
             softmax(bias="attention_bias", out_bias=False, query_key_norm="head", norm_key="use_qk_norm"),
             {"sparse": experts(shared="shared_experts", shared_count="n_shared_experts"), "dense": gated()},
             leading_dense_plan,
-            deviations=FRESH_QUERY,
+            deviations=Deviations(fresh_query=True, casts_router=True),
         ),
         cut=True,
         lora_kernels="unpatchable",

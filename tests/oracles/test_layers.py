@@ -55,7 +55,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "afmoe": EXPERTS | {"num_experts": 8, "num_shared_experts": 1, "num_dense_layers": 1, "sliding_window": 8192},
     "apertus": {},
     "arcee": {},
-    "deepseek_v2": ROUTED | LATENT | {"first_k_dense_replace": 1, "topk_method": "greedy"},
+    "deepseek_v2": ROUTED | LATENT | {"q_lora_rank": None, "first_k_dense_replace": 1, "topk_method": "greedy"},
     "glm4_moe": ROUTED | {"first_k_dense_replace": 1},
     "glm4_moe_lite": ROUTED | LATENT | {"v_head_dim": 96, "mlp_layer_types": ["dense", "sparse"]},
     "lfm2": {"layer_types": ["conv", "full_attention"], "block_auto_adjust_ff_dim": False},
@@ -100,6 +100,5 @@ def test_a_layer_keeps_and_holds_what_its_trace_does(name: str, setting: str):
         kept, held = activations.saved_bytes(run, block), activations.working_bytes(run, block)
         within = WIDER.get((name, setting), 0.02)
         assert kept == pytest.approx(saved, rel=within), activations.saved_formula(run, block)
-        # Without checkpointing a layer's backward holds this beside what it keeps; with it, both at once.
+        # Every peak has both: with checkpointing those of one layer, without it all layers' and this.
         assert kept + held == pytest.approx(saved + working, rel=within)
-        assert held == pytest.approx(working, rel=max(within, 0.04))
