@@ -17,7 +17,7 @@ FIXED_8BIT = "0.20.0"
 NAMES = {"gate_up_proj": "up", "up_proj": "up", "gate_proj": "up", "down_proj": "down"}
 """What ``lora_target_parameters`` calls the two stacks; unfused names stand for the fused one.
 
-axolotl/monkeypatch/moe_quant.py:165-172@0.19.0.
+axolotl/monkeypatch/moe_quant.py:177-180@0.19.0.
 """
 
 
@@ -62,8 +62,8 @@ def expert_width(run: Run, compute: int) -> int:
 
     Grouped products are blind to autocast and cast their input to the weight's dtype (integrations/moe.py,
     _grouped_mm@5.16.1); int8 is unpacked to fp32 (bitsandbytes/functional.py, int8_vectorwise_dequant@0.50.2).
-    ScatterMoE casts weights to the input's dtype (scattermoe_lora/parallel_linear_lora.py:82-83@axolotl 0.19.0),
-    and the loop over experts calls linears, which autocast casts.
+    ScatterMoE casts weights to the input's dtype (axolotl/integrations/kernels/libs/scattermoe_lora/
+    parallel_linear_lora.py:78-80@0.19.0), and the loop over experts calls linears, which autocast casts.
     """
     if not stacked(run) or run.experts != "grouped_mm":
         return compute
@@ -99,7 +99,7 @@ def merged(run: Run, compute: int, block: Block) -> list[int]:
     """Bytes of the stacks that are added to their adapters in each forward, and that autograd keeps.
 
     peft/tuners/lora/layer.py, ParamWrapper and _LoraParameterProxy@0.20.0: the sum is a tensor of its own. ScatterMoE
-    takes the adapter apart (scattermoe_lora/experts_lora_fastpath.py@axolotl 0.19.0).
+    takes the adapter apart (axolotl/integrations/kernels/libs/scattermoe_lora/experts_lora_fastpath.py@0.19.0).
     """
     if run.experts == "scattermoe":
         return []
@@ -124,7 +124,7 @@ def passing_weights(run: Run, compute: int, block: Block) -> int:
     """Bytes of the largest copy of a stack that comes and goes in one layer's backward.
 
     The gradient of a merged one; what ScatterMoE unpacks again, or the gradient that it works out of a stack without
-    an adapter, frozen or not (scattermoe_lora/parallel_experts.py, ParallelLinear.backward@axolotl 0.19.0).
+    an adapter, frozen or not (the same folder's parallel_experts.py, ParallelLinear.backward@0.19.0).
     """
     sizes = stacks(block)
     if run.experts != "scattermoe" or run.lora is None:

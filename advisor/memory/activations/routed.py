@@ -70,7 +70,8 @@ def scattered_amounts(n: Numbers, mlp: Mlp) -> Iterator[Amount]:
     """ScatterMoE, with an adapter or without: it gathers tokens while it multiplies, and keeps them as they came.
 
     The input, gate and up, the activation, the product, the outputs before they are summed, their weights and two
-    indices a choice: scattermoe_lora/parallel_linear_lora.py:134-143, parallel_experts.py@axolotl 0.19.0.
+    indices a choice: axolotl/integrations/kernels/libs/scattermoe_lora/parallel_linear_lora.py:134-143,
+    parallel_experts.py@0.19.0.
     """
     chosen = mlp.experts_per_token
     yield n.compute, "routed"
