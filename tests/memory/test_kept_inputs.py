@@ -37,24 +37,26 @@ def test_non_reentrant_checkpoints_do_not_free_them(facts: dict[str, Any], per_t
 
 
 OUTPUTS = 2 * 4096 + 2 * 1024 + 2 * 14336 + 4096
-IDENTITIES = 6 * 4096**2 + 14336**2
+WEIGHTS = 2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 14336
 
 
 @pytest.mark.parametrize(
     ("facts", "width", "fixed"),
     [
-        ({}, 4, 2),
-        ({"autocast": False}, 6, 4),
-        ({"autocast": False, "fp32": False}, 4, 2),
+        ({}, 4, 0),
+        ({"dropout": 0.05}, 4, 2),
+        ({"autocast": False}, 6, 0),
+        ({"autocast": False, "dropout": 0.05}, 8, 4),
+        ({"autocast": False, "fp32": False, "dropout": 0.05}, 4, 0),
     ],
 )
-def test_dora_keeps_its_results_and_an_identity(facts: dict[str, Any], width: int, fixed: int):
-    adapter = {key: value for key, value in facts.items() if key == "fp32"}
-    rest = {key: value for key, value in facts.items() if key != "fp32"}
+def test_dora_keeps_its_results_and_with_dropout_a_cast_weight(facts: dict[str, Any], width: int, fixed: int):
+    adapter = {key: value for key, value in facts.items() if key in {"fp32", "dropout"}}
+    rest = {key: value for key, value in facts.items() if key not in {"fp32", "dropout"}}
     plain = run_of(LLAMA_3_8B, **lora(**adapter), **rest)
     dora = run_of(LLAMA_3_8B, **lora(**adapter, dora=True), **rest)
     more = saved_bytes(dora, LLAMA_3_8B) - saved_bytes(plain, LLAMA_3_8B)
-    assert more == width * OUTPUTS * 4096 + fixed * IDENTITIES
+    assert more == width * OUTPUTS * 4096 + fixed * WEIGHTS
 
 
 def test_axolotls_kernels_keep_both_results_of_dora_in_one():

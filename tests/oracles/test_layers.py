@@ -75,8 +75,9 @@ CONFIGS: dict[str, dict[str, Any]] = {
 FULL = Setting(attention="flash")
 LORA = Setting(attention="flash", adapter=("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"))
 SETTINGS = {"full": FULL, "LoRA": LORA, "LoRA, dropout": replace(LORA, dropout=0.1)}
-WIDER: dict[tuple[str, str], float] = {}
-"""Where a formula is further off than two hundredths, and by how much."""
+WIDER: dict[tuple[str, str], float] = {("deepseek_v2", "LoRA"): 0.025}
+"""Where a formula is further off than two hundredths. DeepSeek-V2 keeps 771 bytes a token more, of which the tensor
+is not known."""
 
 
 @cache

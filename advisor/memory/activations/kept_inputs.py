@@ -56,13 +56,10 @@ def dora_amounts(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
 
 
 def dora_bytes(run: Run, n: Numbers, block: Block) -> int:
-    """Bytes for the norm of the adapted weight: an identity as wide as the input, and with dropout a cast weight."""
+    """Bytes of cast weights, which dropout makes it multiply once more, by an input of its own."""
     taken, count = fused(run, block), 0
     for linear in dora_targets(run, block):
         kept = adapters(run, n.compute)
-        if linear.name in taken:
-            continue
-        count += kept.width * linear.n_in**2
-        if kept.dropout and kept.weight != n.compute:
+        if linear.name not in taken and kept.dropout and kept.weight != n.compute:
             count += kept.width * linear.n_in * linear.n_out
     return count
