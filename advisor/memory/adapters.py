@@ -1,7 +1,7 @@
 """What an adapter adds: LoRA's matrices, and the trained copies of whole modules."""
 
 from advisor.memory.groups import Group, Shape, base_width, group_of
-from advisor.memory.lora_targets import named, rank_at, wraps
+from advisor.memory.lora_targets import layers_wrapped, named, rank_at
 from advisor.models import Architecture, Tensor
 from advisor.run import Lora, Run, Zero
 
@@ -16,9 +16,9 @@ def adapter_groups(run: Run, model: Architecture) -> tuple[list[Group], list[tup
     width = adapter_width(run, lora)
     shapes: list[tuple[Shape, int]] = []
     for tensor in model.tensors:
-        if tensor.linear and targets(lora, tensor):
-            shapes += low_rank(rank_at(lora, tensor.module), tensor.shape, tensor.count)
-            shapes += [((tensor.shape[0],), tensor.count)] if lora.dora else []
+        if tensor.linear and (count := targets(lora, tensor)):
+            shapes += low_rank(rank_at(lora, tensor.module), tensor.shape, count)
+            shapes += [((tensor.shape[0],), count)] if lora.dora else []
         elif tensor.kind == "experts" and names_parameter(lora, tensor):
             experts = tensor.shape[0]
             shapes += low_rank(rank_at(lora, tensor.module) * experts, tensor.shape[-2:], tensor.count)
@@ -45,11 +45,13 @@ def low_rank(rank: int, shape: Shape, count: int) -> list[tuple[Shape, int]]:
     return [((rank, shape[-1]), count), ((shape[-2], rank), count)]
 
 
-def targets(lora: Lora, tensor: Tensor) -> bool:
-    """Whether LoRA wraps this linear layer; the head only where it is named."""
+def targets(lora: Lora, tensor: Tensor) -> int:
+    """How many of these linear layers LoRA wraps; the head only where it is named."""
     if not tensor.name.endswith("weight"):
-        return False
-    return named(lora.targets, tensor.module) if tensor.kind == "head" else wraps(lora, tensor.module)
+        return 0
+    if tensor.kind == "head":
+        return tensor.count if named(lora.targets, tensor.module) else 0
+    return layers_wrapped(lora, tensor.module, tensor.count)
 
 
 def names_parameter(lora: Lora, tensor: Tensor) -> bool:

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from advisor.memory import fsdp
-from advisor.memory.activations import checkpoint_bytes, saved_bytes, saved_formula, working_bytes
+from advisor.memory.activations import checkpoint_bytes, checkpoints, saved_bytes, saved_formula, working_bytes
 from advisor.memory.deepspeed import bucket_terms, flattened_terms, gathered_terms, overflow_terms
-from advisor.memory.forward import SAVED, WORKING, checkpoints, kept_terms
+from advisor.memory.forward import SAVED, WORKING, kept_terms
 from advisor.memory.gradients import (
     between_micro_steps,
     gradient_terms,

@@ -12,6 +12,7 @@ from advisor.memory.gradients import between_micro_steps, bucket_copies, step_gr
 from advisor.memory.groups import Weights
 from advisor.memory.host import host_terms
 from advisor.memory.ledger import Estimate, Phase, Term
+from advisor.memory.lora_targets import layers_named, told_apart
 from advisor.memory.model import autocast_terms, load_terms, reference_terms, weight_terms, workspace_terms
 from advisor.memory.optimizer_states import optimizer_terms, step_terms
 from advisor.memory.ranges import needed, range_notes, reserved_peak
@@ -25,18 +26,29 @@ def estimate(run: Run) -> Estimate | None:
     """The memory of a run, or None if its model, its hardware or a value is unknown. Asked once for each run."""
     if run.model is None or run.hardware is None or run.unreadable:
         return None
-    weights = weights_of(run, run.model)
-    phases = tuple(phases_of(run, run.model, weights))
+    hardware, model = run.hardware, with_layers_apart(run, run.model)
+    if model is not run.model:
+        run = replace(run, model=model)
+    weights = weights_of(run, model)
+    phases = tuple(phases_of(run, model, weights))
     allocated = max(phase.bytes for phase in phases)
     return Estimate(
         phases=phases,
-        host=host_terms(run, run.model, weights),
+        host=host_terms(run, model, weights),
         needed=needed(run, allocated),
         reserved_peak=reserved_peak(run, allocated),
-        usable=run.hardware.usable,
-        outside_torch=run.hardware.outside_torch,
-        notes=(*notes_of(run, run.model), *range_notes(run)),
+        usable=hardware.usable,
+        outside_torch=hardware.outside_torch,
+        notes=(*notes_of(run, model), *range_notes(run)),
     )
+
+
+def with_layers_apart(run: Run, model: Architecture) -> Architecture:
+    """The model with its layers sorted by their adapters, where targets name layers by number."""
+    lora = run.lora
+    if lora is None or not layers_named(lora):
+        return model
+    return replace(model, blocks=tuple(one for block in model.blocks for one in told_apart(lora, block)))
 
 
 def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:

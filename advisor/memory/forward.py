@@ -5,8 +5,10 @@ from dataclasses import replace
 from advisor.memory import loss
 from advisor.memory.activations import (
     checkpoint_bytes,
+    checkpoints,
     forward_working_bytes,
     head_saved_bytes,
+    lasting_bytes,
     saved_bytes,
     saved_formula,
 )
@@ -15,9 +17,10 @@ from advisor.memory.fsdp import root_copied
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
 from advisor.models import Architecture, Block
-from advisor.run import Fsdp, Run
+from advisor.run import Run
 
 CHECKPOINTS = "torch/utils/checkpoint.py: only a layer's input is kept (arXiv 1604.06174)"
+INT8 = "bitsandbytes/autograd/_functions.py, MatMul8bitLt@0.50.2: ctx.tensors is no saved tensor"
 SAVED = "autograd's saved tensors, traced from the transformers modules"
 WORKING = "gradients of a layer's intermediates, traced from the transformers modules"
 
@@ -71,8 +74,8 @@ def kept_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
         )
     if run.activation_offloading is not None:
         kept = 5 if run.activation_offloading == "saved-tensors" else 2
-        return (offloaded_inputs(run, model, kept),)
-    return tuple(
+        return (offloaded_inputs(run, model, kept), *lasting_terms(run, model))
+    inputs = tuple(
         Term(
             "checkpointed layer inputs",
             "activations",
@@ -81,6 +84,22 @@ def kept_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
             CHECKPOINTS,
         )
         for block in model.blocks
+    )
+    return (*inputs, *lasting_terms(run, model))
+
+
+def lasting_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """Inputs of 8-bit linears, which a non-reentrant checkpoint leaves where they are."""
+    return tuple(
+        Term(
+            "inputs of 8-bit layers",
+            "activations",
+            block.count * lasting_bytes(run, block),
+            f"{lasting_bytes(run, block):,} B x {block.count} layers",
+            INT8,
+        )
+        for block in model.blocks
+        if lasting_bytes(run, block)
     )
 
 
@@ -95,11 +114,6 @@ def offloaded_inputs(run: Run, model: Architecture, kept: int) -> Term:
 def layers_text(run: Run, block: Block) -> str:
     """How much the layers of one shape keep."""
     return f"{saved_formula(run, block)} x {run.tokens:,} tokens x {block.count} layers"
-
-
-def checkpoints(run: Run) -> bool:
-    """Whether only layer inputs are kept: by the trainer's checkpointing or FSDP's."""
-    return run.activation_checkpointing or (isinstance(run.sharding, Fsdp) and run.sharding.activation_checkpointing)
 
 
 def evaluation_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from advisor.run import Lora
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Linear
+    from advisor.models.architecture import Block, Linear
     from advisor.run import Lora
 
 
@@ -40,6 +41,21 @@ def matches_pattern(pattern: str, module: str) -> bool:
         return False
 
 
+def layers_named(lora: Lora) -> bool:
+    """Whether the targets name layers by number, so that layers may differ."""
+    return any(character.isdigit() for target in lora.targets for character in target) and not everywhere(lora)
+
+
+def layers_wrapped(lora: Lora, module: str, count: int) -> int:
+    """In how many of ``count`` layers LoRA wraps a module that is written with ``*`` for the layer's index.
+
+    Layers of one kind are taken for the first ``count`` of the model.
+    """
+    if "*" not in module or not layers_named(lora):
+        return count if wraps(lora, module) else 0
+    return sum(wraps(lora, module.replace("*", str(index))) for index in range(count))
+
+
 def rank_at(lora: Lora, module: str) -> int:
     """The rank of one module: ``lora_rank_pattern`` before ``lora_r``."""
     return next((rank for name, rank in lora.rank_pattern.items() if module.endswith(name)), lora.rank)
@@ -48,3 +64,19 @@ def rank_at(lora: Lora, module: str) -> int:
 def is_target(lora: Lora, linear: Linear) -> bool:
     """Whether the linear carries an adapter; a router only where it is named."""
     return wraps(lora, linear.path) and not (linear.kind == "router" and everywhere(lora))
+
+
+def told_apart(lora: Lora, block: Block) -> tuple[Block, ...]:
+    """The layers of a block by which of their linears LoRA wraps, each kind as its first layer has it."""
+    if not layers_named(lora):
+        return (block,)
+    found: dict[tuple[bool, ...], list[int]] = {}
+    for index in range(block.count):
+        wrapped = tuple(wraps(lora, x.path.replace("*", str(index))) for x in block.linears)
+        found.setdefault(wrapped, []).append(index)
+    return tuple(replace(block, count=len(kind), linears=at(block, kind[0])) for kind in found.values())
+
+
+def at(block: Block, index: int) -> tuple[Linear, ...]:
+    """The linears of one layer, by their own names."""
+    return tuple(replace(x, module=x.module.replace("*", str(index))) for x in block.linears)

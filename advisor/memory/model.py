@@ -1,5 +1,6 @@
 """What lies on the GPU from start to end: weights, a reference model, library workspaces; and the load before it."""
 
+from advisor.memory.activations.experts import cached_elements, expert_width
 from advisor.memory.activations.lora_kernels import adapter_elements, all_adapter_elements
 from advisor.memory.deepspeed import embedding_elements, largest_module
 from advisor.memory.groups import Weights, base_width
@@ -20,6 +21,7 @@ WHOLE = (
 )
 UPCAST = "axolotl/loaders/model.py:436-489@0.19.0: embeddings, head and norms pass through fp32"
 WHOLE_INT8 = "bitsandbytes/nn/modules.py, Linear8bitLt@0.49.1: its state keeps the matrix, which ZeRO-3 does not track"
+NEVER_FREED = "torch/nn/utils/parametrize.py, cached@2.13.0: no hook empties the cache where a forward ends early"
 DEQUANTIZE = "bitsandbytes/autograd/_functions.py, MatMul4Bit: one weight at a time is dequantized"
 FUSED_COPIES = (
     "axolotl/kernels/lora.py:454-468,968-982,1682-1688@0.19.0: each function keeps its adapters in half precision"
@@ -90,12 +92,20 @@ def copied_elements(run: Run, model: Architecture) -> tuple[int, int]:
 
 
 def dequantized_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
-    """The one weight that is in half precision while a quantized layer computes."""
+    """The one weight that is in half precision while a quantized layer computes, and experts that stay so.
+
+    What a layer unpacks of its experts counts with what the layer keeps.
+    """
     if run.quantization is None:
         return ()
     quantized = [t.numel for t in model.tensors if t.linear and t.kind != "head"]
-    largest = largest_module(model) if run.quantize_moe_experts else max(quantized, default=0)
-    return (Term("dequantized weight", "overhead", 2 * largest, f"2 B x {largest:,}", DEQUANTIZE),)
+    largest = max(quantized, default=0)
+    one = Term("dequantized weight", "overhead", 2 * largest, f"2 B x {largest:,}", DEQUANTIZE)
+    cached, width = cached_elements(run, model), expert_width(run, run.compute_bytes)
+    if not cached:
+        return (one,)
+    text = f"{width} B x {cached:,} elements of all experts"
+    return (one, Term("dequantized experts, never freed", "overhead", width * cached, text, NEVER_FREED))
 
 
 def reference_terms(run: Run, model: Architecture) -> tuple[Term, ...]:

@@ -81,6 +81,12 @@ class Attention:
     window: int | None = None
     query_key_norm: bool = False
     logit_softcap: bool = False
+    value_norm: bool = False
+    """Values are normed, too, without a weight."""
+    state: int = 0
+    """Width of a key head of the gated delta rule, whose kernel is known."""
+    gated: bool = False
+    """Its output is multiplied by a sigmoid gate before the last projection."""
 
 
 @record(eq=False)
@@ -96,6 +102,8 @@ class Mlp:
     experts: int = 0
     experts_per_token: int = 0
     shared_width: int = 0
+    latent: int = 0
+    """Width of what the experts read, where that is not the hidden size."""
 
 
 @record(eq=False)
@@ -203,5 +211,6 @@ class Architecture:
 
         State spaces are not among them: without a GPU their kernels give way to plain operations, which keep far more.
         """
-        mixers = (block.attention.kind for block in self.blocks if block.attention is not None)
-        return any(kind in {"latent", "linear", "conv"} for kind in mixers)
+        mixers = (block.attention for block in self.blocks if block.attention is not None)
+        indexed = any(linear.name == "weights_proj" for block in self.blocks for linear in block.linears)
+        return indexed or any(one.kind == "linear" and not one.state for one in mixers)

@@ -15,7 +15,7 @@ Names = tuple[str, str, str, str]
 NormKind = Literal["", "head", "width", "per-head"]
 
 
-def softmax_widths(c: Config, layer: Layer, query_key_norm: bool = False) -> Attention:
+def softmax_widths(c: Config, layer: Layer, query_key_norm: bool = False, gated: bool = False) -> Attention:
     """Widths of grouped-query attention from the usual config keys."""
     width, kv_width = c.heads * c.head_dim, c.kv_heads * c.head_dim
     softcap = bool(c.get("attn_logit_softcapping"))
@@ -30,6 +30,7 @@ def softmax_widths(c: Config, layer: Layer, query_key_norm: bool = False) -> Att
         layer.window,
         query_key_norm,
         softcap,
+        gated=gated,
     )
 
 
@@ -55,7 +56,7 @@ def softmax(
 
     def build(c: Config, layer: Layer) -> Part:
         normed = bool(query_key_norm) and c.flag(norm_key)
-        widths = softmax_widths(c, layer, normed)
+        widths = softmax_widths(c, layer, normed, bool(gate) or doubled_query)
         biased = c.flag(bias)
         q, k, v, o = (f"{at}.{name}" for name in names)
         tensors = (

@@ -6,6 +6,7 @@ from advisor.models.architecture import Attention
 from advisor.models.attention import latent
 from advisor.models.config import Config
 from advisor.models.decoder import FULL, Decoder, fitted
+from advisor.models.deviations import Deviations
 from advisor.models.family import LIGER_WITHOUT_ROPE, Family
 from advisor.models.mlp import experts, gated
 from advisor.models.parts import Layer, Part, Tensors, linear, loose, norm, within
@@ -120,16 +121,24 @@ def hyper_head(c: Config) -> Tensors:
 
 FAMILIES: dict[str, Family] = {
     "deepseek_v2": Family(
-        Decoder(latent, _MLPS, latent_plan),
+        Decoder(latent, _MLPS, latent_plan, deviations=Deviations(casts_router=True, fp32_routing=True)),
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
         lora_kernels="unpatchable",
         absent_leaf="DeepseekV2MoE",
     ),
-    "deepseek_v3": Family(Decoder(latent, _MLPS, latent_plan), cut=True, lora_kernels="unpatchable"),
+    "deepseek_v3": Family(
+        Decoder(latent, _MLPS, latent_plan, deviations=Deviations(casts_router=True)),
+        cut=True,
+        lora_kernels="unpatchable",
+    ),
     "kimi_k2": Family(Decoder(latent, _MLPS, latent_plan)),
     "mistral4": Family(Decoder(latent, _MLPS, latent_plan), cut=True, lora_kernels="unpatchable"),
-    "glm4_moe_lite": Family(Decoder(latent, _MLPS, latent_plan), cut=True, lora_kernels="unpatchable"),
+    "glm4_moe_lite": Family(
+        Decoder(latent, _MLPS, latent_plan, deviations=Deviations(casts_router=True)),
+        cut=True,
+        lora_kernels="unpatchable",
+    ),
     "deepseek_v32": Family(
         Decoder(
             indexed_attention,

@@ -9,10 +9,15 @@ from advisor.models.decoder import SANDWICH, Decoder, full_plan, plain_plan
 from advisor.models.deviations import (
     FRESH_QUERY,
     OFFSET,
+    SQUARED_RELU_FORWARD,
     SQUARED_RELU_GRADIENT,
     TANH_FORWARD,
     TANH_GELU,
     TANH_GRADIENT,
+    XIELU,
+    XIELU_FORWARD,
+    XIELU_GRADIENT,
+    XIELU_TRAINED,
     Deviations,
 )
 from advisor.models.family import LIGER, LIGER_LAYERS, LIGER_LOSS, LIGER_WITHOUT_ROPE, Family
@@ -57,7 +62,11 @@ FAMILIES: dict[str, Family] = {
         cut=True,
     ),
     "arcee": Family(
-        Decoder(_BIASED, plain(bias="mlp_bias"), deviations=Deviations(activation_gradient=SQUARED_RELU_GRADIENT)),
+        Decoder(
+            _BIASED,
+            plain(bias="mlp_bias"),
+            deviations=Deviations(activation_gradient=SQUARED_RELU_GRADIENT, activation_forward=SQUARED_RELU_FORWARD),
+        ),
         cut=True,
     ),
     "apertus": Family(
@@ -65,6 +74,12 @@ FAMILIES: dict[str, Family] = {
             _HEAD_NORM,
             plain(beside=("mlp.act_fn.alpha_p", "mlp.act_fn.alpha_n")),
             norms=("attention_layernorm", "feedforward_layernorm"),
+            deviations=Deviations(
+                activation=XIELU,
+                activation_trained=XIELU_TRAINED,
+                activation_gradient=XIELU_GRADIENT,
+                activation_forward=XIELU_FORWARD,
+            ),
         ),
         cut=True,
     ),
@@ -194,7 +209,7 @@ FAMILIES: dict[str, Family] = {
             plain(bias="mlp_bias"),
             norm="layer",
             norm_bias=True,
-            deviations=Deviations(activation_gradient=SQUARED_RELU_GRADIENT),
+            deviations=Deviations(activation_gradient=SQUARED_RELU_GRADIENT, activation_forward=SQUARED_RELU_FORWARD),
         ),
         lora_kernels="need half-precision norms",
     ),
@@ -204,7 +219,12 @@ FAMILIES: dict[str, Family] = {
             plain(bias="mlp_bias"),
             norm="layer",
             norm_bias=True,
-            deviations=Deviations(norm="half layer", fresh_query=True, activation_gradient=SQUARED_RELU_GRADIENT),
+            deviations=Deviations(
+                norm="half layer",
+                fresh_query=True,
+                activation_gradient=SQUARED_RELU_GRADIENT,
+                activation_forward=SQUARED_RELU_FORWARD,
+            ),
         ),
         liger=LIGER_LOSS,
     ),

@@ -27,6 +27,8 @@ class Deviations:
     copied."""
     wide_query_key_norm: bool = False
     """The norm of queries and keys spans the whole projection, not one head."""
+    weightless_query_key_norm: bool = False
+    """The norm of queries and keys has no weights."""
     rotary: int = 0
     """Bytes per token and element of head_dim of cosines and sines that each layer expands for itself."""
     parallel: bool = False
@@ -34,12 +36,18 @@ class Deviations:
     activation: tuple[int, int] = (0, 0)
     """Bytes per element that an activation in plain operations keeps in addition to its input: without and with
     autocast."""
+    activation_trained: tuple[int, int] = (0, 0)
+    """Bytes per element more where the activation itself has weights that are trained."""
     residual_masks: int = 0
     """Dropouts on the way back to the residual stream, by the published configs."""
     normalized_routing: bool = False
     """The router divides by the sum of the chosen weights: one sum and one copy a token."""
+    casts_router: bool = False
+    """The router multiplies a copy of its input that is cast to fp32 by hand."""
     fp32_routing: bool = False
     """Routing weights stay fp32."""
+    shared_first: bool = False
+    """The MLP that every token passes computes before the experts, and so its backward comes after theirs."""
     rotates: bool = True
     """False where positions are learned: queries and keys are then cut from the fused projection, with the
     values."""
@@ -57,6 +65,8 @@ class Deviations:
     clamped_experts: bool = False
     """Gate and up are clamped, scaled and shifted in plain operations: models/gpt_oss,
     GptOssExperts._apply_gate."""
+    every_expert: bool = False
+    """Every token passes every expert: models/llama4, Llama4TextMoe."""
     sinks: bool = False
     """One more score a head in eager attention, whose maximum is subtracted by hand: models/gpt_oss."""
 
@@ -73,3 +83,9 @@ TANH_GRADIENT = (6, 14)
 TANH_FORWARD = (8, 12)
 SQUARED_RELU_GRADIENT = (8, 8)
 """ReLUSquaredActivation (activations.py@5.16.1)."""
+SQUARED_RELU_FORWARD = (4, 6)
+# XIELUActivation (activations.py@5.16.1), as it is without the xielu package; CUDA's autocast runs expm1 in fp32.
+XIELU = (5, 9)
+XIELU_TRAINED = (2, 4)
+XIELU_GRADIENT = (9, 17)
+XIELU_FORWARD = (11, 17)

@@ -64,9 +64,11 @@ class Family:
 
     axolotl/core/trainers/base.py:431-437@0.19.0.
     """
-    checkpoints: Literal["any", "non-reentrant", "none"] = "any"
+    checkpoints: Literal["any", "non-reentrant", "none", "without effect"] = "any"
     """Which activation checkpoints axolotl lets it have: utils/config/__init__.py:403-417,
-    utils/schemas/validation.py:1562-1574@0.19.0."""
+    utils/schemas/validation.py:1562-1574@0.19.0. ``without effect``: its layers take no notice of the setting."""
+    linear_experts: bool = False
+    """Whether axolotl's own copy of its code has a linear layer for each expert, whatever the transformers."""
     soft_capped: bool = False
     """Whether logits are capped: tanh keeps its output (models/gemma2/modeling_gemma2.py@5.16.1)."""
     common_loss_since: str = ""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from advisor.models.architecture import Attention, Mlp
 from advisor.models.config import Config
 from advisor.models.decoder import FULL, SANDWICH, SLIDING, Decoder, fitted
+from advisor.models.deviations import Deviations
 from advisor.models.family import LIGER_LAYERS, LIGER_WITHOUT_ROPE, Family
 from advisor.models.mlp import experts, gated_linears
 from advisor.models.parts import Layer, Part, Tensors, linear, loose, norm, within
@@ -54,7 +55,9 @@ def gemma_attention(c: Config, layer: Layer) -> Part:
         tensors += () if tied else linear(f"{at}.v_proj", c.hidden, kv_width, "attention", bias)
     return Part(
         tensors,
-        attention=Attention("softmax", c.heads, kv_heads, head, width, kv_width, kv_width, layer.window, True),
+        attention=Attention(
+            "softmax", c.heads, kv_heads, head, width, kv_width, kv_width, layer.window, True, value_norm=True
+        ),
     )
 
 
@@ -144,6 +147,8 @@ def gemma3n_outside(c: Config) -> Tensors:
     return (*per_layer_embedding(c), *(replace(t, count=streams) for t in projections))
 
 
+_GEMMA_4 = Deviations(norm="fp32 rms", normalized_routing=True, fp32_routing=True, shared_first=True)
+
 FAMILIES: dict[str, Family] = {
     "gemma3n_text": Family(
         Decoder(
@@ -167,6 +172,7 @@ FAMILIES: dict[str, Family] = {
             layer_norms=gemma4_norms,
             loose=per_layer_input,
             outside=per_layer_embedding,
+            deviations=_GEMMA_4,
         ),
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
@@ -180,6 +186,7 @@ FAMILIES: dict[str, Family] = {
             layer_norms=gemma4_norms,
             loose=per_layer_input,
             outside=per_layer_embedding,
+            deviations=_GEMMA_4,
         ),
         liger=LIGER_LAYERS - {"rope"},
         cut=True,

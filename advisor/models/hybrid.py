@@ -121,7 +121,7 @@ def nemotron_experts(c: Config, _: Layer) -> Part:
     if latent:
         tensors += linear("mixer.fc1_latent_proj", hidden, latent, "mlp")
         tensors += linear("mixer.fc2_latent_proj", latent, hidden, "mlp")
-    return Part(tensors, mlp=Mlp(width, False, experts, c.size("num_experts_per_tok", 1), shared))
+    return Part(tensors, mlp=Mlp(width, False, experts, c.size("num_experts_per_tok", 1), shared, latent or 0))
 
 
 def lfm2_plan(c: Config) -> list[Layer]:
@@ -171,6 +171,7 @@ def state_space(mixer: Builder) -> Decoder:
 
 
 _QWEN_MIXERS = {FULL: _GATED_ATTENTION, "linear_attention": delta_net()}
+_QWEN_SPARSE = Deviations(norm="offset rms", fresh_query=True, normalized_routing=True, shared_first=True)
 _PRE_FF = ("input_layernorm", "pre_ff_layernorm")
 _LFM2_NORMS = ("operator_norm", "ffn_norm")
 _PARALLEL = "Attention and a Mamba mixer run side by side in every layer; attention stands for both in the blocks."
@@ -225,6 +226,7 @@ FAMILIES: dict[str, Family] = {
             ("norm",),
             embedding="embeddings",
             final_norm="norm_f",
+            deviations=Deviations(casts_router=True),
         ),
         cut=True,
         lora_kernels="unbound",
@@ -258,7 +260,7 @@ FAMILIES: dict[str, Family] = {
             {FULL: _GATED_ATTENTION, "linear_attention": delta_net(fused=True)},
             {"sparse": QWEN_SHARED, "dense": gated()},
             qwen_linear_plan,
-            deviations=Deviations(norm="offset rms", fresh_query=True, normalized_routing=True),
+            deviations=_QWEN_SPARSE,
         ),
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
@@ -270,9 +272,7 @@ FAMILIES: dict[str, Family] = {
         lora_kernels="unpatchable",
     ),
     "qwen3_5_moe_text": Family(
-        Decoder(
-            _QWEN_MIXERS, QWEN_SHARED, qwen_linear_plan, deviations=Deviations(norm="offset rms", fresh_query=True)
-        ),
+        Decoder(_QWEN_MIXERS, QWEN_SHARED, qwen_linear_plan, deviations=_QWEN_SPARSE),
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
         lora_kernels="unpatchable",
@@ -284,5 +284,9 @@ FAMILIES: dict[str, Family] = {
             kimi_plan,
         ),
         cut=True,
+        # axolotl/model_support/kimi_linear/modeling_kimi.py:815-822,1038-1126,1257-1266@0.19.0: layers are plain
+        # modules, and the model calls them directly.
+        checkpoints="without effect",
+        linear_experts=True,
     ),
 }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from advisor.models.attention import softmax
 from advisor.models.config import Config
 from advisor.models.decoder import FULL, Decoder
+from advisor.models.deviations import Deviations
 from advisor.models.family import LIGER, Family
 from advisor.models.mlp import experts, gated
 from advisor.models.parts import Layer, Part, Tensors, loose
@@ -38,8 +41,11 @@ def chunked_plan(c: Config) -> list[Layer]:
 
 
 def llama4_attention(c: Config, layer: Layer) -> Part:
-    """Llama 4's attention; its query and key norms have no weights."""
-    return softmax(bias="attention_bias")(c, layer)
+    """Llama 4's attention; where it rotates, it norms queries and keys, without weights."""
+    part = softmax(bias="attention_bias")(c, layer)
+    assert part.attention is not None
+    normed = c.flag("use_qk_norm", True) and layer.window is not None
+    return replace(part, attention=replace(part.attention, query_key_norm=normed))
 
 
 FAMILIES: dict[str, Family] = {
@@ -69,6 +75,7 @@ FAMILIES: dict[str, Family] = {
                 ),
             },
             chunked_plan,
+            deviations=Deviations(every_expert=True, weightless_query_key_norm=True),
         ),
         liger=LIGER,
         cut=True,

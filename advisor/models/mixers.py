@@ -94,7 +94,8 @@ def delta_net(at: str = "linear_attn", *, fused: bool = False) -> Builder:
             *norm(f"{at}.norm", head_dim),
             *linear(f"{at}.out_proj", values, hidden, "mixer"),
         )
-        return Part(tensors, Attention("linear", heads, key_heads, head_dim, keys, keys, values))
+        state = c.size("linear_key_head_dim")
+        return Part(tensors, Attention("linear", heads, key_heads, head_dim, keys, keys, values, state=state))
 
     return build
 

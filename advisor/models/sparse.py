@@ -8,7 +8,7 @@ from advisor.models.architecture import Mlp
 from advisor.models.attention import softmax
 from advisor.models.config import Config
 from advisor.models.decoder import Decoder, every_layer_sparse, plain_plan
-from advisor.models.deviations import FRESH_QUERY, Deviations
+from advisor.models.deviations import Deviations
 from advisor.models.family import LIGER, LIGER_LAYERS, Family
 from advisor.models.mlp import experts, gated
 from advisor.models.parts import Layer, Part, Tensors, linear, loose
@@ -96,7 +96,12 @@ FAMILIES: dict[str, Family] = {
         cut=True,
     ),
     "qwen2_moe": Family(
-        Decoder(softmax(bias="qkv_bias", out_bias=False), {"sparse": QWEN_SHARED, "dense": gated()}, qwen_plan),
+        Decoder(
+            softmax(bias="qkv_bias", out_bias=False),
+            {"sparse": QWEN_SHARED, "dense": gated()},
+            qwen_plan,
+            deviations=Deviations(shared_first=True),
+        ),
         cut=True,
     ),
     "qwen3_moe": Family(
@@ -135,7 +140,14 @@ FAMILIES: dict[str, Family] = {
         lora_kernels="need half-precision norms",
     ),
     "minimax_m2": Family(
-        Decoder(softmax(query_key_norm="width"), experts(width="intermediate_size"), every_layer_sparse),
+        Decoder(
+            softmax(query_key_norm="width"),
+            experts(width="intermediate_size"),
+            every_layer_sparse,
+            deviations=Deviations(
+                fresh_query=True, wide_query_key_norm=True, normalized_routing=True, fp32_routing=True
+            ),
+        ),
         cut=True,
         lora_kernels="unpatchable",
     ),
@@ -188,6 +200,7 @@ FAMILIES: dict[str, Family] = {
             ernie_plan,
             head_bias="use_bias",
             loose=ernie_bias,
+            deviations=Deviations(shared_first=True),
         )
     ),
     "flex_olmo": Family(
@@ -210,6 +223,7 @@ FAMILIES: dict[str, Family] = {
                 shared_width="intermediate_size",
             ),
             every_layer_sparse,
+            deviations=Deviations(shared_first=True),
         ),
         liger=LIGER,
         cut=True,
@@ -227,7 +241,7 @@ FAMILIES: dict[str, Family] = {
             softmax(bias="attention_bias", out_bias=False, query_key_norm="head", norm_key="use_qk_norm"),
             {"sparse": experts(shared="shared_experts", shared_count="n_shared_experts"), "dense": gated()},
             leading_dense_plan,
-            deviations=FRESH_QUERY,
+            deviations=Deviations(fresh_query=True, casts_router=True),
         ),
         cut=True,
         lora_kernels="unpatchable",
@@ -247,7 +261,7 @@ FAMILIES: dict[str, Family] = {
             partial(leading_dense_plan, every=4),
             norms=("input_layernorm", "post_attention_layernorm", "pre_mlp_layernorm", "post_mlp_layernorm"),
             loose=afmoe_bias,
-            deviations=Deviations(norm="fp32 rms"),
+            deviations=Deviations(norm="fp32 rms", normalized_routing=True, fp32_routing=True, shared_first=True),
         ),
         cut=True,
         lora_kernels="unpatchable",

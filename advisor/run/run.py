@@ -20,6 +20,7 @@ Precision = Literal["bf16", "fp16", "fp32"]
 Adapter = Literal["lora", "qlora"]
 Quantization = Literal["nf4", "int8", "mxfp4", "nvfp4", "fp8", "gptq"]
 AttentionKernel = Literal["eager", "sdpa", "flash", "flex", "xformers", "sage"]
+ExpertsKernel = Literal["grouped_mm", "eager", "scattermoe", "sonicmoe"]
 Loss = Literal["plain", "liger-fused", "liger", "cut", "chunked"]
 Device = Literal["gpu", "cpu", "nvme"]
 ZeroStage = Literal[0, 1, 2, 3]
@@ -143,7 +144,9 @@ class Run:
     double_quantization: bool = True
     quantize_moe_experts: bool = False
     linear_experts: bool = False
-    """axolotl's Llama 4 with a linear layer for each expert, which bitsandbytes quantizes."""
+    """A linear layer for each expert, which bitsandbytes quantizes: axolotl's own Llama 4 and Kimi Linear."""
+    experts: ExpertsKernel = "grouped_mm"
+    """What computes stacked experts."""
     unfrozen_parameters: tuple[str, ...] = ()
     freeze_multimodal: bool = False
 

@@ -13,6 +13,13 @@ CUDA_RUNS_IN_FP32 = {
     functional.group_norm,
     torch.pow,
     torch.Tensor.pow,
+    torch.exp,
+    torch.Tensor.exp,
+    torch.expm1,
+    torch.Tensor.expm1,
+    torch.rsqrt,
+    torch.Tensor.rsqrt,
+    functional.softplus,
 }
 """Of autocast's fp32 list for CUDA (torch/amp docs, 2.13.0), what decoder layers call and CPU autocast leaves
 alone."""

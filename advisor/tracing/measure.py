@@ -19,7 +19,7 @@ from advisor.tracing.inventory import tensors
 from advisor.tracing.kernels import has_delta_rule, stand_ins
 from advisor.tracing.lengths import lengths_for
 from advisor.tracing.lora import adapt
-from advisor.tracing.modules import built, decoder_layers, widened
+from advisor.tracing.modules import UntraceableError, built, decoder_layers, widened
 from advisor.tracing.recorder import materialise
 from advisor.tracing.step import Watch, as_on_cuda, outputs, passing, recorded
 
@@ -35,6 +35,8 @@ def measured(values: Mapping[str, Any], facts: Facts, windows: tuple[int, ...]) 
     lengths = lengths_for(facts.beyond, windows)
     try:
         layers, outside = runs(model, facts, lengths, kinds, skips=True)
+    except UntraceableError:
+        raise
     except Exception:  # some layers hand on more than a hidden state: then all of them must run
         layers, outside = runs(built(values, facts), facts, lengths, kinds, skips=False)
     blocks = tuple(replace(one, traces=(trace,)) for one, trace in zip(found.blocks, layers, strict=True))
@@ -110,7 +112,10 @@ def runs(
 
 def note(points: Points, length: int, step: Trace, still: Trace, index: int) -> None:
     """Writes down what one layer needs at one length."""
-    *_, entered = (one.bytes for one in step.storages if one.layer_output == index - 1)
+    inputs = [one.bytes for one in step.storages if one.layer_output == index - 1]
+    if not inputs:
+        raise UntraceableError(f"layer {index} does not run on text alone")
+    entered = inputs[-1]
     for name, value in (
         ("saved", layer_saved(step, index)),
         ("working", layer_working(step, index)),

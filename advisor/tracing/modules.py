@@ -37,7 +37,20 @@ def config_from(values: Mapping[str, Any]) -> Any:
     if (getattr(decoder, "num_hidden_layers", None) or 0) > MOST_LAYERS:
         raise UntraceableError(f"the config has {decoder.num_hidden_layers} layers")
     config.use_cache = decoder.use_cache = False
+    if decoder is not config:
+        with_sections(decoder)
     return config
+
+
+def with_sections(decoder: Any) -> None:
+    """Thirds of the rotary width for time, height and width, where a shortened config does not say: any are as wide."""
+    rope = getattr(decoder, "rope_parameters", None)
+    if not isinstance(rope, dict) or "mrope_section" in rope or "rope_theta" not in rope:
+        return
+    head = getattr(decoder, "head_dim", None) or decoder.hidden_size // decoder.num_attention_heads
+    half = int(head * rope.get("partial_rotary_factor", 1.0)) // 2
+    third = half * 3 // 8
+    rope["mrope_section"] = [half - 2 * third, third, third]
 
 
 def class_for(config: Any) -> Any:

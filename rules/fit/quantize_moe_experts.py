@@ -64,7 +64,7 @@ rule = Rule(
                 gradient_checkpointing: true
                 attn_implementation: flash_attention_2
             """,
-            memory="113.7 -> 20.7 GiB",
+            memory="113.7 -> 19.6 GiB",
         ),
         Example(
             gpus="1x a100-80gb",

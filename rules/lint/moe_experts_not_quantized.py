@@ -17,7 +17,7 @@ def finds(run: Run) -> Iterator[Hit]:
     if model is None or model.quantized or run.quantization not in ("nf4", "int8") or run.quantize_moe_experts:
         return
     elements = sum(t.elements for t in model.tensors if t.kind == "experts" and len(t.shape) == 3)
-    linear = is_on(run, "llama4_linearized_experts") or not run.stack.at_least("transformers", "5.0.0")
+    linear = run.linear_experts or not run.stack.at_least("transformers", "5.0.0")
     if not elements or linear:
         return
     bits, width = ("load_in_4bit", 4) if run.quantization == "nf4" else ("load_in_8bit", 8)

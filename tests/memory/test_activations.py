@@ -256,8 +256,8 @@ def test_lora_kernels_never_keep_more(facts: dict[str, Any], dropout: float, fp3
 
 @pytest.mark.parametrize(
     ("model_type", "more"),
-    [("olmo2", {}), ("llama", {"dora": True}), ("llama", {"targets": ("q_proj", "up_proj"), "target_linear": False})],
-    ids=["attention that is not known", "DoRA", "too few adapters"],
+    [("olmo2", {}), ("llama", {"targets": ("q_proj", "up_proj"), "target_linear": False})],
+    ids=["attention that is not known", "too few adapters"],
 )
 def test_lora_kernels_that_do_not_apply_change_nothing(model_type: str, more: dict[str, Any]):
     plain, fused = (run_of(LLAMA_3_8B, model_type, **lora(kernels=k, **more)) for k in (frozenset[str](), KERNELS))

@@ -20,6 +20,7 @@ from advisor.tracing.asking import asked  # noqa: E402
 from advisor.tracing.kernels import delta_rule  # noqa: E402
 from advisor.tracing.lengths import windows_of  # noqa: E402
 from advisor.tracing.measure import measured  # noqa: E402
+from advisor.tracing.modules import config_from  # noqa: E402
 
 from .families import EAGER, FAMILIES, described, run_of  # noqa: E402
 from .trace import Setting  # noqa: E402
@@ -320,3 +321,10 @@ def test_what_cannot_be_traced_is_said(config, reason):
     told = asked(config, facts, (), transformers.__version__)
     assert isinstance(told, str)
     assert reason in told
+
+
+def test_rotary_sections_that_a_short_config_leaves_out_are_filled_in():
+    config = config_from(
+        {"model_type": "qwen2_5_vl", "text_config": {"hidden_size": 768, "num_attention_heads": 12, "vocab_size": 64}}
+    )
+    assert sum(config.get_text_config().rope_parameters["mrope_section"]) == 32

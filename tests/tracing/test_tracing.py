@@ -242,8 +242,8 @@ def test_a_trace_that_fails_leaves_the_model_unknown_and_says_why(folder: Path, 
 
 
 def test_a_failed_trace_leaves_an_approximated_model_as_it_was(folder: Path, process: Asked) -> None:
-    (folder / "run.yaml").write_text(YAML.replace("./odd", "deepseek-ai/DeepSeek-V2-Lite"))
-    before = resolve("deepseek-ai/DeepSeek-V2-Lite")
+    (folder / "run.yaml").write_text(YAML.replace("./odd", "moonshotai/Kimi-Linear-48B-A3B-Instruct"))
+    before = resolve("moonshotai/Kimi-Linear-48B-A3B-Instruct")
     process.reason = "tracing took more than 300 seconds"
     result = call("estimate", "--trace", "run.yaml")
     assert isinstance(before, Architecture)

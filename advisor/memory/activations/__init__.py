@@ -5,16 +5,19 @@ byte.
 """
 
 from advisor.memory.activations.evaluation import forward_working_bytes
+from advisor.memory.activations.experts import checkpoints
 from advisor.memory.activations.from_trace import facts_of, traced_source
-from advisor.memory.activations.layer import saved_bytes, saved_formula
+from advisor.memory.activations.layer import lasting_bytes, saved_bytes, saved_formula
 from advisor.memory.activations.non_layer import checkpoint_bytes, head_saved_bytes
 from advisor.memory.activations.transient import working_bytes
 
 __all__ = [
     "checkpoint_bytes",
+    "checkpoints",
     "facts_of",
     "forward_working_bytes",
     "head_saved_bytes",
+    "lasting_bytes",
     "saved_bytes",
     "saved_formula",
     "traced_source",

@@ -35,6 +35,7 @@ def widths(run: Run, block: Block) -> dict[str, int]:
         known["out"] = attention.heads * (attention.value_width // max(1, attention.kv_heads))
     if (mlp := block.mlp) is not None:
         known |= {"f": mlp.width, "f shared": mlp.shared_width, "experts": mlp.experts}
+        known["routed"] = mlp.latent or block.hidden
     return known
 
 
@@ -59,4 +60,6 @@ def merged(symbol: str, known: Mapping[str, int]) -> str:
     """The symbol to print: ``kv`` where keys and values are equally wide, ``q`` for attention's output."""
     if symbol in {"k", "v"} and known["k"] == known["v"]:
         return "kv"
+    if symbol == "routed" and known["routed"] == known["h"]:
+        return "h"
     return "q" if symbol == "out" and known["out"] == known["q"] else symbol

@@ -1,4 +1,4 @@
-"""Mixers with inner norms or kernels of their own: latent attention from its parts, the others from widths alone."""
+"""Mixers with inner norms or kernels of their own; state spaces and Kimi's delta attention from widths alone."""
 
 from __future__ import annotations
 
@@ -10,29 +10,65 @@ from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.activations.norms import rms_amounts
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Block
+    from advisor.models.architecture import Attention, Block
     from advisor.run import Run
+
+CHUNK = 64
+"""Tokens that the delta rule takes at once."""
 
 
 def mixer_amounts(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
     """A mixer that is not softmax attention, without the inputs of its linears."""
-    if block.attention is not None and block.attention.kind == "latent":
+    attention = block.attention
+    assert attention is not None
+    if attention.kind == "latent":
         yield from latent_amounts(run, n, block)
+    elif attention.kind == "conv":
+        yield from convolution_amounts(n)
+    elif attention.kind == "linear" and attention.state:
+        yield from delta_amounts(run, n, attention)
     else:
         yield from width_amounts(n, block)
+
+
+def convolution_amounts(n: Numbers) -> Iterator[Amount]:
+    """LFM2's short convolution: two gates and what they gate, the convolution's input, and what it gives.
+
+    models/lfm2/modeling_lfm2.py, Lfm2ShortConv.forward@5.16.1; causal-conv1d keeps its input alone.
+    """
+    yield 5 * n.compute, "h"
+
+
+def delta_amounts(run: Run, n: Numbers, attention: Attention) -> Iterator[Amount]:
+    """The gated delta rule: models/qwen3_5/modeling_qwen3_5.py, Qwen3_5GatedDeltaNet.forward@5.16.1.
+
+    The convolution's input and output; of the rule (fla/ops/gated_delta_rule/chunk.py@0.4.1) normed queries and keys
+    of all value heads, a triangle for each chunk of 64, gates, and five numbers a head; then the gated norm.
+    """
+    heads, values = attention.heads, attention.value_width
+    channels = 2 * attention.key_width + values
+    yield n.compute * (2 * channels + 2 * heads * attention.state + (CHUNK + 1) * heads), ONE
+    yield heads * (16 + (4 if n.trained else 0)), ONE
+    if "rms_norm_gated" in run.liger:
+        # axolotl/kernels/rms_norm_gated.py, FusedRMSNormGatedFunction.forward@0.19.0: input, gate and one root.
+        yield 2 * n.compute * values + 4 * heads, ONE
+        return
+    yield 12 * values + 4 * heads + n.compute * values * (2 if n.trained else 1), ONE
 
 
 def latent_amounts(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
     """Multi-head latent attention: modeling_deepseek_v3.py, DeepseekV3Attention.forward@5.16.1.
 
     Norms of both low-rank tensors, new queries and keys, and the projection that values are cut from; flash
-    kernels get values padded to the width of keys.
+    kernels get narrower values padded to the width of keys.
     """
     ranks = [x.n_in for x in block.linears if x.kind == "attention" and x.name.endswith("_b_proj")]
     for rank in ranks:
         yield from ((c * (rank if symbol == "rank" else 1), ONE) for c, symbol in rms_amounts(n, "rms", "rank", ONE))
     yield from ((n.compute, "q"), (n.compute, "k"), (4, "heads"))
-    if run.attention == "flash":
+    attention = block.attention
+    assert attention is not None
+    if run.attention == "flash" and attention.value_width != attention.key_width:
         yield 2 * n.compute, "k"
         return
     yield n.compute * sum(x.n_out for x in block.linears if x.name == "kv_b_proj"), ONE
@@ -40,7 +76,7 @@ def latent_amounts(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
 
 
 def width_amounts(n: Numbers, block: Block) -> Iterator[Amount]:
-    """Approximation for linear attention, state spaces and convolutions, which run in kernels of their own.
+    """Approximation for state spaces and other linear attention, which run in kernels of their own.
 
     What each projection gives is kept twice, before and after convolution, activation or norm; and the
     kernel's result.

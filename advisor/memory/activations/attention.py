@@ -31,11 +31,25 @@ def attention_amounts(run: Run, n: Numbers, family: Deviations, norm: Norm, bloc
         yield from math_amounts()
     else:
         yield from kernel_amounts(run, n, family, block)
+    if attention.value_norm:
+        yield from ((4, "v"), (4, "kv heads"))
+    if attention.gated:
+        yield from gate_amounts(run, n, family, attention)
+
+
+def gate_amounts(run: Run, n: Numbers, family: Deviations, attention: Attention) -> Iterator[Amount]:
+    """The gate, and the output as it was before, where the kernel does not keep that itself.
+
+    models/qwen3_next, Qwen3NextAttention.forward; models/afmoe, AfmoeAttention.forward@5.16.1.
+    """
+    yield n.compute, "out"
+    if family.fresh_query or run.attention == "eager" or without_kernel(run, family, attention):
+        yield n.compute, "out"
 
 
 def norm_of_queries_and_keys(n: Numbers, family: Deviations, norm: Norm) -> Iterator[Amount]:
     """RMS norms of queries and keys, by head or over the whole width (models/qwen3, models/olmo2@5.16.1)."""
-    inner = replace(n, stream=n.compute)
+    inner = replace(n, stream=n.compute, trained=n.trained and not family.weightless_query_key_norm)
     for symbol, heads in (("q", "heads"), ("k", "kv heads")):
         yield from rms_amounts(inner, norm, symbol, ONE if family.wide_query_key_norm else heads)
 
@@ -138,4 +152,4 @@ def copied_output(run: Run, family: Deviations, block: Block) -> bool:
     if attention is None or attention.kind not in {"softmax", "latent"}:
         return True
     plain = run.attention == "eager" or without_kernel(run, family, attention)
-    return plain or family.fresh_query or attention.kind == "latent"
+    return plain or family.fresh_query or attention.gated or attention.kind == "latent"

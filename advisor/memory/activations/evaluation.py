@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from advisor.memory.activations import routed
 from advisor.memory.activations.amounts import ONE, Amount, total, widths
 from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import repeated
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Numbers, adapters, numbers
+from advisor.memory.activations.experts import unpacked_bytes
 from advisor.memory.activations.from_trace import measured
 from advisor.memory.activations.linear_inputs import is_output
 from advisor.memory.activations.lora_kernels import forward_mlp, fuses_mlp
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 
 def forward_working_bytes(run: Run, block: Block) -> int:
     """The most that one layer's forward holds without gradients, its input not counted."""
-    return measured(run, block, "forward", derived_bytes)
+    weights = unpacked_bytes(run, run.compute_bytes, block)
+    return measured(run, block, "forward", derived_bytes) + weights
 
 
 def derived_bytes(run: Run, block: Block) -> int:
@@ -43,8 +46,8 @@ def feedforward(run: Run, n: Numbers, family: Deviations, block: Block) -> Itera
         yield [*held, (n.compute * projected_width(block), ONE)]
         return
     if mlp.experts:
-        yield [*held, *expert_product(n, family, mlp)]
-        yield [*held, (4 * mlp.experts_per_token * n.compute, "h")]
+        yield [*held, *routed.forward_product(run, n, family, mlp)]
+        yield [*held, *routed.forward_output(run, n, family, mlp), (n.compute if family.shared_first else 0, "h")]
         return
     inner = [x for x in block.linears if x.kind == "mlp" and not is_output(x, block)]
     yield [*held, (product_width(n, family, mlp, fused=len(inner) == 1), "f")]
@@ -64,13 +67,6 @@ def product_width(n: Numbers, family: Deviations, mlp: Mlp, fused: bool) -> int:
     if not mlp.gated:
         return 2 * n.compute
     return (4 if fused else 3) * n.compute
-
-
-def expert_product(n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
-    """Sorted inputs, gate and up in one tensor, the activation and the product, for each chosen expert."""
-    steps = 10 if family.clamped_experts else 4 if mlp.gated else 2
-    yield n.compute * mlp.experts_per_token, "h"
-    yield n.compute * mlp.experts_per_token * steps, "f"
 
 
 def adapted_projection(run: Run, n: Numbers, mlp: Mlp, fused: bool) -> Iterator[Amount]:

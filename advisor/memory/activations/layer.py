@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from advisor.memory.activations.amounts import Amount, total, widths, written
+from advisor.memory.activations.amounts import ONE, Amount, total, widths, written
 from advisor.memory.activations.approximate import mixer_amounts
 from advisor.memory.activations.attention import attention_amounts, copied_output
 from advisor.memory.activations.deviations import family_and_norm
-from advisor.memory.activations.dtypes import numbers
-from advisor.memory.activations.feedforward import merged_experts, mlp_amounts
+from advisor.memory.activations.dtypes import Numbers, numbers
+from advisor.memory.activations.experts import kept_weights
+from advisor.memory.activations.feedforward import mlp_amounts
 from advisor.memory.activations.from_trace import measured
 from advisor.memory.activations.from_trace import written as traced_text
+from advisor.memory.activations.kept_inputs import dora_amounts, dora_bytes, int8_amounts, int8_stays
 from advisor.memory.activations.linear_inputs import site_amounts, sites
 from advisor.memory.activations.lora_kernels import fuses_mlp
 from advisor.memory.activations.norms import norm_amounts
@@ -26,7 +29,7 @@ def saved_bytes(run: Run, block: Block) -> int:
 
     Without half-precision copies of weights, which autocast keeps once for all layers and steps of a forward.
     """
-    return measured(run, block, "saved", derived_bytes)
+    return measured(run, block, "saved", derived_bytes) + kept_weights(run, run.compute_bytes, block)
 
 
 def derived_bytes(run: Run, block: Block) -> int:
@@ -48,11 +51,28 @@ def amounts(run: Run, block: Block) -> list[Amount]:
         mixer = list(mixer_amounts(run, n, block))
     else:
         mixer = list(attention_amounts(run, n, family, norm, block))
-    inputs = [a for site in sites(run, n, block, copied_output(run, family, block)) for a in site_amounts(run, n, site)]
+    read = sites(run, n, block, copied_output(run, family, block))
+    inputs = [a for site in read for a in (*site_amounts(run, n, site), *int8_amounts(run, site))]
     norms = list(norm_amounts(n, norm, family, block))
     # The fused MLP leaves out the dropout that some families have behind it.
     masks = [(family.residual_masks - fuses_mlp(run, block), "h")] if family.residual_masks else []
-    return [*norms, *inputs, *masks, *mixer, *mlp_amounts(run, n, family, block)]
+    return [
+        *norms,
+        *inputs,
+        *masks,
+        *mixer,
+        *mlp_amounts(run, n, family, block),
+        *per_layer_input(n, block),
+        *dora_amounts(run, n, block),
+    ]
+
+
+def per_layer_input(n: Numbers, block: Block) -> Iterator[Amount]:
+    """Gemma's gate for a layer's own embedding: before its activation, and after.
+
+    models/gemma4/modeling_gemma4.py, Gemma4TextDecoderLayer.forward@5.16.1.
+    """
+    yield from ((2 * n.compute * x.n_in, ONE) for x in block.linears if x.name == "per_layer_projection")
 
 
 def fixed_bytes(run: Run, block: Block) -> int:
@@ -62,9 +82,19 @@ def fixed_bytes(run: Run, block: Block) -> int:
     """
     _, norm = family_and_norm(run, block)
     count = 4 * block.mlp.experts if block.mlp is not None else 0
-    count += sum(merged_experts(run, numbers(run, norm), block))
     if norm == "offset rms":
         count += 4 * block.hidden * block.norms
         if block.attention is not None and block.attention.query_key_norm:
             count += 8 * block.attention.head_dim
+    count += dora_bytes(run, numbers(run, norm), block)
     return count + (2 * block.hidden * block.norms if norm == "half layer" else 0)
+
+
+def lasting_bytes(run: Run, block: Block) -> int:
+    """Bytes of one layer's inputs that checkpoints do not free: see ``int8_stays``."""
+    if not int8_stays(run):
+        return 0
+    family, norm = family_and_norm(run, block)
+    read = sites(run, numbers(run, norm), block, copied_output(run, family, block))
+    kept = [amount for site in read for amount in int8_amounts(run, site, all_of_them=True)]
+    return run.tokens * total(kept, widths(run, block))

@@ -63,7 +63,16 @@ def sites(run: Run, n: Numbers, block: Block, copied_output: bool) -> list[Site]
         found.append(Site("out", outputs, n.compute, kept_anyway=not copied_output, fused=taken))
     elif outputs:
         found.append(Site(ONE, outputs, n.compute, units=outputs[0].n_in))
+    # Gemma's per-layer input stands behind the layer, and reads the residual stream itself.
+    others = [x for x in block.linears if x.kind == "other"]
+    found += [Site(ONE, (x,), n.stream if x.n_in == block.hidden else n.compute, units=x.n_in) for x in others]
     return [*found, *mlp_output(run, n, block)]
+
+
+def mlp_input(run: Run, n: Numbers, block: Block) -> list[Site]:
+    """What the inner linears of the MLP read; with experts, those of the shared one."""
+    linears = tuple(x for x in block.linears if x.kind == "mlp" and not is_output(x, block))
+    return [Site("h", linears, n.normed, fused=fused(run, block))] if linears else []
 
 
 def mlp_output(run: Run, n: Numbers, block: Block) -> list[Site]:

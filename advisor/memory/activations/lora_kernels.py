@@ -32,10 +32,10 @@ HOMES = dict.fromkeys(MLP, "mlp") | dict.fromkeys(("q_proj", "k_proj", "v_proj",
 def fused(run: Run, block: Block) -> frozenset[str]:
     """Names of a layer's linears that the kernels compute: axolotl/monkeypatch/lora_kernels.py:536-640@0.19.0.
 
-    Left out: linear attention, which they compute in part, and DoRA, for which they keep more than this says.
+    Left out: linear attention, which they compute in part.
     """
     lora = run.lora
-    if lora is None or not lora.kernels or lora.dora or (stops(run) and lora.kernels & ATTENTION.keys()):
+    if lora is None or not lora.kernels or (stops(run) and lora.kernels & ATTENTION.keys()):
         return frozenset()
     linears = {linear.name: linear for linear in block.linears if is_home(linear)}
     wanted = [names for kernel, names in ATTENTION.items() if kernel in lora.kernels and attends(block, linears)]

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from advisor.memory.activations import routed
 from advisor.memory.activations.amounts import ONE, Amount, total, widths
 from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import copied_output, repeated, without_kernel
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Adapters, Numbers, adapters, numbers
-from advisor.memory.activations.feedforward import merged_experts, mlp_amounts
+from advisor.memory.activations.experts import passing_weights
+from advisor.memory.activations.feedforward import dense_amounts, has_shared_gate, mlp_amounts
 from advisor.memory.activations.from_trace import measured
-from advisor.memory.activations.linear_inputs import Site, mlp_output, site_amounts, sites
+from advisor.memory.activations.linear_inputs import Site, mlp_input, mlp_output, site_amounts, sites
 from advisor.memory.activations.lora_kernels import fused_working_bytes, fuses_mlp
-from advisor.memory.activations.norms import norm_amounts
+from advisor.memory.activations.norms import norm_amounts, rms_amounts
 from advisor.memory.lora_targets import is_target
 from advisor.models.deviations import Deviations, Norm
 
@@ -37,7 +39,8 @@ def working_bytes(run: Run, block: Block) -> int:
     """
     _, norm = family_and_norm(run, block)
     output = numbers(run, norm).stream * block.hidden if run.activation_checkpointing and run.reentrant else 0
-    return measured(run, block, "working", derived_bytes) + run.tokens * output
+    weights = passing_weights(run, run.compute_bytes, block)
+    return measured(run, block, "working", derived_bytes) + run.tokens * output + weights
 
 
 def derived_bytes(run: Run, block: Block) -> int:
@@ -47,8 +50,7 @@ def derived_bytes(run: Run, block: Block) -> int:
     known = widths(run, block)
     per_token = max((total(moment, known) for moment in moments(run, n, family, norm, block)), default=0)
     kernels = fused_working_bytes(run, n, known, block) if fuses_mlp(run, block) else 0
-    widest = max(0, run.tokens * per_token, closing_bytes(run, n, family, norm, block), kernels)
-    return widest + max(merged_experts(run, n, block), default=0)
+    return max(0, run.tokens * per_token, closing_bytes(run, n, family, norm, block), kernels)
 
 
 def closing_bytes(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> int:
@@ -70,9 +72,10 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
         yield [stream, used_mask, branch, *adapter_gradients(run, n, block)]
         yield [stream, used_mask, *half_adapter_gradients(run, n, block)]
         yield [stream, used_mask, branch, (n.compute, "f shared" if block.mlp.experts else "f")]
-        yield [stream, used_mask, *product_gradients(run, n, family, block)]
+        behind = done(run, n, family, norm, block) if block.mlp.experts else ()
+        yield [stream, used_mask, *product_gradients(run, n, family, block), *behind]
         if block.mlp.experts:
-            yield [stream, *routed_gradients(n, family, block)]
+            yield [stream, *routed.routed_gradients(run, n, family, block.mlp), *done(run, n, family, norm, block)]
         if run.activation_checkpointing:
             yield list(recomputed_forward(run, n, block))
     if block.attention is not None and probabilities(run, family, block.attention):
@@ -100,20 +103,17 @@ def product_gradients(run: Run, n: Numbers, family: Deviations, block: Block) ->
     """
     mlp = block.mlp
     assert mlp is not None
-    times = mlp.experts_per_token if mlp.experts else 1
+    if mlp.experts:
+        yield from routed.product_gradients(run, n, family, mlp)
+        return
     if not mlp.gated:
         step = family.activation_gradient
-        yield (step[n.autocast] if step else 2 * n.compute) * times, "f"
-    elif "glu" in run.liger and not mlp.experts:
+        yield (step[n.autocast] if step else 2 * n.compute), "f"
+    elif "glu" in run.liger:
         yield n.compute, "f"
         return
     else:
-        yield 3 * n.compute * times, "f"
-    if mlp.experts:
-        yield from ((-times * n.compute, "h"), (-8 * times, ONE))
-        if n.trained:
-            yield -times * n.compute, "f"
-        return
+        yield 3 * n.compute, "f"
     yield from gone(a for site in mlp_output(run, n, block) for a in site_amounts(run, n, site))
 
 
@@ -162,16 +162,6 @@ def adapted_outputs(run: Run, n: Numbers, block: Block) -> Iterator[tuple[Site, 
             yield site, adapters(run, n.compute)
 
 
-def routed_gradients(n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
-    """Gradients of the experts' outputs, weighted and put back in order; in fp32 where routing weights are."""
-    assert block.mlp is not None
-    chosen = block.mlp.experts_per_token
-    if family.fp32_routing:
-        yield from ((chosen * (12 + n.compute), "h"), (-8 * chosen, ONE))
-    else:
-        yield 3 * chosen * n.compute, "h"
-
-
 def probability_gradients(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
     """Eager attention at its softmax: fp32 gradients of probabilities and scores; all that follows is freed."""
     attention = block.attention
@@ -194,6 +184,29 @@ def after_attention(run: Run, n: Numbers, family: Deviations, norm: Norm, block:
     norms = list(norm_amounts(n, norm, family, block))
     yield from norms[len(norms) // 2 :]
     yield from mlp_amounts(run, n, family, block)
+
+
+def done(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
+    """What the backward has behind it when it comes to the experts: a norm at the end, and what computed after them.
+
+    Each leaves a gradient of the width of the residual stream, and lets go of what it kept.
+    """
+    mlp = block.mlp
+    assert mlp is not None
+    if family.post_norm or block.norms == 4:
+        yield n.compute, "h"
+        yield from gone(rms_amounts(n, norm, "h", ONE))
+    if not mlp.shared_width:
+        return
+    if not family.shared_first or has_shared_gate(block):
+        yield n.compute, "h"
+    if family.shared_first:
+        return
+    yield from gone(dense_amounts(n, family, mlp, "f shared", recomputed="glu" in run.liger))
+    # What a trained linear router reads, too, it still holds.
+    held = n.trained and any(linear.kind == "router" for linear in block.linears)
+    for site in [*(() if held else mlp_input(run, n, block)), *mlp_output(run, n, block)]:
+        yield from gone(site_amounts(run, n, site))
 
 
 def gone(amounts: Iterable[Amount]) -> Iterator[Amount]:

@@ -2,7 +2,7 @@
 
 from typing import Literal, TypedDict
 
-from advisor.run import Adapter, AttentionKernel, Fsdp, Lora, Loss, Precision, Quantization, Zero
+from advisor.run import Adapter, AttentionKernel, ExpertsKernel, Fsdp, Lora, Loss, Precision, Quantization, Zero
 
 
 class PrecisionFacts(TypedDict):  # noqa: D101
@@ -46,6 +46,7 @@ class QuantizationFacts(TypedDict):  # noqa: D101
     double_quantization: bool
     linear_experts: bool
     quantize_moe_experts: bool
+    experts: ExpertsKernel
 
 
 class CheckpointingFacts(TypedDict):  # noqa: D101

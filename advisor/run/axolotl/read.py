@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from advisor.models import Architecture
-from advisor.run import Adapter, AttentionKernel, Lora, Loss, Quantization
+from advisor.run import Adapter, AttentionKernel, ExpertsKernel, Lora, Loss, Quantization
 from advisor.run.axolotl.reader import MOST, Reader, as_integer
 from advisor.run.stack import Stack
 
@@ -48,6 +48,7 @@ LIGER_LAYERS = {
     "liger_swiglu": "glu",
     "liger_rope": "rope",
     "liger_layer_norm": "layer_norm",
+    "liger_rms_norm_gated": "rms_norm_gated",
 }
 
 
@@ -164,12 +165,36 @@ def quantization(reader: Reader, model: Architecture | None, adapter: Adapter | 
     elif checkpoint in ("mxfp4", "nvfp4", "fp8") and not dequantize and adapter:
         method = checkpoint
     options = reader.mapping("bnb_config_kwargs")
+    own = model is not None and model.family.linear_experts
     return {
         "quantization": method,
         "double_quantization": options.get("bnb_4bit_use_double_quant", True) is not False,
-        "linear_experts": reader.flag("llama4_linearized_experts"),
+        "linear_experts": reader.flag("llama4_linearized_experts") or own,
         "quantize_moe_experts": reader.flag("quantize_moe_experts") and method in {"nf4", "int8"},
+        "experts": experts_kernel(reader),
     }
+
+
+def experts_kernel(reader: Reader) -> ExpertsKernel:
+    """What computes stacked experts: axolotl/integrations/kernels/args.py, check_experts_implementation@0.19.0.
+
+    transformers takes grouped products by itself; with its plugin axolotl asks for the loop, unless told otherwise.
+    """
+    asked = reader.text("experts_implementation")
+    if "KernelsPlugin" not in plugins(reader):
+        return "eager" if asked == "eager" else "grouped_mm"
+    backend = reader.text("expert_backend").lower()
+    kernels: tuple[ExpertsKernel, ...] = ("scattermoe", "sonicmoe")
+    for kernel in kernels:
+        wanted = reader.flag(f"use_{kernel}") or backend == kernel
+        if wanted and (not asked or kernel in asked):
+            return kernel
+    return "grouped_mm" if asked in {"grouped_mm", "batched_mm", "deep_ep_grouped_mm"} else "eager"
+
+
+def plugins(reader: Reader) -> set[str]:
+    """The plugins that are listed, by the names of their classes."""
+    return {name.rsplit(".", 1)[-1] for name in reader.texts("plugins")}
 
 
 def checkpointing(reader: Reader, rl: str | None, model: Architecture | None) -> CheckpointingFacts:
@@ -179,7 +204,8 @@ def checkpointing(reader: Reader, rl: str | None, model: Architecture | None) ->
     """
     value = reader.take("gradient_checkpointing", False, "axolotl's default: false")
     legacy_offload = value in {"offload", "offload_disk"} if isinstance(value, str) else False
-    on = legacy_offload or reader.flag("gradient_checkpointing")
+    without = model is not None and model.family.checkpoints == "without effect"
+    on = (legacy_offload or reader.flag("gradient_checkpointing")) and not without
     offload = reader.take("activation_offloading", False, "axolotl's default: false")
     if legacy_offload and not offload:
         offload = True
@@ -235,12 +261,10 @@ def attention(reader: Reader, model: Architecture | None) -> AttentionFacts:
 
 def loss(reader: Reader, rl: str | None) -> LossFacts:
     """How the loss is computed. A plugin's keys count only if the plugin is listed; else axolotl drops them."""
-    plugins = {name.rsplit(".", 1)[-1] for name in reader.texts("plugins")}
-    liger = "LigerPlugin" in plugins
+    listed = plugins(reader)
+    liger = "LigerPlugin" in listed
     kind: Loss = "plain"
-    if "CutCrossEntropyPlugin" in plugins and reader.flag(
-        "cut_cross_entropy", default=True, why="the plugin's default"
-    ):
+    if "CutCrossEntropyPlugin" in listed and reader.flag("cut_cross_entropy", default=True, why="the plugin's default"):
         kind = "cut"
     elif liger and reader.flag("liger_fused_linear_cross_entropy"):
         kind = "liger-fused"

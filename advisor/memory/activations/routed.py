@@ -1,0 +1,140 @@
+"""What routed experts keep of tokens, and what their backward holds, by what computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from advisor.memory.activations.amounts import ONE, Amount
+from advisor.memory.activations.dtypes import Numbers
+from advisor.memory.activations.experts import adapted, expert_width, stacked
+from advisor.models.deviations import Deviations
+
+if TYPE_CHECKING:
+    from advisor.models.architecture import Mlp
+    from advisor.run import Run
+
+
+def routing_amounts(n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
+    """The router: fp32 probabilities, the chosen ones and their sum (models/mixtral/modeling_mixtral.py@5.16.1)."""
+    chosen = mlp.experts_per_token
+    yield 8 * chosen, ONE
+    if family.clamped_experts:
+        yield n.compute * chosen, ONE
+        return
+    yield 4, "experts"
+    if family.casts_router and n.trained and n.compute != 4:
+        yield (n.compute if n.autocast else 4), "h"
+    if family.normalized_routing:
+        yield 4 + 4 * chosen, ONE
+
+
+def expert_amounts(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
+    """What the experts of one layer keep."""
+    if family.every_expert:
+        yield from every_expert_amounts(n, mlp)
+    elif run.experts == "scattermoe" and stacked(run):
+        yield from scattered_amounts(n, mlp)
+    else:
+        yield from grouped_amounts(of_experts(run, n), n.compute, family, mlp)
+
+
+def of_experts(run: Run, n: Numbers) -> Numbers:
+    """The precision of the experts' products; whether their inputs are kept for their own gradients."""
+    return replace(
+        n,
+        compute=expert_width(run, n.compute),
+        trained=n.trained or bool(adapted(run)) or (run.quantization == "int8" and not stacked(run)),
+    )
+
+
+def grouped_amounts(n: Numbers, compute: int, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
+    """Sorted tokens through grouped matrix products: integrations/moe.py, grouped_mm_experts_forward@5.16.1.
+
+    A chosen expert keeps its input (for the weights' gradient), gate and up, the activation, the product, its
+    output, and of each choice two permutations, an index, a bit and its weight; gpt-oss also where its bias
+    belongs.
+    """
+    chosen = mlp.experts_per_token
+    gates = 6 if family.clamped_experts else 3 if mlp.gated else 1
+    indices = 4 if family.clamped_experts and n.trained else 3
+    yield chosen * gates * n.compute, "f"
+    if n.trained:
+        yield from ((chosen * n.compute, "routed"), (chosen * n.compute, "f"))
+    yield chosen * n.compute, "routed"
+    yield chosen * (8 * indices + 1 + (4 if family.fp32_routing else compute)), ONE
+
+
+def scattered_amounts(n: Numbers, mlp: Mlp) -> Iterator[Amount]:
+    """ScatterMoE, with an adapter or without: it gathers tokens while it multiplies, and keeps them as they came.
+
+    The input, gate and up, the activation, the product, the outputs before they are summed, their weights and two
+    indices a choice: axolotl/integrations/kernels/libs/scattermoe_lora/parallel_linear_lora.py:134-143,
+    parallel_experts.py@0.19.0.
+    """
+    chosen = mlp.experts_per_token
+    yield n.compute, "routed"
+    yield chosen * n.compute * (4 if mlp.gated else 3), "f"
+    yield chosen * n.compute, "routed"
+    yield chosen * (16 + n.compute), ONE
+
+
+def every_expert_amounts(n: Numbers, mlp: Mlp) -> Iterator[Amount]:
+    """Llama 4 sends every token through every expert, scaled by its score, which is zero for those not chosen.
+
+    models/llama4/modeling_llama4.py, Llama4TextMoe.forward@5.16.1: copies of the tokens, gate and up, the activation;
+    for the weights' gradients also the scaled copies and the product.
+    """
+    count = mlp.experts
+    yield n.compute * count, "h"
+    yield 3 * n.compute * count, "f"
+    if n.trained:
+        yield from ((n.compute * count, "h"), (n.compute * count, "f"))
+    yield n.compute, "experts"
+
+
+def product_gradients(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
+    """Gradients of product, activation and up of all chosen experts; outputs are freed by then, and the product."""
+    times = mlp.experts if family.every_expert else mlp.experts_per_token
+    m = of_experts(run, n)
+    step = family.activation_gradient
+    wide = 3 * m.compute if mlp.gated else step[n.autocast] if step else 2 * m.compute
+    yield wide * times, "f"
+    scattered = run.experts == "scattermoe" and stacked(run)
+    if m.trained or scattered:
+        yield -times * m.compute, "f"
+    if not family.every_expert:
+        yield from ((-times * m.compute, "routed"), (-8 * times, ONE))
+
+
+def routed_gradients(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
+    """Gradients of the experts' outputs, weighted and put back in order; in fp32 where routing weights are.
+
+    ScatterMoE writes them over the outputs.
+    """
+    m, chosen = of_experts(run, n), mlp.experts_per_token
+    if family.every_expert or (run.experts == "scattermoe" and stacked(run)):
+        return
+    if family.fp32_routing:
+        yield from ((chosen * (12 + m.compute), "routed"), (-8 * chosen, ONE))
+    else:
+        yield 3 * chosen * m.compute, "routed"
+
+
+def forward_product(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
+    """Without gradients: sorted inputs, gate and up in one tensor, the activation and the product, of each choice."""
+    times = mlp.experts if family.every_expert else mlp.experts_per_token
+    steps = 10 if family.clamped_experts else 4 if mlp.gated else 2
+    width = of_experts(run, n).compute
+    yield width * times * (2 if family.every_expert else 1), "routed"
+    yield width * times * steps, "f"
+
+
+def forward_output(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
+    """Without gradients: inputs, outputs, the weighted ones and those in order, wide where routing weights are."""
+    if family.every_expert:
+        return
+    width = of_experts(run, n).compute
+    steps = 2 * width + 8 if family.fp32_routing else 4 * width
+    yield mlp.experts_per_token * steps, "routed"
