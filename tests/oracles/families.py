@@ -109,7 +109,7 @@ BY_HAND: dict[str, Make] = {
     ),
 }
 NOT_TRACED = {
-    "apertus": "xIELU in plain operations keeps a third more",
+    "apertus": "has weights in its activation: test_layers.py traces it",
     "ernie4_5": "rotates interleaved queries and keys, which keeps a twentieth more",
     "helium": "rotates interleaved queries and keys",
     "ministral3": "scales its queries by position: two bytes a token",
