@@ -7,7 +7,7 @@ from functools import lru_cache
 from advisor.memory.activations import traced_source
 from advisor.memory.backward import backward_phases
 from advisor.memory.deepspeed import bucket_terms, retained_terms
-from advisor.memory.forward import CHECKPOINTS, SAVED, WORKING, evaluation_terms, loss_phases
+from advisor.memory.forward import CHECKPOINTS, SAVED, WORKING, evaluation_phases, loss_phases
 from advisor.memory.gradients import between_micro_steps, bucket_copies, step_gradients
 from advisor.memory.groups import Weights
 from advisor.memory.host import host_terms
@@ -15,6 +15,7 @@ from advisor.memory.ledger import Estimate, Phase, Term
 from advisor.memory.model import autocast_terms, load_terms, reference_terms, weight_terms, workspace_terms
 from advisor.memory.optimizer_states import optimizer_terms, step_terms
 from advisor.memory.ranges import needed, range_notes, reserved_peak
+from advisor.memory.uncounted import uncounted
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture
 from advisor.run import Run
@@ -28,6 +29,7 @@ def estimate(run: Run) -> Estimate | None:
     weights = weights_of(run, run.model)
     phases = tuple(phases_of(run, run.model, weights))
     allocated = max(phase.bytes for phase in phases)
+    missing = uncounted(run)
     return Estimate(
         phases=phases,
         host=host_terms(run, run.model, weights),
@@ -35,7 +37,8 @@ def estimate(run: Run) -> Estimate | None:
         reserved_peak=reserved_peak(run, allocated),
         usable=run.hardware.usable,
         outside_torch=run.hardware.outside_torch,
-        notes=(*notes_of(run, run.model), *range_notes(run)),
+        notes=(*map(str, missing), *notes_of(run, run.model), *range_notes(run)),
+        uncounted=missing,
     )
 
 
@@ -57,7 +60,7 @@ def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:
         Phase("optimizer step", (*states, *stepping)),
     ]
     if run.evaluates:
-        phases.append(Phase("evaluation", (*states, *copies, *evaluation_terms(run, model, weights))))
+        phases.append(worst(evaluation_phases(run, model, weights, (*states, *copies))))
     return [Phase(phase.name, sourced(run, phase.terms)) for phase in phases]
 
 

@@ -12,6 +12,7 @@ from advisor.memory.activations import (
 )
 from advisor.memory.deepspeed import buckets_at_loss, gathered_terms, lasting_buckets
 from advisor.memory.fsdp import root_copied
+from advisor.memory.generation import generation_terms
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
 from advisor.models import Architecture, Block
@@ -100,6 +101,14 @@ def layers_text(run: Run, block: Block) -> str:
 def checkpoints(run: Run) -> bool:
     """Whether only layer inputs are kept: by the trainer's checkpointing or FSDP's."""
     return run.activation_checkpointing or (isinstance(run.sharding, Fsdp) and run.sharding.activation_checkpointing)
+
+
+def evaluation_phases(run: Run, model: Architecture, weights: Weights, fixed: tuple[Term, ...]) -> list[Phase]:
+    """The moments of evaluation: scoring, and generating where that is asked for."""
+    moments = [evaluation_terms(run, model, weights)]
+    if run.generated_rows:
+        moments.append(generation_terms(run, model, weights))
+    return [Phase("evaluation", (*fixed, *moment)) for moment in moments]
 
 
 def evaluation_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:

@@ -15,7 +15,7 @@ ZERO_INIT = (
     "deepspeed/runtime/zero/partition_parameters.py, Init._set_dtype@0.18.9: fp32 unless bf16 or fp16 is literally true"
 )
 WHOLE = (
-    "axolotl/loaders/model.py:582-590: moved whole unless cpu_ram_efficient_loading; "
+    "axolotl/loaders/model.py:582-590,1096-1097: moved whole unless cpu_ram_efficient_loading or told not to; "
     "monkeypatch/accelerate/fsdp2.py, fsdp2_prepare_model, original_sd@0.19.0"
 )
 UPCAST = "axolotl/loaders/model.py:436-489@0.19.0: embeddings, head and norms pass through fp32"
@@ -161,7 +161,8 @@ def built_terms(run: Run, model: Architecture, width: int) -> tuple[Term, ...]:
 def moves_whole(run: Run, fsdp: Fsdp) -> bool:
     """Whether axolotl puts the whole model on each GPU for FSDP to cut, unless told to load it efficiently."""
     cuts = run.world_size > 1 and run.quantization is None and run.tensor_parallel_size == 1
-    return cuts and run.stack.trainer == "axolotl" and not fsdp.cpu_ram_efficient_loading
+    stays = fsdp.cpu_ram_efficient_loading or run.config.get("experimental_skip_move_to_device") is True
+    return cuts and run.stack.trainer == "axolotl" and not stays
 
 
 def whole_terms(run: Run, fsdp: Fsdp, model: Architecture, weights: Weights) -> tuple[Term, ...]:

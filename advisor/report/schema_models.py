@@ -56,6 +56,14 @@ class Phase(Model):
     terms: list[Term]
 
 
+class Uncounted(Model):
+    """A key that takes memory, or frees it, and is not counted: the run needs more or less than ``needed``."""
+
+    key: str
+    what: str
+    memory: Literal["more", "less", "either"]
+
+
 class Memory(Model):
     """The estimate, in bytes: on the GPU that needs most, and on each node's host."""
 
@@ -69,6 +77,7 @@ class Memory(Model):
     peak_phase: str
     parts: Parts
     phases: list[Phase]
+    uncounted: list[Uncounted] = []
 
 
 class Location(Model):

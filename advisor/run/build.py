@@ -85,6 +85,7 @@ def axolotl_facts(
         **sizes,
         **adapter,
         **preference,
+        **read.generation(reader, preference["rl"], batch["eval_batch_size"]),
         **read.quantization(reader, model, adapter["adapter"]),
         **read.checkpointing(reader, preference["rl"], model),
         **read.attention(reader, model),

@@ -177,6 +177,12 @@ class Run:
     evaluates: bool = False
     eval_batch_size: int = 1
     eval_sequence_len: int = 512
+    generated_rows: int = 0
+    """Rows that are answered at once when evaluation also generates."""
+    generated_tokens: int = 0
+    """Tokens that each of them may get."""
+    gathers_to_generate: bool = False
+    """Whether ZeRO-3's shards are put together first."""
 
     sharding: Zero | Fsdp | None = None
     """DeepSpeed or FSDP, which exclude each other; None is one GPU, or DDP on several."""

@@ -66,6 +66,12 @@ class LossFacts(TypedDict):  # noqa: D101
     liger: frozenset[str]
 
 
+class GenerationFacts(TypedDict):  # noqa: D101
+    generated_rows: int
+    generated_tokens: int
+    gathers_to_generate: bool
+
+
 class OtherFacts(TypedDict):  # noqa: D101
     base_model: str
     sharding: Zero | Fsdp | None
@@ -80,6 +86,7 @@ class AxolotlFacts(
     OtherFacts,
     PrecisionFacts,
     BatchFacts,
+    GenerationFacts,
     SizeFacts,
     AdapterFacts,
     PreferenceFacts,

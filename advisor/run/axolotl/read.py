@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         AttentionFacts,
         BatchFacts,
         CheckpointingFacts,
+        GenerationFacts,
         LossFacts,
         PrecisionFacts,
         PreferenceFacts,
@@ -94,6 +95,27 @@ def evaluates(reader: Reader) -> bool:
     steps = bool(reader.take("eval_steps", 0, "not given")) or bool(reader.take("evals_per_epoch", 0, "not given"))
     strategy = reader.text("eval_strategy", "no")
     return has_data and (steps or strategy not in {"no", ""})
+
+
+def generation(reader: Reader, rl: str | None, rows: int) -> GenerationFacts:
+    """What supervised training generates as it evaluates: tables and metrics a batch of ``rows``, samples one row.
+
+    axolotl/core/builders/causal.py:98-146, utils/callbacks/__init__.py:447-470,568-600, utils/callbacks/
+    generation.py, utils/config/__init__.py:219-220@0.19.0.
+    """
+    if rl is not None:
+        return {"generated_rows": 0, "generated_tokens": 0, "gathers_to_generate": False}
+    metrics = reader.flag("do_causal_lm_eval")
+    loggers = ("use_wandb", "use_mlflow", "use_comet")
+    table = reader.integer("eval_table_size", 0) > 0 and any(reader.flag(key) for key in loggers)
+    samples = reader.flag("generate_samples")
+    answered = reader.integer("eval_max_new_tokens", 128) if metrics or table else 0
+    sampled = reader.integer("generation_max_new_tokens", 50) if samples else 0
+    return {
+        "generated_rows": rows if metrics or table else int(samples),
+        "generated_tokens": max(answered, sampled),
+        "gathers_to_generate": metrics,
+    }
 
 
 def preference(reader: Reader, adapter: Adapter | None) -> PreferenceFacts:
