@@ -47,8 +47,9 @@ def loss_phases(run: Run, model: Architecture, weights: Weights, fixed: tuple[Te
 
 def loss_term(run: Run, model: Architecture, bytes_: int) -> Term:
     """The logits and all that the loss makes of them."""
-    width = bytes_ / max(1, run.tokens * model.vocab_size)
-    text = f"{width:.4g} B x {run.tokens:,} tokens x {model.vocab_size:,} vocabulary"
+    tokens = loss.scored_tokens(run)
+    width = bytes_ / max(1, tokens * model.vocab_size)
+    text = f"{width:.4g} B x {tokens:,} tokens x {model.vocab_size:,} vocabulary"
     return Term(f"logits and {run.loss} loss", "loss", bytes_, text, loss.SOURCE)
 
 

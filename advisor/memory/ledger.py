@@ -10,7 +10,7 @@ from advisor.util import GIB
 Part = Literal["weights", "gradients", "optimizer", "activations", "loss", "overhead"]
 PARTS: tuple[Part, ...] = ("weights", "gradients", "optimizer", "activations", "loss", "overhead")
 Verdict = Literal["fits", "tight", "does-not-fit", "unknown"]
-PhaseName = Literal["load", "forward and loss", "backward", "optimizer step", "evaluation"]
+PhaseName = Literal["load", "forward and loss", "backward", "optimizer step", "evaluation", "generation"]
 
 
 @record

@@ -10,6 +10,7 @@ from advisor.run import Fsdp, Run, Zero
 
 CUBLAS = "pytorch issue 83461: 8,519,680 B for each cuBLAS handle and stream"
 REFERENCE = "axolotl/train.py:127-165@0.19.0: a second copy of the model, loaded the same way"
+TRL_REFERENCE = "trl/trainer/grpo_trainer.py:962-971, utils.py, create_model_from_path@1.9.0: fp32 unless told else"
 QUANTIZED_LOAD = "transformers/modeling_utils.py@5.16.1: quantized weights are loaded whole on every rank, then sharded"
 ZERO_INIT = (
     "deepspeed/runtime/zero/partition_parameters.py, Init._set_dtype@0.18.9: fp32 unless bf16 or fp16 is literally true"
@@ -103,9 +104,10 @@ def reference_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     if not run.reference_model or weights_on_host(run):
         return ()
     n = weight_divisor(run)
-    width = base_width(run)
+    trls_own = run.rollouts is not None and not isinstance(run.sharding, Zero)
+    width, source = (4, TRL_REFERENCE) if trls_own else (base_width(run), REFERENCE)
     bytes_ = width * model.parameters // n
-    return (Term("reference model", "weights", bytes_, f"{width} B x {model.parameters:,} / {n}", REFERENCE),)
+    return (Term("reference model", "weights", bytes_, f"{width} B x {model.parameters:,} / {n}", source),)
 
 
 def workspace_terms(run: Run, model: Architecture) -> tuple[Term, ...]:

@@ -46,7 +46,8 @@ class Uncounted:
 class Row:
     """One line of class ``unknown``. ``on``: a pattern, if only some values count; ``off``: values that do not.
 
-    ``level``: the root, or the plugin that must be listed. ``needs``: another key that must be on.
+    ``level``: the root, or the plugin that must be listed; with ``at``, a dotted path, the level that it stands at.
+    ``needs``: another key that must be on.
     """
 
     level: str
@@ -57,6 +58,7 @@ class Row:
     on: str | None = None
     off: Sequence[object] = ()
     needs: str | None = None
+    at: str | None = None
 
 
 @cache
@@ -70,15 +72,15 @@ def uncounted(run: Run) -> tuple[Uncounted, ...]:
     """What this run turns on that is not counted. Of other trainers than axolotl no key is known to mean anything."""
     if run.stack.trainer != "axolotl":
         return ()
-    return tuple(Uncounted(row.key, row.what, row.memory, row.source) for row in rows() if is_on(run, row))
+    return tuple(Uncounted(row.at or row.key, row.what, row.memory, row.source) for row in rows() if is_on(run, row))
 
 
 def is_on(run: Run, row: Row) -> bool:
     """Whether the run sets the key to a value that takes effect."""
-    value = run.config.get(row.key)
+    value = run.config.at(row.at or row.key)
     if is_off(value) or any(same(value, off) for off in row.off):
         return False
-    if row.level != ROOT and row.level not in listed(run):
+    if row.level != ROOT and row.at is None and row.level not in listed(run):
         return False
     if row.needs is not None and is_off(run.config.get(row.needs)):
         return False

@@ -51,7 +51,7 @@ class Term(Model):
 class Phase(Model):
     """One phase of training; its bytes are the sum of its terms."""
 
-    name: Literal["load", "forward and loss", "backward", "optimizer step", "evaluation"]
+    name: Literal["load", "forward and loss", "backward", "optimizer step", "evaluation", "generation"]
     bytes: Bytes
     terms: list[Term]
 

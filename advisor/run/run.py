@@ -101,6 +101,21 @@ class Fsdp:
 
 
 @record(eq=False)
+class Rollouts:
+    """How GRPO gets its answers: from the model itself, from vLLM on the same GPU, or from a server elsewhere.
+
+    ``share`` of the card's memory that vLLM takes; ``sleeps``: gives it back while the model is trained. ``rows`` are
+    answered at once on one GPU, with up to ``completion`` tokens each.
+    """
+
+    engine: Literal["model", "vllm", "server"]
+    rows: int
+    completion: int
+    share: float = 0.0
+    sleeps: bool = False
+
+
+@record(eq=False)
 class Run:
     """One training run. Immutable; every fact says where it came from through ``origins``.
 
@@ -174,6 +189,8 @@ class Run:
     reference_model: bool = False
     """A second, frozen copy of the model scores the answers."""
     scores_reference: bool = False
+    rollouts: Rollouts | None = None
+    """How answers are made, where the trainer makes them: GRPO and GDPO."""
     evaluates: bool = False
     eval_batch_size: int = 1
     eval_sequence_len: int = 512

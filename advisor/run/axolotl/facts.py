@@ -2,7 +2,7 @@
 
 from typing import Literal, TypedDict
 
-from advisor.run import Adapter, AttentionKernel, Fsdp, Lora, Loss, Precision, Quantization, Zero
+from advisor.run import Adapter, AttentionKernel, Fsdp, Lora, Loss, Precision, Quantization, Rollouts, Zero
 
 
 class PrecisionFacts(TypedDict):  # noqa: D101
@@ -39,6 +39,7 @@ class PreferenceFacts(TypedDict):  # noqa: D101
     rl: str | None
     reference_model: bool
     scores_reference: bool
+    rollouts: Rollouts | None
 
 
 class QuantizationFacts(TypedDict):  # noqa: D101
