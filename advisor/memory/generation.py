@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from advisor.memory.activations import forward_working_bytes
+from advisor.memory.deepspeed import gathers
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
 from advisor.models import Architecture
@@ -21,8 +22,8 @@ WORKING = "the prompt's pass through one layer, without gradients"
 
 def generation_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """The worst moment of evaluation by generating."""
-    gathers = run.gathers_to_generate
-    return answering(run, model, weights, run.generated_rows, run.eval_sequence_len, run.generated_tokens, gathers)
+    whole = run.gathers_to_generate
+    return answering(run, model, weights, run.generated_rows, run.eval_sequence_len, run.generated_tokens, whole)
 
 
 def rollout_phase(run: Run, model: Architecture, weights: Weights, fixed: Terms, loaded: Terms) -> tuple[Phase, ...]:
@@ -34,7 +35,7 @@ def rollout_phase(run: Run, model: Architecture, weights: Weights, fixed: Terms,
         starts = Phase("generation", (*loaded, *vllm_terms(run)))
         return (max(starts, Phase("generation", (*fixed, *vllm_terms(run))), key=lambda phase: phase.bytes),)
     prompt = max(1, run.sequence_len - made.completion)
-    moment = answering(run, model, weights, made.rows, prompt, made.completion, gathers=True)
+    moment = answering(run, model, weights, made.rows, prompt, made.completion, whole=True)
     return (Phase("generation", (*fixed, *moment)),)
 
 
@@ -52,12 +53,12 @@ def vllm_terms(run: Run) -> tuple[Term, ...]:
 
 
 def answering(
-    run: Run, model: Architecture, weights: Weights, rows: int, prompt: int, answer: int, gathers: bool
+    run: Run, model: Architecture, weights: Weights, rows: int, prompt: int, answer: int, whole: bool
 ) -> tuple[Term, ...]:
     """Rows answered at once: the prompts' own pass, and the cache at its fullest."""
     asked = replace(run, micro_batch_size=rows, sequence_len=prompt)
     working = max(forward_working_bytes(asked, block) for block in model.blocks)
-    gathered = weights.bytes if gathers and run.zero_stage == 3 and run.shard_size > 1 else 0
+    gathered = weights.bytes if whole and gathers(run) else 0
     return (
         *cache_terms(run, model, rows * (prompt + answer)),
         Term("one layer's intermediates", "activations", working, f"{asked.tokens:,} tokens", WORKING),

@@ -4,7 +4,7 @@ from advisor.memory.activations.lora_kernels import adapter_elements, all_adapte
 from advisor.memory.deepspeed import embedding_elements, largest_module
 from advisor.memory.groups import Weights, base_width
 from advisor.memory.ledger import Term
-from advisor.memory.weights import LOADER
+from advisor.memory.weights import LOADER, loaded_weights
 from advisor.models import Architecture
 from advisor.run import Fsdp, Run, Zero
 
@@ -128,6 +128,7 @@ def rotary_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
 
 def load_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """The most that is on the GPU while the model is loaded and made ready."""
+    weights = loaded_weights(run, model, weights)
     if run.quantization is not None and not sharded_load(run):
         text = f"{weights.frozen_bytes:,} B on every rank"
         return (
@@ -146,7 +147,15 @@ def load_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, .
         case _:
             text = f"{weights.bytes:,} B / {run.tensor_parallel_size}"
             whole = Term("weights", "weights", weights.bytes // run.tensor_parallel_size, text, LOADER)
-            return (whole, *upcast_terms(run, model))
+            return (whole, *upcast_terms(run, model), *second_model(run, model))
+
+
+def second_model(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """What axolotl loads again for GRPO without an adapter, and lets go once the trainer is made without it."""
+    if run.rollouts is None or run.adapter is not None:
+        return ()
+    width = base_width(run)
+    return (Term("second model", "weights", width * model.parameters, f"{width} B x {model.parameters:,}", REFERENCE),)
 
 
 def built_terms(run: Run, model: Architecture, width: int) -> tuple[Term, ...]:

@@ -81,6 +81,8 @@ class Zero:
     """``zero_force_ds_cpu_optimizer``: accelerate replaces the optimizer by DeepSpeedCPUAdam when it is offloaded."""
     loads_fp32: bool = False
     """ZeRO-3 without an explicit ``bf16.enabled: true`` builds its shards in fp32 while loading."""
+    master_bytes: int = 4
+    """Of one element of the master weights: 2 with ``bf16_master_weights_and_grads``, or fp16's."""
     own_optimizer: str | None = None
     """The type in the JSON's own ``optimizer`` block, which wins over the YAML's."""
 
