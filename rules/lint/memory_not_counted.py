@@ -31,7 +31,7 @@ rule = Rule(
         that, or at most, as the message says. A short run under `max_steps: 3` measures the rest.
     """,
     safe=False,
-    source="advisor/memory/keys.json: every key of axolotl's schema, and what is known of it",
+    source="advisor/memory/uncounted.py",
     examples=(
         Example(
             gpus="1x a100-80gb",
