@@ -34,5 +34,9 @@ def in_one_line(report: Report) -> str:
     if found is None:
         reason = "the hardware is unknown" if report.hardware is None else "the model, or a value, is unknown"
         return f"no verdict: {reason}"
-    needed = f"{found.needed.low / GIB:.1f} to {found.needed.high / GIB:.1f} of {found.usable / GIB:.1f} GiB"
-    return f"{report.verdict.replace('-', ' ')}{found.condition}: needs {needed} on each of {report.hardware}"
+    counted = f"{found.needed.low / GIB:.1f} to {found.needed.high / GIB:.1f} of {found.usable / GIB:.1f} GiB"
+    where = f"{counted} on each of {report.hardware}"
+    if report.verdict == "unknown":
+        keys = ", ".join(f"`{each.key}`" for each in found.uncounted)
+        return f"no verdict: {keys} is not counted; without it the run needs {where}"
+    return f"{report.verdict.replace('-', ' ')}{found.condition}: needs {where}"

@@ -93,8 +93,8 @@ def all_hits(run: Run, options: Options) -> Iterator[tuple[Rule, Hit]]:
 
 
 def planned(run: Run, found: Estimate | None, options: Options) -> Plan | None:
-    """The flowchart's plan, for a run that does not fit."""
-    if found is None or found.verdict != "does-not-fit":
+    """The flowchart's plan, for a run that does not fit. None where no end of it could be said to fit."""
+    if found is None or found.verdict != "does-not-fit" or found.uncounted:
         return None
     steps = steps_of(options)
     # A selection of other rules wants no plan.

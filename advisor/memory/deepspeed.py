@@ -77,11 +77,20 @@ def gathered_terms(run: Run, model: Architecture, weights: Weights, moment: Mome
     match run.sharding:
         case Fsdp() if run.world_size > 1:
             return gathered_units(run, model, moment)
-        case Zero(stage=3) if run.shard_size > 1 and moment != "end of backward":
+        case Zero(stage=3) if gathers(run) and moment != "end of backward":
             at_head = moment in {"end of forward", "start of backward"}
             return (*persistent_terms(run, model, weights), *live_terms(run, model, head_only=at_head))
         case _:
             return ()
+
+
+def gathers(run: Run) -> bool:
+    """Whether ZeRO-3 makes weights whole on the GPU for their use: from other ranks, or from the host.
+
+    On one rank ``NoGatherHandle`` copies from wherever the weight is; on the GPU that is the weight itself
+    (deepspeed/runtime/zero/partition_parameters.py:58-72,1449-1450@0.18.9).
+    """
+    return run.zero is not None and run.zero.stage == 3 and (run.shard_size > 1 or run.zero.offload_params != "gpu")
 
 
 def live_terms(run: Run, model: Architecture, *, head_only: bool) -> tuple[Term, ...]:
@@ -106,7 +115,7 @@ def live_terms(run: Run, model: Architecture, *, head_only: bool) -> tuple[Term,
 
 def retained_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """Without ``zero.Init`` autograd keeps every gathered weight until its backward, unless layers are checkpointed."""
-    if run.zero_stage != 3 or run.shard_size == 1 or run.activation_checkpointing:
+    if not gathers(run) or run.activation_checkpointing:
         return ()
     if run.stack.zero_init or run.adapter is not None:
         return ()

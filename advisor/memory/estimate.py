@@ -1,21 +1,23 @@
 """Run -> Estimate: the phases of one training step, each the sum of its terms. The peak is the largest phase."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache
 
 from advisor.memory.activations import traced_source
 from advisor.memory.backward import backward_phases
 from advisor.memory.deepspeed import bucket_terms, retained_terms
-from advisor.memory.forward import CHECKPOINTS, SAVED, WORKING, evaluation_terms, loss_phases
+from advisor.memory.forward import CHECKPOINTS, SAVED, WORKING, evaluation_phases, loss_phases
+from advisor.memory.generation import VLLM_NAME, resident_vllm, rollout_phase
 from advisor.memory.gradients import between_micro_steps, bucket_copies, step_gradients
 from advisor.memory.groups import Weights
 from advisor.memory.host import host_terms
-from advisor.memory.ledger import Estimate, Phase, Term
+from advisor.memory.ledger import Estimate, Phase, Range, Term
 from advisor.memory.lora_targets import layers_named, told_apart
 from advisor.memory.model import autocast_terms, load_terms, reference_terms, weight_terms, workspace_terms
 from advisor.memory.optimizer_states import optimizer_terms, step_terms
 from advisor.memory.ranges import needed, range_notes, reserved_peak
+from advisor.memory.uncounted import uncounted
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture
 from advisor.run import Run
@@ -31,15 +33,17 @@ def estimate(run: Run) -> Estimate | None:
         run = replace(run, model=model)
     weights = weights_of(run, model)
     phases = tuple(phases_of(run, model, weights))
-    allocated = max(phase.bytes for phase in phases)
+    peak = max(phases, key=lambda phase: phase.bytes)
+    missing = uncounted(run)
     return Estimate(
         phases=phases,
         host=host_terms(run, model, weights),
-        needed=needed(run, allocated),
-        reserved_peak=reserved_peak(run, allocated),
+        needed=beyond_vllm(needed, run, peak),
+        reserved_peak=beyond_vllm(reserved_peak, run, peak),
         usable=hardware.usable,
         outside_torch=hardware.outside_torch,
-        notes=(*notes_of(run, model), *range_notes(run)),
+        notes=(*map(str, missing), *notes_of(run, model), *range_notes(run)),
+        uncounted=missing,
     )
 
 
@@ -51,10 +55,18 @@ def with_layers_apart(run: Run, model: Architecture) -> Architecture:
     return replace(model, blocks=tuple(one for block in model.blocks for one in told_apart(lora, block)))
 
 
+def beyond_vllm(ranged: Callable[[Run, int], Range], run: Run, peak: Phase) -> Range:
+    """The range of all but vLLM's share, which is of one piece, and that share."""
+    share = sum(term.bytes for term in peak.terms if term.name == VLLM_NAME)
+    rest = ranged(run, peak.bytes - share)
+    return Range(rest.low + share, rest.high + share)
+
+
 def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:
     """Every phase of a step, at its worst moment."""
     resident = (*weight_terms(run, model, weights), *reference_terms(run, model), *workspace_terms(run, model))
-    states = (*resident, *optimizer_terms(run, weights), *bucket_copies(run, weights))
+    asleep = (*resident, *optimizer_terms(run, weights), *bucket_copies(run, weights))
+    states = (*asleep, *resident_vllm(run))
     copies = autocast_terms(run, model, weights)
     training = (*states, *copies, *retained_terms(run, model))
     stepping = (
@@ -62,14 +74,16 @@ def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:
         *step_terms(run, weights),
         *(bucket_terms(run) if run.zero_stage == 3 else ()),
     )
+    load = load_terms(run, model, weights)
     phases = [
-        Phase("load", load_terms(run, model, weights)),
+        Phase("load", load),
         worst(loss_phases(run, model, weights, (*training, *between_micro_steps(run, weights)))),
         worst(backward_phases(run, model, weights, training)),
         Phase("optimizer step", (*states, *stepping)),
     ]
     if run.evaluates:
-        phases.append(Phase("evaluation", (*states, *copies, *evaluation_terms(run, model, weights))))
+        phases.append(worst(evaluation_phases(run, model, weights, (*states, *copies))))
+    phases += rollout_phase(run, model, weights, asleep, load)
     return [Phase(phase.name, sourced(run, phase.terms)) for phase in phases]
 
 
@@ -83,6 +97,8 @@ def notes_of(run: Run, model: Architecture) -> list[str]:
     notes = [*model.extra]
     if not run.sample_packing and not run.pads_to_sequence_len:
         notes.append(f"rows are counted at their worst case, sequence_len {run.sequence_len}; shorter rows need less")
+    if run.rollouts is not None and run.rollouts.engine == "server":
+        notes.append("the vLLM server needs GPUs of its own: `trl.vllm_mode: server` is not counted on these")
     if run.model is not None and "vision" in model.by_kind:
         notes.append("activations of the vision tower are not counted: they depend on the images")
     return notes

@@ -14,6 +14,7 @@ from advisor.memory.activations import (
 )
 from advisor.memory.deepspeed import buckets_at_loss, gathered_terms, lasting_buckets
 from advisor.memory.fsdp import root_copied
+from advisor.memory.generation import generation_terms
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
 from advisor.models import Architecture, Block
@@ -49,8 +50,9 @@ def loss_phases(run: Run, model: Architecture, weights: Weights, fixed: tuple[Te
 
 def loss_term(run: Run, model: Architecture, bytes_: int) -> Term:
     """The logits and all that the loss makes of them."""
-    width = bytes_ / max(1, run.tokens * model.vocab_size)
-    text = f"{width:.4g} B x {run.tokens:,} tokens x {model.vocab_size:,} vocabulary"
+    tokens = loss.scored_tokens(run)
+    width = bytes_ / max(1, tokens * model.vocab_size)
+    text = f"{width:.4g} B x {tokens:,} tokens x {model.vocab_size:,} vocabulary"
     return Term(f"logits and {run.loss} loss", "loss", bytes_, text, loss.SOURCE)
 
 
@@ -114,6 +116,14 @@ def offloaded_inputs(run: Run, model: Architecture, kept: int) -> Term:
 def layers_text(run: Run, block: Block) -> str:
     """How much the layers of one shape keep."""
     return f"{saved_formula(run, block)} x {run.tokens:,} tokens x {block.count} layers"
+
+
+def evaluation_phases(run: Run, model: Architecture, weights: Weights, fixed: tuple[Term, ...]) -> list[Phase]:
+    """The moments of evaluation: scoring, and generating where that is asked for."""
+    moments = [evaluation_terms(run, model, weights)]
+    if run.generated_rows:
+        moments.append(generation_terms(run, model, weights))
+    return [Phase("evaluation", (*fixed, *moment)) for moment in moments]
 
 
 def evaluation_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:

@@ -8,7 +8,8 @@ from advisor.models import Architecture
 from advisor.run import Fsdp, Run, Zero
 
 ZERO_OFFLOAD = (
-    "deepspeed/runtime/zero/stage_1_and_2.py, stage3.py@0.18.9: master 4, fp32 gradient 4, half staging 2, states"
+    "deepspeed/runtime/zero/stage_1_and_2.py, stage3.py@0.18.9: master 4, fp32 gradient 4, half staging 2, states;"
+    " master and gradient 2 each in half precision, states of DeepSpeedCPUAdam then still fp32 (ops/adam/cpu_adam.py)"
 )
 PARAM_OFFLOAD = "deepspeed/runtime/zero/stage3.py:905-911@0.18.9: trainable shards always pinned"
 ACTIVATIONS = "trl OffloadActivations, axolotl hidden_states offload: pinned copies of what is offloaded"
@@ -35,11 +36,15 @@ def zero_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]
     shard = -(-weights.trained_elements // run.shard_size)
     terms: list[HostTerm] = []
     if zero.offload_optimizer == "cpu":
-        accumulated = 2 if run.gradient_accumulation_steps > 1 and zero.stage < 3 else 0
-        staging = 10 + accumulated
-        states = flat_state_width(effective_optimizer(run))
+        master = zero.master_bytes
+        accumulated = 2 if run.gradient_accumulation_steps > 1 and zero.stage < 3 and master == 4 else 0
+        staging = 2 * master + 2 + accumulated
+        by_cpu_adam = zero.force_cpu_adam or zero.own_optimizer is not None
+        states = flat_state_width(effective_optimizer(run), 4.0 if by_cpu_adam else master)
         text = f"{staging} B x {shard:,} x {local} ranks"
-        buffers = local * sum(rounded_up(width * shard, pinned=zero.pin_optimizer) for width in (4, 4, 2 + accumulated))
+        buffers = local * sum(
+            rounded_up(width * shard, pinned=zero.pin_optimizer) for width in (master, master, 2 + accumulated)
+        )
         terms.append(HostTerm("master weights and gradients", buffers, zero.pin_optimizer, text, ZERO_OFFLOAD))
         text = f"{states:g} B x {shard:,} x {local} ranks"
         terms.append(HostTerm("optimizer states", round(states * shard) * local, False, text, ZERO_OFFLOAD))

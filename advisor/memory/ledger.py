@@ -3,13 +3,14 @@
 from functools import cached_property
 from typing import Literal
 
+from advisor.memory.uncounted import Uncounted
 from advisor.record import record
 from advisor.util import GIB
 
 Part = Literal["weights", "gradients", "optimizer", "activations", "loss", "overhead"]
 PARTS: tuple[Part, ...] = ("weights", "gradients", "optimizer", "activations", "loss", "overhead")
 Verdict = Literal["fits", "tight", "does-not-fit", "unknown"]
-PhaseName = Literal["load", "forward and loss", "backward", "optimizer step", "evaluation"]
+PhaseName = Literal["load", "forward and loss", "backward", "optimizer step", "evaluation", "generation"]
 
 
 @record
@@ -82,6 +83,8 @@ class Estimate:
     usable: int
     outside_torch: int
     notes: tuple[str, ...] = ()
+    uncounted: tuple[Uncounted, ...] = ()
+    """What the run turns on that takes memory, or frees it, and is not counted."""
 
     @cached_property
     def peak(self) -> Phase:
@@ -120,13 +123,16 @@ class Estimate:
         Empty where the run does not fit anyway, nothing is offloaded, or only a paged optimizer's few states are.
         """
         offloaded = any(not term.paged for term in self.host) or self.host_peak >= GIB
-        if not offloaded or self.verdict == "does-not-fit":
+        if not offloaded or self.verdict not in {"fits", "tight"}:
             return ""
         return f", with {-(-self.host_peak // GIB)} GiB of host memory a node"
 
     @property
     def verdict(self) -> Verdict:
-        """Whether ``needed`` goes into ``usable``."""
-        if self.needed.high <= self.usable:
-            return "fits"
-        return "tight" if self.needed.low <= self.usable else "does-not-fit"
+        """Whether ``needed`` goes into ``usable``; ``unknown`` where something uncounted could turn the answer."""
+        turned = {each.memory for each in self.uncounted}
+        if self.needed.low > self.usable:
+            return "unknown" if turned & {"less", "either"} else "does-not-fit"
+        if turned & {"more", "either"}:
+            return "unknown"
+        return "fits" if self.needed.high <= self.usable else "tight"

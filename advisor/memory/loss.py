@@ -102,12 +102,24 @@ def evaluation_loss_bytes(run: Run, model: Architecture) -> int:
 
 def kind(run: Run) -> str:
     """The loss that the trainer computes; preference training takes the model's logits to TRL's own."""
+    if run.rollouts is not None:
+        return "policy"
     return "preference" if run.paired and run.loss != "liger-fused" else run.loss
 
 
 def logits_bytes(run: Run, model: Architecture, width: int) -> int:
     """Bytes of tensors of the logits' shape that sum to ``width`` bytes per logit."""
-    return run.tokens * model.vocab_size * width
+    return scored_tokens(run) * model.vocab_size * width
+
+
+def scored_tokens(run: Run) -> int:
+    """Tokens whose logits the loss takes: GRPO's are the answers', and one more a row (``logits_to_keep``).
+
+    trl/trainer/grpo_trainer.py:1499-1517@1.9.0.
+    """
+    if run.rollouts is None:
+        return run.tokens
+    return min(run.tokens, run.micro_batch_size * (run.rollouts.completion + 1))
 
 
 def logits_of(run: Run, model: Architecture) -> Logits:
@@ -116,6 +128,8 @@ def logits_of(run: Run, model: Architecture) -> Logits:
     match kind(run):
         case "preference":
             base = preference(run)
+        case "policy":
+            base = policy(run)
         case "chunked":
             base = chunked(run)
         case "liger":
@@ -176,6 +190,15 @@ def preference(run: Run) -> Logits:
     if run.autocast or run.precision == "fp32":
         return Logits(4, 4 + 4 * reference + 4, 16)
     return Logits(2, 2 + 2 + 2 * reference + 2, 4)
+
+
+def policy(run: Run) -> Logits:
+    """TRL's GRPO: trl/trainer/grpo_trainer.py:1512-1533, utils.py, selective_log_softmax@1.9.0. Read, not traced.
+
+    Under autocast fp32 logits are kept; the log of their sum takes a copy. Backward: logits, the gradients of rows,
+    those stacked, and the scattered one. Without autocast each row's log-probabilities are kept in half precision.
+    """
+    return Logits(4, 8, 16) if run.autocast or run.precision == "fp32" else Logits(2, 4, 8)
 
 
 def head_is_trained(run: Run) -> bool:

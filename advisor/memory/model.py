@@ -5,18 +5,19 @@ from advisor.memory.activations.lora_kernels import adapter_elements, all_adapte
 from advisor.memory.deepspeed import embedding_elements, largest_module
 from advisor.memory.groups import Weights, base_width
 from advisor.memory.ledger import Term
-from advisor.memory.weights import LOADER
+from advisor.memory.weights import LOADER, loaded_weights
 from advisor.models import Architecture
 from advisor.run import Fsdp, Run, Zero
 
 CUBLAS = "pytorch issue 83461: 8,519,680 B for each cuBLAS handle and stream"
 REFERENCE = "axolotl/train.py:127-165@0.19.0: a second copy of the model, loaded the same way"
+TRL_REFERENCE = "trl/trainer/grpo_trainer.py:962-971, utils.py, create_model_from_path@1.9.0: fp32 unless told else"
 QUANTIZED_LOAD = "transformers/modeling_utils.py@5.16.1: quantized weights are loaded whole on every rank, then sharded"
 ZERO_INIT = (
     "deepspeed/runtime/zero/partition_parameters.py, Init._set_dtype@0.18.9: fp32 unless bf16 or fp16 is literally true"
 )
 WHOLE = (
-    "axolotl/loaders/model.py:582-590: moved whole unless cpu_ram_efficient_loading; "
+    "axolotl/loaders/model.py:582-590,1096-1097: moved whole unless cpu_ram_efficient_loading or told not to; "
     "monkeypatch/accelerate/fsdp2.py, fsdp2_prepare_model, original_sd@0.19.0"
 )
 UPCAST = "axolotl/loaders/model.py:436-489@0.19.0: embeddings, head and norms pass through fp32"
@@ -113,9 +114,10 @@ def reference_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     if not run.reference_model or weights_on_host(run):
         return ()
     n = weight_divisor(run)
-    width = base_width(run)
+    trls_own = run.rollouts is not None and not isinstance(run.sharding, Zero)
+    width, source = (4, TRL_REFERENCE) if trls_own else (base_width(run), REFERENCE)
     bytes_ = width * model.parameters // n
-    return (Term("reference model", "weights", bytes_, f"{width} B x {model.parameters:,} / {n}", REFERENCE),)
+    return (Term("reference model", "weights", bytes_, f"{width} B x {model.parameters:,} / {n}", source),)
 
 
 def workspace_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
@@ -136,6 +138,7 @@ def rotary_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
 
 def load_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """The most that is on the GPU while the model is loaded and made ready."""
+    weights = loaded_weights(run, model, weights)
     if run.quantization is not None and not sharded_load(run):
         text = f"{weights.frozen_bytes:,} B on every rank"
         return (
@@ -154,7 +157,15 @@ def load_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, .
         case _:
             text = f"{weights.bytes:,} B / {run.tensor_parallel_size}"
             whole = Term("weights", "weights", weights.bytes // run.tensor_parallel_size, text, LOADER)
-            return (whole, *upcast_terms(run, model))
+            return (whole, *upcast_terms(run, model), *second_model(run, model))
+
+
+def second_model(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """What axolotl loads again for GRPO without an adapter, and lets go once the trainer is made without it."""
+    if run.rollouts is None or run.adapter is not None:
+        return ()
+    width = base_width(run)
+    return (Term("second model", "weights", width * model.parameters, f"{width} B x {model.parameters:,}", REFERENCE),)
 
 
 def built_terms(run: Run, model: Architecture, width: int) -> tuple[Term, ...]:
@@ -171,7 +182,8 @@ def built_terms(run: Run, model: Architecture, width: int) -> tuple[Term, ...]:
 def moves_whole(run: Run, fsdp: Fsdp) -> bool:
     """Whether axolotl puts the whole model on each GPU for FSDP to cut, unless told to load it efficiently."""
     cuts = run.world_size > 1 and run.quantization is None and run.tensor_parallel_size == 1
-    return cuts and run.stack.trainer == "axolotl" and not fsdp.cpu_ram_efficient_loading
+    stays = fsdp.cpu_ram_efficient_loading or run.config.get("experimental_skip_move_to_device") is True
+    return cuts and run.stack.trainer == "axolotl" and not stays
 
 
 def whole_terms(run: Run, fsdp: Fsdp, model: Architecture, weights: Weights) -> tuple[Term, ...]:

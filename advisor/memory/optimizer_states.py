@@ -7,6 +7,10 @@ from advisor.memory.zero_shards import flat_groups, widest_shard
 from advisor.run import Fsdp, Run, Zero
 
 MASTER = "deepspeed/runtime/zero/stage_1_and_2.py:560-577, stage3.py@0.18.9: fp32 master weights, always"
+HALF_MASTER = (
+    "deepspeed/runtime/zero/stage_1_and_2.py:472-473, stage3.py:1026-1037, base_optimizer.py:474-479@0.18.9:"
+    " a copy in half precision, of stage 3's shards too"
+)
 FLATTEN = "deepspeed/runtime/zero/stage_1_and_2.py:1930-1936,2160-2195,2219-2226@0.18.9"
 SUB_GROUP = (
     "deepspeed/runtime/zero/stage3.py:1074-1097,2238-2257@0.18.9: 2 + 4 B of a sub-group, then 4 and temporaries"
@@ -47,20 +51,28 @@ def zero_states(run: Run, weights: Weights, optimizer: Optimizer) -> tuple[Term,
     if not isinstance(run.sharding, Zero) or run.sharding.offload_optimizer != "gpu":
         return ()
     trained, n = weights.trained_elements, run.shard_size if run.sharding.stage else 1
-    states = flat_state_width(optimizer)
-    master = Term("fp32 master weights", "optimizer", 4 * trained // n, f"4 B x {trained:,} / {n}", MASTER)
+    master = master_term(run, trained, n)
     if optimizer.paged:
         return (master,)
-    text = f"{run.optimizer} on fp32 shards: {states:g} B x {trained:,} / {n}"
+    states = flat_state_width(optimizer, run.sharding.master_bytes)
+    kind = "fp32" if run.sharding.master_bytes == 4 else "half-precision"
+    text = f"{run.optimizer} on {kind} shards: {states:g} B x {trained:,} / {n}"
     return (
         master,
         Term("optimizer states", "optimizer", round(states * trained / n), text, optimizer.source),
     )
 
 
-def flat_state_width(optimizer: Optimizer) -> float:
-    """Bytes per element of all states on DeepSpeed's flat fp32 shard, where nothing can be factored."""
-    return sum(4.0 if width in {"param", "factored"} else BYTES[width] for width in optimizer.states)
+def master_term(run: Run, trained: int, n: int) -> Term:
+    """The shard that the optimizer works on."""
+    if run.zero is not None and run.zero.master_bytes == 2:
+        return Term("master weights", "optimizer", 2 * trained // n, f"2 B x {trained:,} / {n}", HALF_MASTER)
+    return Term("fp32 master weights", "optimizer", 4 * trained // n, f"4 B x {trained:,} / {n}", MASTER)
+
+
+def flat_state_width(optimizer: Optimizer, master: float = 4.0) -> float:
+    """Bytes per element of all states on DeepSpeed's flat shard of masters, where nothing can be factored."""
+    return sum(float(master) if width in {"param", "factored"} else BYTES[width] for width in optimizer.states)
 
 
 def state_bytes(optimizer: Optimizer, group: Group) -> int:
@@ -127,30 +139,39 @@ def zero_step(run: Run, weights: Weights, optimizer: Optimizer) -> tuple[Term, .
         if run.stack.at_least("deepspeed", "0.17.0") or zero.stage == 3:
             return ()
         return (Term("fp32 shard on its way", "optimizer", 4 * shard, f"4 B x {trained:,} / {n}", H2D),)
-    temporaries = round(4 * optimizer.step)
+    master = zero.master_bytes
+    temporaries = round(master * optimizer.step)
     if zero.stage == 3:
-        piece, width = largest_sub_group(weights, n, zero.sub_group_size), max(6, 4 + temporaries)
+        cast = 6 if master == 4 else master
+        piece, width = largest_sub_group(weights, n, zero.sub_group_size), max(cast, master + temporaries)
         text = f"{width} B x {piece:,}, one sub-group"
-        return (Term("fp32 gradients", "optimizer", width * piece, text, SUB_GROUP),)
+        return (Term(flat_gradients(run), "optimizer", width * piece, text, SUB_GROUP),)
     if zero.stage:
-        return flattened_step(run, weights, temporaries)
+        return flattened_step(run, weights, master, temporaries)
     width = max(8, 4 + temporaries) - run.compute_bytes
     return (Term("fp32 gradients", "optimizer", width * trained, f"{width} B x {trained:,}", FLATTEN),)
 
 
-def flattened_step(run: Run, weights: Weights, temporaries: int) -> tuple[Term, ...]:
-    """Stages 1 and 2: the norm in doubles by tensor; the flat copy and its fp32 cast; then that and temporaries.
+def flat_gradients(run: Run) -> str:
+    """What the gradients of the shard are called, in the width of its masters."""
+    return "fp32 gradients" if run.zero is None or run.zero.master_bytes == 4 else "flat gradients"
 
-    The gradients' shard is counted elsewhere; once it is flattened and cast it has gone.
+
+def flattened_step(run: Run, weights: Weights, master: int, temporaries: int) -> tuple[Term, ...]:
+    """Stages 1 and 2: the norm in doubles by tensor; the flat copy, cast to the masters; then that and temporaries.
+
+    The gradients' shard is counted elsewhere; once it is flattened and cast it has gone. It is one piece of memory
+    (grads_in_partition), so while matrices are stepped the vectors' gradients keep all of it.
     """
     shard = widest_shard(run, weights)
     width = run.compute_bytes
-    cast = (width + (0 if width == 4 else 4)) * shard.size
-    stepping = (4 + temporaries) * shard.size - width * shard.touched
+    cast = (width + (0 if width == master else master)) * shard.size
+    freed = 0 if all(flat_groups(weights)) else width * shard.touched
+    stepping = (master + temporaries) * shard.size - freed
     scan = (11 if run.precision == "fp16" else 8) * shard.largest
     bytes_ = max(cast, stepping, scan)
     text = f"the larger of {cast:,} B to cast, {stepping:,} B more to step, {scan:,} B for the norm"
-    return (Term("fp32 gradients", "optimizer", bytes_, text, FLATTEN),)
+    return (Term(flat_gradients(run), "optimizer", bytes_, text, FLATTEN),)
 
 
 def largest_sub_group(weights: Weights, ranks: int, size: int) -> int:

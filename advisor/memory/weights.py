@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 
 from advisor.memory.adapters import adapter_groups
@@ -39,6 +40,20 @@ def weights_of(run: Run, model: Architecture) -> Weights:
     base = (group_of(*key, LOADER, shapes) for key, shapes in by_storage.items())
     groups, adapters = adapter_groups(run, model)
     return Weights((*base, *groups), (*trained, *adapters))
+
+
+def loaded_weights(run: Run, model: Architecture, weights: Weights) -> Weights:
+    """The weights as the loader leaves them: DeepSpeed's engine casts them in place, once the model is on the GPU.
+
+    PEFT has turned what is not quantized to fp32 by then, and its adapters too (axolotl/loaders/model.py:468,
+    1116-1152@0.19.0; peft/utils/other.py:197-202, tuners/tuners_utils.py, cast_adapter_dtype@0.20.0;
+    deepspeed/runtime/engine.py:1459-1469@0.18.9). Stage 3 builds its shards in its own dtype.
+    """
+    match run.sharding:
+        case Zero(stage=0 | 1 | 2):
+            return weights_of(replace(run, sharding=None), model)
+        case _:
+            return weights
 
 
 def storage(run: Run, model: Architecture, tensor: Tensor, is_trained: bool) -> tuple[str, float]:

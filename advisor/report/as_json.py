@@ -77,6 +77,7 @@ def memory(estimate: Estimate) -> dict[str, Any]:
         "peak_phase": estimate.peak_phase,
         "parts": estimate.parts,
         "phases": [phase(each) for each in estimate.phases],
+        "uncounted": [{"key": each.key, "what": each.what, "memory": each.memory} for each in estimate.uncounted],
     }
 
 

@@ -110,6 +110,8 @@ def peak_lines(estimate: Estimate, style: Style) -> list[str]:
 
 def margin(estimate: Estimate) -> str:
     """How much is missing at the least, or left at the least."""
+    if estimate.verdict == "unknown":
+        return "not all of it is counted"
     if estimate.verdict == "does-not-fit":
         return f"+{gib(max(estimate.allocated_peak, estimate.needed.low) - estimate.usable)}"
     left = estimate.usable - estimate.needed.high

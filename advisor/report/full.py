@@ -40,7 +40,7 @@ def report_blocks(report: Report, style: Style, explained: set[str]) -> list[lis
     if offered := offers(report):
         blocks.append(offers_block(offered, style))
     told = any(finding.rule in VERDICT_RULES for finding in report.findings)
-    if not told and (report.verdict != "unknown" or not report.findings):
+    if not told and (report.estimate is not None or not report.findings):
         blocks.append([status_line(report, style)])
     return blocks
 

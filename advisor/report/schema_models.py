@@ -51,9 +51,17 @@ class Term(Model):
 class Phase(Model):
     """One phase of training; its bytes are the sum of its terms."""
 
-    name: Literal["load", "forward and loss", "backward", "optimizer step", "evaluation"]
+    name: Literal["load", "forward and loss", "backward", "optimizer step", "evaluation", "generation"]
     bytes: Bytes
     terms: list[Term]
+
+
+class Uncounted(Model):
+    """A key that takes memory, or frees it, and is not counted: the run needs more or less than ``needed``."""
+
+    key: str
+    what: str
+    memory: Literal["more", "less", "either"]
 
 
 class Memory(Model):
@@ -69,6 +77,7 @@ class Memory(Model):
     peak_phase: str
     parts: Parts
     phases: list[Phase]
+    uncounted: list[Uncounted] = []
 
 
 class Expected(Model):

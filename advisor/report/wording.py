@@ -97,7 +97,9 @@ def status(report: Report) -> str:
     if report.hardware is None:
         return f"{file}: " + ("no findings" if not report.findings else "memory unknown")
     line, found = f"{file}: {ON[report.verdict]} {report.hardware}", report.estimate
-    return f"{line}{found.condition}: {fill(found)}" if found else line
+    if found is None:
+        return line
+    return f"{line}{found.condition}: {fill(found)}" + (" are counted" if report.verdict == "unknown" else "")
 
 
 def totals(reports: Sequence[Report]) -> str:

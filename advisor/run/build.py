@@ -77,7 +77,7 @@ def axolotl_facts(
     several_gpus = hardware is not None and hardware.world_size > 1
     precision, batch, sizes = read.precision(reader, gpu_has_bf16), read.batch(reader), sharding.sizes(reader)
     adapter = read.lora(reader, stack, several_gpus=several_gpus)
-    preference = read.preference(reader, adapter["adapter"])
+    preference = read.preference(reader, adapter["adapter"], hardware.world_size if hardware else 1)
     return {
         "base_model": base_model,
         **precision,
@@ -85,6 +85,7 @@ def axolotl_facts(
         **sizes,
         **adapter,
         **preference,
+        **read.generation(reader, preference["rl"], batch["eval_batch_size"]),
         **read.quantization(reader, model, adapter["adapter"]),
         **read.checkpointing(reader, preference["rl"], model),
         **read.attention(reader, model),

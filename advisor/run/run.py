@@ -82,6 +82,8 @@ class Zero:
     """``zero_force_ds_cpu_optimizer``: accelerate replaces the optimizer by DeepSpeedCPUAdam when it is offloaded."""
     loads_fp32: bool = False
     """ZeRO-3 without an explicit ``bf16.enabled: true`` builds its shards in fp32 while loading."""
+    master_bytes: int = 4
+    """Of one element of the master weights: 2 with ``bf16_master_weights_and_grads``, or fp16's."""
     own_optimizer: str | None = None
     """The type in the JSON's own ``optimizer`` block, which wins over the YAML's."""
 
@@ -99,6 +101,21 @@ class Fsdp:
     """One process quantizes layer by layer on its host, and each GPU gets its share."""
     activation_checkpointing: bool = False
     wraps_layers: bool = True
+
+
+@record(eq=False)
+class Rollouts:
+    """How GRPO gets its answers: from the model itself, from vLLM on the same GPU, or from a server elsewhere.
+
+    ``share`` of the card's memory that vLLM takes; ``sleeps``: gives it back while the model is trained. ``rows`` are
+    answered at once on one GPU, with up to ``completion`` tokens each.
+    """
+
+    engine: Literal["model", "vllm", "server"]
+    rows: int
+    completion: int
+    share: float = 0.0
+    sleeps: bool = False
 
 
 @record(eq=False)
@@ -177,9 +194,17 @@ class Run:
     reference_model: bool = False
     """A second, frozen copy of the model scores the answers."""
     scores_reference: bool = False
+    rollouts: Rollouts | None = None
+    """How answers are made, where the trainer makes them: GRPO and GDPO."""
     evaluates: bool = False
     eval_batch_size: int = 1
     eval_sequence_len: int = 512
+    generated_rows: int = 0
+    """Rows that are answered at once when evaluation also generates."""
+    generated_tokens: int = 0
+    """Tokens that each of them may get."""
+    gathers_to_generate: bool = False
+    """Whether ZeRO-3's shards are put together first."""
 
     sharding: Zero | Fsdp | None = None
     """DeepSpeed or FSDP, which exclude each other; None is one GPU, or DDP on several."""

@@ -73,7 +73,7 @@ rule = Rule(
                   use_reentrant: true
                 deepspeed: config.half-precision-offload.json
             """,
-            memory="170.3 -> 2.7 GiB",
+            memory="170.3 -> 3.8 GiB",
         ),
         Example(
             gpus="1x rtx-3090",

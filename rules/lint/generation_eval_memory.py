@@ -3,38 +3,25 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
-from advisor.memory import Estimate, estimate
-from advisor.memory.weights import weights_of
+from advisor.memory import estimate
+from advisor.memory.generation import GATHERED
 from advisor.util import gib
-
-STATES = ("weights", "gradients", "optimizer", "overhead")
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """ZeRO-3, whose shards are put together on every GPU for as long as it generates."""
-    if run.config.get("do_causal_lm_eval") is not True or run.zero_stage != 3 or run.rl is not None:
-        return
     found = estimate(run)
-    if found is None or run.model is None or not run.evaluates:
+    if found is None or not any(term.source == GATHERED for term in found.peak.terms):
         return
-    whole = weights_of(run, run.model).bytes
-    needed = states(found) + whole
-    if needed <= found.allocated_peak:
-        return
+    needed = found.allocated_peak
     fits = needed <= found.usable
     yield Hit(
         "do_causal_lm_eval",
         "`do_causal_lm_eval: true` under ZeRO-3 gathers all weights on each GPU to generate:"
-        f" {gib(needed)} including the states, {gib(found.usable)} usable; "
+        f" {gib(needed)} with the states, {gib(found.usable)} usable; "
         + ("training itself needs less" if fits else "leave it out, or generate from a checkpoint"),
         level="note" if fits else "warning",
     )
-
-
-def states(found: Estimate) -> int:
-    """What stays on a GPU while it evaluates, activations and logits left out."""
-    evaluation = next(phase for phase in found.phases if phase.name == "evaluation")
-    return sum(term.bytes for term in evaluation.terms if term.part in STATES)
 
 
 rule = Rule(

@@ -190,3 +190,16 @@ def test_what_zero_3_gathers(tmp_path, moment, keys, expected):
 def test_weights_that_autograd_keeps_without_zero_init(tmp_path, keys, elements):
     found = small(tmp_path, **keys)
     assert sum(term.bytes for term in retained_terms(found.run, found.model)) == 2 * elements
+
+
+@pytest.mark.parametrize("moment", ["layer", "end of forward"])
+def test_one_gpu_holds_what_two_do_of_offloaded_parameters(tmp_path, moment):
+    zero = {"stage": 3, "offload_param": CPU}
+    one, two = (small(tmp_path, gpus=gpus, zero=zero) for gpus in (1, 2))
+    found = gathered_terms(one.run, one.model, one.weights, moment)
+    assert named(found) == named(gathered_terms(two.run, two.model, two.weights, moment)) != {}
+
+
+def test_one_gpu_that_holds_its_parameters_gathers_nothing(tmp_path):
+    made = small(tmp_path, gpus=1, zero={"stage": 3})
+    assert gathered_terms(made.run, made.model, made.weights, "layer") == ()

@@ -2,9 +2,10 @@
 
 import pytest
 
+from advisor.memory.host import host_terms
 from advisor.memory.optimizer_states import optimizer_terms, step_terms
 
-from .small import CPU, TABLE, TOUCHED, UPCAST, P, fsdp, named, small
+from .small import CPU, TABLE, UPCAST, P, fsdp, named, small
 
 MASTER, STATES = "fp32 master weights", "optimizer states"
 SHARD = P // 2
@@ -42,8 +43,8 @@ def test_states_and_master_weights(tmp_path, keys, expected):
 
 CAST = (2 + 4) * FLAT
 """The flat copy in half precision, and its cast."""
-STEPPING = (4 + 4) * FLAT - 2 * TOUCHED
-"""Gradients and temporaries in fp32, where the shard in half precision has gone."""
+STEPPING = (4 + 4) * FLAT
+"""Gradients and temporaries in fp32, beside the shard in half precision: the norms' gradients keep it."""
 
 
 @pytest.mark.parametrize(
@@ -70,3 +71,20 @@ STEPPING = (4 + 4) * FLAT - 2 * TOUCHED
 def test_beside_them_in_the_step(tmp_path, keys, expected):
     found = small(tmp_path, **keys)
     assert named(step_terms(found.run, found.weights)) == expected
+
+
+HALF = {"bf16": {"enabled": True, "bf16_master_weights_and_grads": True, "bf16_optimizer_states": True}}
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_half_precision_masters_take_six_bytes_instead_of_twelve(tmp_path, stage):
+    made = small(tmp_path, zero={"stage": stage}, json=HALF)
+    states = named(optimizer_terms(made.run, made.weights))
+    assert states == {"master weights": 2 * P // 2, "optimizer states": 4 * P // 2}
+
+
+def test_offloaded_half_precision_masters_leave_cpu_adams_states_in_fp32(tmp_path):
+    offload = {"stage": 2, "offload_optimizer": {"device": "cpu"}}
+    made = small(tmp_path, zero=offload, json={"bf16": {"enabled": True, "bf16_master_weights_and_grads": True}})
+    host = named(host_terms(made.run, made.model, made.weights))
+    assert host == {"master weights and gradients": 2 * 6 * (P // 2), "optimizer states": 2 * 8 * (P // 2)}

@@ -67,6 +67,7 @@ class Case:
     fp32_gradients: bool = False
     sub_group: int = 1_000_000_000
     live: int = 10_000
+    half_masters: bool = False
 
     @property
     def name(self) -> str:
@@ -105,6 +106,8 @@ class Case:
         }
         if self.bf16:
             values["bf16"] = {"enabled": True}
+        if self.half_masters:
+            values["bf16"] |= {"bf16_master_weights_and_grads": True, "bf16_optimizer_states": True}
         if self.fp32_gradients:
             values["data_types"] = {"grad_accum_dtype": "fp32"}
         return values
@@ -154,6 +157,13 @@ PERSISTENT_3 = [
     Case(3, world=3, threshold=1_000),
     Case(3, threshold=1_000, trained="adapter"),
 ]
+ADAPTER_HALF = Case(2, half_masters=True, trained="adapter")
+HALF_MASTERS = [
+    *(Case(stage, half_masters=True, accumulation=steps) for stage in (1, 2, 3) for steps in (1, 2)),
+    Case(2, half_masters=True, world=3),
+    ADAPTER_HALF,
+    Case(3, half_masters=True, trained="part"),
+]
 CASES = [
     Case(0),
     *PLAIN_1,
@@ -171,6 +181,7 @@ CASES = [
     SUB_GROUPS_3,
     *LIVE_3,
     *PERSISTENT_3,
+    *HALF_MASTERS,
 ]
 
 
@@ -324,8 +335,9 @@ def test_weights(trained: Trained) -> None:
 def test_master_weights_and_moments(trained: Trained) -> None:
     padding = trained.padding / trained.case.world if trained.case.stage else 0
     master, moments = trained.states
-    agree((rank["master"] for rank in trained.ranks), master.bytes, 4 * padding)
-    agree((rank["moments"] for rank in trained.ranks), moments.bytes, 8 * padding)
+    width = 2 if trained.case.half_masters else 4
+    agree((rank["master"] for rank in trained.ranks), master.bytes, width * padding)
+    agree((rank["moments"] for rank in trained.ranks), moments.bytes, 2 * width * padding)
 
 
 def test_offloaded_states_leave_the_gpu(outcomes: Mapping[str, Trained]) -> None:
@@ -472,10 +484,17 @@ def test_live_parameters_are_held_once(trained: Trained) -> None:
     assert total(live) == trained.half * 2 * trained.case.live
 
 
-@each([*ADAPTER_2, ADAPTER_1])
+@each([*ADAPTER_2, ADAPTER_1, ADAPTER_HALF])
 def test_step_of_stages_1_and_2(trained: Trained) -> None:
     shard = trained.half * trained.trained // trained.case.world
     agree((rank["step"] for rank in trained.ranks), shard + trained.step, roundings=SCALARS)
+
+
+@each([Case(2), HALF_MASTERS[2]])
+def test_the_vectors_gradients_keep_the_shard_while_matrices_are_stepped(trained: Trained) -> None:
+    counted = trained.half * max(map(trained.touched, range(2))) + trained.step
+    padding = 2 * (2 if trained.case.half_masters else 4) * (trained.padding + trained.sharded_groups[-1])
+    assert counted - padding <= max(rank["step"] for rank in trained.ranks) <= counted + padding
 
 
 @each([*SHARDED_3, ADAPTER_3, SUB_GROUPS_3])
@@ -489,6 +508,13 @@ def test_step_of_stage_3_works_on_one_sub_group(trained: Trained) -> None:
 @each([ADAPTER_3, SUB_GROUPS_3])
 def test_step_of_stage_3(trained: Trained) -> None:
     agree((rank["step"] for rank in trained.ranks), trained.gradients + trained.step, roundings=SCALARS)
+
+
+@each(case for case in HALF_MASTERS if case.stage == 3)
+def test_half_masters_of_stage_3_need_no_cast(trained: Trained) -> None:
+    """The flat copy is the gradient (2 B); AdamW needs one temporary (2 B)."""
+    expected = 2 * trained.shard + 4 * max(trained_pieces(trained))
+    agree((rank["step"] for rank in trained.ranks), expected, roundings=SCALARS)
 
 
 def trained_pieces(trained: Trained) -> list[int]:

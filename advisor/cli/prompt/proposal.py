@@ -129,7 +129,11 @@ def step_proposals(review: Review) -> Iterator[Proposal]:
 def plan_of(review: Review, off: set[str]) -> Plan | None:
     """The plan for a run that does not fit, or that the steps so far have made tight."""
     found = estimate(review.run)
-    if found is None or not (found.verdict == "does-not-fit" or (found.verdict == "tight" and review.steps)):
+    if (
+        found is None
+        or found.uncounted
+        or not (found.verdict == "does-not-fit" or (found.verdict == "tight" and review.steps))
+    ):
         return None
     flowchart = [rule for rule in steps_of(review.options) if rule.id not in off]
     return plan_fit(State(review.run, found), flowchart)

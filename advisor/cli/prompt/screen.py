@@ -25,7 +25,12 @@ UNSAFE = "unsafe: changes what is trained; `a` never takes it"
 CHOICE = "same training; a matter of choice, which `a` leaves alone"
 OWN = "your own value: may change what is trained"
 OF_THE_BATCH = frozenset({"micro_batch_size", "gradient_accumulation_steps", "batch_size", "eval_batch_size"})
-ENDS = {"fits": "then it fits", "tight": "then it is tight", "does-not-fit": "and it still does not fit"}
+ENDS = {
+    "fits": "then it fits",
+    "tight": "then it is tight",
+    "does-not-fit": "and it still does not fit",
+    "unknown": "not all of it counted",
+}
 
 
 def file_lines(run: Run, style: Style) -> list[str]:

@@ -2,7 +2,18 @@
 
 from typing import Literal, TypedDict
 
-from advisor.run import Adapter, AttentionKernel, ExpertsKernel, Fsdp, Lora, Loss, Precision, Quantization, Zero
+from advisor.run import (
+    Adapter,
+    AttentionKernel,
+    ExpertsKernel,
+    Fsdp,
+    Lora,
+    Loss,
+    Precision,
+    Quantization,
+    Rollouts,
+    Zero,
+)
 
 
 class PrecisionFacts(TypedDict):  # noqa: D101
@@ -39,6 +50,7 @@ class PreferenceFacts(TypedDict):  # noqa: D101
     rl: str | None
     reference_model: bool
     scores_reference: bool
+    rollouts: Rollouts | None
 
 
 class QuantizationFacts(TypedDict):  # noqa: D101
@@ -67,6 +79,12 @@ class LossFacts(TypedDict):  # noqa: D101
     liger: frozenset[str]
 
 
+class GenerationFacts(TypedDict):  # noqa: D101
+    generated_rows: int
+    generated_tokens: int
+    gathers_to_generate: bool
+
+
 class OtherFacts(TypedDict):  # noqa: D101
     base_model: str
     sharding: Zero | Fsdp | None
@@ -81,6 +99,7 @@ class AxolotlFacts(
     OtherFacts,
     PrecisionFacts,
     BatchFacts,
+    GenerationFacts,
     SizeFacts,
     AdapterFacts,
     PreferenceFacts,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from advisor.models import Architecture
-from advisor.run import Adapter, AttentionKernel, ExpertsKernel, Lora, Loss, Quantization
+from advisor.run import Adapter, AttentionKernel, ExpertsKernel, Lora, Loss, Quantization, Rollouts
 from advisor.run.axolotl.reader import MOST, Reader, as_integer
 from advisor.run.stack import Stack
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         AttentionFacts,
         BatchFacts,
         CheckpointingFacts,
+        GenerationFacts,
         LossFacts,
         PrecisionFacts,
         PreferenceFacts,
@@ -97,15 +98,56 @@ def evaluates(reader: Reader) -> bool:
     return has_data and (steps or strategy not in {"no", ""})
 
 
-def preference(reader: Reader, adapter: Adapter | None) -> PreferenceFacts:
+def generation(reader: Reader, rl: str | None, rows: int) -> GenerationFacts:
+    """What supervised training generates as it evaluates: tables and metrics a batch of ``rows``, samples one row.
+
+    axolotl/core/builders/causal.py:98-146, utils/callbacks/__init__.py:447-470,568-600, utils/callbacks/
+    generation.py, utils/config/__init__.py:219-220@0.19.0.
+    """
+    if rl is not None:
+        return {"generated_rows": 0, "generated_tokens": 0, "gathers_to_generate": False}
+    metrics = reader.flag("do_causal_lm_eval")
+    loggers = ("use_wandb", "use_mlflow", "use_comet")
+    table = reader.integer("eval_table_size", 0) > 0 and any(reader.flag(key) for key in loggers)
+    samples = reader.flag("generate_samples")
+    answered = reader.integer("eval_max_new_tokens", 128) if metrics or table else 0
+    sampled = reader.integer("generation_max_new_tokens", 50) if samples else 0
+    return {
+        "generated_rows": rows if metrics or table else int(samples),
+        "generated_tokens": max(answered, sampled),
+        "gathers_to_generate": metrics,
+    }
+
+
+def preference(reader: Reader, adapter: Adapter | None, ranks: int) -> PreferenceFacts:
     """Preference training: the reference model, and where its log-probabilities come from."""
     rl = reader.text("rl") or None
-    second_copy = rl in REFERENCE_LOSSES and adapter is None
-    return {
-        "rl": rl,
-        "reference_model": second_copy and not reader.flag("precompute_ref_log_probs"),
-        "scores_reference": rl in REFERENCE_LOSSES and not reader.flag("precompute_ref_log_probs"),
-    }
+    if rl in {"grpo", "gdpo"}:
+        scores = (reader.number("trl.beta", 0.0) or reader.number("rl_beta", 0.0)) > 0
+        made = rollouts(reader, ranks)
+        return {"rl": rl, "reference_model": scores and adapter is None, "scores_reference": scores, "rollouts": made}
+    scores = rl in REFERENCE_LOSSES and not reader.flag("precompute_ref_log_probs")
+    return {"rl": rl, "reference_model": scores and adapter is None, "scores_reference": scores, "rollouts": None}
+
+
+def rollouts(reader: Reader, ranks: int) -> Rollouts:
+    """How GRPO makes its answers: axolotl/core/trainers/grpo/__init__.py:66-129@0.19.0.
+
+    Without ``vllm_mode`` axolotl hands over neither share nor mode, and TRL's own defaults hold: on the same GPU, with
+    0.3 of its memory (trl/trainer/grpo_config.py:584-590,646@1.9.0). Its completions have 256 tokens by default.
+    """
+    batch = reader.integer("micro_batch_size", 1, least=1, most=MOST_ROWS)
+    rows = batch * reader.integer("gradient_accumulation_steps", 1, least=1, most=MOST_ROWS)
+    rows = max(1, reader.integer("trl.generation_batch_size", rows * ranks) // ranks)
+    completion = reader.integer("trl.max_completion_length", 256, "TRL's default: 256")
+    if not reader.flag("trl.use_vllm"):
+        return Rollouts("model", rows, completion)
+    mode = reader.text("trl.vllm_mode", "", "TRL's default: colocate")
+    if mode == "server":
+        return Rollouts("server", rows, completion)
+    said = mode == "colocate"
+    share = reader.number("vllm.gpu_memory_utilization", 0.9, "axolotl's default: 0.9") if said else 0.3
+    return Rollouts("vllm", rows, completion, share, said and reader.flag("trl.vllm_enable_sleep_mode"))
 
 
 def lora(reader: Reader, stack: Stack, *, several_gpus: bool) -> AdapterFacts:

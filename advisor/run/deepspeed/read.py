@@ -49,8 +49,15 @@ def zero(reader: Reader, hidden_size: int | None) -> Zero:
         loads_fp32=stage == 3
         and reader.source.at("bf16.enabled") is not True
         and reader.source.at("fp16.enabled") is not True,
+        master_bytes=2 if has_half_masters(reader) else 4,
         own_optimizer=named_optimizer(reader),
     )
+
+
+def has_half_masters(reader: Reader) -> bool:
+    """Whether master weights and gradients stay in half precision: deepspeed/runtime/precision_config.py@0.18.9."""
+    keys = ("bf16.bf16_master_weights_and_grads", "fp16.fp16_master_weights_and_grads")
+    return any(reader.source.at(key) is True for key in keys)
 
 
 def named_optimizer(reader: Reader) -> str | None:

@@ -1,0 +1,107 @@
+"""What a run asks for that takes memory, or frees it, and is not counted: ``keys.json`` classes every key of axolotl.
+
+``counted``: the estimate follows the key. ``none``: it does not change what lies on the GPU. ``unknown``: it does, by
+bytes that no formula here says, unless its value is off.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from advisor.record import record
+from advisor.run import Run
+from advisor.util import is_list, is_mapping
+
+Direction = Literal["more", "less", "either"]
+OFF: Sequence[object] = (None, False, 0, "", "none", "false", "off", "no", [], {})
+"""Values that turn nothing on, whatever the key."""
+ROOT = "AxolotlInputConfig"
+EFFECTS: Mapping[Direction, str] = {
+    "more": "the run needs more",
+    "less": "the run may need less",
+    "either": "the run may need more or less",
+}
+
+
+@record
+class Uncounted:
+    """A key that is on, what of it is not counted, and where that was read.
+
+    ``memory``: whether the run needs ``more`` or ``less`` than what is counted.
+    """
+
+    key: str
+    what: str
+    memory: Direction
+    source: str
+
+    def __str__(self) -> str:
+        return f"`{self.key}` is not counted ({self.what}): {EFFECTS[self.memory]} than this"
+
+
+@record(eq=False)
+class Row:
+    """One line of class ``unknown``. ``on``: a pattern, if only some values count; ``off``: values that do not.
+
+    ``level``: the root, or the plugin that must be listed; with ``at``, a dotted path, the level that it stands at.
+    ``needs``: another key that must be on.
+    """
+
+    level: str
+    key: str
+    memory: Direction
+    what: str
+    source: str
+    on: str | None = None
+    off: Sequence[object] = ()
+    needs: str | None = None
+    at: str | None = None
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    """The keys whose memory is not known."""
+    table: Any = json.loads(Path(__file__).with_name("keys.json").read_text(encoding="utf-8"))
+    return tuple(Row(**row) for row in table["unknown"])
+
+
+def uncounted(run: Run) -> tuple[Uncounted, ...]:
+    """What this run turns on that is not counted. Of other trainers than axolotl no key is known to mean anything."""
+    if run.stack.trainer != "axolotl":
+        return ()
+    return tuple(Uncounted(row.at or row.key, row.what, row.memory, row.source) for row in rows() if is_on(run, row))
+
+
+def is_on(run: Run, row: Row) -> bool:
+    """Whether the run sets the key to a value that takes effect."""
+    value = run.config.at(row.at or row.key)
+    if is_off(value) or any(same(value, off) for off in row.off):
+        return False
+    if row.level != ROOT and row.at is None and row.level not in listed(run):
+        return False
+    if row.needs is not None and is_off(run.config.get(row.needs)):
+        return False
+    return row.on is None or re.search(row.on, str(value)) is not None
+
+
+def is_off(value: object) -> bool:
+    """Whether a value turns nothing on."""
+    return any(same(value, off) for off in OFF)
+
+
+def same(value: object, other: object) -> bool:
+    """Equality, by which ``1`` is not ``True``, and words match in any case."""
+    if isinstance(value, str) and isinstance(other, str):
+        return value.strip().lower() == other
+    if is_mapping(value) and is_mapping(other):
+        return dict(value) == dict(other)
+    return type(value) is type(other) and value == other
+
+
+def listed(run: Run) -> set[str]:
+    """The class names of the plugins in ``plugins:``."""
+    plugins = run.config.get("plugins")
+    return {str(name).rsplit(".", 1)[-1] for name in plugins} if is_list(plugins) else set()

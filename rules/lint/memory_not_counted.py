@@ -1,0 +1,65 @@
+"""A key takes memory that is not counted, so there is no verdict."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.memory import estimate
+from advisor.util import gib
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Where a key is on whose memory no formula says."""
+    found = estimate(run)
+    if found is None:
+        return
+    span = f"{gib(found.needed.low)} to {gib(found.needed.high)} of {gib(found.usable)}"
+    so = "so there is no verdict" if found.verdict == "unknown" else "which does not change the verdict"
+    for each in found.uncounted:
+        yield Hit(each.key, f"{each} ({span}), {so}")
+
+
+rule = Rule(
+    id="memory-not-counted",
+    stage="lint",
+    title="A key takes memory that is not counted",
+    finds=finds,
+    level="warning",
+    proof="read",
+    why="""
+        The estimate follows the keys whose memory is known from axolotl's source, and knows those that have none. A few
+        take or free memory by amounts that no formula here says. What is counted is still shown: the run needs at least
+        that, or at most, as the message says. A short run under `max_steps: 3` measures the rest.
+    """,
+    safe=False,
+    source="advisor/memory/uncounted.py",
+    examples=(
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.2-1B
+                sequence_len: 2048
+                qat:
+                  weight_dtype: int4
+                  activation_dtype: int8
+            """,
+            fires=True,
+        ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.2-1B
+                sequence_len: 2048
+                layer_offloading: false
+                relora: true
+            """,
+        ),
+        Example(
+            gpus="",
+            before="""
+                base_model: meta-llama/Llama-3.2-1B
+                qat:
+                  weight_dtype: int4
+            """,
+        ),
+    ),
+)
