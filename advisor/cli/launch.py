@@ -13,6 +13,7 @@ from advisor.engine.finding import Finding, Report
 from advisor.errors import InputError
 from advisor.report.terminal import colored, draws, width
 from advisor.session import RunOptions, examine
+from advisor.session.disk import shortage
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
 """What a shell says of a command that is not there, or that it may not run."""
@@ -64,6 +65,8 @@ def checked(command: Command, options: RunOptions, *, no_block: bool) -> bool:
     against = () if no_block else found.against
     if not any(os.environ.get(name, "0") != "0" for name in RANKS):
         explain(found.report, against)
+        if cloud is None and (lacking := shortage(found.run)):
+            tell(f"warning: {lacking}")
     elif against:
         tell(f"blocked by {against[0].rule}: see rank 0's output")
     return not against

@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 from advisor.engine.finding import Report
+from advisor.memory.disk import checkpoints
 from advisor.memory.ledger import PARTS, Estimate, HostTerm, Part, Phase, Verdict
 from advisor.report.style import Style
 from advisor.report.time import Training, time_blocks, time_ledger
 from advisor.report.wording import VERDICTS, StepRow, number, span
+from advisor.run import Run
 from advisor.util import gib
 
 BAR_COLUMNS = 20
@@ -22,7 +24,7 @@ def render(report: Report, rows: Sequence[StepRow], style: Style, *, ledger: boo
     else:
         blocks += estimate_blocks(report.estimate, style)
         if report.run is not None:
-            blocks += time_blocks(report.time, report.run, training, style)
+            blocks += [disk_lines(report.run, style), *time_blocks(report.time, report.run, training, style)]
         if rows:
             blocks.append(step_table(rows, style))
         if ledger:
@@ -61,6 +63,12 @@ def estimate_blocks(estimate: Estimate, style: Style) -> list[list[str]]:
         phase_lines(estimate, style),
         host_lines(estimate, style),
     ]
+
+
+def disk_lines(run: Run, style: Style) -> list[str]:
+    """What checkpoints take on disk."""
+    found = checkpoints(run)
+    return style.prose(found.words, "  ") if found is not None else []
 
 
 def part_line(part: Part, estimate: Estimate, style: Style) -> str:

@@ -52,6 +52,7 @@ class AdvisorPlugin(Base):
         self.record = settings.record
         self.checked = checked(cfg, settings)
         from advisor.engine.blocking import NO_BLOCK
+        from advisor.session.disk import shortage
 
         from .messages import refusal, verdict
 
@@ -61,6 +62,8 @@ class AdvisorPlugin(Base):
             return refusal(self.checked.report, against, whole=is_first())
         if is_first():
             LOG.info(verdict(self.checked.report))
+            if lacking := shortage(self.checked.run):
+                LOG.warning(f"advisor: {lacking}")
         return None
 
     def get_input_args(self) -> str:

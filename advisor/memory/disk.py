@@ -1,0 +1,68 @@
+"""What a checkpoint takes on disk, and all that are kept."""
+
+from advisor.memory.groups import Weights
+from advisor.memory.optimizer_states import effective_optimizer, flat_state_width, state_bytes
+from advisor.memory.weights import weights_of
+from advisor.record import record
+from advisor.run import Run, Zero
+from advisor.util import gib
+
+SOURCE = (
+    "transformers/trainer.py, _save_checkpoint@5.16.1: the weights, and the optimizer's states;"
+    " deepspeed/runtime/engine.py, save_checkpoint@0.18.9: its shards with their master weights instead"
+)
+
+
+@record
+class Checkpoints:
+    """Bytes of one checkpoint, and how many are kept: None where the config sets no limit."""
+
+    weights: int
+    states: int
+    kept: int | None
+
+    @property
+    def one(self) -> int:
+        """Bytes of one."""
+        return self.weights + self.states
+
+    @property
+    def least(self) -> int:
+        """Bytes that must be free: those that are kept, and one that is written before the oldest goes."""
+        return (1 if self.kept is None else self.kept + 1) * self.one + self.weights
+
+    @property
+    def words(self) -> str:
+        """``112.2 GiB on disk for each checkpoint (15.0 weights, 97.2 states), 3 are kept``."""
+        parts = f" ({gib(self.weights)} weights, {gib(self.states)} states)" if self.states else ""
+        kept = f"{self.kept} are kept" if self.kept is not None else "all are kept, for there is no `save_total_limit`"
+        return f"{gib(self.one)} on disk for each checkpoint{parts}; {kept}"
+
+
+def checkpoints(run: Run) -> Checkpoints | None:
+    """The checkpoints of a run; None where the model is not known, or nothing is saved."""
+    if run.model is None or run.unreadable or run.config.get("save_strategy") == "no":
+        return None
+    weights = weights_of(run, run.model)
+    states = 0 if run.config.get("save_only_model") is True else states_of(run, weights)
+    limit = run.config.get("save_total_limit")
+    kept = limit if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else None
+    return Checkpoints(saved_weights(run, weights), states, kept)
+
+
+def saved_weights(run: Run, weights: Weights) -> int:
+    """Adapters and trained copies alone, or the whole model in the width that it computes in."""
+    if run.adapter is not None:
+        return weights.trained_bytes
+    return run.compute_bytes * weights.elements
+
+
+def states_of(run: Run, weights: Weights) -> int:
+    """The optimizer's states over all ranks; under DeepSpeed with its master weights."""
+    optimizer = effective_optimizer(run)
+    match run.sharding:
+        case Zero():
+            width = run.sharding.master_bytes + flat_state_width(optimizer, run.sharding.master_bytes)
+            return round(width * weights.trained_elements)
+        case _:
+            return sum(state_bytes(optimizer, group) for group in weights.trained)
