@@ -10,6 +10,7 @@ from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.documents import Edit
+    from advisor.memory.basis import Basis
     from advisor.memory.ledger import Estimate, Verdict
     from advisor.run import Run
     from advisor.speed import StepTime, Unpriced
@@ -111,6 +112,15 @@ class Report:
     """What ``--fix`` did: the fixed findings and the steps taken."""
     run: "Run | None" = field(default=None, repr=False)
     """The run that is spoken of."""
+
+    @cached_property
+    def basis(self) -> "Basis | None":
+        """How well the estimate is founded; None without one."""
+        from advisor.memory.basis import basis_of
+
+        if self.run is None or self.run.model is None or self.estimate is None:
+            return None
+        return basis_of(self.run, self.run.model, self.estimate.uncounted)
 
     @cached_property
     def time(self) -> "StepTime | Unpriced":

@@ -99,8 +99,6 @@ def notes_of(run: Run, model: Architecture) -> list[str]:
         notes.append(f"rows are counted at their worst case, sequence_len {run.sequence_len}; shorter rows need less")
     if run.rollouts is not None and run.rollouts.engine == "server":
         notes.append("the vLLM server needs GPUs of its own: `trl.vllm_mode: server` is not counted on these")
-    if run.model is not None and "vision" in model.by_kind:
-        notes.append("activations of the vision tower are not counted: they depend on the images")
     return notes
 
 

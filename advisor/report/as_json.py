@@ -3,11 +3,13 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from advisor.documents import Edit
 from advisor.engine.finding import Finding, Fix, Place, Report, WholePlan
 from advisor.engine.registry import is_built_in
+from advisor.memory.basis import Basis
 from advisor.memory.ledger import Estimate, Phase, Range
 from advisor.report.style import Style
 from advisor.report.wording import APPLICABILITY
@@ -40,7 +42,7 @@ def header(report: Report) -> dict[str, Any]:
         "file": report.file,
         "hardware": report.hardware,
         "verdict": report.verdict,
-        "memory": memory(report.estimate) if report.estimate else None,
+        "memory": memory(report.estimate, report.basis) if report.estimate else None,
         "time": time(report.time) if isinstance(report.time, StepTime) else None,
     }
 
@@ -64,8 +66,9 @@ def plan(value: WholePlan) -> dict[str, Any]:
     }
 
 
-def memory(estimate: Estimate) -> dict[str, Any]:
-    """The estimate in bytes."""
+def memory(estimate: Estimate, basis: Basis | None = None) -> dict[str, Any]:
+    """The estimate in bytes, and how well it is founded."""
+    founded = asdict(basis) if basis is not None else None
     return {
         "unit": "bytes",
         "usable": estimate.usable,
@@ -77,6 +80,7 @@ def memory(estimate: Estimate) -> dict[str, Any]:
         "peak_phase": estimate.peak_phase,
         "parts": estimate.parts,
         "phases": [phase(each) for each in estimate.phases],
+        "basis": founded,
         "uncounted": [{"key": each.key, "what": each.what, "memory": each.memory} for each in estimate.uncounted],
     }
 

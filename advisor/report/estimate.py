@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from advisor.engine.finding import Report
+from advisor.memory.basis import Basis
 from advisor.memory.disk import checkpoints
 from advisor.memory.ledger import PARTS, Estimate, HostTerm, Part, Phase, Verdict
 from advisor.report.style import Style
@@ -13,6 +14,7 @@ from advisor.util import gib
 
 BAR_COLUMNS = 20
 EIGHTHS = " ▏▎▍▌▋▊▉"
+BASES = {"exact": "an oracle compares this family with its modules", "traced": "measured on the model's own modules"}
 ANSWERS: Mapping[Verdict, str] = {"fits": "yes", "tight": "tight", "does-not-fit": "no", "unknown": "?"}
 
 
@@ -24,7 +26,11 @@ def render(report: Report, rows: Sequence[StepRow], style: Style, *, ledger: boo
     else:
         blocks += estimate_blocks(report.estimate, style)
         if report.run is not None:
-            blocks += [disk_lines(report.run, style), *time_blocks(report.time, report.run, training, style)]
+            blocks += [
+                basis_lines(report.basis, style),
+                disk_lines(report.run, style),
+                *time_blocks(report.time, report.run, training, style),
+            ]
         if rows:
             blocks.append(step_table(rows, style))
         if ledger:
@@ -50,6 +56,17 @@ def unknown(report: Report, style: Style) -> list[str]:
         lines += style.prose(finding.message, "  note: ", "note")
         for advice in finding.help:
             lines += style.prose(advice, "  help: ", "help")
+    return lines
+
+
+def basis_lines(basis: Basis | None, style: Style) -> list[str]:
+    """How well the numbers are founded, in a word; below it what is approximate."""
+    if basis is None:
+        return []
+    lead = f"  basis {basis.kind}"
+    lines = style.prose(f"{BASES[basis.kind]}", f"{lead}: ") if basis.kind in BASES else [f"{lead}:"]
+    for part in basis.parts:
+        lines += style.prose(f"{part.what}; {part.remedy}" if part.remedy else part.what, "    ", indent=6)
     return lines
 
 

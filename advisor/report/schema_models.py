@@ -64,6 +64,21 @@ class Uncounted(Model):
     memory: Literal["more", "less", "either"]
 
 
+class ApproximatePart(Model):
+    """Something that is only approximate, and what can be done about it."""
+
+    what: str
+    remedy: str
+
+
+class Basis(Model):
+    """``exact``: compared with the real modules by an oracle; ``ranges``: what the reserved range rests on."""
+
+    kind: Literal["exact", "traced", "approximate"]
+    parts: list[ApproximatePart]
+    ranges: Literal["replay", "published"]
+
+
 class Memory(Model):
     """The estimate, in bytes: on the GPU that needs most, and on each node's host."""
 
@@ -77,6 +92,7 @@ class Memory(Model):
     peak_phase: str
     parts: Parts
     phases: list[Phase]
+    basis: Basis | None = None
     uncounted: list[Uncounted] = []
 
 

@@ -13,9 +13,11 @@ transformers = pytest.importorskip("transformers")
 from advisor.memory import activations  # noqa: E402
 from advisor.memory.activations.from_trace import facts_of  # noqa: E402
 from advisor.models import describe  # noqa: E402
+from advisor.models.compared import compared  # noqa: E402
 from advisor.tracing.measure import measured  # noqa: E402
 
-from .families import run_of  # noqa: E402
+from .families import FAMILIES, run_of  # noqa: E402
+from .test_activations import APPROXIMATE  # noqa: E402
 from .trace import Setting  # noqa: E402
 
 pytestmark = pytest.mark.oracle
@@ -103,3 +105,8 @@ def test_a_layer_keeps_and_holds_what_its_trace_does(name: str, setting: str):
         assert kept == pytest.approx(saved, rel=within), activations.saved_formula(run, block)
         # Every peak has both: with checkpointing those of one layer, without it all layers' and this.
         assert kept + held == pytest.approx(saved + working, rel=within)
+
+
+def test_the_list_of_compared_families_is_that_of_the_oracles():
+    types = {make(3).model_type for name, make in FAMILIES.items() if name not in APPROXIMATE}
+    assert compared() == types | CONFIGS.keys()

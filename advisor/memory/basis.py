@@ -1,0 +1,63 @@
+"""How well an estimate is founded: what of it is compared with the real modules, and what is not."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from advisor.memory.optimizer_states import effective_optimizer
+from advisor.memory.uncounted import Uncounted
+from advisor.models import Architecture, is_compared
+from advisor.record import record
+from advisor.run import Run
+
+Kind = Literal["exact", "traced", "approximate"]
+TRACE = "`--trace` asks the installed transformers"
+MEASURE = "measure a short run"
+
+
+@record
+class Part:
+    """Something that is only approximate, and what can be done about it."""
+
+    what: str
+    remedy: str = ""
+
+
+@record
+class Basis:
+    """``exact``: an oracle compares this family's layers with the modules; ``traced``: they were traced here."""
+
+    kind: Kind
+    parts: tuple[Part, ...] = ()
+    ranges: Literal["published", "replay"] = "published"
+
+
+def basis_of(run: Run, model: Architecture, uncounted: tuple[Uncounted, ...]) -> Basis:
+    """The basis of a run's estimate."""
+    parts = tuple(parts_of(run, model, uncounted))
+    if parts:
+        return Basis("approximate", parts)
+    return Basis("traced" if model.trace is not None else "exact")
+
+
+def parts_of(run: Run, model: Architecture, uncounted: tuple[Uncounted, ...]) -> Iterator[Part]:
+    """What is approximate."""
+    has_states = any(block.attention is not None and block.attention.kind == "ssm" for block in model.blocks)
+    decoder = model.decoder_type or model.model_type
+    if model.trace is None:
+        if model.approximated:
+            yield Part(f"token mixers of `{decoder}` are counted by widths", TRACE)
+        elif not is_compared(decoder):
+            yield Part(f"layers of `{decoder}` are not compared with their modules", TRACE)
+    if has_states:
+        yield Part("state spaces are counted by widths", MEASURE)
+    if sees_images(run) and "vision" in model.by_kind:
+        yield Part("activations of the vision tower are not counted: they depend on the images", MEASURE)
+    if effective_optimizer(run).approximate:
+        yield Part(f"states of `{run.optimizer}` are read from its description", MEASURE)
+    yield from (Part(fact) for fact in model.extra)
+    yield from (Part(f"`{one.key}` is not counted") for one in uncounted)
+
+
+def sees_images(run: Run) -> bool:
+    """Whether the run is given a processor, without which axolotl trains on text alone."""
+    return bool(run.config.get("processor_type"))
