@@ -21,7 +21,7 @@ from advisor.run.deepspeed import Section, has_shipped_name, shipped
 from advisor.run.history import MeasuredRun
 from advisor.run.stack import Stack, read_stack
 from advisor.run.unreadable import is_placeholder
-from advisor.tracing.cache import has_traces
+from advisor.tracing.folder import has_traces
 from advisor.util import Buffers, is_mapping, read_start
 
 Config = Mapping[str, Any] | str | os.PathLike[str]

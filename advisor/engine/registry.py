@@ -4,7 +4,6 @@ import importlib
 import importlib.util
 import re
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -143,6 +142,8 @@ def guarded(rule: Rule, file: str) -> Rule:
 
 def fault(rule: Rule, file: str, error: Exception) -> InputError:
     """What went wrong, at the last line of the rule's own file."""
-    lines = [frame.lineno or 0 for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    from traceback import extract_tb
+
+    lines = [frame.lineno or 0 for frame in extract_tb(error.__traceback__) if frame.filename == file]
     message = f"the rule `{rule.id}` failed: {type(error).__name__}: {error}"
     return InputError(message, file, lines[-1] if lines else 0, remedy=f"fix it, or pass --ignore {rule.id}")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from advisor.models.architecture import Architecture
 from advisor.models.traced import Facts
+from advisor.tracing.folder import folder
 from advisor.tracing.serialize import decoded, encoded
 
 FORMAT = 1
@@ -65,17 +66,3 @@ def write(file: Path, model: Architecture) -> None:
         beside.replace(file)
     except OSError:
         beside.unlink(missing_ok=True)
-
-
-def folder() -> Path:
-    """``axolotl-advisor/traces`` under ``XDG_CACHE_HOME`` (XDG Base Directory Specification 0.8), else ``~/.cache``."""
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(cache).expanduser() / "axolotl-advisor" / "traces"
-
-
-def has_traces() -> bool:
-    """Whether anything was ever kept, so that nothing is loaded where not."""
-    try:
-        return os.path.isdir(folder())
-    except RuntimeError:  # no home
-        return False
