@@ -57,7 +57,6 @@ EQUIVALENT: Mapping[str, str] = {
     "fsdp1-deprecated: finds: without `if given is None`": WORDS,
     "fsdp1-deprecated: finds: without `if run.config.at(key) is not None`": PLACE,
     "gather-on-save: finds: without `section is None`": SECTION,
-    "generation-eval-memory: finds: without `run.model is None`": MODEL,
     "gradient-clipping-off: finds: without `section is None`": SECTION,
     "grpo-batch: finds: without `not is_mapping(trl)`": TYPES,
     "grpo-batch: remedy: without `if run.config.at('trl.generation_batch_size') is not None`": WORDS,

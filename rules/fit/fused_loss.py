@@ -86,12 +86,14 @@ rule = Rule(
             """,
         ),
         Example(
+            gpus="",
             before="""
                 base_model: meta-llama/Llama-3.1-8B
                 reward_model: true
             """,
         ),
         Example(
+            gpus="",
             before="""
                 base_model: meta-llama/Llama-3.1-8B
                 process_reward_model: true

@@ -116,17 +116,21 @@ rule = Rule(
         Example(
             gpus="2x rtx-4090",
             before="""
-                base_model: Qwen/Qwen3-30B-A3B
+                base_model: meta-llama/Llama-3.1-70B
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
                 lora_alpha: 32
                 lora_target_linear: true
+                sequence_len: 512
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
                 deepspeed: zero.json
             """,
             deepspeed="""
                 {
-                  "zero_optimization": {"stage": 2, "overlap_comm": true}
+                  "zero_optimization": {"stage": 2, "overlap_comm": true},
+                  "bf16": {"enabled": true}
                 }
             """,
         ),

@@ -186,5 +186,14 @@ rule = Rule(
                 attn_implementation: flash_attention_2
             """,
         ),
+        Example(
+            gpus="1x a100-80gb",
+            before="""
+                base_model: facebook/opt-350m
+                sequence_len: 2048
+                micro_batch_size: 40
+                gradient_checkpointing: true
+            """,
+        ),
     ),
 )
