@@ -63,7 +63,7 @@ def check(
     stack: Mapping[str, object] | None = None,
 ) -> Report:
     """Findings, verdict and plan of a run, as ``advisor check`` reports them."""
-    session = plain_session(RunOptions(gpus=gpus, stack=stack))
+    session = plain_session(RunOptions(gpus=gpus, stack=stack, details=True))
     return examine(config_document(axolotl, deepspeed), session).report
 
 
@@ -94,6 +94,7 @@ def check_text(
         flowchart=flowchart,
         select=tuple(select),
         ignore=tuple(ignore),
+        details=True,
     )
     session = session_for([file], options, detects=False) if settings else plain_session(options)
     context = replace(session.context, buffers=Buffers.beside(file, files or {}))

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 
 import click
 
@@ -33,7 +34,7 @@ class EstimateOptions:
 def estimate_command(path: str, options: RunOptions, asked: EstimateOptions) -> int:
     """``advisor estimate``: 0 fits, tight or unknown model; 1 does not fit; 2 could not run."""
     tokens = None if asked.tokens is None else parse_tokens(asked.tokens)
-    session = session_for([path], options, detects=True)
+    session = session_for([path], replace(options, details=True), detects=True)
     config = config_at(path)
     with shown(), doing(path):
         found = examine(config, session, speed=False)
@@ -50,6 +51,7 @@ def estimate_command(path: str, options: RunOptions, asked: EstimateOptions) -> 
     text = render_estimate(
         found.report,
         asked.format,
+        run=found.run,
         rows=step_rows(found.report),
         color=not asked.output and colored(sys.stdout),
         width=width(),

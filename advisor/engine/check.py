@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from advisor.documents import Edit, PatchError
 from advisor.engine.certainty import certain_hits, without_echoes
@@ -19,6 +20,10 @@ from advisor.record import record
 from advisor.run import Fsdp, Run, Zero
 from advisor.run.build import prefixed
 
+if TYPE_CHECKING:
+    from advisor.memory.basis import Basis
+    from advisor.speed import StepTime, Unpriced
+
 
 @record(eq=False)
 class Options:
@@ -30,6 +35,8 @@ class Options:
     safe_only: bool = False
     """Plan with safe steps alone: what ``--fix`` without ``--unsafe-fixes`` may write."""
     speed: bool = True
+    details: bool = False
+    """Also the time of a step and the basis of the estimate, which JSON and ``estimate`` show."""
     extra_rules: Mapping[str, Rule] | None = None
 
     def wants(self, rule: str) -> bool:
@@ -68,8 +75,23 @@ def check_run(opened: Opened, options: Options) -> Report:
         texts=texts(run),
         planned=plan.end.estimate if plan else None,
         plan=whole_plan(State(run, found), plan) if plan and found else None,
-        run=run,
+        time=time_of(run) if options.details else None,
+        basis=basis_of(run, found) if options.details and found else None,
     )
+
+
+def time_of(run: Run) -> "StepTime | Unpriced":
+    """The time of a step, as it may be shown."""
+    from advisor.speed import shown, step_time
+
+    return shown(step_time(run))
+
+
+def basis_of(run: Run, found: Estimate) -> "Basis | None":
+    """How well an estimate is founded."""
+    from advisor.memory import basis
+
+    return basis.basis_of(run, run.model, found.uncounted) if run.model is not None else None
 
 
 def rules_of(stage: Stage, options: Options) -> Mapping[str, Rule]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from advisor.engine.rule import Level
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
     from advisor.documents import Edit
     from advisor.memory.basis import Basis
     from advisor.memory.ledger import Estimate, Verdict
-    from advisor.run import Run
     from advisor.speed import StepTime, Unpriced
 
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")
@@ -110,24 +108,10 @@ class Report:
     """Findings that ``--fix`` has fixed in this call."""
     applied: tuple[Finding, ...] = ()
     """What ``--fix`` did: the fixed findings and the steps taken."""
-    run: "Run | None" = field(default=None, repr=False)
-    """The run that is spoken of."""
-
-    @cached_property
-    def basis(self) -> "Basis | None":
-        """How well the estimate is founded; None without one."""
-        from advisor.memory.basis import basis_of
-
-        if self.run is None or self.run.model is None or self.estimate is None:
-            return None
-        return basis_of(self.run, self.run.model, self.estimate.uncounted)
-
-    @cached_property
-    def time(self) -> "StepTime | Unpriced":
-        """The time of a step, or why it has none; worked out where it is shown."""
-        from advisor.speed import Unpriced, shown, step_time
-
-        return shown(step_time(self.run)) if self.run is not None else Unpriced("no run is described")
+    time: "StepTime | Unpriced | None" = None
+    """The time of a step, or why it has none; None where nobody asked (``Options.details``)."""
+    basis: "Basis | None" = None
+    """How well the estimate is founded, where that was asked."""
 
     def without_notes(self) -> "Report":
         """What speaks against the run: errors and warnings."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from advisor.engine.rule import Rule
     from advisor.errors import InputError
     from advisor.report.wording import StepRow
+    from advisor.run import Run
 
 __all__ = [
     "FORMATS",
@@ -75,6 +76,7 @@ def render_estimate(
     report: "Report",
     format: str = "full",  # noqa: A002
     *,
+    run: "Run | None" = None,
     rows: "Sequence[StepRow]" = (),
     color: bool = False,
     width: int = 80,
@@ -83,7 +85,7 @@ def render_estimate(
     tokens: float | None = None,
     price: float | None = None,
 ) -> str:
-    """The memory of one run and the time of its step: ``json``, or the screen, which any other format gets.
+    """The memory of one ``run`` and the time of its step: ``json``, or the screen, which any other format gets.
 
     ``rows`` are those of the table of steps (see ``wording.step_rows``); ``ledger`` adds every term of every
     phase and of the step, with its arithmetic and source. ``tokens`` of an epoch give hours, ``price`` of a GPU-hour
@@ -96,7 +98,7 @@ def render_estimate(
     from advisor.report.estimate import render
     from advisor.report.time import Training
 
-    return render(report, rows, Style(color, width, unicode), ledger=ledger, training=Training(tokens, price))
+    return render(report, rows, Style(color, width, unicode), ledger=ledger, training=Training(run, tokens, price))
 
 
 def render_rule(rule: "Rule", *, color: bool = False, width: int = 80) -> str:

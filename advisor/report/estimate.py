@@ -25,12 +25,10 @@ def render(report: Report, rows: Sequence[StepRow], style: Style, *, ledger: boo
         blocks.append(unknown(report, style))
     else:
         blocks += estimate_blocks(report.estimate, style)
-        if report.run is not None:
-            blocks += [
-                basis_lines(report.basis, style),
-                disk_lines(report.run, style),
-                *time_blocks(report.time, report.run, training, style),
-            ]
+        blocks.append(basis_lines(report.basis, style))
+        if training.run is not None and report.time is not None:
+            blocks.append(disk_lines(training.run, style))
+            blocks += time_blocks(report.time, training.run, training, style)
         if rows:
             blocks.append(step_table(rows, style))
         if ledger:

@@ -12,8 +12,9 @@ NUMBER_COLUMNS = 21
 
 @record
 class Training:
-    """The whole run: tokens of an epoch, and what a GPU-hour costs."""
+    """The whole run: what it is, tokens of an epoch, and what a GPU-hour costs."""
 
+    run: Run | None = None
     tokens: float | None = None
     price: float | None = None
 
@@ -73,9 +74,9 @@ def steps_of(run: Run, tokens: float | None) -> float | None:
     return max(1.0, tokens * epochs / a_step)
 
 
-def time_ledger(found: StepTime | Unpriced, style: Style) -> list[list[str]]:
+def time_ledger(found: StepTime | Unpriced | None, style: Style) -> list[list[str]]:
     """Every term of a step, the largest first."""
-    if isinstance(found, Unpriced):
+    if not isinstance(found, StepTime):
         return []
     title = style.paint(f"time of a step: {seconds(found.expected)} s", "strong")
     terms = sorted(found.terms, key=lambda term: -term.seconds)

@@ -28,3 +28,5 @@ class RunOptions:
     """Also ask the installed axolotl and DeepSpeed."""
     fail_on: Level | None = None
     formats: tuple[str, ...] = ()
+    details: bool = False
+    """Also the time of a step and the basis of the estimate, as with JSON."""
