@@ -25,6 +25,8 @@ RULES = built_in_rules("lint")
 ASKED_OF_DEEPSPEED = {"deepspeed", "transformers", "accelerate"}
 # Packages that axolotl uses and that need a GPU: their lines are not looked up here.
 NOT_INSTALLED = {"bitsandbytes", "cut_cross_entropy", "flash_attn", "liger_kernel", "torchao", "trl"}
+NOT_INSTALLED_HERE = "missing one of ms-amp, transformers-engine or torchao"
+"""What axolotl says of fp8 on a machine that has none of them."""
 Said = dict[str, str]
 Judge = Callable[[Example, Run], Said]
 
@@ -42,7 +44,7 @@ def judge(axolotl: Axolotl, tmp_path: Path, name: str) -> Judge:
     def judged(example: Example, run: Run) -> Said:
         config = dict(run.config) if lacking else whole(run.config)
         found = axolotl.says(config, tmp_path, run.world_size, capabilities(run))
-        said = {} if found.ok else {"axolotl": found.error}
+        said = {} if found.ok or NOT_INSTALLED_HERE in found.error else {"axolotl": found.error}
         if run.deepspeed is not None and not ASKED_OF_DEEPSPEED & example.stack.keys():
             question = deepspeed_question(run, run.deepspeed)
             question["arguments"]["sets_micro_batch"] = True  # which the JSON of an example leaves out
