@@ -16,7 +16,8 @@ def finds(run: Run) -> Iterator[Hit]:
     masters = [key for key in (BF16, FP16) if run.deepspeed.at(key) is True]
     states = run.deepspeed.at(STATES) is True
     if states and BF16 not in masters:
-        yield hit(STATES, f"needs `{BF16}: true`; set it too, or remove this key", Set(BF16, value=True))
+        helps = Set(BF16, value=True) if run.zero_stage else Remove(STATES)
+        yield hit(STATES, f"needs `{BF16}: true`, and that a ZeRO stage; set it too, or remove this key", helps)
     elif len(masters) > 1:
         yield hit(FP16, f"excludes `{BF16}: true`; remove one of them")
     else:
@@ -27,7 +28,8 @@ def finds(run: Run) -> Iterator[Hit]:
 def alone(run: Run, key: str, *, states: bool) -> Iterator[Hit]:
     """What one kind of masters needs: a stage, and for fp32 states DeepSpeed's own Adam on the host."""
     if run.zero_stage == 0:
-        yield hit(key, "needs ZeRO stage 1, 2 or 3; set `zero_optimization.stage`, or remove this key", Remove(key))
+        gone = (Remove(key), Remove(STATES)) if states else (Remove(key),)
+        yield hit(key, "needs ZeRO stage 1, 2 or 3; set `zero_optimization.stage`, or remove this key", *gone)
     elif not states and not run_by_cpu_adam(run):
         wants = "`zero_optimization.offload_optimizer.device: cpu` and DeepSpeed's CPU Adam"
         yield hit(
@@ -182,6 +184,51 @@ rule = Rule(
             gpus="2x a100-80gb",
             before="""
                 base_model: meta-llama/Llama-3.2-1B
+            """,
+        ),
+        Example(
+            gpus="2x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.2-1B
+                deepspeed: ds.json
+            """,
+            deepspeed="""
+                {
+                  "bf16": {
+                    "enabled": true,
+                    "bf16_master_weights_and_grads": true,
+                    "bf16_optimizer_states": true
+                  }
+                }
+            """,
+            after_deepspeed="""
+                {
+                  "bf16": {
+                    "enabled": true
+                  }
+                }
+            """,
+        ),
+        Example(
+            gpus="2x a100-80gb",
+            before="""
+                base_model: meta-llama/Llama-3.2-1B
+                deepspeed: ds.json
+            """,
+            deepspeed="""
+                {
+                  "bf16": {
+                    "enabled": true,
+                    "bf16_optimizer_states": true
+                  }
+                }
+            """,
+            after_deepspeed="""
+                {
+                  "bf16": {
+                    "enabled": true
+                  }
+                }
             """,
         ),
     ),
