@@ -1,6 +1,7 @@
 """Run -> Report: what the rules find, what the flowchart plans, what could be given back."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,9 @@ def check_run(opened: Opened, options: Options) -> Report:
     plan = planned(run, found, options)
     if plan is not None:
         findings = [with_help(run, finding, plan, planner(options)) for finding in findings]
-        findings += step_findings(plan, safe_only=options.safe_only)
+        steps = steps_shown(plan, options)
+        plan = plan if steps else None
+        findings += steps
     if found is not None and found.verdict == "fits" and options.speed:
         findings += speed_findings(State(run, found), options)
     kept = suppressed(run, findings, options.consults)
@@ -78,6 +81,14 @@ def check_run(opened: Opened, options: Options) -> Report:
         time=time_of(run) if options.details else None,
         basis=basis_of(run, found) if options.details and found else None,
     )
+
+
+def steps_shown(plan: Plan, options: Options) -> list[Finding]:
+    """The steps with their edits; none where the text leaves no place for one of them: the errors stand without."""
+    try:
+        return step_findings(plan, safe_only=options.safe_only)
+    except PatchError:
+        return []
 
 
 def time_of(run: Run) -> "StepTime | Unpriced":
@@ -185,7 +196,11 @@ def speed_findings(start: State, options: Options) -> list[Finding]:
     """What could be given back, each on its own."""
     rules = rules_of("speed", options)
     wanted = [rule for rule in rules.values() if options.wants(rule.id)]
-    return [step_finding(step) for step in plan_speed(start, wanted)]
+    found: list[Finding] = []
+    for step in plan_speed(start, wanted):
+        with suppress(PatchError):
+            found.append(step_finding(step))
+    return found
 
 
 def summary(run: Run) -> str:

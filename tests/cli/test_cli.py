@@ -140,6 +140,13 @@ def test_a_json_that_two_named_is_left_to_the_one_that_stays_with_it(folder):
     assert {path.name: path.read_text() for path in folder.iterdir()} == written
 
 
+def test_where_a_text_leaves_no_place_for_edits_the_findings_stand_without(folder):
+    (folder / "odd.yaml").write_text("? complex\n" + FULL)
+    result = run("check", "odd.yaml", "--gpus", "1x rtx-4090")
+    assert result.exit_code == 1 and "does-not-fit" in result.output and "plan for" not in result.output
+    assert "cannot be edited" not in result.output
+
+
 def test_output_dir_keeps_files_of_one_name_apart(folder):
     for name in ("a", "b"):
         (folder / name).mkdir()
