@@ -211,10 +211,13 @@ def deepspeed_candidates(config: Document, named: str, working_directory: str = 
     return os.path.join(working_directory, named), os.path.join(os.path.dirname(config.file), named)
 
 
-def is_own(config: Document, path: str) -> bool:
-    """Whether the JSON belongs to this YAML alone: under its repository, not one of axolotl's, named by no other."""
+def is_own(config: Document, path: str, left: int = 0) -> bool:
+    """Whether the JSON belongs to this YAML alone: under its repository, not one of axolotl's, named by no other.
+
+    ``left``: how many of those that name it on disk no longer do.
+    """
     root = repository_of(config.file)
-    return lies_in(root, path) and not has_shipped_name(path) and namers(root)[os.path.basename(path)] <= 1
+    return lies_in(root, path) and not has_shipped_name(path) and namers(root)[os.path.basename(path)] - left <= 1
 
 
 @lru_cache(maxsize=8)

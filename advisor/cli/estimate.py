@@ -9,10 +9,11 @@ import click
 from advisor.cli.options import config_at
 from advisor.documents import write_all
 from advisor.errors import InputError
+from advisor.opening import open_run
 from advisor.progress import doing, shown
 from advisor.record import record
-from advisor.report.style import Style
-from advisor.report.terminal import colored, draws, width
+from advisor.report.terminal import colored, draws, own_style, width
+from advisor.run import Run
 from advisor.session import RunOptions, examine, session_for
 
 TOKENS = re.compile(r"(\d+(?:\.\d+)?)\s*([kmbt]?)", re.IGNORECASE)
@@ -36,15 +37,15 @@ def estimate_command(path: str, options: RunOptions, asked: EstimateOptions) -> 
     tokens = None if asked.tokens is None else parse_tokens(asked.tokens)
     session = session_for([path], replace(options, details=True), detects=True)
     config = config_at(path)
-    with shown(), doing(path):
-        found = examine(config, session, speed=False)
-    if found.run.hardware is None:
-        raise InputError("no GPUs are stated, and none were found", path, remedy='state them: --gpus "8x a100-80gb"')
     if asked.largest is not None:
         from advisor.cli.largest import answered, show
 
-        style = Style(colored(sys.stdout), width(), draws(sys.stdout))
-        return show(answered(asked.largest, found.opened, found.options), asked.format, style)
+        opened = open_run(config, session.context)
+        check_hardware(opened.run, path)
+        return show(answered(asked.largest, opened, session.options_of(opened)), asked.format, own_style())
+    with shown(), doing(path):
+        found = examine(config, session, speed=False)
+    check_hardware(found.run, path)
     from advisor.report import render_estimate
     from advisor.report.wording import step_rows
 
@@ -65,6 +66,12 @@ def estimate_command(path: str, options: RunOptions, asked: EstimateOptions) -> 
     else:
         click.echo(text, color=True)
     return 1 if found.report.verdict == "does-not-fit" else 0
+
+
+def check_hardware(run: Run, path: str) -> None:
+    """Without cards there is nothing to compare with: an ``InputError``."""
+    if run.hardware is None:
+        raise InputError("no GPUs are stated, and none were found", path, remedy='state them: --gpus "8x a100-80gb"')
 
 
 def parse_tokens(text: str) -> float:

@@ -1,7 +1,6 @@
 """``advisor hardware``: 0 some cards would do, 1 none, 2 could not run."""
 
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,17 +9,16 @@ import click
 from advisor.cli.estimate import parse_tokens
 from advisor.cli.options import config_at
 from advisor.cli.prices import read_prices
-from advisor.engine.cards import Row, all_gpus, planned_rows, written_rows
+from advisor.engine.cards import MOST_PLANNED, Row, all_gpus, planned_rows, written_rows
 from advisor.engine.check import planner
 from advisor.errors import InputError
-from advisor.hardware import Gpu, find_gpu, near_names
+from advisor.hardware import Gpu, gpu_named
 from advisor.opening import open_run
 from advisor.progress import doing, shown
 from advisor.record import record
 from advisor.report import cards
 from advisor.report.cards import Offer
-from advisor.report.style import Style
-from advisor.report.terminal import colored, draws, width
+from advisor.report.terminal import own_style
 from advisor.report.time import steps_of
 from advisor.run import Run
 from advisor.session import RunOptions, Session, session_for
@@ -47,12 +45,16 @@ class HardwareOptions:
 def hardware_command(path: str, options: RunOptions, asked: HardwareOptions) -> int:
     """``advisor hardware``: 0 some cards would do, 1 none, 2 could not run."""
     gpus = chosen(asked.cards)
+    tokens = None if asked.tokens is None else parse_tokens(asked.tokens)
+    within = None if asked.within is None else parse_hours(asked.within)
     prices = read_prices(asked.prices) if asked.prices else {}
     session = session_for([path], options, detects=False)
     with shown(), doing(path):
         run = opened(path, session)
         check_limits(run, asked)
-        offers = offers_of(run, gpus, session, asked, prices)
+        fitting = rows_of(run, gpus, session, all_=asked.all)
+        offers = [offer_of(row, tokens, prices.get(row.hardware.gpu.id, asked.price)) for row in fitting]
+        offers = best([offer for offer in offers if is_within(offer, within, asked.under)], all_=asked.all)
     if not offers:
         click.echo(f"{path}: no card of the catalogue would do", err=True)
         return 1
@@ -63,7 +65,7 @@ def hardware_command(path: str, options: RunOptions, asked: HardwareOptions) -> 
         case "markdown":
             click.echo(cards.markdown(offers, notes))
         case _:
-            style = Style(colored(sys.stdout), width(), draws(sys.stdout))
+            style = own_style()
             click.echo(cards.text(offers, notes, style), color=True)
     return 0
 
@@ -77,19 +79,19 @@ def opened(path: str, session: Session) -> Run:
     return found.run
 
 
-def offers_of(
-    run: Run, gpus: Sequence[Gpu], session: Session, asked: HardwareOptions, prices: dict[str, float]
-) -> list[Offer]:
-    """The rows that fit, best first, and with steps where few cards fit as written."""
+def rows_of(run: Run, gpus: Sequence[Gpu], session: Session, *, all_: bool) -> list[Row]:
+    """The rows that fit, and with steps where few cards fit as written."""
     rows = written_rows(run, gpus)
     fitting = [row for row in rows if row.fits]
-    most = len(rows) if asked.all else MOST_SHOWN
-    if len({row.hardware.gpu.id for row in fitting}) < most:
-        options = session.options
-        fitting += planned_rows(rows, lambda one: planner(options)(one, False), 10**6 if asked.all else 2 * MOST_SHOWN)
-    offers = [offer_of(row, asked, prices) for row in fitting]
-    kept = [offer for offer in offers if is_within(offer, asked)]
-    return cards.ranked(kept if asked.all else fewest(kept))[:most]
+    if all_ or len({row.hardware.gpu.id for row in fitting}) < MOST_SHOWN:
+        plan = planner(session.options)
+        fitting += planned_rows(rows, lambda one: plan(one, False), len(rows) if all_ else MOST_PLANNED)
+    return fitting
+
+
+def best(offers: Sequence[Offer], *, all_: bool) -> list[Offer]:
+    """Best first: all, or of each card the fewest, and of those no more than a screen takes."""
+    return cards.ranked(offers) if all_ else cards.ranked(fewest(offers))[:MOST_SHOWN]
 
 
 def fewest(offers: Sequence[Offer]) -> list[Offer]:
@@ -100,19 +102,17 @@ def fewest(offers: Sequence[Offer]) -> list[Offer]:
     return list(best.values())
 
 
-def offer_of(row: Row, asked: HardwareOptions, prices: dict[str, float]) -> Offer:
+def offer_of(row: Row, tokens: float | None, price: float | None) -> Offer:
     """A row with hours and price."""
-    tokens = None if asked.tokens is None else parse_tokens(asked.tokens)
     steps, time = steps_of(row.run, tokens), row.time
     hours = steps * time.expected / 3600 if steps is not None and time is not None else None
-    return Offer(row, hours, prices.get(row.hardware.gpu.id, asked.price))
+    return Offer(row, hours, price)
 
 
-def is_within(offer: Offer, asked: HardwareOptions) -> bool:
+def is_within(offer: Offer, hours: float | None, cost: float | None) -> bool:
     """Whether it keeps the limits of time and cost; what is unknown does not."""
-    if asked.within is not None and not (offer.hours is not None and offer.hours <= parse_hours(asked.within)):
-        return False
-    return asked.under is None or (offer.cost is not None and offer.cost <= asked.under)
+    in_time = hours is None or (offer.hours is not None and offer.hours <= hours)
+    return in_time and (cost is None or (offer.cost is not None and offer.cost <= cost))
 
 
 def check_limits(run: Run, asked: HardwareOptions) -> None:
@@ -123,8 +123,6 @@ def check_limits(run: Run, asked: HardwareOptions) -> None:
         raise InputError(f"{option} needs the length of the run", remedy="add `--tokens 200M`, the tokens of an epoch")
     if asked.under is not None and asked.price is None and asked.prices is None:
         raise InputError("--under needs prices", remedy="add `--price 2.10` or `--prices prices.toml`")
-    if asked.within:
-        parse_hours(asked.within)
 
 
 def parse_hours(text: str) -> float:
@@ -139,11 +137,4 @@ def chosen(names: str | None) -> list[Gpu]:
     """The cards that were named, or all of the catalogue. ``InputError`` for an unknown one."""
     if names is None:
         return all_gpus()
-    found: list[Gpu] = []
-    for name in filter(None, (name.strip() for name in names.split(","))):
-        gpu = find_gpu(name)
-        if gpu is None:
-            near = " or ".join(f"`{other}`" for other in near_names(name))
-            raise InputError(f"unknown GPU `{name}`", remedy=f"did you mean {near}?" if near else "write `a100-80gb`")
-        found.append(gpu)
-    return found
+    return [gpu_named(name) for name in filter(None, map(str.strip, names.lower().split(",")))]

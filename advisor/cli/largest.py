@@ -12,7 +12,7 @@ from advisor.opening import Opened
 from advisor.progress import doing, shown
 from advisor.record import record
 from advisor.report.style import Style
-from advisor.util import GIB
+from advisor.report.wording import number
 
 TAKE_BACK = {
     "sequence_len": ("shorter-sequences",),
@@ -69,7 +69,7 @@ def words(found: Largest, answer: Answer) -> str:
     """One search in words."""
     hardware = answer.opened.run.hardware
     assert hardware is not None
-    needs = f"{found.needed / GIB:.1f} of {hardware.usable / GIB:.1f} GiB"
+    needs = f"{number(found.needed)} of {number(hardware.usable)} GiB"
     if found.value is None:
         return f"not even the smallest fits: {needs}"
     value = f"{found.value:,}" + (" or more" if found.bounded else "")

@@ -18,8 +18,7 @@ from advisor.engine.fix import Fixed, merged, report_after
 from advisor.engine.suppression import said_once
 from advisor.errors import InputError
 from advisor.opening import Opened
-from advisor.report.style import Style
-from advisor.report.terminal import colored, draws, width
+from advisor.report.terminal import own_style
 from advisor.session import Session
 
 EXCLUDED = {"fix": "--fix", "unsafe_fixes": "--unsafe-fixes", "diff": "--diff", "output_dir": "--output-dir"}
@@ -54,7 +53,7 @@ def prompted(opened: list[Opened], errors: list[InputError], session: Session, a
 
 def all_reviewed(opened: Sequence[Opened], options: Sequence[Options], session: Session) -> list[Review]:
     """What was accepted of each file; nothing of those that a ``q`` leaves."""
-    style = Style(colored(sys.stdout), width(), draws(sys.stdout))
+    style = own_style()
     prompt = Prompt(style, session.context)
     reviews = [Review(run, run.run, option) for run, option in zip(opened, options, strict=True)]
     for number, review in enumerate(reviews):

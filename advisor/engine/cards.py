@@ -74,7 +74,7 @@ def hardware_of(run: Run, gpus: Iterable[Gpu], counts: Sequence[int]) -> Iterato
     stated = run.hardware
     for gpu in gpus:
         for count in counts:
-            if count <= max(gpu.gpus_per_node, 1):
+            if count <= gpu.gpus_per_node:
                 link = stated.link if stated is not None else None
                 yield Hardware(gpu, count, 1, stated.host_bytes if stated else None, link=link)
 
@@ -85,7 +85,7 @@ def row_of(run: Run) -> Row:
     return Row(run, state_of(run).estimate, errors=errors)
 
 
-def planned_rows(rows: Sequence[Row], planner: Callable[[Run], Plan], most: int = MOST_PLANNED) -> list[Row]:
+def planned_rows(rows: Sequence[Row], planner: Callable[[Run], Plan], most: int) -> list[Row]:
     """Of the rows that do not fit as written, those that come closest, at the end of their plan where that fits."""
     lacking = [row for row in rows if not row.fits and not row.errors]
     lacking.sort(key=lambda row: row.estimate.needed.low / max(1, row.estimate.usable))
@@ -93,8 +93,7 @@ def planned_rows(rows: Sequence[Row], planner: Callable[[Run], Plan], most: int 
     for row in lacking[:most]:
         plan = planner(row.run)
         if plan.verdict == "fits":
-            steps = tuple(step.rule.id for step in plan.steps)
-            found.append(Row(plan.end.run, plan.end.estimate, steps, not all(step.safe for step in plan.steps)))
+            found.append(Row(plan.end.run, plan.end.estimate, plan.names, not plan.safe))
     return found
 
 

@@ -58,8 +58,7 @@ def planned_outcome(run: Run, key: str, planner: Callable[[Run], Plan]) -> Large
     plan = planner(run)
     end = plan.end
     verdict = "does-not-fit" if end.run.config.get(key) != run.config.get(key) else end.estimate.verdict
-    names = tuple(step.rule.id for step in plan.steps)
-    return Largest(None, end.needed, verdict, steps=names, changes_training=not all(step.safe for step in plan.steps))
+    return Largest(None, end.needed, verdict, steps=plan.names, changes_training=not plan.safe)
 
 
 def searched(key: str, tried: Callable[[int], Largest]) -> Largest:
@@ -67,10 +66,14 @@ def searched(key: str, tried: Callable[[int], Largest]) -> Largest:
     unit, most = KEYS[key], MOST[key] // KEYS[key]
     low, best = 0, None
     high = 1
-    while high <= most and (found := tried(high * unit)).verdict == "fits":
+    found = tried(unit)
+    while found.verdict == "fits":
         low, best, high = high, replace(found, value=high * unit), 2 * high
+        if high > most:
+            break
+        found = tried(high * unit)
     if best is None:
-        return tried(unit)
+        return found
     if high > most:
         return replace(best, bounded=True)
     while high - low > 1:

@@ -56,6 +56,16 @@ class Plan:
     end: State
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The rules of its steps, in order."""
+        return tuple(step.rule.id for step in self.steps)
+
+    @property
+    def safe(self) -> bool:
+        """Whether every step trains the same thing."""
+        return all(step.safe for step in self.steps)
+
+    @property
     def verdict(self) -> Verdict:
         """The verdict after all steps."""
         return self.end.estimate.verdict

@@ -20,7 +20,7 @@ def whole_plan(start: State, plan: Plan) -> WholePlan | None:
     if not plan.steps:
         return None
     edits, diff = step_edits(start.run, plan.end.run, shown=True)
-    safe = all(step.safe for step in plan.steps)
+    safe = plan.safe
     return WholePlan(edits, start.needed, plan.end.needed, plan.verdict, safe, diff)
 
 

@@ -4,12 +4,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from advisor.documents.repository import lies_in, repository_of
 from advisor.engine.check import Options
 from advisor.engine.fix import Fixed, fixed
-from advisor.opening import Opened, namers
+from advisor.opening import Opened, is_own
 from advisor.run import Run
-from advisor.run.deepspeed import has_shipped_name
 
 
 def shared_out(results: Sequence[Fixed], options: Sequence[Options], *, unsafe: bool) -> list[Fixed]:
@@ -25,11 +23,9 @@ def is_left_to(result: Fixed, results: Sequence[Fixed]) -> bool:
     section = result.run.deepspeed
     if section is None or section.prefix or section.document.is_new or result.run.deepspeed_editable:
         return False
-    root, name = repository_of(result.run.config.file), os.path.basename(section.file)
-    if not lies_in(root, section.file) or has_shipped_name(section.file) or name_in(result.run) != name:
-        return False
+    name = os.path.basename(section.file)
     left = sum(name_in(other.before) == name != name_in(other.run) for other in results)
-    return left > 0 and namers(root)[name] - left <= 1
+    return left > 0 and name_in(result.run) == name and is_own(result.run.config, section.file, left)
 
 
 def name_in(run: Run) -> str:

@@ -69,7 +69,7 @@ def _parse(text: str, source: str) -> Hardware:
         assumed = f"`{text}` is read as {count} machines of {machine.gpus} GPUs" if count > 1 else ""
         gpu, gpus, nodes, host = machine.gpu, machine.gpus, count, host or machine.host_bytes
     else:
-        gpu = _gpu(name)
+        gpu = gpu_named(name)
         assumed = assumption(name)
     if not (0 < gpus <= MOST_GPUS and 0 < nodes <= MOST_NODES):
         remedy = f"write `<nodes>n<gpus>x <name>`, with 1 to {MOST_GPUS} GPUs per node and 1 to {MOST_NODES} nodes"
@@ -125,7 +125,8 @@ def _count(digits: str | None) -> int:
     return int((digits or "1")[:12])
 
 
-def _gpu(name: str) -> Gpu:
+def gpu_named(name: str) -> Gpu:
+    """The GPU of that name, also in the plural. ``InputError`` with the nearest ones."""
     for spelled in (name, name.removesuffix("s")):
         if gpu := find_gpu(spelled):
             return gpu

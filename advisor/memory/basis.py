@@ -5,7 +5,8 @@ from typing import Literal
 
 from advisor.memory.optimizer_states import effective_optimizer
 from advisor.memory.uncounted import Uncounted
-from advisor.models import Architecture, is_compared
+from advisor.models import Architecture
+from advisor.models.compared import is_compared
 from advisor.record import record
 from advisor.run import Run
 

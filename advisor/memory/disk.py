@@ -1,4 +1,8 @@
-"""What a checkpoint takes on disk, and all that are kept."""
+"""What a checkpoint takes on disk, and all that are kept.
+
+transformers/trainer.py, _save_checkpoint@5.16.1: the weights, and the optimizer's states; with DeepSpeed its shards
+with their master weights instead (deepspeed/runtime/engine.py, save_checkpoint@0.18.9).
+"""
 
 from advisor.memory.groups import Weights
 from advisor.memory.optimizer_states import effective_optimizer, flat_state_width, state_bytes
@@ -6,11 +10,6 @@ from advisor.memory.weights import weights_of
 from advisor.record import record
 from advisor.run import Run, Zero
 from advisor.util import gib
-
-SOURCE = (
-    "transformers/trainer.py, _save_checkpoint@5.16.1: the weights, and the optimizer's states;"
-    " deepspeed/runtime/engine.py, save_checkpoint@0.18.9: its shards with their master weights instead"
-)
 
 
 @record
@@ -33,7 +32,7 @@ class Checkpoints:
 
     @property
     def words(self) -> str:
-        """``112.2 GiB on disk for each checkpoint (15.0 weights, 97.2 states), 3 are kept``."""
+        """``104.7 GiB on disk for each checkpoint (15.0 GiB weights, 89.7 GiB states); 3 are kept``."""
         parts = f" ({gib(self.weights)} weights, {gib(self.states)} states)" if self.states else ""
         kept = f"{self.kept} are kept" if self.kept is not None else "all are kept, for there is no `save_total_limit`"
         return f"{gib(self.one)} on disk for each checkpoint{parts}; {kept}"

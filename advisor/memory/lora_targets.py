@@ -68,8 +68,6 @@ def is_target(lora: Lora, linear: Linear) -> bool:
 
 def told_apart(lora: Lora, block: Block) -> tuple[Block, ...]:
     """The layers of a block by which of their linears LoRA wraps, each kind as its first layer has it."""
-    if not layers_named(lora):
-        return (block,)
     found: dict[tuple[bool, ...], list[int]] = {}
     for index in range(block.count):
         wrapped = tuple(wraps(lora, x.path.replace("*", str(index))) for x in block.linears)

@@ -2,7 +2,6 @@
 
 from advisor.models.architecture import Architecture, Attention, Block, Kind, Linear, Mlp, Tensor
 from advisor.models.catalogue import catalogue_ids
-from advisor.models.compared import is_compared
 from advisor.models.count import describe
 from advisor.models.search import Unknown, resolve, resolve_with_config
 
@@ -17,7 +16,6 @@ __all__ = [
     "Unknown",
     "catalogue_ids",
     "describe",
-    "is_compared",
     "resolve",
     "resolve_with_config",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from advisor.engine.cards import Row
 from advisor.record import record
 from advisor.report.style import Style
-from advisor.util import GIB
+from advisor.report.wording import number as in_gib
 
 HEADS = ("GPUs", "GiB", "steps", "tokens/s", "hours", "GPU-hours", "cost")
 
@@ -46,7 +46,7 @@ def ranked(offers: Sequence[Offer]) -> list[Offer]:
 def cells(offer: Offer) -> tuple[str, ...]:
     """One row as texts; nothing where nothing is known."""
     row = offer.row
-    needs = f"{row.estimate.needed.high / GIB:.1f} of {row.estimate.usable / GIB:.1f}"
+    needs = f"{in_gib(row.estimate.needed.high)} of {in_gib(row.estimate.usable)}"
     training = ", other training" if row.changes_training else ""
     steps = f"{len(row.steps)}{training}" if row.steps else "as written"
     return (

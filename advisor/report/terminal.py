@@ -4,6 +4,8 @@ import os
 import sys
 from typing import Any
 
+from advisor.report.style import Style
+
 
 def colored(stream: Any) -> bool:
     """NO_COLOR and FORCE_COLOR, if they are not empty, else whether it is a terminal."""
@@ -19,6 +21,11 @@ def width() -> int:
     import shutil
 
     return min(100, max(60, shutil.get_terminal_size((80, 24)).columns))
+
+
+def own_style() -> Style:
+    """Of what is printed on standard output."""
+    return Style(colored(sys.stdout), width(), draws(sys.stdout))
 
 
 def draws(stream: Any) -> bool:

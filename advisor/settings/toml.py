@@ -68,7 +68,7 @@ def read_text(path: Path) -> str:
         raise InputError(message, shown(path), remedy="fix the file, or pass --isolated") from error
 
 
-def parse_toml(source: Source) -> Table:
+def parse_toml(source: Source, remedy: str = "fix the TOML, or pass --isolated") -> Table:
     """The file's tables; a syntax error is an ``InputError`` at its line."""
     toml = toml_library()
     try:
@@ -78,7 +78,6 @@ def parse_toml(source: Source) -> Table:
         # Without a place the error is at the end of the document.
         place = {"line": len(source.text.splitlines())}
         place |= {word: int(number) for word, number in re.findall(r"(line|column) (\d+)", str(error))}
-        remedy = "fix the TOML, or pass --isolated"
         raise InputError(message, source.shown, place["line"], place.get("column", 0), remedy) from error
 
 

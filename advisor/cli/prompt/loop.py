@@ -71,7 +71,7 @@ def introduce(proposal: Proposal, ahead: Steps | None, prompt: Prompt) -> Steps 
     """Shows an edit, after the plan where that is another than it was; the steps that are then ahead."""
     lines = [""]
     if (plan := proposal.plan) is not None:
-        steps = tuple(step.rule.id for step in plan.steps)
+        steps = plan.names
         if steps != ahead:
             lines += [*plan_lines(plan, prompt.style, anew=ahead is not None), ""]
         ahead = steps[1:]
