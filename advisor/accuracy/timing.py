@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from statistics import mean, median
 
+from advisor.accuracy.errors import percentile
 from advisor.accuracy.timed import Timed, timed
 from advisor.memory import estimate
 from advisor.record import record
@@ -166,18 +167,12 @@ def errors(name: str, cases: Sequence[Judged]) -> Errors:
         len(cases),
         median(case.error for case in cases),
         median(off),
-        ninth_tenth(off),
+        percentile(off, 0.9),
         mean(one <= 0.15 for one in off),
         mean(one <= 0.25 for one in off),
         median(naive),
-        ninth_tenth(naive),
+        percentile(naive, 0.9),
     )
-
-
-def ninth_tenth(values: Iterable[float]) -> float:
-    """The value that nine in ten do not exceed."""
-    ordered = sorted(values)
-    return ordered[round(0.9 * (len(ordered) - 1))]
 
 
 def order(cases: Sequence[Judged]) -> Order:

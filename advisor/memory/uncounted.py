@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from advisor.record import record
 from advisor.run import Run
-from advisor.util import is_list, is_mapping
+from advisor.run.axolotl.flags import plugin_names
+from advisor.util import is_mapping
 
 Direction = Literal["more", "less", "either"]
 OFF: Sequence[object] = (None, False, 0, "", "none", "false", "off", "no", [], {})
@@ -80,7 +81,7 @@ def is_on(run: Run, row: Row) -> bool:
     value = run.config.at(row.at or row.key)
     if is_off(value) or any(same(value, off) for off in row.off):
         return False
-    if row.level != ROOT and row.at is None and row.level not in listed(run):
+    if row.level != ROOT and row.at is None and row.level not in plugin_names(run.config):
         return False
     if row.needs is not None and is_off(run.config.get(row.needs)):
         return False
@@ -99,9 +100,3 @@ def same(value: object, other: object) -> bool:
     if is_mapping(value) and is_mapping(other):
         return dict(value) == dict(other)
     return type(value) is type(other) and value == other
-
-
-def listed(run: Run) -> set[str]:
-    """The class names of the plugins in ``plugins:``."""
-    plugins = run.config.get("plugins")
-    return {str(name).rsplit(".", 1)[-1] for name in plugins} if is_list(plugins) else set()

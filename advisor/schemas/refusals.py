@@ -17,9 +17,9 @@ from advisor.engine.rule import Hit
 from advisor.record import record
 from advisor.run import Run
 from advisor.run.axolotl.attention import kernel
+from advisor.run.axolotl.flags import plugin_names
 from advisor.run.stack import release
 from advisor.schemas.conditions import Look, holds
-from advisor.schemas.table import plugin_names
 from advisor.util import is_list, is_mapping
 
 PREFIXED = "fsdp_config."

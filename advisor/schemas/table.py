@@ -9,6 +9,7 @@ from typing import Any
 from advisor.documents import Document
 from advisor.documents import Path as KeyPath
 from advisor.record import record
+from advisor.run.axolotl.flags import plugin_names
 from advisor.schemas.kinds import levels_in
 from advisor.schemas.value_kinds import fits
 from advisor.util import is_list, is_mapping
@@ -133,12 +134,6 @@ def listed_plugins(table: Table, values: Mapping[Any, Any]) -> list[str]:
     """The built-in plugins that ``plugins:`` names, in full or in short."""
     names = plugin_names(values)
     return [plugin for plugin in table.plugins if plugin.rsplit(".", 1)[-1] in names]
-
-
-def plugin_names(values: Mapping[Any, Any]) -> set[str]:
-    """The class names of what ``plugins:`` lists."""
-    listed = values.get("plugins")
-    return {str(name).rsplit(".", 1)[-1] for name in listed} if is_list(listed) else set()
 
 
 def plugin_of(table: Table, key: str) -> str | None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
+from advisor.memory.activations import checkpoints
 from advisor.memory.lora_targets import is_target, rank_at
 from advisor.models import Architecture
 from advisor.models.architecture import Attention, Block
@@ -65,9 +66,7 @@ class Work:
     @cached_property
     def forwards(self) -> int:
         """Forward passes: the one that is trained, a recomputation, a reference's."""
-        sharding = self.run.fsdp
-        recomputes = self.run.activation_checkpointing or (sharding is not None and sharding.activation_checkpointing)
-        return 1 + recomputes + self.run.scores_reference
+        return 1 + checkpoints(self.run) + self.run.scores_reference
 
     @cached_property
     def is_fused(self) -> bool:

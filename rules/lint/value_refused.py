@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
+from advisor.run.axolotl.flags import plugin_names
 from advisor.schemas.refusals import hits, refused
-from advisor.schemas.table import plugin_names
 from advisor.util import is_list
 
 KERNELS = "KernelsPlugin"
