@@ -1,6 +1,7 @@
 """Where a value lies in a document, and what is to become of it."""
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, cast
 
 from advisor.errors import InputError
@@ -72,8 +73,12 @@ Change = Set | Remove | Rename
 
 def as_path(path: str | Path) -> Path:
     """``"plugins.0"`` -> ``("plugins", 0)``. A tuple is taken literally, for keys that hold dots."""
-    if not isinstance(path, str):
-        return path
+    return dotted(path) if isinstance(path, str) else path
+
+
+@lru_cache(maxsize=4096)
+def dotted(path: str) -> Path:
+    """The parts of a dotted path. A run asks for the same few hundred keys each time that it is built."""
     parts = path.split(".") if path else []
     return tuple(int(part) if part.isascii() and part.isdecimal() else part for part in parts)
 

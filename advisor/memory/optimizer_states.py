@@ -1,9 +1,11 @@
 """Optimizer states, master weights, and what the optimizer's step holds in addition."""
 
-from advisor.memory.groups import Group, Weights
+from functools import lru_cache
+
+from advisor.memory.groups import Group, Shape, Weights
 from advisor.memory.ledger import Term
 from advisor.memory.optimizers import BYTES, OPTIMIZERS, Optimizer, Width, optimizer_named
-from advisor.memory.zero_shards import flat_groups, widest_shard
+from advisor.memory.zero_shards import flat_groups, groups_of, widest_shard
 from advisor.run import Fsdp, Run, Zero
 
 MASTER = "deepspeed/runtime/zero/stage_1_and_2.py:560-577, stage3.py@0.18.9: fp32 master weights, always"
@@ -176,8 +178,14 @@ def flattened_step(run: Run, weights: Weights, master: int, temporaries: int) ->
 
 def largest_sub_group(weights: Weights, ranks: int, size: int) -> int:
     """Elements of the largest sub-group: whole shards of tensors until ``size`` is reached."""
+    return sub_group_of(weights.trained_shapes, ranks, size)
+
+
+@lru_cache(maxsize=8)
+def sub_group_of(trained: tuple[tuple[Shape, int], ...], ranks: int, size: int) -> int:
+    """The same of shapes."""
     largest = 0
-    for group in flat_groups(weights):
+    for group in groups_of(trained):
         shares = [-(-numel // ranks) for numel in group]
         piece = 0
         for share in shares:

@@ -28,7 +28,13 @@ class Shard:
 
 def flat_groups(weights: Weights) -> tuple[Sizes, Sizes]:
     """What decays and what does not: matrices and vectors, as the Trainer groups them."""
-    shapes = list(in_order(weights.trained_shapes))
+    return groups_of(weights.trained_shapes)
+
+
+@lru_cache(maxsize=8)
+def groups_of(trained: tuple[tuple[Shape, int], ...]) -> tuple[Sizes, Sizes]:
+    """The same of shapes: the runs of a plan share them."""
+    shapes = list(in_order(trained))
     return [numel for matrix, numel in shapes if matrix], [numel for matrix, numel in shapes if not matrix]
 
 
@@ -49,11 +55,16 @@ def in_order(shapes: Iterable[tuple[Shape, int]]) -> Iterator[tuple[bool, int]]:
             yield len(shape) > 1, numel
 
 
-@lru_cache(maxsize=4)
 def shards(weights: Weights, ranks: int) -> list[Shard]:
     """Every rank's part."""
+    return shards_of(weights.trained_shapes, ranks)
+
+
+@lru_cache(maxsize=8)
+def shards_of(trained: tuple[tuple[Shape, int], ...], ranks: int) -> list[Shard]:
+    """The same of shapes."""
     sizes, touched, largest = 0, [0] * ranks, [0] * ranks
-    for group in flat_groups(weights):
+    for group in groups_of(trained):
         size = -(-sum(group) // (2 * ranks)) * 2
         sizes += size
         for rank, numel, piece in pieces(group, size):
