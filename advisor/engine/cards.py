@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from advisor.engine.plan import Plan, on_hardware, state_of
+from advisor.engine.larger import on_hardware
 from advisor.engine.regression import OF_MEMORY, errors_of
+from advisor.engine.states import Plan, state_of
 from advisor.hardware import Gpu, Hardware, find_gpu, gpu_names
 from advisor.memory import Estimate
 from advisor.record import record

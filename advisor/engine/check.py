@@ -10,10 +10,12 @@ from advisor.engine.certainty import certain_hits, without_echoes
 from advisor.engine.finding import LEVELS, Finding, Fix, Report
 from advisor.engine.help import Planner, with_help
 from advisor.engine.locations import document_of, place_of
-from advisor.engine.plan import Plan, State, plan_fit, plan_speed, state_of
+from advisor.engine.plan import Tier, plan_fit
 from advisor.engine.plan_findings import step_finding, step_findings, whole_plan
 from advisor.engine.registry import built_in_rules, flowchart
+from advisor.engine.room import plan_speed
 from advisor.engine.rule import Hit, Rule, Stage
+from advisor.engine.states import Plan, State, state_of
 from advisor.engine.suppression import suppressed
 from advisor.memory import Estimate, estimate
 from advisor.opening import Opened
@@ -65,7 +67,7 @@ def check_run(opened: Opened, options: Options) -> Report:
         plan = plan if steps else None
         findings += steps
     if found is not None and found.verdict == "fits" and options.speed:
-        findings += speed_findings(State(run, found), options)
+        findings += speed_findings(State(run), options)
     kept = suppressed(run, findings, options.consults)
     return Report(
         file=run.config.file,
@@ -77,7 +79,7 @@ def check_run(opened: Opened, options: Options) -> Report:
         summary=summary(run),
         texts=texts(run),
         planned=plan.end.estimate if plan else None,
-        plan=whole_plan(State(run, found), plan) if plan and found else None,
+        plan=whole_plan(State(run), plan) if plan and found else None,
         time=time_of(run) if options.details else None,
         basis=basis_of(run, found) if options.details and found else None,
     )
@@ -129,24 +131,29 @@ def planned(run: Run, found: Estimate | None, options: Options) -> Plan | None:
     """The flowchart's plan, for a run that does not fit. None where no end of it could be said to fit."""
     if found is None or found.verdict != "does-not-fit" or found.uncounted:
         return None
-    steps = steps_of(options)
+    flowchart = tiers_of(options)
     # A selection of other rules wants no plan.
-    if not steps and not options.wants("does-not-fit"):
+    if not flowchart and not options.wants("does-not-fit"):
         return None
-    return plan_fit(State(run, found), steps, safe_only=options.safe_only)
+    return plan_fit(State(run), flowchart, safe_only=options.safe_only)
 
 
 def planner(options: Options) -> Planner:
     """Plans along the flowchart that is asked for."""
-    return lambda run, safe_only: plan_fit(state_of(run), steps_of(options), safe_only=safe_only or options.safe_only)
+    flowchart = tiers_of(options)
+    return lambda run, safe_only: plan_fit(state_of(run), flowchart, safe_only=safe_only or options.safe_only)
 
 
-def steps_of(options: Options) -> list[Rule]:
-    """The flowchart's rules, in order, without ignored ones. A selection with ``does-not-fit`` has all of them."""
-    rules = rules_of("fit", options)
+def tiers_of(options: Options) -> tuple[Tier, ...]:
+    """The flowchart's tiers without ignored rules. A selection with ``does-not-fit`` has all of them."""
+    rules = {**rules_of("speed", options), **rules_of("fit", options)}
     chosen = None if "does-not-fit" in options.select else options.select
-    names = [name for name in flowchart(options.flowchart) if name in rules and name not in options.ignore]
-    return [rules[name] for name in names if not chosen or name in chosen]
+
+    def wanted(name: str) -> bool:
+        return name in rules and name not in options.ignore and (not chosen or name in chosen)
+
+    found = (Tier(name, tuple(rules[id_] for id_ in ids if wanted(id_))) for name, ids in flowchart(options.flowchart))
+    return tuple(tier for tier in found if tier.rules)
 
 
 def finding_of(run: Run, rule: Rule, hit: Hit) -> Finding:

@@ -7,8 +7,10 @@ from textwrap import dedent
 
 from advisor.documents import read
 from advisor.engine.fix import with_changes
-from advisor.engine.plan import Step, alternatives, best_step, plan_speed, state_of
+from advisor.engine.room import plan_speed
 from advisor.engine.rule import Example, Rule
+from advisor.engine.states import Step, state_of
+from advisor.engine.steps import alternatives, best_step
 from advisor.opening import Context, Opened, open_run
 from advisor.run import Run
 from advisor.run.build import edited

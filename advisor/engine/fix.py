@@ -6,10 +6,11 @@ from dataclasses import replace
 from advisor.documents import Change, Document, as_path
 from advisor.engine.check import Options, check_run, finding_of, lint_hits, planned
 from advisor.engine.finding import Finding, Report
-from advisor.engine.plan import Plan, host_suffices, state_of
 from advisor.engine.plan_findings import step_findings, unified
 from advisor.engine.regression import new_errors
 from advisor.engine.rule import Hit
+from advisor.engine.states import Plan, state_of
+from advisor.engine.steps import host_suffices
 from advisor.engine.suppression import is_ignored
 from advisor.errors import InputError
 from advisor.memory import estimate

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from advisor.engine.finding import Finding
-from advisor.engine.plan import Plan, hardware_that_would_do
+from advisor.engine.larger import hardware_that_would_do
+from advisor.engine.states import Plan
 from advisor.memory import estimate
 from advisor.run import Run
 from advisor.util import gib

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from advisor.documents import Set
-from advisor.engine.plan import Plan, state_of
+from advisor.engine.states import Plan, state_of
 from advisor.errors import InputError
 from advisor.opening import Opened, open_run
 from advisor.record import record

@@ -5,7 +5,7 @@ import os
 from advisor.documents import Document, Edit, as_path
 from advisor.engine.finding import Finding, Fix, WholePlan
 from advisor.engine.locations import run_place
-from advisor.engine.plan import Plan, State, Step
+from advisor.engine.states import Plan, State, Step
 from advisor.run import Run
 from advisor.util import gib
 

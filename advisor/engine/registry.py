@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from advisor.engine.rule import Rule, Stage
 from advisor.errors import InputError
@@ -104,15 +104,35 @@ def executed(path: Path) -> ModuleType:
     return module
 
 
+Tiers = tuple[tuple[str, tuple[str, ...]], ...]
+"""What sorts of run there are, in order: the name of each, and the ids of the rules that come with it."""
+CUTS = ("lora", "qlora", "offload-optimizer", "shorter-sequences")
+"""Before these rules a flowchart that is a plain list is cut into tiers, as it was written for version 0.1."""
+
+
 @lru_cache(maxsize=1)
-def flowcharts() -> Mapping[str, tuple[str, ...]]:
-    """The flowcharts by name, from ``flowchart.toml``: ids of fit rules, in order."""
+def flowcharts() -> Mapping[str, Tiers]:
+    """The flowcharts by name, from ``flowchart.toml``."""
     text = (built_in_folder() / "flowchart.toml").read_text(encoding="utf-8")
-    return {name: tuple(ids) for name, ids in toml_library().loads(text).items()}
+    return {name: tiers(value) for name, value in toml_library().loads(text).items()}
 
 
-def flowchart(name: str) -> tuple[str, ...]:
-    """The ids of one flowchart. An unknown name is an ``InputError`` that lists the others."""
+def tiers(value: Any) -> Tiers:
+    """A flowchart as TOML has it: tables with ``name`` and ``steps``, or one list of steps."""
+    if value and isinstance(value[0], Mapping):
+        return tuple((str(tier["name"]), tuple(tier["steps"])) for tier in value)
+    found: list[tuple[str, tuple[str, ...]]] = []
+    steps: list[str] = []
+    for step in value:
+        if step in CUTS and steps:
+            found.append((steps[0], tuple(steps)))
+            steps = []
+        steps.append(step)
+    return (*found, (steps[0], tuple(steps))) if steps else tuple(found)
+
+
+def flowchart(name: str) -> Tiers:
+    """The tiers of one flowchart. An unknown name is an ``InputError`` that lists the others."""
     if name not in flowcharts():
         raise InputError(f"unknown flowchart `{name}`", remedy=f"choose one of {', '.join(flowcharts())}")
     return flowcharts()[name]

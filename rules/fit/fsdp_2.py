@@ -4,9 +4,9 @@ from advisor import Example, Rule, Run, RunEdits
 
 
 def applies(run: Run) -> bool:
-    """Whether the run is not sharded yet, on several GPUs; preference training on a quantized base is refused."""
+    """Whether there are several GPUs without FSDP; preference training on a quantized base is refused."""
     refused = run.rl is not None and run.quantization is not None
-    return run.fsdp is None and run.zero is None and run.world_size > 1 and not refused
+    return run.fsdp is None and run.world_size > 1 and not refused
 
 
 def edits(run: Run) -> RunEdits:
@@ -29,10 +29,11 @@ rule = Rule(
     edits=edits,
     why="""
         FSDP2 keeps 1/N of everything. Unlike DeepSpeed it adds no fp32 master weights under axolotl: 8/N bytes a
-        parameter with AdamW in bf16.
+        parameter with AdamW in bf16. In place of DeepSpeed the masters go: at a low learning rate most updates are then
+        too small to change a bf16 weight.
     """,
-    cost="An all-gather of each layer in forward and backward; slow over PCIe or between nodes.",
-    safe=lambda run: not eight_bit(run),
+    cost="An all-gather of each layer in forward and backward, in every micro-step; slow over PCIe or between nodes.",
+    safe=lambda run: not eight_bit(run) and (run.zero is None or run.adapter is not None),
     source="https://arxiv.org/abs/2304.11277; axolotl/monkeypatch/accelerate/fsdp2.py:539-802@0.19.0",
     examples=(
         Example(
@@ -76,7 +77,23 @@ rule = Rule(
             gpus="8x a100-80gb",
             before="""
                 base_model: Qwen/Qwen2.5-14B
+                sequence_len: 2048
+                micro_batch_size: 1
+                attn_implementation: flash_attention_2
                 deepspeed: deepspeed_configs/zero1.json
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-14B
+                sequence_len: 2048
+                micro_batch_size: 1
+                attn_implementation: flash_attention_2
+                fsdp_version: 2
+                fsdp_config:
+                  cpu_ram_efficient_loading: true
+                  offload_params: false
+                  reshard_after_forward: true
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+                  state_dict_type: FULL_STATE_DICT
             """,
         ),
         Example(

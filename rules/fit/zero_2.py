@@ -19,7 +19,10 @@ rule = Rule(
         weights, which plain axolotl does not have in bf16: 2 + 14/N bytes a parameter instead of 8 (10 with DDP's
         buckets), so on one or two GPUs it can need more. The written bucket is a tenth of DeepSpeed's default.
     """,
-    cost="No more traffic than plain data parallelism: a reduce-scatter and an all-gather replace the all-reduce.",
+    cost=(
+        "Gradients are reduced in every micro-step, which plain data parallelism does once a step: (k + 1) / 2 times "
+        "the traffic with k steps of accumulation."
+    ),
     safe=True,
     source="https://arxiv.org/abs/1910.02054; deepspeed/runtime/zero/stage_1_and_2.py@0.18.9",
     examples=(

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Change
-from advisor.engine.plan import alternatives
 from advisor.engine.registry import built_in_rules
+from advisor.engine.steps import alternatives
 from advisor.memory import Estimate, estimate
 from advisor.run.axolotl import changes
 from advisor.run.build import with_config

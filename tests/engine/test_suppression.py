@@ -191,7 +191,7 @@ LARGE = YAML.replace("adapter: qlora\n", "micro_batch_size: 1\nattn_implementati
 
 @pytest.mark.parametrize(
     ("selected", "steps"),
-    [("no-seed", []), ("does-not-fit", ["zero-3"]), ("zero-2,no-seed", ["zero-2"]), ("lora", ["lora"])],
+    [("no-seed", []), ("does-not-fit", ["fsdp-2"]), ("zero-2,no-seed", ["zero-2"]), ("lora", ["lora"])],
 )
 def test_a_selection_takes_only_its_own_steps(selected: str, steps: list[str]):
     output = check(LARGE, "--gpus", "8x rtx-4090", "--select", selected).output

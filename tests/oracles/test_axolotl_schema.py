@@ -11,9 +11,9 @@ from advisor.documents import read, write_all
 from advisor.engine.check import Options
 from advisor.engine.examples import opened, text_of
 from advisor.engine.fix import fixed
-from advisor.engine.plan import alternatives
 from advisor.engine.registry import built_in_rules, flowcharts
 from advisor.engine.rule import Rule
+from advisor.engine.steps import alternatives
 from advisor.opening import Context, open_run
 from advisor.run.build import edited
 

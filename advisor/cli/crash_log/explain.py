@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from advisor.cli.crash_log.frames import PHASES
 from advisor.cli.crash_log.parse import Death
-from advisor.engine.plan import on_hardware
+from advisor.engine.larger import on_hardware
 from advisor.memory import Estimate, Phase, estimate
 from advisor.run import Run
 from advisor.util import gib

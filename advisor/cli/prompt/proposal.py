@@ -7,11 +7,12 @@ from functools import cached_property
 from itertools import chain
 
 from advisor.documents import PatchError, as_path
-from advisor.engine.check import Options, finding_of, lint_hits, steps_of
+from advisor.engine.check import Options, finding_of, lint_hits, tiers_of
 from advisor.engine.finding import Finding, Fix
 from advisor.engine.fix import attempted
-from advisor.engine.plan import Plan, State, plan_fit
+from advisor.engine.plan import plan_fit
 from advisor.engine.plan_findings import step_edits, step_finding
+from advisor.engine.states import Plan, State
 from advisor.engine.suppression import is_ignored
 from advisor.memory import estimate
 from advisor.opening import Opened
@@ -135,5 +136,4 @@ def plan_of(review: Review, off: set[str]) -> Plan | None:
         or not (found.verdict == "does-not-fit" or (found.verdict == "tight" and review.steps))
     ):
         return None
-    flowchart = [rule for rule in steps_of(review.options) if rule.id not in off]
-    return plan_fit(State(review.run, found), flowchart)
+    return plan_fit(State(review.run), tiers_of(review.options.without(tuple(off))))

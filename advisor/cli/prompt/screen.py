@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from advisor.cli.prompt.proposal import Proposal
 from advisor.engine.finding import Finding
-from advisor.engine.plan import Plan
+from advisor.engine.states import Plan
 from advisor.memory import estimate
 from advisor.report.snippet import diff_lines
 from advisor.report.style import Style

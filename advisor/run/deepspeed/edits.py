@@ -68,6 +68,12 @@ def exact_dtype(values: Mapping[str, Any], precision: str) -> list[Change]:
     return [Set(f"{precision}.enabled", True), *([Remove(other)] if other in values else [])]
 
 
+def set_half_masters(values: Mapping[str, Any], _on: object, precision: str) -> list[Change]:
+    """Masters, gradients and states in bf16; DeepSpeed takes them together: runtime/config.py:986-990@0.18.9."""
+    keys = ("bf16_master_weights_and_grads", "bf16_optimizer_states")
+    return [*exact_dtype(values, precision), *(Set(f"bf16.{key}", True) for key in keys)]
+
+
 def set_offload(key: str) -> Editor:
     """To the host, pinned; or back to the GPU."""
 
@@ -92,6 +98,7 @@ def set_zero(key: str) -> Editor:
 
 EDITS: dict[str, Editor] = {
     "zero_stage": set_stage,
+    "half_masters": set_half_masters,
     "offload_optimizer": set_offload("offload_optimizer"),
     "offload_params": set_offload("offload_param"),
     "reduce_bucket_size": set_zero("reduce_bucket_size"),

@@ -1,0 +1,124 @@
+"""The axes of the search: what a run can be changed in, and the ways there are in each."""
+
+from collections.abc import Sequence
+
+from advisor.engine.points import Moves, Walk
+from advisor.engine.steps import alternatives
+from advisor.run import Run
+
+Way = tuple[str, ...]
+"""Rules that are moved by together, in this order."""
+
+AT_ONCE: tuple[Way, ...] = (
+    ("mixed-precision",),
+    ("flash-attention",),
+    ("smaller-eval-batch",),
+    ("efficient-loading",),
+)
+"""What costs no time: tried with every point, and left out again where the end does without."""
+LOSS: tuple[Way, ...] = (("fused-loss",),)
+METHOD: tuple[Way, ...] = (
+    ("lora",),
+    ("qlora",),
+    ("quantize-moe-experts",),
+    ("qlora", "quantize-moe-experts"),
+    ("fsdp-qlora",),
+    ("qlora", "fsdp-qlora"),
+    ("half-precision-offload",),
+    ("eight-bit-optimizer",),
+    ("lora", "eight-bit-optimizer"),
+    ("qlora", "eight-bit-optimizer"),
+)
+SHARDING: tuple[Way, ...] = (
+    ("zero-1",),
+    ("zero-2",),
+    ("zero-3",),
+    ("half-masters",),
+    ("zero-2", "half-masters"),
+    ("zero-3", "half-masters"),
+    ("fsdp-2",),
+    ("lower-zero-stage",),
+)
+OFFLOAD: tuple[Way, ...] = (
+    ("less-offload",),
+    ("offload-optimizer",),
+    ("offload-params",),
+    ("offload-optimizer", "offload-params"),
+)
+CHECKPOINTS: tuple[Way, ...] = (
+    ("gradient-checkpointing",),
+    ("activation-offloading",),
+    ("gradient-checkpointing", "activation-offloading"),
+)
+BUCKETS, RESHARD, SYNC = ("right-sized-buckets",), ("fsdp-reshard",), ("sync-each-batch",)
+BATCH = frozenset({"smaller-micro-batch", "larger-micro-batch"})
+LENGTH = "shorter-sequences"
+FIRST = "quantize-as-asked"
+"""What the YAML asks for itself comes before all that would make up for it."""
+KNOWN = {
+    *BATCH,
+    LENGTH,
+    FIRST,
+    *(rule for ways in (AT_ONCE, LOSS, METHOD, SHARDING, OFFLOAD, CHECKPOINTS) for way in ways for rule in way),
+    *BUCKETS,
+    *RESHARD,
+    *SYNC,
+}
+
+
+def families(walk: Walk, start: Moves) -> list[Moves]:
+    """Everything but checkpoints and batch: moves that lead somewhere from ``start``."""
+    found = [start]
+    for way in AT_ONCE:
+        found = [with_way(walk, moves, way, last=True) or moves for moves in found]
+    is_preference = walk.start.run.rl is not None
+    found = branched(walk, found, LOSS) if is_preference else [with_way(walk, m, LOSS[0]) or m for m in found]
+    found = branched(walk, found, [(rule,) for rule in walk.rules if rule not in KNOWN])
+    found = branched(walk, found, METHOD)
+    found = branched(walk, found, SHARDING)
+    found = [with_way(walk, moves, BUCKETS) or moves for moves in found]
+    found = branched(walk, branched(walk, found, [RESHARD]), [SYNC])
+    return branched(walk, found, OFFLOAD)
+
+
+def leaves(walk: Walk, family: Moves) -> list[Moves]:
+    """A family with more and more checkpointed: the last needs least memory on the GPU."""
+    return branched(walk, [family], CHECKPOINTS)
+
+
+def branched(walk: Walk, points: Sequence[Moves], ways: Sequence[Way]) -> list[Moves]:
+    """Each point as it is, and with each of the ways that applies to it."""
+    found: list[Moves] = []
+    for moves in points:
+        found.append(moves)
+        found += [more for way in ways if (more := with_way(walk, moves, way)) is not None]
+    return found
+
+
+def with_way(walk: Walk, moves: Moves, way: Way, *, last: bool = False) -> Moves | None:
+    """A point with a way added; None where one of its rules is not there or does not apply."""
+    if not all(rule in walk.rules for rule in way):
+        return None
+    for rule in way:
+        moves = (*moves, (rule, most_of(walk, moves, rule) if last else 0))
+        if walk.after(moves) is None:
+            return None
+    return moves
+
+
+def most_of(walk: Walk, moves: Moves, rule: str) -> int:
+    """The index of a rule's last alternative, which saves most."""
+    found = walk.after(moves)
+    if found is None or not walk.rules[rule].when(found.run):
+        return 0
+    return max(0, len(alternatives(walk.rules[rule], found.run)) - 1)
+
+
+def batches(walk: Walk, run: Run) -> list[tuple[int, Moves]]:
+    """The micro batches that can be had at the same global batch, ascending, each with its move."""
+    found: list[tuple[int, Moves]] = [(run.micro_batch_size, ())]
+    for rule in sorted(BATCH & walk.rules.keys()):
+        if walk.rules[rule].when(run):
+            for index, edits in enumerate(alternatives(walk.rules[rule], run)):
+                found.append((int(str(edits["micro_batch_size"])), ((rule, index),)))
+    return sorted(found, key=lambda one: one[0])

@@ -1,0 +1,86 @@
+"""Points of a plan: sets of moves from the run as written, each worked out once."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
+
+from advisor.engine.rule import Rule
+from advisor.engine.states import State, loads_alike, resumes, trains_the_same
+from advisor.engine.steps import alternatives, run_after
+from advisor.record import record
+from advisor.run import Run
+
+Move = tuple[str, int]
+"""A rule, and which of its alternatives: 0 is the mildest."""
+Moves = tuple[Move, ...]
+
+
+@record(eq=False)
+class Walk:
+    """Where moves lead from a start, by ``rules``; ``safe_only``: as long as the same is trained."""
+
+    start: State
+    known: Mapping[str, Rule]
+    """All rules of the flowchart; ``rules`` are those that may be moved by for now."""
+    rules: Mapping[str, Rule]
+    safe_only: bool = False
+    asked: Moves = ()
+    """What the YAML asks for itself: made first, and no change of what is trained."""
+    reached: dict[Moves, tuple[State, bool] | None] = field(default_factory=dict[Moves, "tuple[State, bool] | None"])
+    batched: dict[tuple[Moves, int], State] = field(default_factory=dict[tuple[Moves, int], State])
+
+    def after(self, moves: Moves) -> State | None:
+        """The state after moves; None where one of them does not apply or is not wanted."""
+        found = self.judged(moves)
+        return None if found is None or (self.safe_only and not found[1]) else found[0]
+
+    def judged(self, moves: Moves) -> tuple[State, bool] | None:
+        """The state after moves, and whether the same is trained."""
+        if not moves:
+            return self.start, True
+        if moves not in self.reached:
+            self.reached[moves] = self.moved(moves[:-1], moves[-1])
+        return self.reached[moves]
+
+    def moved(self, before: Moves, move: Move) -> tuple[State, bool] | None:
+        """One move further."""
+        found = self.judged(before)
+        rule = self.known[move[0]]
+        if found is None or not rule.when(found[0].run):
+            return None
+        state, safe = found
+        asked = (*before, move) == self.asked
+        offered = alternatives(rule, state.run)
+        if move[1] >= len(offered):
+            return None
+        run = run_after(state.run, offered[move[1]], rule)
+        if run is None or (resumes(state.run) and not loads_alike(state.run, run)):
+            return None
+        return State(run), asked or (safe and trains_the_same(rule, state.run, run))
+
+
+def at_batch(walk: Walk, moves: Moves, micro_batch_size: int) -> State:
+    """A point of the walk with another micro batch at the same global batch."""
+    if (moves, micro_batch_size) not in walk.batched:
+        found = walk.after(moves)
+        assert found is not None, "a leaf leads somewhere"
+        same = found.run.micro_batch_size == micro_batch_size
+        walk.batched[moves, micro_batch_size] = found if same else State(with_batch(found.run, micro_batch_size))
+    return walk.batched[moves, micro_batch_size]
+
+
+def with_rules(walk: Walk, rules: Iterable[str], *, safe_only: bool) -> Walk:
+    """The walk by these rules alone; what was worked out stays known."""
+    kept = {name: walk.known[name] for name in rules}
+    return replace(walk, rules=kept, safe_only=safe_only)
+
+
+def with_batch(run: Run, micro_batch_size: int) -> Run:
+    """The run with another micro batch at the same global batch, as its documents would have it."""
+    rows = run.micro_batch_size * run.gradient_accumulation_steps
+    follows = not run.config.has("eval_batch_size")
+    return replace(
+        run,
+        micro_batch_size=micro_batch_size,
+        gradient_accumulation_steps=rows // micro_batch_size,
+        eval_batch_size=micro_batch_size if follows else run.eval_batch_size,
+    )

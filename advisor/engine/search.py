@@ -1,0 +1,112 @@
+"""The search within one tier: the fastest point that fits, by bisection over the micro batch."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from advisor.engine.axes import batches, leaves
+from advisor.engine.points import Moves, Walk, at_batch
+from advisor.engine.states import State
+from advisor.engine.steps import host_suffices
+from advisor.record import record
+
+ROOMY = 0.95
+"""Of what is usable: beyond it torch's allocator frees and asks again, which takes time."""
+EQUAL = 1.05
+"""Points whose times differ by less are as fast as each other; the model knows no better."""
+PER_STEP = 1.2
+"""A stand-in for time where none is modelled: each step makes a run slower by so much."""
+WEIGHTS = {"fsdp-2": 1.10, "half-masters": 1.05}
+"""With ``EQUAL``: FSDP2 is taken where it is the only way, or 15 % faster."""
+
+
+@record(eq=False)
+class Point:
+    """Moves from the start and where they lead. The micro batch is its own, put into ``state``."""
+
+    moves: Moves
+    state: State
+    seconds: float
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Among points that are equally fast, fewer edits come first, then less memory."""
+        return len(self.moves), self.state.needed
+
+
+def seconds_of(state: State, moves: Moves) -> float:
+    """The time of a step as points are compared by it; where none is modelled, it grows with the steps taken.
+
+    Another engine than the one named, or than DeepSpeed, must be so much faster.
+    """
+    found, weight = state.seconds, 1.0
+    for move in moves:
+        weight *= WEIGHTS.get(move[0], 1.0)
+    return weight * (PER_STEP ** len(moves) if found is None else found)
+
+
+def is_roomy(state: State) -> bool:
+    """Whether the run fits and is not near the card's limit."""
+    found = state.estimate
+    return found.verdict == "fits" and found.needed.high <= ROOMY * found.usable
+
+
+def points(walk: Walk, family: Iterable[Moves]) -> Iterator[Moves]:
+    """The leaves of the families that fit at their smallest."""
+    for moves in family:
+        grown = leaves(walk, moves)
+        if smallest_of(walk, grown[-1]).estimate.verdict == "fits":
+            yield from grown
+
+
+def smallest_of(walk: Walk, moves: Moves) -> State:
+    """A point with the smallest micro batch there is."""
+    return at_batch(walk, moves, batches(walk, walk.start.run)[0][0])
+
+
+def fastest(walk: Walk, candidates: Iterable[Moves]) -> list[Point]:
+    """Points that fit with room to spare, the one to take first; empty where there is none."""
+    sizes = batches(walk, walk.start.run)
+    bounds = sorted((bound(walk, moves, sizes[-1][0]), moves) for moves in candidates)
+    found: list[Point] = []
+    least = float("inf")
+    for lowest, moves in bounds:
+        if lowest > EQUAL * least:
+            break
+        point = largest_batch(walk, moves, sizes)
+        if point is not None:
+            found.append(point)
+            least = min(least, point.seconds)
+    near = [point for point in found if point.seconds <= EQUAL * least]
+    far = [point for point in found if point.seconds > EQUAL * least]
+    return sorted(near, key=lambda point: point.order) + sorted(far, key=lambda point: point.seconds)
+
+
+def bound(walk: Walk, moves: Moves, size: int) -> float:
+    """The time with the largest micro batch, which no smaller one beats."""
+    return seconds_of(at_batch(walk, moves, size), moves)
+
+
+def largest_batch(walk: Walk, moves: Moves, sizes: Sequence[tuple[int, Moves]]) -> Point | None:
+    """The point with the largest micro batch that leaves room: memory only grows with it."""
+    low, high, best = 0, len(sizes), None
+    while low < high:
+        middle = high - 1 if high == len(sizes) else (low + high) // 2
+        size, move = sizes[middle]
+        state = at_batch(walk, moves, size)
+        if is_roomy(state) and host_suffices(walk.start, state):
+            best, low = Point((*moves, *move), state, seconds_of(state, moves)), middle + 1
+        else:
+            high = middle
+    return best
+
+
+def leanest(walk: Walk, family: Iterable[Moves]) -> list[Point]:
+    """Of each family the point that needs least memory and has a host, whatever its verdict; the least first."""
+    sizes = batches(walk, walk.start.run)
+    found: list[Point] = []
+    for moves in family:
+        for leaf in reversed(leaves(walk, moves)):
+            state = smallest_of(walk, leaf)
+            if host_suffices(walk.start, state):
+                found.append(Point((*leaf, *sizes[0][1]), state, seconds_of(state, leaf)))
+                break
+    return sorted(found, key=lambda point: (point.state.needed, len(point.moves)))

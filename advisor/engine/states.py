@@ -1,0 +1,129 @@
+"""What a plan is made of: a run with its memory and its time, a step from one to the next, the plan."""
+
+from functools import cached_property
+
+from advisor.engine.finding import Skipped
+from advisor.engine.rule import Rule
+from advisor.memory import Estimate, Verdict, estimate
+from advisor.record import record
+from advisor.run import Fsdp, Run, Zero
+from advisor.run.edits import RunEdits
+from advisor.speed import StepTime, step_time
+
+
+@record(eq=False)
+class State:
+    """A run whose model and hardware are known, with its estimate and the time of its step."""
+
+    run: Run
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """The memory."""
+        found = estimate(self.run)
+        assert found is not None, "a plan needs a model and hardware"
+        return found
+
+    @cached_property
+    def seconds(self) -> float | None:
+        """Of one optimizer step, good to compare runs; None where it is not modelled."""
+        found = step_time(self.run)
+        return found.expected if isinstance(found, StepTime) else None
+
+    @property
+    def needed(self) -> int:
+        """Bytes with which the run may just go through, on the GPU that needs most."""
+        return self.estimate.needed.low
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether it fits."""
+        return self.estimate.verdict
+
+
+@record(eq=False)
+class Step:
+    """One edit of the plan: the rule, the edits chosen among its alternatives, the state before and after."""
+
+    rule: Rule
+    edits: RunEdits
+    before: State
+    after: State
+
+    @property
+    def safe(self) -> bool:
+        """Whether the same thing is trained after this step."""
+        return trains_the_same(self.rule, self.before.run, self.after.run)
+
+
+@record(eq=False)
+class Plan:
+    """The steps that are needed, in order; what was skipped and why; where it starts and ends."""
+
+    steps: tuple[Step, ...]
+    skipped: tuple[Skipped, ...]
+    end: State
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The rules of its steps, in order."""
+        return tuple(step.rule.id for step in self.steps)
+
+    @property
+    def safe(self) -> bool:
+        """Whether every step trains the same thing."""
+        return all(step.safe for step in self.steps)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict after all steps."""
+        return self.end.verdict
+
+
+def state_of(run: Run) -> State:
+    """A run with its estimate; the model and the hardware must be known."""
+    return State(run)
+
+
+def trains_the_same(rule: Rule, before: Run, after: Run) -> bool:
+    """Whether a rule's edits leave what is trained as it is, master weights included."""
+    return rule.is_safe(before) and not loses_masters(before, after)
+
+
+def loses_masters(before: Run, after: Run) -> bool:
+    """Whether weights that had fp32 masters are trained in half precision alone afterwards.
+
+    DeepSpeed keeps masters in fp32 unless its JSON says otherwise, plain axolotl and FSDP2 have none. Adapters are in
+    fp32 themselves.
+    """
+    return has_masters(before) and not has_masters(after)
+
+
+def resumes(run: Run) -> bool:
+    """Whether the run goes on from a checkpoint, which fixes what it was written by."""
+    return bool(run.config.get("resume_from_checkpoint") or run.config.get("auto_resume_from_checkpoints"))
+
+
+def loads_alike(before: Run, after: Run) -> bool:
+    """Whether a checkpoint of one run can be loaded by the other: same engine, class of ZeRO, and optimizer.
+
+    DeepSpeed asserts the class of its own optimizer: stages 1 and 2 share one (stage3.py:2766@0.18.9 and its twin).
+    """
+    return engine_of(before) == engine_of(after) and before.optimizer == after.optimizer
+
+
+def engine_of(run: Run) -> tuple[str, int]:
+    """What shards the run, and the kind of its states."""
+    match run.sharding:
+        case Zero(stage=stage):
+            return "DeepSpeed", 0 if stage == 0 else 2 if stage < 3 else 3
+        case Fsdp(version=version):
+            return "FSDP", version
+        case None:
+            return "none", 0
+
+
+def has_masters(run: Run) -> bool:
+    """Whether what is trained is kept in fp32."""
+    own = run.precision == "fp32" or (run.lora is not None and run.lora.fp32)
+    return own or (run.zero is not None and run.zero.master_bytes == 4)

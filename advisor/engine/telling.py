@@ -1,0 +1,105 @@
+"""A point told as the steps of the flowchart, each of them necessary."""
+
+from collections.abc import Mapping
+
+from advisor.engine.points import Move, Moves, Walk
+from advisor.engine.regression import new_errors
+from advisor.engine.search import EQUAL, is_roomy, seconds_of
+from advisor.engine.states import State, Step
+from advisor.engine.steps import alternatives, host_suffices
+from advisor.memory import Verdict
+from advisor.record import record
+
+
+@record
+class Goal:
+    """What an end must reach: a verdict, a time where points are compared by it, and bytes where nothing fits."""
+
+    verdict: Verdict
+    seconds: float | None = None
+    needed: int | None = None
+    high: int | None = None
+
+    def is_met(self, start: State, end: State, moves: Moves) -> bool:
+        """Whether a state will do as the end of a plan."""
+        if end.verdict != self.verdict and not (self.verdict == "does-not-fit" or end.verdict == "fits"):
+            return False
+        if self.seconds is not None and not (is_roomy(end) and seconds_of(end, moves) <= EQUAL * self.seconds):
+            return False
+        if self.high is not None and end.estimate.needed.high > self.high:
+            return False
+        if self.needed is not None and end.needed > self.needed:
+            return False
+        return host_suffices(start, end)
+
+
+def told(walk: Walk, order: Mapping[str, int], moves: Moves, goal: Goal, kept: Moves = ()) -> tuple[Step, ...] | None:
+    """The steps of the flowchart that lead to the goal; None where they do not, or add an error.
+
+    ``kept`` come first, needed or not.
+    """
+    others = tuple(move for move in moves if move not in kept)
+    moves = in_order(walk, order, others, kept)
+    if not does(walk, moves, goal) or adds_errors(walk, moves):
+        return None
+    moves = necessary(walk, order, moves, goal, kept)
+    moves = necessary(walk, order, milder(walk, order, moves, goal, kept), goal, kept)
+    return None if adds_errors(walk, moves) else steps_of(walk, moves)
+
+
+def adds_errors(walk: Walk, moves: Moves) -> bool:
+    """Whether an error rule speaks at the end that did not at the start; its verdict speaks for the memory."""
+    end = walk.after(moves)
+    return end is not None and bool(new_errors(walk.start.run, end.run, memory=False))
+
+
+def does(walk: Walk, moves: Moves, goal: Goal) -> bool:
+    """Whether these moves lead to the goal."""
+    end = walk.after(moves)
+    return end is not None and goal.is_met(walk.start, end, moves)
+
+
+def in_order(walk: Walk, order: Mapping[str, int], moves: Moves, kept: Moves) -> Moves:
+    """The moves as the flowchart tells them, each as soon as it applies; what never does is left out."""
+    left = sorted(set(moves) - set(kept), key=lambda move: order[move[0]])
+    made = kept
+    while left:
+        following = next((move for move in left if walk.after((*made, move)) is not None), None)
+        if following is None:
+            break
+        made = (*made, following)
+        left.remove(following)
+    return made
+
+
+def necessary(walk: Walk, order: Mapping[str, int], moves: Moves, goal: Goal, kept: Moves) -> Moves:
+    """Without the moves that the end does not need, the last of the flowchart first."""
+    for index in reversed(range(len(kept), len(moves))):
+        rest = in_order(walk, order, moves[:index] + moves[index + 1 :], kept)
+        if does(walk, rest, goal):
+            return necessary(walk, order, rest, goal, kept)
+    return moves
+
+
+def milder(walk: Walk, order: Mapping[str, int], moves: Moves, goal: Goal, kept: Moves) -> Moves:
+    """Where a rule has alternatives, the mildest with which the end is as good."""
+    for index, (rule, chosen) in enumerate(moves):
+        for alternative in range(chosen):
+            rest = in_order(walk, order, (*moves[:index], (rule, alternative), *moves[index + 1 :]), kept)
+            if does(walk, rest, goal):
+                return milder(walk, order, rest, goal, kept)
+    return moves
+
+
+def steps_of(walk: Walk, moves: Moves) -> tuple[Step, ...]:
+    """Each move as a step, from where the one before ended."""
+    return tuple(step_of(walk, moves[:count], moves[count]) for count in range(len(moves)))
+
+
+def step_of(walk: Walk, before: Moves, move: Move) -> Step:
+    """One move as a step."""
+    start, end = walk.after(before), walk.after((*before, move))
+    assert start is not None, "a move is made from somewhere"
+    assert end is not None, "it leads somewhere"
+    rule = walk.rules[move[0]]
+    return Step(rule, alternatives(rule, start.run)[move[1]], start, end)
