@@ -46,6 +46,7 @@ OFFLOAD: tuple[Way, ...] = (
     ("offload-optimizer", "offload-params"),
 )
 CHECKPOINTS: tuple[Way, ...] = (
+    ("no-checkpointing",),
     ("gradient-checkpointing",),
     ("activation-offloading",),
     ("gradient-checkpointing", "activation-offloading"),

@@ -15,6 +15,7 @@ from advisor.engine.plan_findings import step_finding, step_findings, whole_plan
 from advisor.engine.registry import built_in_rules, flowchart
 from advisor.engine.room import plan_speed
 from advisor.engine.rule import Hit, Rule, Stage
+from advisor.engine.rungs import rungs_of
 from advisor.engine.states import Plan, State, state_of
 from advisor.engine.suppression import suppressed
 from advisor.memory import Estimate, estimate
@@ -80,6 +81,7 @@ def check_run(opened: Opened, options: Options) -> Report:
         texts=texts(run),
         planned=plan.end.estimate if plan else None,
         plan=whole_plan(State(run), plan) if plan and found else None,
+        rungs=rungs_of(State(run), plan, fit_rules(options)) if plan else (),
         time=time_of(run) if options.details else None,
         basis=basis_of(run, found) if options.details and found else None,
     )
@@ -154,6 +156,11 @@ def tiers_of(options: Options) -> tuple[Tier, ...]:
 
     found = (Tier(name, tuple(rules[id_] for id_ in ids if wanted(id_))) for name, ids in flowchart(options.flowchart))
     return tuple(tier for tier in found if tier.rules)
+
+
+def fit_rules(options: Options) -> Mapping[str, Rule]:
+    """The rules of the flowchart that is asked for."""
+    return {rule.id: rule for tier in tiers_of(options) for rule in tier.rules}
 
 
 def finding_of(run: Run, rule: Rule, hit: Hit) -> Finding:

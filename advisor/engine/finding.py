@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from advisor.engine.rule import Level
 from advisor.record import record
@@ -42,6 +42,8 @@ class Fix:
     diff: str = ""
     by_choice: bool = False
     """A gain rather than a mistake: ``--fix`` leaves it alone."""
+    seconds: tuple[float, float] | None = None
+    """Of an optimizer step before and after, where both are known."""
     condition: str = ""
     """What ``verdict`` takes of the hosts, as of ``Estimate.condition``."""
 
@@ -76,6 +78,17 @@ class Skipped:
 
 
 @record
+class Rung:
+    """A rung of the user's flowchart, what became of it in a word, and the figure or reason behind that."""
+
+    name: str
+    word: Literal[
+        "done", "taken", "taken back", "not needed", "slower here", "would change training", "impossible", "ignored"
+    ]
+    detail: str = ""
+
+
+@record
 class WholePlan:
     """The plan as one set of edits against the files as they are. ``before`` and ``after``: bytes needed on one GPU."""
 
@@ -85,6 +98,8 @@ class WholePlan:
     verdict: "Verdict"
     safe: bool
     diff: str
+    seconds: tuple[float, float] | None = None
+    """Of an optimizer step before and after, where both are known."""
 
 
 @record(eq=False)
@@ -104,6 +119,8 @@ class Report:
     planned: "Estimate | None" = None
     """The estimate after all steps of the plan."""
     plan: WholePlan | None = None
+    rungs: tuple[Rung, ...] = ()
+    """The user's flowchart beside the plan."""
     fixed: int = 0
     """Findings that ``--fix`` has fixed in this call."""
     applied: tuple[Finding, ...] = ()

@@ -21,7 +21,13 @@ def whole_plan(start: State, plan: Plan) -> WholePlan | None:
         return None
     edits, diff = step_edits(start.run, plan.end.run, shown=True)
     safe = plan.safe
-    return WholePlan(edits, start.needed, plan.end.needed, plan.verdict, safe, diff)
+    return WholePlan(edits, start.needed, plan.end.needed, plan.verdict, safe, diff, seconds_of(start, plan.end))
+
+
+def seconds_of(before: State, after: State) -> tuple[float, float] | None:
+    """The time of a step before and after, where both are known."""
+    old, new = before.shown_seconds, after.shown_seconds
+    return None if old is None or new is None else (old, new)
 
 
 def step_finding(step: Step, number: int = 0, *, safe_only: bool = False) -> Finding:
@@ -29,7 +35,16 @@ def step_finding(step: Step, number: int = 0, *, safe_only: bool = False) -> Fin
     rule = step.rule
     edits, diff = step_edits(step.before.run, step.after.run, shown=number > 0)
     end = step.after.estimate
-    fix = Fix(step.safe, edits, step.before.needed, step.after.needed, end.verdict, diff, condition=end.condition)
+    fix = Fix(
+        step.safe,
+        edits,
+        step.before.needed,
+        step.after.needed,
+        end.verdict,
+        diff,
+        seconds=seconds_of(step.before, step.after),
+        condition=end.condition,
+    )
     message = f"{rule.title}: {gib(step.before.needed)} -> {gib(step.after.needed)} per GPU"
     return Finding(
         rule=rule.id,

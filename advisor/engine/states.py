@@ -8,7 +8,7 @@ from advisor.memory import Estimate, Verdict, estimate
 from advisor.record import record
 from advisor.run import Fsdp, Run, Zero
 from advisor.run.edits import RunEdits
-from advisor.speed import StepTime, step_time
+from advisor.speed import StepTime, shown, step_time
 
 
 @record(eq=False)
@@ -28,6 +28,12 @@ class State:
     def seconds(self) -> float | None:
         """Of one optimizer step, good to compare runs; None where it is not modelled."""
         found = step_time(self.run)
+        return found.expected if isinstance(found, StepTime) else None
+
+    @property
+    def shown_seconds(self) -> float | None:
+        """The same where it does not rest on a guess about the link."""
+        found = shown(step_time(self.run))
         return found.expected if isinstance(found, StepTime) else None
 
     @property

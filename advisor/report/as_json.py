@@ -54,6 +54,7 @@ def run(report: Report) -> dict[str, Any]:
         "findings": [finding(each) for each in report.findings],
         "skipped": [{"rule": each.rule, "reason": each.reason} for each in report.skipped],
         "plan": plan(report.plan) if report.plan else None,
+        "flowchart": [{"rung": each.name, "word": each.word, "detail": each.detail} for each in report.rungs],
     }
 
 
@@ -62,8 +63,14 @@ def plan(value: WholePlan) -> dict[str, Any]:
     return {
         "safe": value.safe,
         "memory": {"before": value.before, "after": value.after},
+        "time": spent(value.seconds),
         "edits": [edit(each) for each in value.edits],
     }
+
+
+def spent(seconds: tuple[float, float] | None) -> dict[str, float] | None:
+    """Seconds of a step before and after."""
+    return None if seconds is None else {"before": seconds[0], "after": seconds[1]}
 
 
 def memory(estimate: Estimate, basis: Basis | None = None) -> dict[str, Any]:
@@ -155,6 +162,7 @@ def fix(value: Fix) -> dict[str, Any]:
     return {
         "applicability": APPLICABILITY[value.safe],
         "memory": {"before": value.before, "after": value.after} if known else None,
+        "time": spent(value.seconds),
         "edits": [edit(each) for each in value.edits],
     }
 

@@ -5,7 +5,19 @@ from collections.abc import Sequence
 from advisor.engine.finding import Finding, Fix, Report
 from advisor.report.snippet import diff_lines, snippet
 from advisor.report.style import Style
-from advisor.report.wording import SAFETY, VERDICT_RULES, change, counted, fill, offers, remarks, status, steps, totals
+from advisor.report.wording import (
+    SAFETY,
+    VERDICT_RULES,
+    change,
+    counted,
+    fill,
+    offers,
+    remarks,
+    rung_lines,
+    status,
+    steps,
+    totals,
+)
 from advisor.util import path_shown
 
 
@@ -33,7 +45,7 @@ def report_blocks(report: Report, style: Style, explained: set[str]) -> list[lis
         blocks.append(finding_block(finding, report, style, reasoned=reasoned))
         explained.add(finding.rule)
     if plan := steps(report):
-        blocks.append([heading(report, len(plan), style)])
+        blocks.append([heading(report, len(plan), style), *rungs_block(report, style)])
         blocks += [step_block(step, style) for step in plan]
     if report.skipped:
         blocks.append(skipped_block(report, style))
@@ -97,6 +109,13 @@ def heading(report: Report, count: int, style: Style) -> str:
     end = {"fits": "then it fits", "tight": "then it is tight", "does-not-fit": "and it still does not fit"}
     words = f"plan for {file}: {counted(count, 'step')}, {end[planned.verdict]}{planned.condition} ({fill(planned)})"
     return "\n".join(style.paint(line, "strong") for line in style.prose(words, indent=2))
+
+
+def rungs_block(report: Report, style: Style) -> list[str]:
+    """The user's flowchart, a rung a line."""
+    lines = rung_lines(report.rungs)
+    width = 2 + max((len(name) for name, _ in lines), default=0)
+    return [line for name, word in lines for line in style.prose(word, f"  {name:<{width}}", indent=width + 2)]
 
 
 def step_block(finding: Finding, style: Style) -> list[str]:

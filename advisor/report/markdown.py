@@ -17,6 +17,7 @@ from advisor.report.wording import (
     offers,
     position,
     remarks,
+    rung_lines,
     span,
     steps,
     totals,
@@ -51,7 +52,9 @@ def report_blocks(report: Report) -> list[str]:
     """What there is to say of one file beyond its row."""
     blocks = [finding_block(finding) for finding in remarks(report)]
     if plan := steps(report):
-        blocks += [heading(report, len(plan)), *(step_block(step) for step in plan)]
+        rungs = ", ".join(f"{name}: {word}" for name, word in rung_lines(report.rungs))
+        blocks += [heading(report, len(plan)), *([escaped(rungs)] if rungs else [])]
+        blocks += [step_block(step) for step in plan]
     if report.skipped:
         passed = "\n".join(f"- `{each.rule}`: {escaped(each.reason)}" for each in report.skipped)
         blocks.append(folded("skipped", passed))

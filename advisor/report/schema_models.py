@@ -150,11 +150,19 @@ class Edit(Model):
     create: bool
 
 
+class Spent(Model):
+    """Seconds of an optimizer step before and after."""
+
+    before: float
+    after: float
+
+
 class Fix(Model):
     """Edits that answer a finding; ``memory`` is null where it is unknown."""
 
     applicability: Literal["safe", "unsafe"]
     memory: Change | None
+    time: Spent | None = None
     edits: list[Edit]
 
 
@@ -181,7 +189,18 @@ class Plan(Model):
 
     safe: bool
     memory: Change
+    time: Spent | None = None
     edits: list[Edit]
+
+
+class Rung(Model):
+    """A rung of the flowchart and what became of it in the plan."""
+
+    rung: str
+    word: Literal[
+        "done", "taken", "taken back", "not needed", "slower here", "would change training", "impossible", "ignored"
+    ]
+    detail: str
 
 
 class Estimated(Model):
@@ -200,6 +219,7 @@ class CheckedRun(Estimated):
     findings: list[Finding]
     skipped: list[Skipped]
     plan: Plan | None = None
+    flowchart: list[Rung] = []
 
 
 class CheckOutput(Model):

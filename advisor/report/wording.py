@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from advisor.engine.finding import LEVELS, Finding, Fix, Place, Report
+from advisor.engine.finding import LEVELS, Finding, Fix, Place, Report, Rung
 from advisor.memory.ledger import Estimate, Range, Verdict
 from advisor.record import record
 from advisor.util import GIB, path_shown
@@ -45,7 +45,18 @@ def change(fix: Fix) -> str:
     if fix.before is None or fix.after is None:
         return ""
     verdict = f": {VERDICTS[fix.verdict]}{fix.condition}" if fix.verdict else ""
-    return f"{number(fix.before)} -> {number(fix.after)} GiB per GPU{verdict}"
+    time = f", {seconds(fix.seconds[0])} -> {seconds(fix.seconds[1])} s a step" if fix.seconds else ""
+    return f"{number(fix.before)} -> {number(fix.after)} GiB per GPU{time}{verdict}"
+
+
+def seconds(value: float) -> str:
+    """Three digits of a time."""
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+def rung_lines(rungs: Sequence[Rung]) -> list[tuple[str, str]]:
+    """Each rung of the user's flowchart with what became of it."""
+    return [(rung.name, rung.word + (f" ({rung.detail})" if rung.detail else "")) for rung in rungs]
 
 
 def counted(count: int, noun: str) -> str:

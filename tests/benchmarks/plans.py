@@ -1,0 +1,274 @@
+"""The plans held against brute force: ``python -m tests.benchmarks.plans [RUNS] [SEED]``.
+
+Random runs that do not fit; a grid of configs written here, by text, on a way of its own from document to estimate and
+step time; and the question whether the plan finds a fit where one exists, how much slower it is than the grid's best
+point of the same kind, and what it costs to find it. The greedy walk of version 0.1 is held against the same points.
+"""
+
+import json
+import random
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from advisor.documents import parse
+from advisor.engine.check import Options, tiers_of
+from advisor.engine.plan import plan_fit
+from advisor.engine.states import State
+from advisor.engine.steps import host_suffices
+from advisor.memory import estimate
+from advisor.opening import Context, open_run
+from advisor.run import Run
+from advisor.speed import StepTime, step_time
+from advisor.util import Buffers
+from tests.benchmarks.greedy import greedy
+
+MODELS = (
+    "meta-llama/Llama-3.2-1B",
+    "meta-llama/Llama-3.2-3B",
+    "meta-llama/Llama-3.1-8B",
+    "Qwen/Qwen3-14B",
+    "Qwen/Qwen3-32B",
+    "meta-llama/Llama-3.1-70B",
+    "Qwen/Qwen3-30B-A3B",
+)
+GPUS = (
+    "1x rtx-4090",
+    "1x rtx-4090 host=128GiB",
+    "2x rtx-3090 link=pcie",
+    "4x rtx-4090",
+    "4x rtx-4090 host=256GiB",
+    "1x a100-80gb",
+    "2x a100-80gb",
+    "4x l40s",
+    "8x a100-40gb",
+    "8x a100-80gb host=512GiB",
+    "8x h100-80gb",
+    "4x h200",
+)
+ADAPTER = {"lora_r": 16, "lora_alpha": 32, "lora_target_linear": True}
+METHODS: tuple[dict[str, Any], ...] = (
+    {},
+    {},
+    {"adapter": "lora", **ADAPTER},
+    {"adapter": "qlora", "load_in_4bit": True, **ADAPTER},
+    {"rl": "dpo", "adapter": "lora", **ADAPTER},
+)
+FSDP = {"auto_wrap_policy": "TRANSFORMER_BASED_WRAP", "state_dict_type": "FULL_STATE_DICT", "offload_params": False}
+
+
+@dataclass(frozen=True)
+class Spot:
+    """One config of the grid: what is written, where it lies."""
+
+    sharding: str
+    offload: str
+    checkpoints: str
+    fused: bool
+    micro_batch_size: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A plan's end beside the grid's best."""
+
+    label: str
+    ratio: float | None
+    greedy: float | None
+    missed: bool
+    spot: Spot | None
+    names: tuple[str, ...]
+    milliseconds: float
+    changes_for_nothing: bool
+
+
+def random_run(dice: random.Random) -> tuple[dict[str, Any], str]:
+    """A config and its GPUs."""
+    rows = dice.choice((4, 8, 16, 32))
+    micro = dice.choice([n for n in (1, 2, 4, 8) if rows % n == 0])
+    config: dict[str, Any] = {
+        "base_model": dice.choice(MODELS),
+        "sequence_len": dice.choice((2048, 4096, 8192, 16384)),
+        "micro_batch_size": micro,
+        "gradient_accumulation_steps": rows // micro,
+        "optimizer": "adamw_torch_fused",
+        "learning_rate": 2e-5,
+        "bf16": True,
+        "attn_implementation": "flash_attention_2",
+        "sample_packing": True,
+        "datasets": [{"path": "tatsu-lab/alpaca", "type": "alpaca"}],
+        **dice.choice(METHODS),
+    }
+    if config.get("rl"):
+        config |= {"sample_packing": False, "datasets": [{"path": "a/b", "type": "chatml.intel", "split": "train"}]}
+    if dice.random() < 0.5:
+        config["gradient_checkpointing"] = True
+    return config, dice.choice(GPUS)
+
+
+def opened(config: dict[str, Any], deepspeed: dict[str, Any] | None, gpus: str) -> Run:
+    """The run of these documents, read from their text."""
+    text = yaml.safe_dump(config if deepspeed is None else {**config, "deepspeed": "/nowhere/ds.json"})
+    buffers = Buffers({} if deepspeed is None else {"/nowhere/ds.json": json.dumps(deepspeed)})
+    context = Context(gpus=gpus, buffers=buffers, working_directory="/nowhere")
+    return open_run(parse(text.encode(), "/nowhere/run.yaml", "yaml"), context).run
+
+
+def spots(config: dict[str, Any], run: Run) -> Iterator[Spot]:
+    """The grid."""
+    several, adapter = run.world_size > 1, config.get("adapter")
+    shardings = ["none", *(("z1", "z2", "z3", "fsdp2", "fsdp2-sync") if several else ())]
+    if adapter == "qlora":
+        shardings = [name for name in shardings if name in {"none", "z1", "z2"}]
+    rows = config["micro_batch_size"] * config["gradient_accumulation_steps"]
+    for sharding in shardings:
+        offloads = {"none": ("", "z2-optimizer", "z3-both"), "z2": ("", "optimizer"), "z3": ("", "optimizer", "both")}
+        for offload in offloads.get(sharding, ("",)):
+            if adapter == "qlora" and "both" in offload:
+                continue
+            if several and sharding == "none" and offload:
+                continue
+            for checkpoints in ("off", "on", "offloaded"):
+                if checkpoints == "offloaded" and adapter and (sharding == "z3" or "z3" in offload):
+                    continue  # torch's hooks would keep what ZeRO-3 has gathered
+                for fused in (False, True):
+                    for size in (n for n in (1, 2, 4, 8, 16, 32) if rows % n == 0):
+                        yield Spot(sharding, offload, checkpoints, fused, size)
+
+
+def written(config: dict[str, Any], spot: Spot) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The documents of a point."""
+    rows = config["micro_batch_size"] * config["gradient_accumulation_steps"]
+    made = {**config, "micro_batch_size": spot.micro_batch_size}
+    made["gradient_accumulation_steps"] = rows // spot.micro_batch_size
+    made.pop("gradient_checkpointing", None)
+    if spot.checkpoints != "off":
+        made["gradient_checkpointing"] = True
+    if spot.checkpoints == "offloaded":
+        made["activation_offloading"] = True if config.get("adapter") else "hidden_states"
+        if not config.get("adapter"):
+            made["gradient_checkpointing_kwargs"] = {"use_reentrant": False}
+    if spot.fused and config.get("rl"):
+        made["dpo_use_liger_kernel"] = True
+    elif spot.fused:
+        made |= {"plugins": ["axolotl.integrations.liger.LigerPlugin"], "liger_fused_linear_cross_entropy": True}
+    if spot.sharding.startswith("fsdp2"):
+        made |= {"fsdp_version": 2, "fsdp_config": {**FSDP, "reshard_after_forward": True}}
+        if not config.get("load_in_4bit"):
+            made["fsdp_config"]["cpu_ram_efficient_loading"] = True
+        if spot.checkpoints != "off":
+            made["gradient_checkpointing_kwargs"] = {"use_reentrant": False}
+        if spot.sharding == "fsdp2-sync":
+            made["accelerator_config"] = {"gradient_accumulation_kwargs": {"sync_each_batch": True}}
+        return made, None
+    stage = {"none": 0, "z1": 1, "z2": 2, "z3": 3}[spot.sharding] or {"z2-optimizer": 2, "z3-both": 3}.get(spot.offload)
+    return made, zero(stage, spot.offload) if stage else None
+
+
+def zero(stage: int, offload: str) -> dict[str, Any]:
+    """A DeepSpeed config with small buckets."""
+    section: dict[str, Any] = {"stage": stage, "contiguous_gradients": True, "overlap_comm": True}
+    section |= {"reduce_bucket_size": 50_000_000}
+    if stage == 3:
+        section |= {"stage3_prefetch_bucket_size": "auto", "stage3_param_persistence_threshold": "auto"}
+        section |= dict.fromkeys(("stage3_max_live_parameters", "stage3_max_reuse_distance"), 100_000_000)
+        section["sub_group_size"] = 100_000_000
+    host = {"device": "cpu", "pin_memory": True}
+    if offload:
+        section["offload_optimizer"] = host
+    if offload.endswith("both"):
+        section["offload_param"] = host
+    batch = dict.fromkeys(("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"), "auto")
+    return {"zero_optimization": section, "bf16": {"enabled": True}, **batch, "gradient_clipping": "auto"}
+
+
+def best_of(config: dict[str, Any], gpus: str, start: State) -> tuple[float, Spot] | None:
+    """The fastest point that fits with room: without offload if there is one, else with it."""
+    found: dict[bool, tuple[float, Spot]] = {}
+    for spot in spots(config, start.run):
+        run = opened(*written(config, spot), gpus)
+        needs, took = estimate(run), step_time(run)
+        if needs is None or not isinstance(took, StepTime) or needs.verdict != "fits":
+            continue
+        if needs.needed.high > 0.95 * needs.usable or not host_suffices(start, State(run)):
+            continue
+        offloads = bool(spot.offload)
+        if offloads not in found or took.expected < found[offloads][0]:
+            found[offloads] = (took.expected, spot)
+    return found.get(False) or found.get(True)
+
+
+def outcome(config: dict[str, Any], gpus: str) -> Outcome | None:
+    """One run; None where it fits as written or cannot be estimated."""
+    start = State(opened(config, None, gpus))
+    if estimate(start.run) is None or start.verdict == "fits":
+        return None
+    flowchart = tiers_of(Options())
+    began = time.process_time()
+    plan = plan_fit(start, flowchart, safe_only=True)
+    took = (time.process_time() - began) * 1e3
+    best = best_of(config, gpus, start)
+    label = " ".join(str(config.get(key, "")) for key in ("base_model", "sequence_len", "adapter", "rl")) + f" {gpus}"
+    fits = plan.verdict == "fits"
+    if best is None:
+        return Outcome(label, None, None, False, None, plan.names, took, False)
+    seconds, spot = best
+    walked = greedy(start, flowchart)
+    free = not spot.offload
+    whole = plan_fit(start, flowchart)
+    return Outcome(
+        label,
+        (plan.end.seconds or 0.0) / seconds if fits else None,
+        (walked.seconds or 0.0) / seconds if walked.verdict == "fits" else None,
+        not fits,
+        spot,
+        plan.names,
+        took,
+        free and not whole.safe,
+    )
+
+
+def main() -> None:
+    """Draws runs until enough of them do not fit, and prints what became of their plans."""
+    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 300
+    dice = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    found: list[Outcome] = []
+    while len(found) < wanted:
+        one = outcome(*random_run(dice))
+        if one is not None:
+            found.append(one)
+    tell(found)
+
+
+def tell(found: list[Outcome]) -> None:
+    """The figures, and the runs that are worst."""
+    fitting = [one for one in found if one.spot is not None]
+    ratios = sorted((one for one in fitting if one.ratio is not None), key=lambda one: -(one.ratio or 0))
+    print(f"{len(found)} runs that do not fit; the grid has a safe fit for {len(fitting)}")
+    print(f"plan: missed {sum(one.missed for one in fitting)}; {spread([one.ratio for one in ratios])}")
+    walked = [one.greedy for one in fitting if one.greedy is not None]
+    print(f"greedy walk: missed {sum(one.greedy is None for one in fitting)}; {spread(walked)}")
+    print(f"changes what is trained where no offload is needed: {sum(one.changes_for_nothing for one in fitting)}")
+    times = sorted(one.milliseconds for one in found)
+    middle, high = statistics.median(times), times[int(0.95 * len(times))]
+    print(f"CPU of one plan: median {middle:.0f} ms, 95 % {high:.0f} ms, at most {times[-1]:.0f} ms")
+    for one in [*(one for one in fitting if one.missed), *ratios[:12]]:
+        print(
+            f"  {'missed' if one.missed else f'{one.ratio:.2f}'}  {one.label}: {' '.join(one.names)}; best {one.spot}"
+        )
+
+
+def spread(ratios: Sequence[float | None]) -> str:
+    """Mean, 95th percentile and worst of times over the best."""
+    known = sorted(ratio for ratio in ratios if ratio is not None)
+    mean, high = statistics.mean(known), known[int(0.95 * len(known))]
+    return f"time over the best point: mean {mean:.3f}, 95 % {high:.2f}, worst {known[-1]:.2f}"
+
+
+if __name__ == "__main__":
+    main()
