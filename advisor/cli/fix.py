@@ -1,5 +1,6 @@
 """``advisor check --fix`` and ``--diff``."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -21,7 +22,7 @@ from advisor.session import Session
 
 def fix_or_diff(opened: list[Opened], errors: list[InputError], session: Session, asked: CheckOptions) -> int:
     """``--fix`` and ``--diff``."""
-    options = [session.options_of(run) for run in opened]
+    options = [replace(session.options_of(run), faster=asked.faster) for run in opened]
     moved = moved_to(asked.output_dir, opened) if asked.output_dir else []
     opened = [each_run.opened for each_run in moved] or opened
     with shown():

@@ -114,6 +114,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @run_options
 @click.option("--fix", is_flag=True, help="Write the safe edits: they do not change what is trained.")
 @click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: also edits that change what is trained.")
+@click.option("--faster", is_flag=True, help="With --fix or --diff: also use the memory that is left to save time.")
 @click.option("--diff", is_flag=True, help="Show what --fix would write, and write nothing.")
 @click.option("-p", "--patch", is_flag=True, help="Prompt for each edit, as `git add -p` does.")
 @click.option("--output-dir", metavar="DIR", help="Write patched copies there instead of the originals.")

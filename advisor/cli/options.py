@@ -16,6 +16,7 @@ class CheckOptions(RunOptions):
 
     fix: bool = False
     unsafe_fixes: bool = False
+    faster: bool = False
     diff: bool = False
     patch: bool = False
     output_dir: str | None = None
@@ -27,6 +28,8 @@ class CheckOptions(RunOptions):
         """Options that contradict each other are an ``InputError``."""
         if self.unsafe_fixes and not (self.fix or self.diff):
             raise InputError("--unsafe-fixes does nothing alone", remedy="add --fix or --diff")
+        if self.faster and not (self.fix or self.diff):
+            raise InputError("--faster does nothing alone", remedy="add --fix or --diff")
         if self.output_dir and not self.fix:
             raise InputError("--output-dir does nothing alone", remedy="add --fix")
 

@@ -21,7 +21,13 @@ from advisor.opening import Opened
 from advisor.report.terminal import own_style
 from advisor.session import Session
 
-EXCLUDED = {"fix": "--fix", "unsafe_fixes": "--unsafe-fixes", "diff": "--diff", "output_dir": "--output-dir"}
+EXCLUDED = {
+    "fix": "--fix",
+    "unsafe_fixes": "--unsafe-fixes",
+    "faster": "--faster",
+    "diff": "--diff",
+    "output_dir": "--output-dir",
+}
 
 
 def validate_prompt(paths: Sequence[str], options: CheckOptions) -> None:

@@ -1,6 +1,6 @@
 """The axes of the search: what a run can be changed in, and the ways there are in each."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from advisor.engine.points import Moves, Walk
 from advisor.engine.steps import alternatives
@@ -12,6 +12,7 @@ Way = tuple[str, ...]
 AT_ONCE: tuple[Way, ...] = (
     ("mixed-precision",),
     ("flash-attention",),
+    ("fused-kernels",),
     ("smaller-eval-batch",),
     ("efficient-loading",),
 )
@@ -38,6 +39,7 @@ SHARDING: tuple[Way, ...] = (
     ("zero-3", "half-masters"),
     ("fsdp-2",),
     ("lower-zero-stage",),
+    ("plain-ddp",),
 )
 OFFLOAD: tuple[Way, ...] = (
     ("less-offload",),
@@ -46,12 +48,15 @@ OFFLOAD: tuple[Way, ...] = (
     ("offload-optimizer", "offload-params"),
 )
 CHECKPOINTS: tuple[Way, ...] = (
+    ("no-activation-offloading", "no-checkpointing"),
     ("no-checkpointing",),
+    ("no-activation-offloading",),
     ("gradient-checkpointing",),
     ("activation-offloading",),
     ("gradient-checkpointing", "activation-offloading"),
 )
-BUCKETS, RESHARD, SYNC = ("right-sized-buckets",), ("fsdp-reshard",), ("sync-each-batch",)
+BUCKETS, SYNC = ("right-sized-buckets",), ("sync-each-batch",)
+RESHARD: tuple[Way, ...] = (("fsdp-reshard",), ("fsdp-no-reshard",))
 BATCH = frozenset({"smaller-micro-batch", "larger-micro-batch"})
 LENGTH = "shorter-sequences"
 FIRST = "quantize-as-asked"
@@ -60,10 +65,9 @@ KNOWN = {
     *BATCH,
     LENGTH,
     FIRST,
-    *(rule for ways in (AT_ONCE, LOSS, METHOD, SHARDING, OFFLOAD, CHECKPOINTS) for way in ways for rule in way),
     *BUCKETS,
-    *RESHARD,
     *SYNC,
+    *(rule for way in (*AT_ONCE, *LOSS, *METHOD, *SHARDING, *RESHARD, *OFFLOAD, *CHECKPOINTS) for rule in way),
 }
 
 
@@ -78,7 +82,7 @@ def families(walk: Walk, start: Moves) -> list[Moves]:
     found = branched(walk, found, METHOD)
     found = branched(walk, found, SHARDING)
     found = [with_way(walk, moves, BUCKETS) or moves for moves in found]
-    found = branched(walk, branched(walk, found, [RESHARD]), [SYNC])
+    found = branched(walk, branched(walk, found, RESHARD), [SYNC])
     return branched(walk, found, OFFLOAD)
 
 
@@ -92,8 +96,21 @@ def branched(walk: Walk, points: Sequence[Moves], ways: Sequence[Way]) -> list[M
     found: list[Moves] = []
     for moves in points:
         found.append(moves)
-        found += [more for way in ways if (more := with_way(walk, moves, way)) is not None]
+        for way in ways:
+            found += with_alternatives(walk, moves, way)
     return found
+
+
+def with_alternatives(walk: Walk, moves: Moves, way: Way) -> Iterator[Moves]:
+    """A point with a way added, once for each alternative of its last rule."""
+    first = with_way(walk, moves, way)
+    if first is None:
+        return
+    yield first
+    before, (rule, _) = first[:-1], first[-1]
+    for index in range(1, most_of(walk, before, rule) + 1):
+        if walk.after((*before, (rule, index))) is not None:
+            yield (*before, (rule, index))
 
 
 def with_way(walk: Walk, moves: Moves, way: Way, *, last: bool = False) -> Moves | None:

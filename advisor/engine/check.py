@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from advisor.documents import Edit, PatchError
 from advisor.engine.certainty import certain_hits, without_echoes
-from advisor.engine.finding import LEVELS, Finding, Fix, Report
+from advisor.engine.finding import LEVELS, Finding, Fix, Report, WholePlan
 from advisor.engine.help import Planner, with_help
 from advisor.engine.locations import document_of, place_of
 from advisor.engine.plan import Tier, plan_fit
 from advisor.engine.plan_findings import step_finding, step_findings, whole_plan
 from advisor.engine.registry import built_in_rules, flowchart
-from advisor.engine.room import plan_speed
+from advisor.engine.room import offers, sequence
 from advisor.engine.rule import Hit, Rule, Stage
 from advisor.engine.rungs import rungs_of
 from advisor.engine.states import Plan, State, state_of
@@ -39,6 +39,8 @@ class Options:
     safe_only: bool = False
     """Plan with safe steps alone: what ``--fix`` without ``--unsafe-fixes`` may write."""
     speed: bool = True
+    faster: bool = False
+    """Whether ``--fix`` also writes what the room that is left is good for."""
     details: bool = False
     """Also the time of a step and the basis of the estimate, which JSON and ``estimate`` show."""
     extra_rules: Mapping[str, Rule] | None = None
@@ -67,8 +69,10 @@ def check_run(opened: Opened, options: Options) -> Report:
         steps = steps_shown(plan, options)
         plan = plan if steps else None
         findings += steps
+    room: WholePlan | None = None
     if found is not None and found.verdict == "fits" and options.speed:
-        findings += speed_findings(State(run), options)
+        room, notes = room_of(State(run), options)
+        findings += notes
     kept = suppressed(run, findings, options.consults)
     return Report(
         file=run.config.file,
@@ -81,6 +85,7 @@ def check_run(opened: Opened, options: Options) -> Report:
         texts=texts(run),
         planned=plan.end.estimate if plan else None,
         plan=whole_plan(State(run), plan) if plan and found else None,
+        room=room,
         rungs=rungs_of(State(run), plan, fit_rules(options)) if plan else (),
         time=time_of(run) if options.details else None,
         basis=basis_of(run, found) if options.details and found else None,
@@ -206,15 +211,24 @@ def hit_edits(run: Run, hit: Hit) -> tuple[Edit, ...]:
         return ()
 
 
-def speed_findings(start: State, options: Options) -> list[Finding]:
-    """What could be given back, each on its own."""
-    rules = rules_of("speed", options)
-    wanted = [rule for rule in rules.values() if options.wants(rule.id)]
+def room_of(start: State, options: Options) -> tuple[WholePlan | None, list[Finding]]:
+    """What the room is good for: a sequence that is faster, then what else could be given back."""
     found: list[Finding] = []
-    for step in plan_speed(start, wanted):
+    whole = None
+    with suppress(PatchError):
+        steps = sequence(start, room_rules(options))
+        whole = whole_plan(start, Plan(steps, (), steps[-1].after)) if steps else None
+        found = [replace(step_finding(step), sequence="room") for step in steps]
+    for step in offers(start, room_rules(options).values()):
         with suppress(PatchError):
             found.append(step_finding(step))
-    return found
+    return whole, found
+
+
+def room_rules(options: Options) -> Mapping[str, Rule]:
+    """The rules that are asked for, of those that a way back may be made of."""
+    rules = {**rules_of("fit", options), **rules_of("speed", options)}
+    return {name: rule for name, rule in rules.items() if options.wants(name)}
 
 
 def summary(run: Run) -> str:

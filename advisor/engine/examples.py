@@ -7,7 +7,7 @@ from textwrap import dedent
 
 from advisor.documents import read
 from advisor.engine.fix import with_changes
-from advisor.engine.room import plan_speed
+from advisor.engine.room import back
 from advisor.engine.rule import Example, Rule
 from advisor.engine.states import Step, state_of
 from advisor.engine.steps import alternatives, best_step
@@ -68,7 +68,7 @@ def outcome(rule: Rule, run: Run) -> tuple[Run | None, str]:
         edits = alternatives(rule, run)
         return (edited(run, edits[0], rule.id) if edits else None), ""
     start = state_of(run)
-    found = best_step(rule, start) if rule.stage == "fit" else next(iter(plan_speed(start, [rule])), None)
+    found = best_step(rule, start) if rule.stage == "fit" else back(rule, start)
     if not isinstance(found, Step):
         return None, ""
     return found.after.run, f"{found.before.needed / GIB:.1f} -> {found.after.needed / GIB:.1f} GiB"

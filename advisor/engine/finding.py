@@ -65,6 +65,8 @@ class Finding:
     """Further lines of advice, such as what hardware would do."""
     step: int | None = None
     """The number of this step in the plan, from 1; None if the finding is no step."""
+    sequence: Literal["room"] | None = None
+    """The steps with which the room that is left is used, one after the other."""
     offered: bool = True
     """False for a step that the current ``--fix`` would not take (an unsafe one, without ``--unsafe-fixes``)."""
 
@@ -119,6 +121,8 @@ class Report:
     planned: "Estimate | None" = None
     """The estimate after all steps of the plan."""
     plan: WholePlan | None = None
+    room: WholePlan | None = None
+    """The steps with which the room that is left is used, as one."""
     rungs: tuple[Rung, ...] = ()
     """The user's flowchart beside the plan."""
     fixed: int = 0

@@ -4,12 +4,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from advisor.documents import Change, Document, as_path
-from advisor.engine.check import Options, check_run, finding_of, lint_hits, planned
+from advisor.engine.check import Options, check_run, finding_of, lint_hits, planned, room_rules
 from advisor.engine.finding import Finding, Report
-from advisor.engine.plan_findings import step_findings, unified
+from advisor.engine.plan_findings import step_finding, step_findings, unified
 from advisor.engine.regression import new_errors
+from advisor.engine.room import sequence
 from advisor.engine.rule import Hit
-from advisor.engine.states import Plan, state_of
+from advisor.engine.states import Plan, State, state_of
 from advisor.engine.steps import host_suffices
 from advisor.engine.suppression import is_ignored
 from advisor.errors import InputError
@@ -82,6 +83,10 @@ def settled(opened: Opened, options: Options, *, unsafe: bool, memory: bool) -> 
             break
         plan = more if plan is None else joined(plan, more)
         run = more.end.run
+    if options.faster and (state := State(run)).verdict == "fits":
+        faster = sequence(state, room_rules(options))
+        done += [step_finding(step) for step in faster]
+        run = faster[-1].after.run if faster else run
     steps = step_findings(plan, safe_only=safe.safe_only) if plan is not None else []
     return Fixed(opened.run, run, (*done, *steps), plan, opened.context)
 

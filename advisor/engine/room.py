@@ -1,24 +1,66 @@
-"""What could be given back where there is room."""
+"""The way back: where there is room, the sequence of edits with which the same training is fastest."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from advisor.engine.axes import KNOWN, families
+from advisor.engine.points import Walk
 from advisor.engine.regression import new_errors
 from advisor.engine.rule import Rule
+from advisor.engine.search import fastest, points
 from advisor.engine.states import State, Step
 from advisor.engine.steps import alternatives, host_suffices, run_after
+from advisor.engine.telling import Goal, told
+
+GAIN = 0.95
+"""A sequence that leaves more of the time than this is not worth an edit."""
+SLACK = 1.01
+"""A step that gains less is left out; so what is left after a sequence is no sequence of its own."""
+MOST_ENDS = 12
+ORDER = (
+    "less-offload",
+    "no-activation-offloading",
+    "plain-ddp",
+    "lower-zero-stage",
+    "fsdp-no-reshard",
+    "flash-attention",
+    "fused-loss",
+    "fused-kernels",
+    "no-checkpointing",
+    "smaller-micro-batch",
+    "larger-micro-batch",
+)
+"""The rules that a sequence is made of, in the order in which it is told."""
 
 
-def plan_speed(start: State, rules: Iterable[Rule]) -> list[Step]:
-    """What could be given back, each on its own, kept only if the run still fits."""
-    offers: list[Step] = []
-    for rule in rules:
-        if not rule.when(start.run):
+def sequence(start: State, rules: Mapping[str, Rule]) -> tuple[Step, ...]:
+    """The steps that make a run that fits fastest, and train the same; none where they gain too little."""
+    chosen = {name: rules[name] for name in ORDER if name in rules}
+    if start.seconds is None or not chosen:
+        return ()
+    walk = Walk(start, chosen, chosen, safe_only=True)
+    order = {name: rank for rank, name in enumerate(ORDER)}
+    found = fastest(walk, list(points(walk, families(walk, ()))))
+    for point in sorted(found, key=lambda point: point.seconds)[:MOST_ENDS]:
+        if point.seconds > GAIN * start.seconds:
+            break
+        steps = told(walk, order, point.moves, Goal("fits", seconds=point.seconds, slack=SLACK))
+        if steps and (steps[-1].after.seconds or 0.0) <= GAIN * start.seconds:
+            return steps
+    return ()
+
+
+def offers(start: State, rules: Iterable[Rule]) -> list[Step]:
+    """What else there is room for, whose time is not known: each on its own, kept only if the run still fits."""
+    others = (rule for rule in rules if rule.stage == "speed" and rule.id not in {*ORDER, *KNOWN})
+    return [step for rule in others if (step := back(rule, start)) is not None]
+
+
+def back(rule: Rule, start: State) -> Step | None:
+    """The alternative of a rule that gives back most, among those with which the run still fits."""
+    for edits in reversed(alternatives(rule, start.run)) if rule.when(start.run) else ():
+        run = run_after(start.run, edits, rule)
+        if run is None or (after := State(run)).verdict != "fits" or not host_suffices(start, after):
             continue
-        for edits in reversed(alternatives(rule, start.run)):
-            run = run_after(start.run, edits, rule)
-            if run is None or (after := State(run)).verdict != "fits" or not host_suffices(start, after):
-                continue
-            if not new_errors(start.run, after.run):
-                offers.append(Step(rule, edits, start, after))
-                break
-    return offers
+        if not new_errors(start.run, after.run):
+            return Step(rule, edits, start, after)
+    return None

@@ -17,6 +17,8 @@ class Goal:
 
     verdict: Verdict
     seconds: float | None = None
+    slack: float = EQUAL
+    """How much slower an end may be."""
     needed: int | None = None
     high: int | None = None
 
@@ -24,7 +26,7 @@ class Goal:
         """Whether a state will do as the end of a plan."""
         if end.verdict != self.verdict and not (self.verdict == "does-not-fit" or end.verdict == "fits"):
             return False
-        if self.seconds is not None and not (is_roomy(end) and seconds_of(end, moves) <= EQUAL * self.seconds):
+        if self.seconds is not None and not (is_roomy(end) and seconds_of(end, moves) <= self.slack * self.seconds):
             return False
         if self.high is not None and end.estimate.needed.high > self.high:
             return False

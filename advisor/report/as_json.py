@@ -133,6 +133,7 @@ def finding(value: Finding) -> dict[str, Any]:
         "url": url(value),
         "location": location(value.place),
         "fix": fix(value.fix) if value.fix else None,
+        "sequence": value.sequence,
     }
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from advisor.engine.finding import Finding, Fix, Report
+from advisor.engine.finding import Finding, Fix, Report, WholePlan
 from advisor.report.snippet import diff_lines, snippet
 from advisor.report.style import Style
 from advisor.report.wording import (
@@ -13,6 +13,8 @@ from advisor.report.wording import (
     fill,
     offers,
     remarks,
+    room,
+    room_words,
     rung_lines,
     status,
     steps,
@@ -49,6 +51,8 @@ def report_blocks(report: Report, style: Style, explained: set[str]) -> list[lis
         blocks += [step_block(step, style) for step in plan]
     if report.skipped:
         blocks.append(skipped_block(report, style))
+    if report.room:
+        blocks.append(room_block(report.room, room(report), style))
     if offered := offers(report):
         blocks.append(offers_block(offered, style))
     told = any(finding.rule in VERDICT_RULES for finding in report.findings)
@@ -147,9 +151,21 @@ def skipped_block(report: Report, style: Style) -> list[str]:
     return lines
 
 
+def room_block(whole: WholePlan, findings: Sequence[Finding], style: Style) -> list[str]:
+    """The sequence that the room is good for: where it leads, its steps, its diff."""
+    lines = style.prose(
+        f"{room_words(whole)}; {SAFETY[whole.safe]}", "with the room that is left: ", "strong", indent=2
+    )
+    for finding in findings:
+        lines += style.prose(finding.title or finding.message, f"  {finding.rule}: ", indent=4)
+        lines += style.prose(change(finding.fix), "    ") if finding.fix else []
+    lines += style.prose("`--fix --faster` writes it", "  = help: ", "help")
+    return [*lines, *diff_lines(whole.diff, style, "  ")]
+
+
 def offers_block(offered: Sequence[Finding], style: Style) -> list[str]:
     """What the room that is left could buy; advice that ``--fix`` leaves alone."""
-    lines = [style.paint("with the memory that is left (advice; --fix does not apply it):", "strong")]
+    lines = [style.paint("also possible with the memory that is left (advice; --fix does not apply it):", "strong")]
     for finding in offered:
         lines += style.prose(finding.title or finding.message, f"  {finding.rule}: ", indent=4)
         assert finding.fix is not None, "an offer is a finding with a fix"

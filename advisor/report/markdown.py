@@ -17,6 +17,8 @@ from advisor.report.wording import (
     offers,
     position,
     remarks,
+    room,
+    room_words,
     rung_lines,
     span,
     steps,
@@ -58,11 +60,16 @@ def report_blocks(report: Report) -> list[str]:
     if report.skipped:
         passed = "\n".join(f"- `{each.rule}`: {escaped(each.reason)}" for each in report.skipped)
         blocks.append(folded("skipped", passed))
+    if report.room:
+        said = "\n".join(
+            f"- `{each.rule}`: {escaped(each.title or each.message)}; {effect(each)}" for each in room(report)
+        )
+        blocks.append(folded(f"with the room that is left: {room_words(report.room)}", said))
     if suggestions := offers(report):
         said = "\n".join(
             f"- `{each.rule}`: {escaped(each.title or each.message)}; {effect(each)}" for each in suggestions
         )
-        blocks.append(folded("with the memory that is left", said))
+        blocks.append(folded("also possible with the memory that is left", said))
     if report.estimate:
         blocks.append(folded(f"memory of {code(report.file, html=True)} by part", parts_table(report.estimate)))
     return blocks

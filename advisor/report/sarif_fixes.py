@@ -13,8 +13,8 @@ from advisor.report.wording import SAFETY
 
 def fixes(finding: Finding, texts: Mapping[str, str], root_variable: str) -> list[dict[str, Any]]:
     """The fix; none for a step that follows another, nor where a file is made, of which SARIF knows nothing."""
-    fix = finding.fix
-    if fix is None or (finding.step or 1) > 1 or any(edit.create or edit.file not in texts for edit in fix.edits):
+    fix, follows = finding.fix, (finding.step or 1) > 1 or finding.sequence is not None
+    if fix is None or follows or any(edit.create or edit.file not in texts for edit in fix.edits):
         return []
     by_file = groupby(fix.edits, lambda edit: edit.file)
     changes = [change(file, list(edits), texts[file], root_variable) for file, edits in by_file]

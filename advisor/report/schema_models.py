@@ -175,6 +175,8 @@ class Finding(Model):
     url: str | None
     location: Location
     fix: Fix | None
+    sequence: Literal["room"] | None = None
+    """``room``: a step of what the memory that is left is good for, against the file as the step before left it."""
 
 
 class Skipped(Model):

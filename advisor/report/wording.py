@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from advisor.engine.finding import LEVELS, Finding, Fix, Place, Report, Rung
+from advisor.engine.finding import LEVELS, Finding, Fix, Place, Report, Rung, WholePlan
 from advisor.memory.ledger import Estimate, Range, Verdict
 from advisor.record import record
 from advisor.util import GIB, path_shown
@@ -45,7 +45,8 @@ def change(fix: Fix) -> str:
     if fix.before is None or fix.after is None:
         return ""
     verdict = f": {VERDICTS[fix.verdict]}{fix.condition}" if fix.verdict else ""
-    time = f", {seconds(fix.seconds[0])} -> {seconds(fix.seconds[1])} s a step" if fix.seconds else ""
+    before, after = map(seconds, fix.seconds or (0.0, 0.0))
+    time = f", {before} -> {after} s a step" if before != after else ""
     return f"{number(fix.before)} -> {number(fix.after)} GiB per GPU{time}{verdict}"
 
 
@@ -81,7 +82,21 @@ def steps(report: Report) -> list[Finding]:
 
 def offers(report: Report) -> list[Finding]:
     """The suggestions for speed."""
-    return [finding for finding in report.findings if is_offer(finding)]
+    return [finding for finding in report.findings if is_offer(finding) and finding.sequence is None]
+
+
+def room(report: Report) -> list[Finding]:
+    """The steps with which the room that is left is used."""
+    return [finding for finding in report.findings if finding.sequence == "room"]
+
+
+def room_words(whole: WholePlan) -> str:
+    """``41.0 -> 73.2 GiB per GPU, 9.80 -> 6.10 s a step (-38%)``."""
+    words = f"{number(whole.before)} -> {number(whole.after)} GiB per GPU"
+    if whole.seconds is None:
+        return words
+    before, after = whole.seconds
+    return f"{words}, {seconds(before)} -> {seconds(after)} s a step ({after / before - 1:+.0%})"
 
 
 def remarks(report: Report) -> list[Finding]:
@@ -98,7 +113,7 @@ def severity(finding: Finding) -> tuple[int, str, int, int]:
 def findings_of(reports: Iterable[Report]) -> list[Finding]:
     """All findings, most severe first, steps of a plan in their order."""
     found = [(order, finding) for order, report in enumerate(reports) for finding in (*remarks(report), *steps(report))]
-    found += [(order, finding) for order, report in enumerate(reports) for finding in offers(report)]
+    found += [(order, finding) for order, report in enumerate(reports) for finding in (*room(report), *offers(report))]
     return [f for _, f in sorted(found, key=lambda pair: (LEVELS.index(pair[1].level), pair[0]))]
 
 

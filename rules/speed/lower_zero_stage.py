@@ -5,14 +5,14 @@ from advisor import Example, Rule
 rule = Rule(
     id="lower-zero-stage",
     stage="speed",
-    title="Step down from ZeRO-3 to ZeRO-2",
-    when=lambda run: run.zero_stage == 3 and run.zero is not None and run.zero.offload_params == "gpu",
-    edits=lambda run: {"zero_stage": 2},
+    title="Step down to a lower ZeRO stage",
+    when=lambda run: run.zero_stage > 1 and run.zero is not None and run.zero.offload_params == "gpu",
+    edits=lambda run: [{"zero_stage": stage} for stage in (2, 1) if stage < run.zero_stage],
     why="""
-        ZeRO-3 gathers every layer's weights in forward and again in backward. ZeRO-2 keeps them whole, and there is
-        room.
+        ZeRO-3 gathers every layer's weights in forward and again in backward, in every micro-step; ZeRO-2 keeps them
+        whole. It still reduces gradients in every micro-step; ZeRO-1 keeps those whole too, and reduces once a step.
     """,
-    cost="2 bytes a parameter more on every GPU.",
+    cost="2 bytes a parameter more on every GPU for each stage.",
     safe=True,
     source="https://arxiv.org/abs/1910.02054, section 7",
     examples=(
@@ -37,7 +37,7 @@ rule = Rule(
             after_deepspeed="""
                 {
                   "zero_optimization": {
-                    "stage": 2,
+                    "stage": 1,
                     "overlap_comm": true,
                     "contiguous_gradients": true,
                     "sub_group_size": 0,
@@ -56,7 +56,7 @@ rule = Rule(
                   "wall_clock_breakdown": false
                 }
             """,
-            memory="10.2 -> 13.9 GiB",
+            memory="10.2 -> 17.7 GiB",
         ),
         Example(
             gpus="8x a100-80gb",

@@ -144,7 +144,7 @@ def spots(config: dict[str, Any], run: Run) -> Iterator[Spot]:
 def written(config: dict[str, Any], spot: Spot) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The documents of a point."""
     rows = config["micro_batch_size"] * config["gradient_accumulation_steps"]
-    made = {**config, "micro_batch_size": spot.micro_batch_size}
+    made: dict[str, Any] = {**config, "micro_batch_size": spot.micro_batch_size}
     made["gradient_accumulation_steps"] = rows // spot.micro_batch_size
     made.pop("gradient_checkpointing", None)
     if spot.checkpoints != "off":

@@ -143,6 +143,11 @@ def set_fsdp2(config: Document, _value: object) -> list[Change]:
     return [*stale, Set("fsdp_version", 2), Set("fsdp_config", settings, after="fsdp_version")]
 
 
+def remove_deepspeed(config: Document, _value: object) -> list[Change]:
+    """No DeepSpeed: plain data parallelism."""
+    return [Remove("deepspeed")] if "deepspeed" in config else []
+
+
 def set_fsdp_qlora(config: Document, _value: object) -> list[Change]:
     """FSDP1 and a 4-bit base that one rank's host quantizes layer by layer.
 
@@ -205,6 +210,7 @@ EDITS: dict[str, Editor] = {
     "quantize_moe_experts": plain("quantize_moe_experts", "load_in_4bit"),
     "optimizer": plain("optimizer"),
     "fsdp2": set_fsdp2,
+    "no_deepspeed": remove_deepspeed,
     "fsdp_qlora": set_fsdp_qlora,
     "loads_quantized_in_pieces": set_in_pieces,
     "sync_each_batch": set_sync,
