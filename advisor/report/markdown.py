@@ -61,18 +61,17 @@ def report_blocks(report: Report) -> list[str]:
         passed = "\n".join(f"- `{each.rule}`: {escaped(each.reason)}" for each in report.skipped)
         blocks.append(folded("skipped", passed))
     if report.room:
-        said = "\n".join(
-            f"- `{each.rule}`: {escaped(each.title or each.message)}; {effect(each)}" for each in room(report)
-        )
-        blocks.append(folded(f"with the room that is left: {room_words(report.room)}", said))
+        blocks.append(folded(f"with the room that is left: {room_words(report.room)}", listed(room(report))))
     if suggestions := offers(report):
-        said = "\n".join(
-            f"- `{each.rule}`: {escaped(each.title or each.message)}; {effect(each)}" for each in suggestions
-        )
-        blocks.append(folded("also possible with the memory that is left", said))
+        blocks.append(folded("also possible with the memory that is left", listed(suggestions)))
     if report.estimate:
         blocks.append(folded(f"memory of {code(report.file, html=True)} by part", parts_table(report.estimate)))
     return blocks
+
+
+def listed(findings: Sequence[Finding]) -> str:
+    """Edits as a list: the rule, what it does, what that changes."""
+    return "\n".join(f"- `{each.rule}`: {escaped(each.title or each.message)}; {effect(each)}" for each in findings)
 
 
 def finding_block(finding: Finding) -> str:
