@@ -41,6 +41,8 @@ def plan_fit(start: State, flowchart: Sequence[Tier], *, safe_only: bool = False
     if start.verdict == "fits":
         return Plan((), (), start)
     search = search_from(start, flowchart, safe_only=safe_only)
+    if (asked := as_asked(search)) is not None:
+        return asked
     for part in parts(search, flowchart, safe_only=safe_only or start.verdict == "tight"):
         plan = end_in(search, part) or shortened(search, part)
         if plan is not None:
@@ -60,6 +62,15 @@ def search_from(start: State, flowchart: Sequence[Tier], *, safe_only: bool) -> 
     if Walk(start, rules, rules).after(asked) is None:
         asked = ()
     return Search(Walk(start, rules, rules, asked=asked), {rule: rank for rank, rule in enumerate(rules)})
+
+
+def as_asked(search: Search) -> Plan | None:
+    """The step that the YAML asks for as the whole plan, where it is enough."""
+    moves = search.walk.asked
+    end = search.walk.after(moves)
+    if not moves or end is None or end.verdict != "fits":
+        return None
+    return plan_to(search, Point(moves, end, 0.0), Goal("fits"))
 
 
 def parts(search: Search, flowchart: Sequence[Tier], *, safe_only: bool) -> Iterator[Walk]:

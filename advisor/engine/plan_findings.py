@@ -3,6 +3,7 @@
 import os
 
 from advisor.documents import Document, Edit, as_path
+from advisor.engine.figures import figures
 from advisor.engine.finding import Finding, Fix, WholePlan
 from advisor.engine.locations import run_place
 from advisor.engine.states import Plan, State, Step
@@ -52,7 +53,7 @@ def step_finding(step: Step, number: int = 0, *, safe_only: bool = False) -> Fin
         message=message,
         place=run_place(step.before.run),
         title=rule.title,
-        cost=rule.cost,
+        cost=" ".join(filter(None, (rule.cost, figures(step.before, step.after)))),
         why=rule.why,
         source=rule.source,
         fix=fix,

@@ -53,6 +53,15 @@ def links_of(hardware: Hardware) -> Links:
     return Links(name, assumed, inside, network, n + nodes if world > 1 else 0)
 
 
+UNIT = Links("pcie", assumed=False, inside=1.0, network=None, hops=0)
+"""A byte a second: seconds on it are bytes."""
+
+
+def traffic(run: Run, weights: Weights) -> float:
+    """Bytes that one GPU sends in an optimizer step."""
+    return run.gradient_accumulation_steps * micro_step(run, weights, UNIT) + step(run, weights, UNIT)
+
+
 def micro_step(run: Run, weights: Weights, links: Links) -> float:
     """Seconds on the links in each micro-step."""
     if run.world_size == 1:

@@ -37,6 +37,11 @@ def step_time(run: Run, conditions: Conditions = USUAL) -> StepTime | Unpriced:
     return priced(Work(run, run.model, card, conditions))
 
 
+def traffic(run: Run) -> float:
+    """Bytes that one GPU sends in an optimizer step; 0 where the model is not known."""
+    return 0.0 if run.model is None else link.traffic(run, weights_of(run, run.model))
+
+
 def shown(found: StepTime | Unpriced) -> StepTime | Unpriced:
     """The same, without seconds that rest on a guess about the link."""
     if isinstance(found, StepTime) and found.assumed_link:

@@ -17,7 +17,7 @@ rule = Rule(
     when=applies,
     edits=lambda run: {"activation_offloading": "saved-tensors" if run.adapter else "hidden-states"},
     why="""
-        What checkpointing keeps grows with tokens x layers: 4 GiB for 16k tokens of a 70B model. The copies travel
+        What checkpointing keeps grows with tokens x layers: 20 GiB for 16k tokens of a 70B model. The copies travel
         while other layers compute. In a full fine-tune only the hidden states go, with non-reentrant checkpoints.
     """,
     cost=(

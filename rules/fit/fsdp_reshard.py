@@ -12,7 +12,7 @@ rule = Rule(
         Without resharding every layer's weights stay gathered from forward to backward, 2 bytes a parameter on every
         GPU, which is what ZeRO-2 does. With it they are gathered again.
     """,
-    cost="One more all-gather of the weights for each step.",
+    cost="One more all-gather of the weights in each micro-step.",
     safe=True,
     source="torch/distributed/fsdp/_fully_shard; transformers/training_args.py:2811@5.16.1",
     examples=(

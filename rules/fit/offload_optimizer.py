@@ -25,11 +25,14 @@ rule = Rule(
     when=applies,
     edits=edits,
     why="""
-        The host keeps 18 bytes a trained parameter and does the step; gradients leave bucket by bucket. It is the same
-        training from torch's AdamW alone: accelerate replaces any other optimizer by DeepSpeed's CPU Adam with L2
+        The host keeps 18 to 22 bytes a trained parameter and does the step; gradients leave bucket by bucket. It is the
+        same training from torch's AdamW alone: accelerate replaces any other optimizer by DeepSpeed's CPU Adam with L2
         decay.
     """,
-    cost="The step runs on the CPU: full fine-tunes are slower by a factor of 1.5 to 3. Pinned host memory.",
+    cost=(
+        "Pinned host memory, and a step on the CPU: much slower where the GPU has few tokens to work on in a step, a "
+        "third slower where it has many. Nothing to speak of for adapters."
+    ),
     safe=lambda run: run.optimizer in KEPT,
     source="https://arxiv.org/abs/2101.06840; accelerate/utils/deepspeed.py:29-97@1.13.0",
     examples=(

@@ -30,7 +30,7 @@ rule = Rule(
         The GPU holds only the layers at work. Under FSDP the same key also moves gradients and optimizer states to the
         host.
     """,
-    cost="Every layer crosses PCIe twice a step: slow unless the batch is large.",
+    cost="Every layer crosses PCIe twice in each micro-step: slow unless the micro batch is large.",
     safe=lambda run: run.fsdp is None or run.optimizer in {"adamw_torch", "adamw_torch_fused"},
     source="https://arxiv.org/abs/2104.07857; deepspeed/runtime/zero/stage3.py:905-911@0.18.9",
     examples=(

@@ -22,7 +22,8 @@ rule = Rule(
         gives the optimizer the same gradient.
     """,
     cost=(
-        "More, smaller kernels: a few percent slower where a single row already fills the GPU, more where it does not."
+        "More, smaller kernels: a few percent slower where a single row already fills the GPU, more where it does not, "
+        "and where weights or gradients travel in every micro-step (ZeRO-2 and 3, FSDP, offload)."
     ),
     safe=True,
     source="https://huggingface.co/docs/transformers/perf_train_gpu_one",

@@ -20,7 +20,10 @@ rule = Rule(
         ZeRO-3 keeps 1/N of everything and gathers each layer's weights when they are needed. `bf16` is written out as
         true, since "auto" would build the shards in fp32 while loading. 8-bit weights cannot be sharded by it.
     """,
-    cost="About half as much traffic again as ZeRO-2; slow over PCIe or between nodes.",
+    cost=(
+        "All weights are gathered in the forward and again in the backward of every micro-step, frozen ones too; slow "
+        "over PCIe or between nodes."
+    ),
     safe=True,
     source="https://arxiv.org/abs/1910.02054; deepspeed/runtime/zero/stage3.py, partition_parameters.py@0.18.9",
     examples=(
