@@ -4,10 +4,12 @@ from advisor.engine.states import State
 from advisor.memory.weights import weights_of
 from advisor.run import Run
 from advisor.speed import StepTime, shown, step_time, traffic
+from advisor.speed.step_time import Kind
 from advisor.util import gib
 
 WORTH_SAYING = 0.02
 GB = 1e9
+TOLD: tuple[tuple[Kind, str], ...] = (("compute", "compute"), ("host", "CPU and PCIe"))
 
 
 def figures(before: State, after: State) -> str:
@@ -31,7 +33,7 @@ def time_words(before: State, after: State) -> list[str]:
     if not (isinstance(old, StepTime) and isinstance(new, StepTime)):
         return []
     words: list[str] = []
-    for kind, name in (("compute", "compute"), ("host", "CPU and PCIe")):
+    for kind, name in TOLD:
         was, is_ = old.by_kind()[kind], new.by_kind()[kind]
         if differ(was, is_, of=old.expected):
             share = f" ({is_ / was - 1:+.0%})" if was > WORTH_SAYING * old.expected else ""

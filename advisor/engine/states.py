@@ -97,12 +97,8 @@ def trains_the_same(rule: Rule, before: Run, after: Run) -> bool:
 
 
 def loses_masters(before: Run, after: Run) -> bool:
-    """Whether weights that had fp32 masters are trained in half precision alone afterwards.
-
-    DeepSpeed keeps masters in fp32 unless its JSON says otherwise, plain axolotl and FSDP2 have none. Adapters are in
-    fp32 themselves.
-    """
-    return has_masters(before) and not has_masters(after)
+    """Whether weights that had fp32 masters are trained in half precision alone afterwards."""
+    return before.has_masters and not after.has_masters
 
 
 def resumes(run: Run) -> bool:
@@ -127,9 +123,3 @@ def engine_of(run: Run) -> tuple[str, int]:
             return "FSDP", version
         case None:
             return "none", 0
-
-
-def has_masters(run: Run) -> bool:
-    """Whether what is trained is kept in fp32."""
-    own = run.precision == "fp32" or (run.lora is not None and run.lora.fp32)
-    return own or (run.zero is not None and run.zero.master_bytes == 4)

@@ -292,6 +292,16 @@ class Run:
         return 4 if self.precision == "fp32" else 2
 
     @property
+    def has_masters(self) -> bool:
+        """Whether what is trained is kept in fp32.
+
+        DeepSpeed keeps masters in fp32 unless its JSON says otherwise, plain axolotl and FSDP2 have none. Adapters are
+        in fp32 themselves.
+        """
+        own = self.precision == "fp32" or (self.lora is not None and self.lora.fp32)
+        return own or (self.zero is not None and self.zero.master_bytes == 4)
+
+    @property
     def takes_deepspeed(self) -> bool:
         """Whether DeepSpeed is in use or could be: FSDP and some optimizers exclude it."""
         return not isinstance(self.sharding, Fsdp) and self.optimizer not in WITHOUT_DEEPSPEED

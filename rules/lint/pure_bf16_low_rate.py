@@ -1,0 +1,105 @@
+"""A full fine-tune whose updates are smaller than bf16 can tell."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+
+LOW = 2e-5
+DIGITS = 2**9
+"""Half a step of bf16, which keeps eight binary digits: a number moves by at least 1/512 of itself, or not at all."""
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """All weights in bf16 without fp32 masters, at a rate at which AdamW moves few of them."""
+    rate = rate_of(run)
+    if rate is None or rate > LOW or run.adapter is not None or run.has_masters or run.precision != "bf16":
+        return
+    if "adam" not in run.optimizer:
+        return
+    yield Hit(
+        "learning_rate",
+        f"all weights are trained in bf16 without fp32 masters; AdamW moves a weight by about {rate:g} a step, which "
+        f"is lost in every weight above {rate * DIGITS:.2g}; DeepSpeed (ZeRO-1 or higher) keeps fp32 masters",
+    )
+
+
+def rate_of(run: Run) -> float | None:
+    """The learning rate, as a number or as text: YAML reads 1e-5 as text."""
+    value = run.config.get("learning_rate")
+    try:
+        return float(value) if isinstance(value, (int, float, str)) else None
+    except ValueError:
+        return None
+
+
+rule = Rule(
+    id="pure-bf16-low-rate",
+    stage="lint",
+    title="Keep fp32 masters where the learning rate is low",
+    finds=finds,
+    level="note",
+    proof="read",
+    safe=False,
+    why="""
+        bf16 keeps eight binary digits, so an update below 1/512 of a weight rounds to nothing. AdamW's update is about
+        as large as the learning rate, and typical weights are around 0.02: at 1e-5 most of them never move. Plain
+        axolotl, DDP and FSDP2 train the bf16 weights themselves; DeepSpeed updates fp32 copies.
+    """,
+    source="https://arxiv.org/abs/2010.06192; axolotl/loaders/model.py:779-810@0.19.0",
+    examples=(
+        Example(
+            before="""
+                base_model: nobody/knows-this
+                learning_rate: 1e-5
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+                learning_rate: 1e-4
+            """,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+            """,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+                learning_rate: 1e-5
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+                learning_rate: 1e-5
+                fp16: true
+                bf16: false
+            """,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+                learning_rate: 1e-5
+                optimizer: adafactor
+            """,
+        ),
+        Example(
+            gpus="8x a100-80gb",
+            before="""
+                base_model: nobody/knows-this
+                learning_rate: 1e-5
+                deepspeed: ds.json
+            """,
+            deepspeed="""
+                {"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}
+            """,
+        ),
+    ),
+)
