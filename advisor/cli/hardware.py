@@ -85,7 +85,7 @@ def rows_of(run: Run, gpus: Sequence[Gpu], session: Session, *, all_: bool) -> l
     fitting = [row for row in rows if row.fits]
     if all_ or len({row.hardware.gpu.id for row in fitting}) < MOST_SHOWN:
         plan = planner(session.options)
-        fitting += planned_rows(rows, lambda one: plan(one, False), len(rows) if all_ else MOST_PLANNED)
+        fitting += planned_rows(rows, lambda one: plan(one, False), None if all_ else MOST_PLANNED)
     return fitting
 
 

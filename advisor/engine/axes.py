@@ -47,10 +47,12 @@ OFFLOAD: tuple[Way, ...] = (
     ("offload-params",),
     ("offload-optimizer", "offload-params"),
 )
-CHECKPOINTS: tuple[Way, ...] = (
+LESS_CHECKPOINTED: tuple[Way, ...] = (
     ("no-activation-offloading", "no-checkpointing"),
     ("no-checkpointing",),
     ("no-activation-offloading",),
+)
+CHECKPOINTED: tuple[Way, ...] = (
     ("gradient-checkpointing",),
     ("activation-offloading",),
     ("gradient-checkpointing", "activation-offloading"),
@@ -67,7 +69,11 @@ KNOWN = {
     FIRST,
     *BUCKETS,
     *SYNC,
-    *(rule for way in (*AT_ONCE, *LOSS, *METHOD, *SHARDING, *RESHARD, *OFFLOAD, *CHECKPOINTS) for rule in way),
+    *(
+        rule
+        for way in (*AT_ONCE, *LOSS, *METHOD, *SHARDING, *RESHARD, *OFFLOAD, *LESS_CHECKPOINTED, *CHECKPOINTED)
+        for rule in way
+    ),
 }
 
 
@@ -88,7 +94,8 @@ def families(walk: Walk, start: Moves) -> list[Moves]:
 
 def leaves(walk: Walk, family: Moves) -> list[Moves]:
     """A family with more and more checkpointed: the last needs least memory on the GPU."""
-    return branched(walk, [family], CHECKPOINTS)
+    less = [moves for way in LESS_CHECKPOINTED for moves in with_alternatives(walk, family, way)]
+    return [*less, *branched(walk, [family], CHECKPOINTED)]
 
 
 def branched(walk: Walk, points: Sequence[Moves], ways: Sequence[Way]) -> list[Moves]:
