@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 import click
 
@@ -57,7 +58,7 @@ def checked(command: Command, options: RunOptions, *, no_block: bool) -> bool:
     if command.remark:
         tell(command.remark)
     cloud = cloud_of(command, options.gpus)
-    session, config = session_of(command, options), config_of(command, cloud)
+    session, config = session_of(command, replace(options, details=True)), config_of(command, cloud)
     hardware = hardware_of(command, config, session, cloud)
     if hardware is not None and hardware.assumed and cloud is None:
         tell(hardware.assumed)

@@ -39,4 +39,11 @@ def in_one_line(report: Report) -> str:
     if report.verdict == "unknown":
         keys = ", ".join(f"`{each.key}`" for each in found.uncounted)
         return f"no verdict: {keys} is not counted; without it the run needs {where}"
-    return f"{report.verdict.replace('-', ' ')}{found.condition}: needs {where}"
+    return f"{report.verdict.replace('-', ' ')}{found.condition}: needs {where}{time_words(report)}"
+
+
+def time_words(report: Report) -> str:
+    """``, 2.31 s a step``; empty where the time is not known."""
+    from advisor.speed import StepTime
+
+    return f", {report.time.expected:.3g} s a step" if isinstance(report.time, StepTime) else ""

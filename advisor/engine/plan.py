@@ -13,6 +13,8 @@ from advisor.engine.steps import alternatives, best_step
 from advisor.engine.telling import Goal, told
 from advisor.record import record
 
+LAST = frozenset({"no-checkpointing", "larger-micro-batch"})
+"""What uses the room that the other steps make is told after them."""
 MOST_ENDS = 24
 """So many of the best points are tried as the end of a plan: one that adds an error is struck out."""
 
@@ -61,7 +63,8 @@ def search_from(start: State, flowchart: Sequence[Tier], *, safe_only: bool) -> 
     asked = ((FIRST, 0),) if FIRST in rules and not safe_only else ()
     if Walk(start, rules, rules).after(asked) is None:
         asked = ()
-    return Search(Walk(start, rules, rules, asked=asked), {rule: rank for rank, rule in enumerate(rules)})
+    told = sorted(rules, key=lambda rule: rule in LAST)
+    return Search(Walk(start, rules, rules, asked=asked), {rule: rank for rank, rule in enumerate(told)})
 
 
 def as_asked(search: Search) -> Plan | None:

@@ -25,8 +25,8 @@ ORDER = (
     "flash-attention",
     "fused-loss",
     "fused-kernels",
-    "no-checkpointing",
     "smaller-micro-batch",
+    "no-checkpointing",
     "larger-micro-batch",
 )
 """The rules that a sequence is made of, in the order in which it is told."""

@@ -86,7 +86,7 @@ def rung_of(kind: RungKind, start: State, plan: Plan, rules: Mapping[str, Rule])
     if before and not after:
         return Rung(kind.name, "taken back")
     if after:
-        return Rung(kind.name, "done", "" if after == "done" else after)
+        return Rung(kind.name, "done" if before else "taken", "" if after == "done" else after)
     rule = next((rules[id_] for id_ in kind.rules if id_ in rules), None)
     if rule is None:
         return Rung(kind.name, "ignored")
@@ -103,7 +103,7 @@ def untaken(name: str, rule: Rule, end: State) -> Rung:
     if not host_suffices(end, after):
         return Rung(name, "impossible", too_much_for_the_host(after))
     if not trains_the_same(rule, end.run, run):
-        return Rung(name, "would change training", f"{gib(end.needed)} -> {gib(after.needed)}")
+        return Rung(name, "would change training", f"{gib(end.needed).split()[0]} -> {gib(after.needed)}")
     return Rung(name, *compared(end, after))
 
 

@@ -31,9 +31,13 @@ class MeasuredRun:
     reserved: int
     steps: int
     torch: str
+    tokens_per_second_per_gpu: float = 0.0
+    """Of the first steps, padding included; 0 where it was not measured."""
 
 
 KINDS = {item.name: item.type for item in fields(MeasuredRun)}
+LATER = {"tokens_per_second_per_gpu": 0.0}
+"""Fields that older lines do not have."""
 
 
 def path() -> Path:
@@ -80,7 +84,7 @@ def read_lines(lines: list[bytes]) -> Iterator[MeasuredRun]:
 def run_of(line: bytes) -> MeasuredRun | None:
     """The run of a line; None if it is not one."""
     with suppress(ValueError, TypeError, KeyError, RecursionError):
-        said: dict[str, Any] = json.loads(line)
+        said: dict[str, Any] = LATER | json.loads(line)
         run = MeasuredRun(**{name: said[name] for name in KINDS})
         if all(type(said[name]) is kind for name, kind in KINDS.items()) and run.reserved >= run.allocated > 0:
             return run

@@ -6,13 +6,13 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from advisor.documents.misfits import misfit_in_line
 from advisor.errors import InputError
-from advisor.run.history import KINDS, path, run_of
+from advisor.run.history import KINDS, LATER, path, run_of
 
 Positive = {"allocated": Field(gt=0), "reserved": Field(gt=0)}
 MeasuredRunModel: type[BaseModel] = create_model(
     "MeasuredRunModel",
     __config__=ConfigDict(strict=True),
-    **cast("dict[str, Any]", {name: (kind, Positive.get(name, ...)) for name, kind in KINDS.items()}),
+    **cast("dict[str, Any]", {name: (kind, Positive.get(name, LATER.get(name, ...))) for name, kind in KINDS.items()}),
 )
 
 

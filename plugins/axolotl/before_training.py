@@ -63,7 +63,7 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any], above: Path = ()) ->
 
 def judged(config: Document, settings: AdvisorSettings) -> Examined:
     """The report, under the settings of the config's folder."""
-    session = session_for([config.file], RunOptions(stack=allocator_here()), detects=False, here=True)
+    session = session_for([config.file], RunOptions(stack=allocator_here(), details=True), detects=False, here=True)
     hardware = launched_on(config, session, lambda hardware: scaled(config, hardware), stated=settings.gpus)
     return examine(config, session, hardware=hardware, speed=False)
 

@@ -46,6 +46,7 @@ rule = Rule(
             after_deepspeed="""
                 {"zero_optimization": {"stage": 3}, "bf16": {"enabled": true, "bf16_master_weights_and_grads": true, "bf16_optimizer_states": true}}
             """,  # noqa: E501
+            memory="65.7 -> 45.0 GiB",
         ),
         Example(
             gpus="8x a100-80gb",

@@ -42,6 +42,7 @@ rule = Rule(
                 attn_implementation: flash_attention_2
                 deepspeed: config.zero-1.json
             """,
+            memory="32.6 -> 19.8 GiB",
         ),
         Example(
             gpus="8x a100-80gb",

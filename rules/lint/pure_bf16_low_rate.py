@@ -12,7 +12,7 @@ DIGITS = 2**9
 def finds(run: Run) -> Iterator[Hit]:
     """All weights in bf16 without fp32 masters, at a rate at which AdamW moves few of them."""
     rate = rate_of(run)
-    if rate is None or rate > LOW or run.adapter is not None or run.has_masters or run.precision != "bf16":
+    if rate is None or rate > LOW or run.has_masters or run.precision != "bf16":
         return
     if "adam" not in run.optimizer:
         return

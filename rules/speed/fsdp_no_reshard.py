@@ -54,7 +54,7 @@ rule = Rule(
         Example(
             gpus="8x a100-80gb",
             before="""
-                base_model: Qwen/Qwen2.5-0.5B
+                base_model: nobody/knows-this
                 fsdp_version: 1
                 fsdp_config:
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP

@@ -6,7 +6,7 @@ rule = Rule(
     id="lower-zero-stage",
     stage="speed",
     title="Step down to a lower ZeRO stage",
-    when=lambda run: run.zero_stage > 1 and run.zero is not None and run.zero.offload_params == "gpu",
+    when=lambda run: run.zero is not None and run.zero.offload_params == "gpu",
     edits=lambda run: [{"zero_stage": stage} for stage in (2, 1) if stage < run.zero_stage],
     why="""
         ZeRO-3 gathers every layer's weights in forward and again in backward, in every micro-step; ZeRO-2 keeps them

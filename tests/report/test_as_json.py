@@ -55,7 +55,7 @@ def test_fields_may_be_added_within_the_version():
 
 def test_a_step_carries_its_edits_as_byte_ranges():
     (run,) = checked(DOES_NOT_FIT)["runs"]
-    assert list(run) == ["file", "hardware", "verdict", "memory", "time", "findings", "skipped", "plan"]
+    assert list(run) == ["file", "hardware", "verdict", "memory", "time", "findings", "skipped", "plan", "flowchart"]
     assert run["findings"][1] == {
         "rule": "zero-2",
         "level": "note",
@@ -65,6 +65,7 @@ def test_a_step_carries_its_edits_as_byte_ranges():
         "fix": {
             "applicability": "safe",
             "memory": {"before": gib(90.7), "after": gib(88.1)},
+            "time": None,
             "edits": [
                 {
                     "file": "llama.zero-2.json",
@@ -76,6 +77,7 @@ def test_a_step_carries_its_edits_as_byte_ranges():
                 {"file": "llama.yaml", "start": 67, "end": 95, "text": "llama.zero-2.json", "create": False},
             ],
         },
+        "sequence": None,
     }
     assert run["skipped"] == [{"rule": "zero-3", "reason": "would not lower the peak: 90.7 -> 91.2 GiB per GPU"}]
 

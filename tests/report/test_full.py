@@ -155,7 +155,7 @@ note[no-hardware]: the hardware is unknown, so memory was not estimated
 
 def test_suggestions_for_speed_are_compact_and_not_counted_as_edits():
     expected = """
-with the memory that is left (advice; --fix does not apply it):
+also possible with the memory that is left (advice; --fix does not apply it):
   larger-micro-batch: Run the same global batch in fewer, larger steps
     60.0 -> 68.0 GiB per GPU: fits; same training
 

@@ -122,7 +122,7 @@ edit (changes what is trained)
 
 def test_suggestions_for_speed_are_folded():
     assert (
-        "<details><summary>with the memory that is left</summary>\n\n"
+        "<details><summary>also possible with the memory that is left</summary>\n\n"
         "- `larger-micro-batch`: Run the same global batch in fewer, larger steps; "
         "60.0 -> 68.0 GiB per GPU: fits; same training\n"
     ) in comment(ROOM)

@@ -50,7 +50,7 @@ def test_a_death_is_told_with_its_figures_and_a_plan_that_fits_what_was_free(fol
     assert "this moment needed 41.8 GiB or more" in result.output
     assert "which predicted it" in result.output
     assert "plan for run.yaml" in result.output
-    assert "smaller-micro-batch" in result.output
+    assert "then it fits" in result.output
 
 
 def test_the_card_is_read_off_the_log_where_nobody_names_it(folder: Path):

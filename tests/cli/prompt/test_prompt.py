@@ -27,7 +27,7 @@ def test_each_edit_is_shown_with_its_title_memory_cost_and_diff(folder: Path):
     assert "full.yaml: does not fit 8x A100-80GB" in shown
     assert re.search(r"^plan: 2 steps, then it fits \(.* GiB\)$", shown, re.MULTILINE)
     assert "1. smaller-micro-batch: Take a smaller micro batch at the same global batch" in shown
-    assert re.search(r"^   \d+\.\d -> \d+\.\d GiB per GPU: does not fit$", shown, re.MULTILINE)
+    assert re.search(r"^   \d+\.\d -> \d+\.\d GiB per GPU, \d\S* -> \d\S* s a step: does not fit$", shown, re.MULTILINE)
     for line in ("   same training", "   -micro_batch_size: 4  # rows", "   +micro_batch_size: 1  # rows"):
         assert line in shown.splitlines()
     assert "   cost: " in shown and terminal.letters == "y,n,a,d,e,q,?"
@@ -53,14 +53,14 @@ def test_n_drops_the_step_and_plans_again(folder: Path):
     terminal = Terminal(folder, "-p", "full.yaml", *ROOMY)
     terminal.asks()
     shown = terminal.answer("n")
-    assert "new plan: 2 steps, then it fits" in shown and proposed(shown) == "zero-2"
+    assert "new plan: 2 steps, then it fits" in shown and proposed(shown) == "zero-3"
     shown = terminal.answer("y")
     assert proposed(shown) == "gradient-checkpointing"
     shown = terminal.last("y\nq")
     assert terminal.code == 0 and "smaller-micro-batch" not in shown
     text = (folder / "full.yaml").read_text()
-    assert "micro_batch_size: 4  # rows" in text and "deepspeed: full.zero-2.json" in text
-    assert json.loads((folder / "full.zero-2.json").read_text())["zero_optimization"]["stage"] == 2
+    assert "micro_batch_size: 4  # rows" in text and "deepspeed: full.zero-3.json" in text
+    assert json.loads((folder / "full.zero-3.json").read_text())["zero_optimization"]["stage"] == 3
 
 
 def test_no_to_everything_ends_by_itself_and_writes_nothing(folder: Path):
@@ -217,7 +217,7 @@ def test_an_own_value_that_is_an_error_is_shown_with_it(folder: Path, editor: Ca
         folder, "-p", "full.yaml", *ROOMY, EDITOR=editor("sed -i 's/^deepspeed:.*/deepspeed: gone.json/' \"$1\"")
     )
     terminal.asks()
-    assert proposed(terminal.answer("n")) == "zero-2"
+    assert proposed(terminal.answer("n")) == "zero-3"
     shown = terminal.answer("e")
     assert "error[missing-deepspeed-file]" in shown and "   +deepspeed: gone.json" in shown
     terminal.last("n\nq")
@@ -228,10 +228,9 @@ def test_e_can_change_the_json_that_a_step_writes(folder: Path, editor: Callable
     command = editor("sed -i 's/50000000/20000000/' \"$1\"")
     terminal = Terminal(folder, "-p", "full.yaml", *ROOMY, EDITOR=command)
     terminal.asks()
-    terminal.answer("n")
-    terminal.answer("e")
     terminal.answer("y")
-    terminal.last("q")
+    terminal.answer("e")
+    terminal.last("y\nq")
     written = json.loads((folder / "full.zero-2.json").read_text())
     assert written["zero_optimization"]["reduce_bucket_size"] == 20_000_000
     assert "deepspeed: full.zero-2.json" in (folder / "full.yaml").read_text()
@@ -268,7 +267,7 @@ def test_answers_for_one_file_do_not_count_for_the_next(folder: Path):
     (folder / "other.yaml").write_text(LLAMA)
     terminal = Terminal(folder, "-p", "full.yaml", "other.yaml", *ROOMY)
     assert "full.yaml: does not fit" in terminal.asks()
-    assert proposed(terminal.answer("n")) == "zero-2"
+    assert proposed(terminal.answer("n")) == "zero-3"
     shown = terminal.answer("d")
     assert "other.yaml: does not fit" in shown and "new plan" not in shown
     assert proposed(shown) == "smaller-micro-batch"

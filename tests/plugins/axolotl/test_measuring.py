@@ -118,6 +118,21 @@ def test_the_end_says_predicted_against_actual_and_keeps_it(registered: Any, cou
     assert str(path()) in caplog.text
 
 
+def test_the_end_says_how_fast_the_first_steps_were(
+    registered: Any, counters: Counters, caplog: Any, monkeypatch: pytest.MonkeyPatch
+):
+    """The first step and an evaluation between two steps do not count."""
+    from advisor.plugins.axolotl import callback
+
+    ends = iter([10.0, 12.0, 14.0, 30.0, 32.0])
+    monkeypatch.setattr(callback.time, "monotonic", lambda: next(ends))
+    train(registered, counters, 2, 7, 7, 7, 7)
+    run = registered.checked.opened.run
+    tokens = run.tokens * run.gradient_accumulation_steps / 2.0
+    assert "2 s a step, " in caplog.text and f"foreseen; {tokens:,.0f} tokens a second on each GPU" in caplog.text
+    assert json.loads(path().read_text())["tokens_per_second_per_gpu"] == tokens
+
+
 def test_nothing_that_is_kept_names_a_file_or_a_model(registered: Any, counters: Counters):
     train(registered, counters, 2, 7)
     assert "model" not in path().read_text()
