@@ -39,4 +39,4 @@ def in_one_line(report: Report) -> str:
     if report.verdict == "unknown":
         keys = ", ".join(f"`{each.key}`" for each in found.uncounted)
         return f"no verdict: {keys} is not counted; without it the run needs {where}"
-    return f"{report.verdict.replace('-', ' ')}{found.condition}: needs {where}"
+    return f"{report.verdict.replace('-', ' ')}{found.grounds}: needs {where}"

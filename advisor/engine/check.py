@@ -23,6 +23,7 @@ from advisor.run.build import prefixed
 
 if TYPE_CHECKING:
     from advisor.memory.basis import Basis
+    from advisor.memory.second import Second
     from advisor.speed import StepTime, Unpriced
 
 
@@ -36,6 +37,8 @@ class Options:
     safe_only: bool = False
     """Plan with safe steps alone: what ``--fix`` without ``--unsafe-fixes`` may write."""
     speed: bool = True
+    row_length: int | None = None
+    """Tokens of a row for a second estimate, which no verdict rests on."""
     details: bool = False
     """Also the time of a step and the basis of the estimate, which JSON and ``estimate`` show."""
     extra_rules: Mapping[str, Rule] | None = None
@@ -80,7 +83,15 @@ def check_run(opened: Opened, options: Options) -> Report:
         plan=whole_plan(State(run, found), plan) if plan and found else None,
         time=time_of(run) if options.details else None,
         basis=basis_of(run, found) if options.details and found else None,
+        second=second_of(run, options.row_length),
     )
+
+
+def second_of(run: Run, length: int | None) -> "Second | None":
+    """The estimate for rows of another length, where it is asked for."""
+    from advisor.memory.second import second_estimate
+
+    return None if length is None else second_estimate(run, length)
 
 
 def steps_shown(plan: Plan, options: Options) -> list[Finding]:

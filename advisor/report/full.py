@@ -5,7 +5,19 @@ from collections.abc import Sequence
 from advisor.engine.finding import Finding, Fix, Report
 from advisor.report.snippet import diff_lines, snippet
 from advisor.report.style import Style
-from advisor.report.wording import SAFETY, VERDICT_RULES, change, counted, fill, offers, remarks, status, steps, totals
+from advisor.report.wording import (
+    SAFETY,
+    VERDICT_RULES,
+    change,
+    counted,
+    fill,
+    offers,
+    remarks,
+    second,
+    status,
+    steps,
+    totals,
+)
 from advisor.util import path_shown
 
 
@@ -42,6 +54,8 @@ def report_blocks(report: Report, style: Style, explained: set[str]) -> list[lis
     told = any(finding.rule in VERDICT_RULES for finding in report.findings)
     if not told and (report.estimate is not None or not report.findings):
         blocks.append([status_line(report, style)])
+    if said := second(report):
+        blocks.append(style.prose(said, f"{path_shown(report.file)}: ", indent=2))
     return blocks
 
 
