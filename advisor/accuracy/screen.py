@@ -1,14 +1,16 @@
 """The report on the screen, at most 100 columns wide."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from textwrap import fill
 
-from advisor.accuracy.claims import Claim
+from advisor.accuracy.claims import Claim, middle_error
 from advisor.accuracy.fitted import FITTED, MISSING
+from advisor.accuracy.groups import Share
 from advisor.accuracy.range_tables import failure_table, held_out_table, slack_table, verdict_lines, width_table
 from advisor.accuracy.report import Accuracy
-from advisor.accuracy.tables import compared_table, group_table, other_table
+from advisor.accuracy.tables import compared_table, group_table, other_table, percent, words
 from advisor.util import GIB
 
 
@@ -25,19 +27,48 @@ def text(report: Accuracy) -> str:
 
 
 def claim_table(report: Accuracy) -> Iterator[str]:
-    """What axolotl's READMEs claim; not among the figures above."""
-    yield f"{'claimed in the READMEs of axolotl, not measured':<63}{'GiB':>6}{'peak':>7}{'reserved':>16}  held"
+    """What axolotl's READMEs claim, compared with training without the load; not among the figures above."""
+    yield f"{'claimed in the READMEs of axolotl, not measured':<60}{'GiB':>6}{'training':>9}{'reserved':>14}  range"
     yield from (claim_line(one) for one in report.claims)
+    compared = [one for one in report.claims if one.compared]
+    share = Share(sum(one.held for one in compared), len(compared))
+    yield f"compared: {len(compared)} of {len(report.claims)}; in range: {words(share)} ({percent(share)});"
+    yield f"training's allocated peak is {middle_error(compared):.1%} off the claim at the median"
+    for one in proven(report.claims):
+        yield from wrapped(f"  {claim_name(one)}: ", why(one))
 
 
 def claim_line(claim: Claim) -> str:
     """One claim, by its config."""
-    name = claim.config.removeprefix("examples/") + (f" ({claim.variant})" if claim.variant else "")
+    line = f"{claim_name(claim):<60}{claim.claimed_gib:>6.1f}"
     if claim.reserved is None or claim.allocated is None:
-        return f"{name:<63}{claim.claimed_gib:>6.1f}  {claim.reason}"
+        return f"{line}  {'excluded' if claim.excluded else claim.reason}"
     within = f"{claim.reserved.low / GIB:.1f} to {claim.reserved.high / GIB:.1f}"
-    held = "yes" if claim.held else "no"
-    return f"{name:<63}{claim.claimed_gib:>6.1f}{claim.allocated / GIB:>7.1f}{within:>16}  {held}"
+    judged = "excluded" if claim.excluded else "in" if claim.held else "out"
+    return f"{line}{claim.allocated / GIB:>8.1f}{within:>15}  {judged}"
+
+
+def claim_name(claim: Claim) -> str:
+    """The config, and which variant of it."""
+    return claim.config.removeprefix("examples/") + (f" ({claim.variant})" if claim.variant else "")
+
+
+def proven(found: Sequence[Claim]) -> Iterator[Claim]:
+    """The claims that are not compared, or not under the default versions."""
+    return (one for one in found if one.proof)
+
+
+def why(claim: Claim) -> str:
+    """What is done with a claim, and the proof."""
+    if claim.excluded:
+        return f"excluded: {claim.excluded} ({claim.proof})"
+    said = ", ".join(f"{key}={value}" for key, value in (claim.stack or {}).items())
+    return f"compared with {said} ({claim.proof})"
+
+
+def wrapped(start: str, text: str) -> list[str]:
+    """Text over lines of 100 columns."""
+    return fill(start + text, 100, subsequent_indent="    ", break_on_hyphens=False).splitlines()
 
 
 def fitted_lines() -> Iterator[str]:

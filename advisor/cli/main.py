@@ -109,9 +109,18 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+row_length = click.option(
+    "--row-length",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Tokens of a row: a second estimate where rows are neither packed nor padded. The verdict stays.",
+)
+
+
 @main.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @run_options
+@row_length
 @click.option("--fix", is_flag=True, help="Write the safe edits: they do not change what is trained.")
 @click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: also edits that change what is trained.")
 @click.option("--faster", is_flag=True, help="With --fix or --diff: also use the memory that is left to save time.")
@@ -149,6 +158,7 @@ def check(paths: tuple[str, ...], **given: Any) -> None:
 @main.command()
 @click.argument("path")
 @run_options
+@row_length
 @click.option("--ledger", is_flag=True, help="Every term of every phase, with its arithmetic and source.")
 @click.option("--output-format", "format_", type=click.Choice(["full", "json"]), default="full")
 @click.option("-o", "--output", metavar="FILE", help="Write to a file.")

@@ -39,7 +39,7 @@ def in_one_line(report: Report) -> str:
     if report.verdict == "unknown":
         keys = ", ".join(f"`{each.key}`" for each in found.uncounted)
         return f"no verdict: {keys} is not counted; without it the run needs {where}"
-    return f"{report.verdict.replace('-', ' ')}{found.condition}: needs {where}{time_words(report)}"
+    return f"{report.verdict.replace('-', ' ')}{found.grounds}: needs {where}{time_words(report)}"
 
 
 def time_words(report: Report) -> str:

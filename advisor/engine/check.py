@@ -26,6 +26,7 @@ from advisor.run.build import prefixed
 
 if TYPE_CHECKING:
     from advisor.memory.basis import Basis
+    from advisor.memory.second import Second
     from advisor.speed import StepTime, Unpriced
 
 
@@ -41,6 +42,8 @@ class Options:
     speed: bool = True
     faster: bool = False
     """Whether ``--fix`` also writes what the room that is left is good for."""
+    row_length: int | None = None
+    """Tokens of a row for a second estimate, which no verdict rests on."""
     details: bool = False
     """Also the time of a step and the basis of the estimate, which JSON and ``estimate`` show."""
     extra_rules: Mapping[str, Rule] | None = None
@@ -89,7 +92,15 @@ def check_run(opened: Opened, options: Options) -> Report:
         rungs=rungs_of(State(run), plan, fit_rules(options)) if plan else (),
         time=time_of(run) if options.details else None,
         basis=basis_of(run, found) if options.details and found else None,
+        second=second_of(run, options.row_length),
     )
+
+
+def second_of(run: Run, length: int | None) -> "Second | None":
+    """The estimate for rows of another length, where it is asked for."""
+    from advisor.memory.second import second_estimate
+
+    return None if length is None else second_estimate(run, length)
 
 
 def steps_shown(plan: Plan, options: Options) -> list[Finding]:

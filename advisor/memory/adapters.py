@@ -1,7 +1,7 @@
 """What an adapter adds: LoRA's matrices, and the trained copies of whole modules."""
 
 from advisor.memory.groups import Group, Shape, base_width, group_of
-from advisor.memory.lora_targets import layers_wrapped, named, rank_at
+from advisor.memory.lora_targets import expert_paths, layers_wrapped, named, rank_at, stacked
 from advisor.models import Architecture, Tensor
 from advisor.run import Lora, Run, Zero
 
@@ -19,9 +19,8 @@ def adapter_groups(run: Run, model: Architecture) -> tuple[list[Group], list[tup
         if tensor.linear and (count := targets(lora, tensor)):
             shapes += low_rank(rank_at(lora, tensor.module), tensor.shape, count)
             shapes += [((tensor.shape[0],), count)] if lora.dora else []
-        elif tensor.kind == "experts" and names_parameter(lora, tensor):
-            experts = tensor.shape[0]
-            shapes += low_rank(rank_at(lora, tensor.module) * experts, tensor.shape[-2:], tensor.count)
+        elif tensor.kind == "experts":
+            shapes += stack_shapes(lora, tensor) if stacked(run) else expert_shapes(lora, model, tensor)
     groups = [group_of("adapter", width, True, PEFT, shapes)] if shapes else []
     saved = [tensor for tensor in model.tensors if saves_module(lora, tensor)]
     saved += [t for t in model.tensors if model.tied and t.kind == "embedding" and "lm_head" in lora.modules_to_save]
@@ -43,6 +42,38 @@ def adapter_width(run: Run, lora: Lora) -> float:
 def low_rank(rank: int, shape: Shape, count: int) -> list[tuple[Shape, int]]:
     """A (rank x in) and B (out x rank)."""
     return [((rank, shape[-1]), count), ((shape[-2], rank), count)]
+
+
+def stack_shapes(lora: Lora, tensor: Tensor) -> list[tuple[Shape, int]]:
+    """Of stacked experts that are named as a parameter."""
+    if not names_parameter(lora, tensor):
+        return []
+    return low_rank(rank_at(lora, tensor.module) * tensor.shape[0], tensor.shape[-2:], tensor.count)
+
+
+def expert_shapes(lora: Lora, model: Architecture, tensor: Tensor) -> list[tuple[Shape, int]]:
+    """Of the linear layers of experts that are modules, which all have the shape of the stack that leads back."""
+    return [
+        shape
+        for path in expert_paths(model, tensor)
+        for shape in low_rank(
+            rank_at(lora, path), tensor.shape[-2:], tensor.shape[0] * layers_wrapped(lora, path, tensor.count)
+        )
+        if shape[1]
+    ]
+
+
+def expert_adapter_elements(run: Run, model: Architecture) -> tuple[int, int]:
+    """Elements of the adapters of stacked experts: of all layers, and of one."""
+    if run.lora is None or not stacked(run):
+        return 0, 0
+    every = one = 0
+    for tensor in model.tensors:
+        if tensor.kind == "experts":
+            shapes = stack_shapes(run.lora, tensor)
+            every += sum(rows * columns * count for (rows, columns), count in shapes)
+            one += sum(rows * columns for (rows, columns), _ in shapes)
+    return every, one
 
 
 def targets(lora: Lora, tensor: Tensor) -> int:

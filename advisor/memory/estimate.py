@@ -17,6 +17,7 @@ from advisor.memory.lora_targets import layers_named, told_apart
 from advisor.memory.model import autocast_terms, load_terms, reference_terms, weight_terms, workspace_terms
 from advisor.memory.optimizer_states import optimizer_terms, step_terms
 from advisor.memory.ranges import needed, range_notes, reserved_peak
+from advisor.memory.rows import rows_of
 from advisor.memory.uncounted import uncounted
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture
@@ -43,6 +44,7 @@ def estimate(run: Run) -> Estimate | None:
         usable=hardware.usable,
         outside_torch=hardware.outside_torch,
         notes=(*map(str, missing), *notes_of(run, model), *range_notes(run)),
+        rows=rows_of(run),
         uncounted=missing,
     )
 
@@ -95,8 +97,9 @@ def worst(phases: list[Phase]) -> Phase:
 def notes_of(run: Run, model: Architecture) -> list[str]:
     """What a reader of the numbers should know."""
     notes = [*model.extra]
-    if not run.sample_packing and not run.pads_to_sequence_len:
-        notes.append(f"rows are counted at their worst case, sequence_len {run.sequence_len}; shorter rows need less")
+    rows = rows_of(run)
+    if not rows.full:
+        notes.append(f"rows are counted at their worst case, {rows.origin} {rows.length}; shorter rows need less")
     if run.rollouts is not None and run.rollouts.engine == "server":
         notes.append("the vLLM server needs GPUs of its own: `trl.vllm_mode: server` is not counted on these")
     return notes

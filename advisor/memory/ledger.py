@@ -53,6 +53,15 @@ class Range:
 
 
 @record
+class Rows:
+    """The tokens of a row that are counted, and what says so. ``full``: every row has them, packed or padded."""
+
+    length: int
+    origin: str
+    full: bool
+
+
+@record
 class HostTerm:
     """One addend of a node's host memory; pinned bytes cannot be paged out.
 
@@ -83,6 +92,7 @@ class Estimate:
     usable: int
     outside_torch: int
     notes: tuple[str, ...] = ()
+    rows: Rows = Rows(0, "", full=True)
     uncounted: tuple[Uncounted, ...] = ()
     """What the run turns on that takes memory, or frees it, and is not counted."""
 
@@ -126,6 +136,13 @@ class Estimate:
         if not offloaded or self.verdict not in {"fits", "tight"}:
             return ""
         return f", with {-(-self.host_peak // GIB)} GiB of host memory a node"
+
+    @property
+    def grounds(self) -> str:
+        """``condition``, and the length that rows are counted at where they may be shorter."""
+        if self.rows.full or self.verdict == "unknown":
+            return self.condition
+        return f"{self.condition}, for rows of up to {self.rows.length} tokens"
 
     @property
     def verdict(self) -> Verdict:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from advisor.run import Lora
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Block, Linear
-    from advisor.run import Lora
+    from advisor.models.architecture import Architecture, Block, Linear, Tensor
+    from advisor.run import Lora, Run
 
 
 def wraps(lora: Lora, module: str) -> bool:
@@ -64,6 +64,27 @@ def rank_at(lora: Lora, module: str) -> int:
 def is_target(lora: Lora, linear: Linear) -> bool:
     """Whether the linear carries an adapter; a router only where it is named."""
     return wraps(lora, linear.path) and not (linear.kind == "router" and everywhere(lora))
+
+
+def stacked(run: Run) -> bool:
+    """Whether the experts of a layer are one tensor each way, as transformers 5 has them."""
+    return run.stack.at_least("transformers", "5.0.0") and not run.linear_experts
+
+
+def expert_paths(model: Architecture, tensor: Tensor) -> Iterator[str]:
+    """The first expert's linear layers, by the stack that leads back to the residual stream."""
+    stack, _, name = tensor.name.removesuffix(".weight").rpartition(".")
+    if name.startswith("down") and len(tensor.shape) == 3:
+        yield from (f"{stack}.{linear}" for linear in model.family.expert_linears)
+
+
+def adapts_experts(run: Run) -> bool:
+    """Whether LoRA wraps linear layers of experts that are modules."""
+    model, lora = run.model, run.lora
+    if model is None or lora is None or stacked(run):
+        return False
+    experts = (tensor for tensor in model.tensors if tensor.kind == "experts")
+    return any(wraps(lora, path) for tensor in experts for path in expert_paths(model, tensor))
 
 
 def told_apart(lora: Lora, block: Block) -> tuple[Block, ...]:

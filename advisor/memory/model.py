@@ -1,7 +1,8 @@
 """What lies on the GPU from start to end: weights, a reference model, library workspaces; and the load before it."""
 
-from advisor.memory.activations.experts import cached_elements, expert_width
+from advisor.memory.activations.experts import cached_elements, checkpoints, expert_width
 from advisor.memory.activations.lora_kernels import adapter_elements, all_adapter_elements
+from advisor.memory.adapters import expert_adapter_elements
 from advisor.memory.deepspeed import embedding_elements, largest_module
 from advisor.memory.groups import Weights, base_width
 from advisor.memory.ledger import Term
@@ -25,7 +26,8 @@ WHOLE_INT8 = "bitsandbytes/nn/modules.py, Linear8bitLt@0.49.1: its state keeps t
 NEVER_FREED = "torch/nn/utils/parametrize.py, cached@2.13.0: no hook empties the cache where a forward ends early"
 DEQUANTIZE = "bitsandbytes/autograd/_functions.py, MatMul4Bit: one weight at a time is dequantized"
 FUSED_COPIES = (
-    "axolotl/kernels/lora.py:454-468,968-982,1682-1688@0.19.0: each function keeps its adapters in half precision"
+    "axolotl/kernels/lora.py:454-468,968-982,1682-1688@0.19.0: each function keeps its adapters in half precision; "
+    "peft/tuners/lora/layer.py, ParamWrapper.get_delta_weight@0.20.0; aten/src/ATen/autocast_mode.cpp, cached_cast"
 )
 AUTOCAST = "torch autocast keeps half-precision copies of fp32 weights that need gradients"
 
@@ -82,14 +84,17 @@ def autocast_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Ter
 
 
 def copied_elements(run: Run, model: Architecture) -> tuple[int, int]:
-    """Elements of fp32 adapters that axolotl's kernels copy themselves, and how many of the copies are there at once.
+    """Elements of fp32 adapters that no cache of autocast's holds, and how many of the copies are there at once.
 
-    A layer keeps its own for its backward; of checkpointed layers there is one at work.
+    axolotl's kernels copy theirs themselves; PEFT takes views of those of stacked experts, and autocast's cache is for
+    leaves. A layer keeps its own for its backward; of checkpointed layers there is one at work.
     """
     if run.lora is None or isinstance(run.sharding, Zero) or not run.lora.fp32:
         return (0, 0)
-    every = all_adapter_elements(run, model)
-    return every, max(adapter_elements(run, block) for block in model.blocks) if run.activation_checkpointing else every
+    experts, one = expert_adapter_elements(run, model)
+    every = all_adapter_elements(run, model) + experts
+    layer = max(adapter_elements(run, block) for block in model.blocks) + one
+    return every, layer if checkpoints(run) else every
 
 
 def dequantized_terms(run: Run, model: Architecture) -> tuple[Term, ...]:

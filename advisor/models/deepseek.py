@@ -7,7 +7,7 @@ from advisor.models.attention import latent
 from advisor.models.config import Config
 from advisor.models.decoder import FULL, Decoder, fitted
 from advisor.models.deviations import Deviations
-from advisor.models.family import LIGER_WITHOUT_ROPE, Family
+from advisor.models.family import EXPERT_MLP, LIGER_WITHOUT_ROPE, Family
 from advisor.models.mlp import experts, gated
 from advisor.models.parts import Layer, Part, Tensors, linear, loose, norm, within
 from advisor.models.sparse import leading_dense_marks, with_experts
@@ -126,11 +126,13 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         lora_kernels="unpatchable",
         absent_leaf="DeepseekV2MoE",
+        expert_linears=EXPERT_MLP,
     ),
     "deepseek_v3": Family(
         Decoder(latent, _MLPS, latent_plan, deviations=Deviations(casts_router=True)),
         cut=True,
         lora_kernels="unpatchable",
+        expert_linears=EXPERT_MLP,
     ),
     "kimi_k2": Family(Decoder(latent, _MLPS, latent_plan)),
     "mistral4": Family(Decoder(latent, _MLPS, latent_plan), cut=True, lora_kernels="unpatchable"),

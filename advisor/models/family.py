@@ -69,6 +69,9 @@ class Family:
     utils/schemas/validation.py:1562-1574@0.19.0. ``without effect``: its layers take no notice of the setting."""
     linear_experts: bool = False
     """Whether axolotl's own copy of its code has a linear layer for each expert, whatever the transformers."""
+    expert_linears: tuple[str, ...] = ()
+    """What the first expert's linear layers are called where each expert has its own: before transformers 5, or in
+    axolotl's own code. Read from transformers 4.57.1."""
     soft_capped: bool = False
     """Whether logits are capped: tanh keeps its output (models/gemma2/modeling_gemma2.py@5.16.1)."""
     common_loss_since: str = ""
@@ -92,6 +95,8 @@ class Family:
 
 
 UNKNOWN = Family()
+EXPERT_MLP = ("0.gate_proj", "0.up_proj", "0.down_proj")
+EXPERT_W = ("0.w1", "0.w3", "0.w2")
 
 
 def home(model_type: str) -> str:

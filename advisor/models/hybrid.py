@@ -7,7 +7,7 @@ from advisor.models.attention import latent, softmax
 from advisor.models.config import Config
 from advisor.models.decoder import FULL, Decoder, fitted
 from advisor.models.deviations import Deviations
-from advisor.models.family import LIGER, LIGER_WITHOUT_ROPE, Family
+from advisor.models.family import EXPERT_MLP, EXPERT_W, LIGER, LIGER_WITHOUT_ROPE, Family
 from advisor.models.mixers import delta_net, kimi_delta, mamba, mamba2, short_convolution
 from advisor.models.mlp import experts, gated, gated_linears, plain
 from advisor.models.parts import Builder, Layer, Part, linear, loose
@@ -264,6 +264,7 @@ FAMILIES: dict[str, Family] = {
         ),
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
+        expert_linears=EXPERT_MLP,
     ),
     "qwen3_5_text": Family(
         Decoder(_QWEN_MIXERS, gated(), qwen_linear_plan, deviations=Deviations(norm="offset rms", fresh_query=True)),
@@ -288,5 +289,6 @@ FAMILIES: dict[str, Family] = {
         # modules, and the model calls them directly.
         checkpoints="without effect",
         linear_experts=True,
+        expert_linears=EXPERT_W,
     ),
 }

@@ -296,6 +296,8 @@ FAMILIES: dict[str, Family] = {
         liger=LIGER,
         cut=True,
         lora_kernels="unpatchable",
+        # axolotl/monkeypatch/models/llama4/modeling.py:26-41@0.19.0, linearized.
+        expert_linears=("gate_projs.0", "up_projs.0", "down_projs.0"),
     ),
     "mllama": Family(
         Multimodal(

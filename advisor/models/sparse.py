@@ -9,7 +9,7 @@ from advisor.models.attention import softmax
 from advisor.models.config import Config
 from advisor.models.decoder import Decoder, every_layer_sparse, plain_plan
 from advisor.models.deviations import Deviations
-from advisor.models.family import LIGER, LIGER_LAYERS, Family
+from advisor.models.family import EXPERT_MLP, EXPERT_W, LIGER, LIGER_LAYERS, Family
 from advisor.models.mlp import experts, gated
 from advisor.models.parts import Layer, Part, Tensors, linear, loose
 
@@ -94,6 +94,7 @@ FAMILIES: dict[str, Family] = {
         ),
         liger=LIGER,
         cut=True,
+        expert_linears=EXPERT_W,
     ),
     "qwen2_moe": Family(
         Decoder(
@@ -103,6 +104,7 @@ FAMILIES: dict[str, Family] = {
             deviations=Deviations(shared_first=True),
         ),
         cut=True,
+        expert_linears=EXPERT_MLP,
     ),
     "qwen3_moe": Family(
         Decoder(
@@ -113,6 +115,7 @@ FAMILIES: dict[str, Family] = {
         ),
         liger=LIGER,
         cut=True,
+        expert_linears=EXPERT_MLP,
     ),
     "qwen3_vl_moe_text": Family(
         Decoder(_HEAD_NORM, {"sparse": experts(), "dense": gated()}, qwen_plan),
@@ -127,6 +130,7 @@ FAMILIES: dict[str, Family] = {
         ),
         cut=True,
         lora_kernels="unpatchable",
+        expert_linears=EXPERT_MLP,
     ),
     "phimoe": Family(
         Decoder(
@@ -138,6 +142,7 @@ FAMILIES: dict[str, Family] = {
             head_bias="lm_head_bias",
         ),
         lora_kernels="need half-precision norms",
+        expert_linears=EXPERT_W,
     ),
     "minimax_m2": Family(
         Decoder(
@@ -178,7 +183,8 @@ FAMILIES: dict[str, Family] = {
             _HEAD_NORM,
             {"sparse": experts(shared="shared_experts", shared_count="n_shared_experts"), "dense": gated()},
             leading_dense_plan,
-        )
+        ),
+        expert_linears=EXPERT_MLP,
     ),
     "exaone_moe": Family(
         Decoder(
@@ -201,7 +207,8 @@ FAMILIES: dict[str, Family] = {
             head_bias="use_bias",
             loose=ernie_bias,
             deviations=Deviations(shared_first=True),
-        )
+        ),
+        expert_linears=EXPERT_MLP,
     ),
     "flex_olmo": Family(
         Decoder(
@@ -211,6 +218,7 @@ FAMILIES: dict[str, Family] = {
             ("post_attention_layernorm", "post_feedforward_layernorm"),
         ),
         lora_kernels="unpatchable",
+        expert_linears=EXPERT_MLP,
     ),
     "hunyuan_v1_moe": Family(
         Decoder(
@@ -227,6 +235,7 @@ FAMILIES: dict[str, Family] = {
         ),
         liger=LIGER,
         cut=True,
+        expert_linears=EXPERT_MLP,
     ),
     "glm4v_moe_text": Family(
         Decoder(
@@ -245,6 +254,7 @@ FAMILIES: dict[str, Family] = {
         ),
         cut=True,
         lora_kernels="unpatchable",
+        expert_linears=EXPERT_MLP,
     ),
     "afmoe": Family(
         Decoder(
@@ -266,5 +276,6 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         lora_kernels="unpatchable",
         absent_leaf="AfmoeMoE",
+        expert_linears=EXPERT_MLP,
     ),
 }

@@ -26,6 +26,8 @@ class AdapterFacts:
     rank_pattern: tuple[tuple[str, int], ...] = ()
     parameters: tuple[str, ...] = ()
     """Stacked experts with adapters of their own, which are not traced."""
+    casts: bool = True
+    """Whether the input is cast to the adapter's type: not on bitsandbytes' linears under autocast."""
 
 
 @record

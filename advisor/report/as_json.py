@@ -11,6 +11,7 @@ from advisor.engine.finding import Finding, Fix, Place, Report, WholePlan
 from advisor.engine.registry import is_built_in
 from advisor.memory.basis import Basis
 from advisor.memory.ledger import Estimate, Phase, Range
+from advisor.memory.second import Second
 from advisor.report.style import Style
 from advisor.report.wording import APPLICABILITY
 from advisor.speed import StepTime
@@ -44,6 +45,7 @@ def header(report: Report) -> dict[str, Any]:
         "verdict": report.verdict,
         "memory": memory(report.estimate, report.basis) if report.estimate else None,
         "time": time(report.time) if isinstance(report.time, StepTime) else None,
+        "row_length": second(report.second) if report.second else None,
     }
 
 
@@ -86,10 +88,23 @@ def memory(estimate: Estimate, basis: Basis | None = None) -> dict[str, Any]:
         "host_peak": estimate.host_peak,
         "peak_phase": estimate.peak_phase,
         "parts": estimate.parts,
+        "rows": asdict(estimate.rows),
         "phases": [phase(each) for each in estimate.phases],
         "basis": founded,
         "uncounted": [{"key": each.key, "what": each.what, "memory": each.memory} for each in estimate.uncounted],
     }
+
+
+def second(found: Second) -> dict[str, Any]:
+    """The estimate for rows of another length, which the verdict does not rest on; null where rows have one length."""
+    value = found.estimate
+    known = value and {
+        "verdict": value.verdict,
+        "allocated_peak": value.allocated_peak,
+        "needed": range_(value.needed),
+        "reserved_peak": range_(value.reserved_peak),
+    }
+    return {"tokens": found.length, "memory": known, "reason": found.reason}
 
 
 def time(found: StepTime) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from advisor.memory.disk import checkpoints
 from advisor.memory.ledger import PARTS, Estimate, HostTerm, Part, Phase, Verdict
 from advisor.report.style import Style
 from advisor.report.time import Training, time_blocks, time_ledger
-from advisor.report.wording import VERDICTS, StepRow, number, span
+from advisor.report.wording import VERDICTS, StepRow, number, second, span
 from advisor.run import Run
 from advisor.util import gib
 
@@ -25,6 +25,8 @@ def render(report: Report, rows: Sequence[StepRow], style: Style, *, ledger: boo
         blocks.append(unknown(report, style))
     else:
         blocks += estimate_blocks(report.estimate, style)
+        if said := second(report):
+            blocks.append(style.prose(said, "  "))
         blocks.append(basis_lines(report.basis, style))
         if training.run is not None and report.time is not None:
             blocks.append(disk_lines(training.run, style))
@@ -124,8 +126,7 @@ def peak_lines(estimate: Estimate, style: Style) -> list[str]:
     verdict = estimate.verdict
     lead = f"  {'peak':<12}{gib(estimate.allocated_peak):>11}  "
     return style.prose(
-        f"of {number(estimate.usable)} usable on each GPU: {VERDICTS[verdict]}{estimate.condition}"
-        f" ({margin(estimate)})",
+        f"of {number(estimate.usable)} usable on each GPU: {VERDICTS[verdict]}{estimate.grounds} ({margin(estimate)})",
         lead,
         verdict,
     )

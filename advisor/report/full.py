@@ -16,6 +16,7 @@ from advisor.report.wording import (
     room,
     room_words,
     rung_lines,
+    second,
     status,
     steps,
     totals,
@@ -58,6 +59,8 @@ def report_blocks(report: Report, style: Style, explained: set[str]) -> list[lis
     told = any(finding.rule in VERDICT_RULES for finding in report.findings)
     if not told and (report.estimate is not None or not report.findings):
         blocks.append([status_line(report, style)])
+    if said := second(report):
+        blocks.append(style.prose(said, f"{path_shown(report.file)}: ", indent=2))
     return blocks
 
 

@@ -20,6 +20,7 @@ from advisor.report.wording import (
     room,
     room_words,
     rung_lines,
+    second,
     span,
     steps,
     totals,
@@ -44,7 +45,7 @@ def table(reports: Sequence[Report]) -> str:
     for report in reports:
         found = report.estimate
         needed, usable = (span(found.needed), number(found.usable)) if found else ("", "")
-        verdict = f"**{VERDICTS[report.verdict]}**{found.condition if found else ''}"
+        verdict = f"**{VERDICTS[report.verdict]}**{found.grounds if found else ''}"
         cells = (code(report.file), report.hardware or "", verdict, needed, usable)
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(rows)
@@ -52,7 +53,8 @@ def table(reports: Sequence[Report]) -> str:
 
 def report_blocks(report: Report) -> list[str]:
     """What there is to say of one file beyond its row."""
-    blocks = [finding_block(finding) for finding in remarks(report)]
+    blocks = [f"{code(report.file)}: {second(report)}"] if report.second else []
+    blocks += [finding_block(finding) for finding in remarks(report)]
     if plan := steps(report):
         rungs = ", ".join(f"{name}: {word}" for name, word in rung_lines(report.rungs))
         blocks += [heading(report, len(plan)), *([escaped(rungs)] if rungs else [])]

@@ -79,6 +79,14 @@ class Basis(Model):
     ranges: Literal["replay", "published"]
 
 
+class Rows(Model):
+    """The tokens of a row that are counted, and what says so; ``full``: every row has them, packed or padded."""
+
+    length: int
+    origin: str
+    full: bool
+
+
 class Memory(Model):
     """The estimate, in bytes: on the GPU that needs most, and on each node's host."""
 
@@ -92,8 +100,26 @@ class Memory(Model):
     peak_phase: str
     parts: Parts
     phases: list[Phase]
+    rows: Rows | None = None
     basis: Basis | None = None
     uncounted: list[Uncounted] = []
+
+
+class SecondMemory(Model):
+    """The estimate for rows of another length, in bytes."""
+
+    verdict: Literal["fits", "tight", "does-not-fit", "unknown"]
+    allocated_peak: Bytes
+    needed: Span
+    reserved_peak: Span
+
+
+class Second(Model):
+    """What ``--row-length`` asks for; ``memory`` is null, with the reason, where rows have one length anyway."""
+
+    tokens: int
+    memory: SecondMemory | None
+    reason: str
 
 
 class Expected(Model):
@@ -212,6 +238,7 @@ class Estimated(Model):
     hardware: str | None
     verdict: Literal["fits", "tight", "does-not-fit", "unknown"]
     memory: Memory | None
+    row_length: Second | None = None
     time: Time | None = None
 
 

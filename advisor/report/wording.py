@@ -125,7 +125,19 @@ def status(report: Report) -> str:
     line, found = f"{file}: {ON[report.verdict]} {report.hardware}", report.estimate
     if found is None:
         return line
-    return f"{line}{found.condition}: {fill(found)}" + (" are counted" if report.verdict == "unknown" else "")
+    return f"{line}{found.grounds}: {fill(found)}" + (" are counted" if report.verdict == "unknown" else "")
+
+
+def second(report: Report) -> str:
+    """``rows of 1024 tokens: fits, 12.0 to 13.1 of 78.2 GiB``, or why there is no such estimate; empty if unasked."""
+    asked = report.second
+    if asked is None:
+        return ""
+    lead = f"rows of {asked.length} tokens: "
+    if asked.estimate is None:
+        return lead + asked.reason
+    verdict = VERDICTS[asked.estimate.verdict]
+    return f"{lead}{verdict}{asked.estimate.condition}, {fill(asked.estimate)}; the verdict does not rest on this"
 
 
 def totals(reports: Sequence[Report]) -> str:

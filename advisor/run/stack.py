@@ -24,7 +24,7 @@ class Stack:
     ``zero_init``: the model is built under ``zero.Init`` with ZeRO-3. ``amp``: bf16 autocast around the forward;
     ``base_dtype``: the dtype in which weights are loaded. ``prepare_kbit``: PEFT's upcast of what is not quantized.
     ``padding``: ``full`` rows, ``packed``, or ``longest`` (token counts are then upper bounds). None: as the trainer
-    does.
+    does. ``xielu``: whether the package with Apertus' fused activation is installed.
     """
 
     axolotl: str = "0.19.0"
@@ -41,6 +41,7 @@ class Stack:
     prepare_kbit: bool | None = None
     padding: Padding | None = None
     expandable_segments: bool | None = None
+    xielu: bool = False
 
     def at_least(self, package: str, version: str) -> bool:
         """Whether ``package`` is ``version`` or newer; a range counts as its lower bound."""

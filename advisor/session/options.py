@@ -28,5 +28,7 @@ class RunOptions:
     """Also ask the installed axolotl and DeepSpeed."""
     fail_on: Level | None = None
     formats: tuple[str, ...] = ()
+    row_length: int | None = None
+    """Tokens of a row for a second estimate."""
     details: bool = False
     """Also the time of a step and the basis of the estimate, as with JSON."""

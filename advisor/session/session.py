@@ -73,6 +73,7 @@ def session_for(
             select=names(options.select, extra) or names_in(settings, "select", settings.select, extra),
             ignore=(*names(options.ignore, extra), *names_in(settings, "ignore", settings.ignore, extra)),
             extra_rules=extra,
+            row_length=options.row_length,
             details=options.details or any(each.partition("=")[0] == "json" for each in formats),
         ),
         fail_on=options.fail_on or settings.fail_on,

@@ -1,5 +1,5 @@
 # pyright: basic, reportMissingImports=false
-"""LoRA as PEFT computes it (peft/tuners/lora/layer.py, Linear.forward@0.20.0), without PEFT."""
+"""LoRA as PEFT computes it (peft/tuners/lora/layer.py, bnb.py, Linear.forward@0.20.0), without PEFT."""
 
 from typing import Any
 
@@ -22,12 +22,13 @@ class Adapted(torch.nn.Module):
         self.base = base
         self.a = torch.nn.Linear(n_in, rank, bias=False, device="meta", dtype=width)
         self.b = torch.nn.Linear(rank, n_out, bias=False, device="meta", dtype=width)
+        self.casts = facts.casts
         self.dropout = torch.nn.Dropout(0.1) if facts.dropout else torch.nn.Identity()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """The layer's result and the scaled product of the adapter."""
         result = self.base(x)
-        inner = x.to(self.a.weight.dtype)
+        inner = x.to(self.a.weight.dtype) if self.casts else x
         return (result + self.b(self.a(self.dropout(inner))) * 0.5).to(result.dtype)
 
     def __getattr__(self, name: str) -> Any:

@@ -14,7 +14,8 @@ def finds(run: Run) -> Iterator[Hit]:
         need, card = gib(found.needed.low), gib(found.usable)
         yield Hit(
             "",
-            f"{need} needed, {card} usable on each of {run.hardware.title}; the peak is the {found.peak_phase}",
+            f"{need} needed, {card} usable on each of {run.hardware.title}{found.grounds}; the peak is the"
+            f" {found.peak_phase}",
         )
 
 

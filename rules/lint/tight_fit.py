@@ -17,7 +17,7 @@ def finds(run: Run) -> Iterator[Hit]:
         span = f"{gib(found.needed.low)} to {gib(found.needed.high)}"
         yield Hit(
             "",
-            f"{span} needed, {gib(found.usable)} usable on each of {run.hardware.title}{found.condition}:"
+            f"{span} needed, {gib(found.usable)} usable on each of {run.hardware.title}{found.grounds}:"
             f" fragmentation decides whether it fails; {remedy(run, found.peak_phase)}",
         )
 

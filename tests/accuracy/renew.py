@@ -81,14 +81,14 @@ def verdicts(report: Accuracy) -> Iterator[str]:
     said, files, repositories = report.verdicts, whole(report.files), whole(report.repositories)
     wide = {expandable: f"{width:.0%}" for expandable, width in report.median_widths.items()}
     held = f"{words(report.all.held)} ({percent(report.all.held)})"
-    claimed = [claim for claim in report.claims if claim.reserved]
+    compared = [claim for claim in report.claims if claim.compared]
     yield f"- Of the runs that surely ran out of memory, {words(said.sure)} are not called `fits`;"
     yield f"  of those that went through, {words(said.refused)} are called `does-not-fit`; {percent(said.tight)} of all are `tight`."
     yield f"- *needed* is {said.width:.0%} wide at the median. The reserved range holds {held} of the measured figures;"
     yield f"  {percent(files)} where the file that a run is from is left out of the evidence, {percent(repositories)} where its repository is."
     yield f"  It is {wide[False]} wide at the median, {wide[True]} with expandable segments."
-    yield f"- Of {len(report.claims)} figures that axolotl's READMEs claim for examples, the reserved range holds"
-    yield f"  {sum(claim.held for claim in claimed)} of the {len(claimed)} whose model is known."
+    yield f"- Of {len(report.claims)} figures that axolotl's READMEs claim for examples, {len(compared)} can be compared; the reserved range"
+    yield f"  holds {sum(claim.held for claim in compared)} of these. `advisor accuracy` lists each, with the proof where one is left out."
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from itertools import pairwise
 from advisor.engine.check import Options, tiers_of
 from advisor.engine.plan import plan_fit
 from advisor.engine.registry import built_in_rules, flowcharts, tiers
-from advisor.engine.room import plan_speed
 from advisor.engine.states import state_of
 from advisor.memory import estimate
 from advisor.run.build import edited
@@ -157,15 +156,6 @@ def test_one_with_fsdp_stays_with_fsdp(make_run):
     text = FULL + "fsdp_version: 2\nfsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
     plan = planned(make_run(text, "4x rtx-4090"))
     assert plan.end.run.fsdp is not None and plan.end.run.zero is None
-
-
-def test_what_is_given_back_still_fits_and_keeps_the_global_batch(make_run):
-    run = make_run(QLORA + "gradient_checkpointing: true\n", "1x a100-80gb")
-    offers = plan_speed(state_of(run), built_in_rules("speed").values())
-    assert {"larger-micro-batch", "no-checkpointing"} <= {step.rule.id for step in offers}
-    for step in offers:
-        assert step.after.estimate.verdict == "fits"
-        assert step.after.run.global_batch_size == run.global_batch_size
 
 
 def test_planning_touches_no_document(make_run):

@@ -139,9 +139,16 @@ def test_liger_norms_and_glu_save_what_they_recompute():
     assert per_token(LLAMA_3_8B, liger=frozenset({"glu"})) == 200_840 - 2 * 14336
 
 
-def test_quantized_base_keeps_what_lora_keeps():
+def test_adapters_on_a_quantized_base_share_the_inputs_that_adapters_on_another_copy():
     quantized = lora() | {"adapter": "qlora"}
-    assert per_token(LLAMA_3_8B, quantization="nf4", **quantized) == per_token(LLAMA_3_8B, **lora())
+    copies = (2 + 1 + 1) * 2 * 4096  # of three that read one tensor, of two, and of attention's output, which stays
+    shared = per_token(LLAMA_3_8B, quantization="nf4", **quantized)
+    assert per_token(LLAMA_3_8B, **lora()) - shared == copies
+
+
+def test_adapters_of_bf16_cast_inputs_of_a_quantized_base_where_autocast_is_off():
+    plain = lora() | {"autocast": False}
+    assert per_token(LLAMA_3_8B, quantization="nf4", **plain) == per_token(LLAMA_3_8B, **plain)
 
 
 def test_experts_keep_their_width_once_for_each_choice():
@@ -290,3 +297,9 @@ def test_dropouts_on_the_way_back_keep_a_mask_each(model_type: str):
     """Behind attention and behind the MLP, one byte an element: models/seed_oss, SeedOssAttention and SeedOssMLP."""
     masks = per_token(LLAMA_3_8B, model_type) - per_token(LLAMA_3_8B)
     assert masks == 2 * LLAMA_3_8B.hidden
+
+
+def test_the_fused_xielu_keeps_its_input_alone():
+    block = replace(LLAMA_3_8B, mlp=Mlp(14336, gated=False))
+    fused = per_token(block, "apertus", stack=Stack(xielu=True))
+    assert per_token(block, "apertus") - fused == (9 + 4) * 14336

@@ -8,6 +8,7 @@ import pytest
 from advisor.memory.activations import saved_bytes, working_bytes
 from advisor.memory.activations.experts import never_freed
 from advisor.memory.estimate import estimate
+from advisor.memory.weights import weights_of
 from advisor.models.architecture import Attention, Block, Mlp
 from advisor.opening import open_configs
 from advisor.run import Fsdp, Run
@@ -135,3 +136,45 @@ def test_without_checkpointing_all_layers_keep_their_experts_unpacked():
     experts = 6_442_450_944
     off: dict[str, Any] = {"gradient_checkpointing": False, "gradient_checkpointing_kwargs": None}
     assert peak({}, **off) - peak({}) > 2 * experts * 15 / 16
+
+
+SPARSE = {
+    "base_model": "Qwen/Qwen3-30B-A3B",
+    "adapter": "lora",
+    "lora_r": 4,
+    "lora_alpha": 8,
+    "lora_target_parameters": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"],
+    "lora_target_modules": ["q_proj"],
+    "sequence_len": 512,
+    "micro_batch_size": 1,
+    "bf16": True,
+    "attn_implementation": "flash_attention_2",
+}
+ONE_LAYER = 4 * 128 * ((2048 + 2 * 768) + (2048 + 768))
+"""Elements of the adapters of one layer's 128 experts, at rank 4."""
+
+
+def copies(checkpointing: bool) -> int:
+    run = open_configs(SPARSE | {"gradient_checkpointing": checkpointing}, None, "1x h200", None).run
+    found = estimate(run)
+    assert found is not None
+    terms = next(phase.terms for phase in found.phases if phase.name == "backward")
+    return sum(term.bytes for term in terms if term.name in {"autocast copies", "adapters' copies"})
+
+
+def test_copies_of_adapters_of_stacked_experts_are_there_for_the_layer_at_work_alone():
+    assert copies(checkpointing=False) - copies(checkpointing=True) == 2 * 47 * ONE_LAYER
+
+
+@pytest.mark.parametrize("targets", [["gate_proj", "up_proj", "down_proj"], r".*experts\.\d+\.(gate|up|down)_proj"])
+def test_before_transformers_5_each_expert_has_linears_that_lora_wraps(targets):
+    config = {key: value for key, value in SPARSE.items() if key != "lora_target_parameters"}
+    config |= {"lora_target_modules": targets}
+
+    def adapter(version: str) -> int:
+        run = open_configs(config, None, "1x h200", {"transformers": version}).run
+        assert run.model is not None
+        return sum(group.elements for group in weights_of(run, run.model).groups if group.name == "adapter")
+
+    assert adapter("4.57.1") == 48 * 128 * 3 * 4 * (2048 + 768)
+    assert adapter("5.16.1") == 0

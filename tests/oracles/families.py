@@ -159,6 +159,7 @@ def run_of(model: Architecture, setting: Setting, rows: int = 1, length: int = 2
         autocast=setting.autocast,
         adapter="lora" if setting.adapter else None,
         lora=lora_of(setting) if setting.adapter else None,
+        quantization=None if setting.casts_inputs else "nf4",
         micro_batch_size=rows,
         sequence_len=length,
         pads_to_sequence_len=setting.padding_mask,

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.oracle
 
 TOKENS = 256
 LORA = Setting(adapter="all-linear")
+QLORA = replace(LORA, casts_inputs=False)
 HALF_LORA = Setting(adapter="all-linear", autocast=False, adapter_fp32=False)
 ATTENTION = ("q_proj", "v_proj")
 FP32 = torch.float32
@@ -52,6 +53,10 @@ SETTINGS: dict[str, Setting] = {
     "LoRA, fp32 residual stream, dropout": replace(LORA, prepare=wide_norms, dropout=0.1),
     "LoRA, eager": replace(LORA, attention="eager"),
     "LoRA, mask": replace(LORA, padding_mask=True),
+    "QLoRA": QLORA,
+    "QLoRA, dropout": replace(QLORA, dropout=0.1),
+    "QLoRA, fp32 residual stream": replace(QLORA, prepare=wide_norms),
+    "QLoRA, fp32 residual stream, dropout": replace(QLORA, prepare=wide_norms, dropout=0.1),
     "LoRA on queries and values": Setting(adapter=ATTENTION),
     "LoRA on queries and values, dropout": Setting(adapter=ATTENTION, dropout=0.1),
     "LoRA on queries and values, bf16": replace(HALF_LORA, adapter=ATTENTION),

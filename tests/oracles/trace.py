@@ -32,6 +32,8 @@ class Setting:
     rank: int = 16
     dropout: float = 0.0
     adapter_fp32: bool = True
+    casts_inputs: bool = True
+    """Not on bitsandbytes' linears, whose wrapper leaves that to autocast: peft/tuners/lora/bnb.py@0.20.0."""
     autocast: bool = True
     weights: torch.dtype = torch.bfloat16
     checkpointing: Literal["reentrant", "non-reentrant"] | None = None
@@ -78,6 +80,9 @@ def adapted(model: Any, setting: Setting) -> Any:
     for name, weight in model.named_parameters():
         if "lora_" in name:
             weight.data = weight.data.to(torch.float32 if setting.adapter_fp32 else setting.weights)
+    for module in model.modules():
+        if hasattr(module, "_cast_input_dtype") and not setting.casts_inputs:
+            module._cast_input_dtype = lambda x, _dtype: x
     return model.train(not setting.evaluation)
 
 

@@ -55,7 +55,8 @@ def test_fields_may_be_added_within_the_version():
 
 def test_a_step_carries_its_edits_as_byte_ranges():
     (run,) = checked(DOES_NOT_FIT)["runs"]
-    assert list(run) == ["file", "hardware", "verdict", "memory", "time", "findings", "skipped", "plan", "flowchart"]
+    keys = ["file", "hardware", "verdict", "memory", "time", "row_length", "findings", "skipped", "plan", "flowchart"]
+    assert list(run) == keys
     assert run["findings"][1] == {
         "rule": "zero-2",
         "level": "note",
@@ -118,7 +119,7 @@ def test_memory_sums_up():
 
 def test_estimate_says_file_and_hardware_first():
     output = json.loads(render_estimate(DOES_NOT_FIT, "json"))
-    assert list(output) == ["version", "file", "hardware", "verdict", "memory", "time"]
+    assert list(output) == ["version", "file", "hardware", "verdict", "memory", "time", "row_length"]
     assert output["verdict"] == "does-not-fit"
 
 

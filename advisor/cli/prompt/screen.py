@@ -38,7 +38,7 @@ def file_lines(run: Run, style: Style) -> list[str]:
     found = estimate(run)
     if run.hardware is None or found is None:
         return [style.paint(printable(run.config.file), "strong")]
-    words = f"{ON[found.verdict]} {run.hardware.title}{found.condition}: {fill(found)}"
+    words = f"{ON[found.verdict]} {run.hardware.title}{found.grounds}: {fill(found)}"
     first, *rest = style.prose(words, f"{printable(run.config.file)}: ", "strong", indent=2)
     return [first, *rest]
 

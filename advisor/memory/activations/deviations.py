@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from advisor.models.deviations import LLAMA
+from advisor.models.deviations import LLAMA, XIELU
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Block
@@ -14,7 +15,19 @@ if TYPE_CHECKING:
 
 def family_and_norm(run: Run, block: Block) -> tuple[Deviations, Norm]:
     """What the run's decoder does differently from Llama, and the norm of its layers."""
-    family = run.model.deviations if run.model is not None else LLAMA
+    family = fused(run, run.model.deviations) if run.model is not None else LLAMA
     if ("layer_norm" if block.norm == "layer" else "rms_norm") in run.liger:
         return family, "liger"
     return family, family.norm or ("layer" if block.norm == "layer" else "rms")
+
+
+def fused(run: Run, family: Deviations) -> Deviations:
+    """Without what an activation in plain operations keeps, where the package with its kernel is installed.
+
+    transformers/activations.py:259-275,315-319@5.16.1.
+    """
+    if not run.stack.xielu or family.activation != XIELU:
+        return family
+    return replace(
+        family, activation=(0, 0), activation_trained=(0, 0), activation_gradient=None, activation_forward=None
+    )

@@ -28,11 +28,13 @@ class Adapters:
     """How PEFT's LoRA layers keep their input: peft/tuners/lora/layer.py, Linear.forward@0.20.0."""
 
     weight: int
-    """Bytes per element of the adapter's weights, and so of the gradient of its cast input."""
+    """Bytes per element of the adapter's weights."""
+    cast: int
+    """Bytes per element of the input that dropout reads, and so of that input's gradient."""
     width: int
     """Bytes per element of the copy of the input that each adapter keeps."""
     own: bool
-    """Whether each adapter keeps a copy of its own, rather than sharing the layer's tensor."""
+    """Whether each adapter keeps a copy of its own, instead of sharing the layer's tensor."""
     dropout: bool
     """A kept mask, one byte per element on CUDA: aten/src/ATen/native/cuda/Dropout.cu."""
 
@@ -61,6 +63,14 @@ def fp32_branches(run: Run, norm: Norm) -> bool:
     return norm == "layer" and run.autocast and run.quantization == "nf4"
 
 
+def casts_inputs(run: Run) -> bool:
+    """Whether PEFT casts the input to the adapter's type; on bitsandbytes' linears it leaves that to autocast.
+
+    peft/tuners/lora/layer.py, Linear.forward; bnb.py:260-263,543-546@0.20.0.
+    """
+    return not run.autocast or run.quantization not in {"nf4", "int8"}
+
+
 def adapters(run: Run, source: int) -> Adapters:
     """How adapters keep inputs that have ``source`` bytes per element.
 
@@ -69,5 +79,6 @@ def adapters(run: Run, source: int) -> Adapters:
     assert run.lora is not None
     weight = 4 if run.sharding is None and run.lora.fp32 else run.compute_bytes
     kept = run.compute_bytes if run.autocast else weight
+    cast = weight if casts_inputs(run) else source
     dropout = run.lora.dropout > 0
-    return Adapters(weight, kept, own=dropout or weight != source or kept != source, dropout=dropout)
+    return Adapters(weight, cast, kept, own=dropout or cast != source or kept != source, dropout=dropout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from advisor.memory.lora_targets import stacked
 from advisor.run import Fsdp
 
 if TYPE_CHECKING:
@@ -32,11 +33,6 @@ def ends_early(run: Run) -> bool:
     FSDP's are: axolotl/monkeypatch/accelerate/fsdp2.py:477-491@0.19.0; torch/utils/checkpoint.py@2.13.0.
     """
     return checkpoints(run) and not (run.activation_checkpointing and run.reentrant)
-
-
-def stacked(run: Run) -> bool:
-    """Whether the experts of a layer are one tensor each way, as transformers 5 has them."""
-    return run.stack.at_least("transformers", "5.0.0") and not run.linear_experts
 
 
 def quantized(run: Run) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from advisor.memory.activations.dtypes import adapters
+from advisor.memory.activations.dtypes import adapters, casts_inputs
 from advisor.run import Lora
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def adapter_facts(run: Run) -> AdapterFacts | None:
         target_linear=lora.target_linear,
         rank_pattern=tuple(sorted(lora.rank_pattern.items())),
         parameters=lora.target_parameters,
+        casts=casts_inputs(run),
     )
 
 
@@ -79,6 +80,7 @@ def like(run: Run, facts: Facts) -> Run:
             padding="full" if facts.padded else "packed",
         ),
         sharding=None,
+        quantization=run.quantization if one is None or not one.casts else None,
         adapter="lora" if one else None,
         lora=lora_like(one) if one else None,
     )

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers
-from advisor.memory.activations.experts import adapted, expert_width, stacked
+from advisor.memory.activations.experts import adapted, expert_width
+from advisor.memory.lora_targets import adapts_experts, stacked
 from advisor.models.deviations import Deviations
 
 if TYPE_CHECKING:
@@ -42,10 +43,11 @@ def expert_amounts(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iterat
 
 def of_experts(run: Run, n: Numbers) -> Numbers:
     """The precision of the experts' products; whether their inputs are kept for their own gradients."""
+    linears = not stacked(run) and (run.quantization == "int8" or adapts_experts(run))
     return replace(
         n,
         compute=expert_width(run, n.compute),
-        trained=n.trained or bool(adapted(run)) or (run.quantization == "int8" and not stacked(run)),
+        trained=n.trained or bool(adapted(run)) or linears,
     )
 
 

@@ -37,7 +37,7 @@ def train(config: str, *more: str) -> list[str]:
 def test_a_run_that_fits_is_launched_and_its_exit_code_is_the_commands(folder: Path):
     done = launch(folder, "--gpus", "1x rtx-4090", *train("small.yml", "--learning_rate=1e-4"))
     assert (done.returncode, done.stdout) == (7, "launched ['small.yml', '--learning_rate=1e-4']\n")
-    assert "advisor: fits: needs" in done.stderr
+    assert "advisor: fits, for rows of up to 1024 tokens: needs" in done.stderr
 
 
 def test_a_run_that_does_not_fit_is_blocked_and_the_ways_around_are_named(folder: Path):
@@ -57,7 +57,7 @@ def test_an_ignored_finding_blocks_nothing(folder: Path):
     (folder / "large.yml").write_text("# advisor: file-ignore[does-not-fit] measured\n" + LARGE + REST)
     done = launch(folder, "--gpus", "1x rtx-4090", *train("large.yml"))
     assert done.returncode == 7
-    assert "does not fit: needs" in done.stderr
+    assert "does not fit, for rows of up to" in done.stderr
 
 
 def test_overrides_are_checked_in_place_of_the_yaml(folder: Path):

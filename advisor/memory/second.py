@@ -1,0 +1,29 @@
+"""A second estimate, for rows of another length, next to that which the verdict rests on."""
+
+from dataclasses import replace
+
+from advisor.memory.estimate import estimate
+from advisor.memory.ledger import Estimate
+from advisor.record import record
+from advisor.run import Run
+
+
+@record
+class Second:
+    """The estimate for rows of ``length`` tokens; None where rows have one length anyway, and ``reason`` says which."""
+
+    length: int
+    estimate: Estimate | None
+    reason: str = ""
+
+
+def second_estimate(run: Run, length: int) -> Second | None:
+    """The estimate if no row were longer than ``length``; None where the run itself has none."""
+    found = estimate(run)
+    if found is None:
+        return None
+    if found.rows.full:
+        how = "packed" if run.sample_packing else "padded"
+        return Second(length, None, f"rows are {how} to {found.rows.length} tokens, whatever their own length")
+    evaluated = min(length, run.eval_sequence_len)
+    return Second(length, estimate(replace(run, sequence_len=length, eval_sequence_len=evaluated)))
