@@ -156,6 +156,6 @@ def head_gradient(run: Run, model: Architecture) -> tuple[Term, ...]:
     waits = isinstance(run.sharding, Fsdp) and run.world_size > 1  # fsdp.waiting_head has it
     if isinstance(run.sharding, Zero) or waits or not run.full_finetune or run.gradient_accumulation_steps > 1:
         return ()
-    elements = model.vocab_size * model.hidden_size
+    elements = model.outputs * model.hidden_size
     width = 4 if run.embeddings_fp32 else 2
     return (Term("head gradient", "gradients", width * elements, f"{width} B x {elements:,}", SAVED),)

@@ -70,7 +70,7 @@ def loss_forward_peak_bytes(run: Run, model: Architecture) -> int:
             return 8 * run.tokens
         case "preference":
             width = 4 if run.autocast else run.compute_bytes
-            metric = 3 * width * ENTROPY_ROWS * model.vocab_size
+            metric = 3 * width * ENTROPY_ROWS * model.outputs
             return logits_bytes(run, model, logits_of(run, model).forward) + metric
         case _:
             return logits_bytes(run, model, logits_of(run, model).forward)
@@ -102,6 +102,8 @@ def evaluation_loss_bytes(run: Run, model: Architecture) -> int:
 
 def kind(run: Run) -> str:
     """The loss that the trainer computes; preference training takes the model's logits to TRL's own."""
+    if run.classifier is not None:
+        return "classifier"
     if run.rollouts is not None:
         return "policy"
     return "preference" if run.paired and run.loss != "liger-fused" else run.loss
@@ -109,7 +111,7 @@ def kind(run: Run) -> str:
 
 def logits_bytes(run: Run, model: Architecture, width: int) -> int:
     """Bytes of tensors of the logits' shape that sum to ``width`` bytes per logit."""
-    return scored_tokens(run) * model.vocab_size * width
+    return scored_tokens(run) * model.outputs * width
 
 
 def scored_tokens(run: Run) -> int:
@@ -202,8 +204,13 @@ def policy(run: Run) -> Logits:
 
 
 def head_is_trained(run: Run) -> bool:
-    """Whether the head gets a gradient."""
-    return run.adapter is None or (run.lora is not None and "lm_head" in run.lora.modules_to_save)
+    """Whether the head gets a gradient; with an adapter PEFT trains a copy of a classifier's score.
+
+    axolotl/loaders/adapter.py:131-137@0.19.0; peft/peft_model.py, PeftModelForSequenceClassification@0.20.0.
+    """
+    if run.adapter is None or run.classifier is not None:
+        return True
+    return run.lora is not None and "lm_head" in run.lora.modules_to_save
 
 
 def liger_gradients(run: Run, model: Architecture) -> int:
@@ -212,7 +219,7 @@ def liger_gradients(run: Run, model: Architecture) -> int:
     liger_kernel/ops/fused_linear_cross_entropy.py@0.8.1.
     """
     width = 4 if run.embeddings_fp32 else run.compute_bytes
-    head = width * model.vocab_size * model.hidden_size if head_is_trained(run) else 0
+    head = width * model.outputs * model.hidden_size if head_is_trained(run) else 0
     return run.tokens * model.hidden_size * run.compute_bytes + head
 
 
@@ -224,14 +231,14 @@ def liger_chunk(run: Run, model: Architecture) -> int:
     """
     width = run.compute_bytes
     if run.paired:
-        return 2 * run.sequence_len * model.vocab_size * (width + 8)
-    parts = -(-model.vocab_size // model.hidden_size)
+        return 2 * run.sequence_len * model.outputs * (width + 8)
+    parts = -(-model.outputs // model.hidden_size)
     rows = min(run.tokens, 1 << (-(-run.tokens // parts) - 1).bit_length())
-    return rows * model.vocab_size * width
+    return rows * model.outputs * width
 
 
 def liger_accumulation(run: Run, model: Architecture) -> int:
     """A chunk's product for the head's gradient and its fp32 copy, before it is added."""
     product = run.compute_bytes
     copy = 0 if run.precision == "fp32" else 4
-    return (product + copy) * model.vocab_size * model.hidden_size if head_is_trained(run) else 0
+    return (product + copy) * model.outputs * model.hidden_size if head_is_trained(run) else 0

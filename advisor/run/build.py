@@ -37,6 +37,8 @@ def build_run(
 ) -> Run:
     """The run that these documents describe on this hardware. Values that cannot be read stand at their defaults."""
     reader = Reader(config)
+    if model is not None and (kind := read.classifier(reader)) is not None:
+        model = read.with_score(reader, model, kind)
     by_yaml = axolotl_facts(reader, model, hardware, stack)
     origins = dict(reader.origins)
     unreadable = (*refused(reader), *unfilled(config, origins))

@@ -22,6 +22,7 @@ Quantization = Literal["nf4", "int8", "mxfp4", "nvfp4", "fp8", "gptq"]
 AttentionKernel = Literal["eager", "sdpa", "flash", "flex", "xformers", "sage"]
 ExpertsKernel = Literal["grouped_mm", "eager", "scattermoe", "sonicmoe"]
 Loss = Literal["plain", "liger-fused", "liger", "cut", "chunked"]
+Classifier = Literal["sequence", "token"]
 Device = Literal["gpu", "cpu", "nvme"]
 ZeroStage = Literal[0, 1, 2, 3]
 # axolotl refuses these optimizers with DeepSpeed: utils/schemas/validation.py:931-1074@0.19.0.
@@ -196,6 +197,8 @@ class Run:
     scores_reference: bool = False
     rollouts: Rollouts | None = None
     """How answers are made, where the trainer makes them: GRPO and GDPO."""
+    classifier: Classifier | None = None
+    """What the model scores in place of predicting tokens: whole rows, in pairs, or steps at single tokens."""
     evaluates: bool = False
     eval_batch_size: int = 1
     eval_sequence_len: int = 512
@@ -269,7 +272,7 @@ class Run:
     @property
     def paired(self) -> bool:
         """Whether chosen and rejected answers go through the model together."""
-        return self.rl in {"dpo", "ipo", "orpo", "simpo", "kto"}
+        return self.rl in {"dpo", "ipo", "orpo", "simpo", "kto"} or self.classifier == "sequence"
 
     @property
     def zero(self) -> Zero | None:

@@ -36,7 +36,9 @@ def input_bytes(run: Run, block: Block) -> int:
 def head_saved_bytes(run: Run, model: Architecture) -> int:
     """Bytes of no layer, without logits: final norm, the head's input, rotary tables, labels, a held mask."""
     kept = measured_outside(run, model, lambda one: derived_outside(one, model))
-    return kept + held_mask_bytes(run, model.blocks[-1])
+    # GenericForTokenClassification (transformers/modeling_layers.py@5.16.1) has a dropout before its score.
+    dropped = run.tokens * model.hidden_size if run.classifier == "token" else 0
+    return kept + dropped + held_mask_bytes(run, model.blocks[-1])
 
 
 def derived_outside(run: Run, model: Architecture) -> int:

@@ -5,6 +5,7 @@ from typing import Literal, TypedDict
 from advisor.run import (
     Adapter,
     AttentionKernel,
+    Classifier,
     ExpertsKernel,
     Fsdp,
     Lora,
@@ -51,6 +52,7 @@ class PreferenceFacts(TypedDict):  # noqa: D101
     reference_model: bool
     scores_reference: bool
     rollouts: Rollouts | None
+    classifier: Classifier | None
 
 
 class QuantizationFacts(TypedDict):  # noqa: D101

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from advisor.models import Architecture
-from advisor.run import Adapter, AttentionKernel, ExpertsKernel, Lora, Loss, Quantization, Rollouts
+from advisor.models.classifier import classifier as as_classifier
+from advisor.run import Adapter, AttentionKernel, Classifier, ExpertsKernel, Lora, Loss, Quantization, Rollouts
 from advisor.run.axolotl.reader import MOST, Reader, as_integer
 from advisor.run.stack import Stack
 
@@ -75,7 +76,7 @@ def batch(reader: Reader) -> BatchFacts:
         accumulation = max(1, reader.integer("batch_size", 1, least=1, most=MOST_ROWS) // micro_batch_size)
     sequence_len = reader.integer("sequence_len", 512, "axolotl's default: 512", least=1)
     rl = reader.text("rl") or None
-    packing = reader.flag("sample_packing") and rl is None
+    packing = reader.flag("sample_packing") and rl is None and classifier(reader) is None
     why = "axolotl: micro_batch_size"
     return {
         "micro_batch_size": micro_batch_size,
@@ -120,14 +121,37 @@ def generation(reader: Reader, rl: str | None, rows: int) -> GenerationFacts:
 
 
 def preference(reader: Reader, adapter: Adapter | None, ranks: int) -> PreferenceFacts:
-    """Preference training: the reference model, and where its log-probabilities come from."""
+    """Preference training: the reference model, where its log-probabilities come from, and reward models."""
     rl = reader.text("rl") or None
-    if rl in {"grpo", "gdpo"}:
+    made = rollouts(reader, ranks) if rl in {"grpo", "gdpo"} else None
+    if made is not None:
         scores = (reader.number("trl.beta", 0.0) or reader.number("rl_beta", 0.0)) > 0
-        made = rollouts(reader, ranks)
-        return {"rl": rl, "reference_model": scores and adapter is None, "scores_reference": scores, "rollouts": made}
-    scores = rl in REFERENCE_LOSSES and not reader.flag("precompute_ref_log_probs")
-    return {"rl": rl, "reference_model": scores and adapter is None, "scores_reference": scores, "rollouts": None}
+    else:
+        scores = rl in REFERENCE_LOSSES and not reader.flag("precompute_ref_log_probs")
+    return {
+        "rl": rl,
+        "reference_model": scores and adapter is None,
+        "scores_reference": scores,
+        "rollouts": made,
+        "classifier": classifier(reader),
+    }
+
+
+def classifier(reader: Reader) -> Classifier | None:
+    """The reward model that is trained: axolotl/core/builders/causal.py:160-163@0.19.0."""
+    if reader.flag("reward_model"):
+        return "sequence"
+    return "token" if reader.flag("process_reward_model") else None
+
+
+def with_score(reader: Reader, model: Architecture, kind: Classifier) -> Architecture:
+    """The model that transformers builds for it; of whole rows it gives one number.
+
+    axolotl/utils/schemas/validation.py:260-272, core/builders/causal.py:439-443@0.19.0.
+    """
+    if kind == "sequence":
+        return as_classifier(model, 1, bias=False)
+    return as_classifier(model, reader.integer("num_labels", 2, "axolotl's default: 2", least=1), bias=True)
 
 
 def rollouts(reader: Reader, ranks: int) -> Rollouts:
@@ -316,5 +340,7 @@ def loss(reader: Reader, rl: str | None) -> LossFacts:
         kind = "liger"
     if rl is not None:
         kind = "liger-fused" if reader.flag("dpo_use_liger_kernel") else "plain"
+    if classifier(reader) is not None:
+        kind = "plain"
     layers = frozenset(layer for key, layer in LIGER_LAYERS.items() if liger and reader.flag(key))
     return {"loss": kind, "liger": layers}
