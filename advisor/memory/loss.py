@@ -68,9 +68,9 @@ def loss_forward_peak_bytes(run: Run, model: Architecture) -> int:
             return liger_gradients(run, model) + liger_chunk(run, model) + liger_accumulation(run, model)
         case "cut":
             return 8 * run.tokens
-        case "preference":
+        case "preference" | "policy":
             width = 4 if run.autocast else run.compute_bytes
-            metric = 3 * width * ENTROPY_ROWS * model.outputs
+            metric = 3 * width * min(ENTROPY_ROWS, scored_tokens(run)) * model.outputs
             return logits_bytes(run, model, logits_of(run, model).forward) + metric
         case _:
             return logits_bytes(run, model, logits_of(run, model).forward)
@@ -195,12 +195,16 @@ def preference(run: Run) -> Logits:
 
 
 def policy(run: Run) -> Logits:
-    """TRL's GRPO: trl/trainer/grpo_trainer.py:1512-1533, utils.py, selective_log_softmax@1.9.0. Read, not traced.
+    """TRL's GRPO: trl/trainer/grpo_trainer.py:1499-1533, utils.py, selective_log_softmax@1.9.0.
 
-    Under autocast fp32 logits are kept; the log of their sum takes a copy. Backward: logits, the gradients of rows,
-    those stacked, and the scattered one. Without autocast each row's log-probabilities are kept in half precision.
+    Under autocast fp32 logits are kept; without it each row's log-probabilities, too, in half precision. Rows without
+    their last token lie apart, so that the entropy takes a copy of several. Backward: logits, the gradients of rows,
+    those stacked, and the scattered one.
     """
-    return Logits(4, 8, 16) if run.autocast or run.precision == "fp32" else Logits(2, 4, 8)
+    apart = run.micro_batch_size > 1
+    if run.autocast or run.precision == "fp32":
+        return Logits(4, 8 if apart else 4, 16)
+    return Logits(2, 6 if apart else 4, 8)
 
 
 def head_is_trained(run: Run) -> bool:
