@@ -5,6 +5,7 @@ from dataclasses import replace
 from advisor.memory import fsdp
 from advisor.memory.activations import checkpoint_bytes, checkpoints, saved_bytes, saved_formula, working_bytes
 from advisor.memory.deepspeed import bucket_terms, flattened_terms, gathered_terms, overflow_terms
+from advisor.memory.ebft import one_graph
 from advisor.memory.forward import SAVED, WORKING, kept_terms
 from advisor.memory.gradients import (
     between_micro_steps,
@@ -123,6 +124,7 @@ def embedding_bytes(run: Run, weights: Weights) -> int:
 
 def layer_terms(run: Run, block: Block) -> tuple[Term, ...]:
     """One layer's backward: what it recomputes, if it was checkpointed, and the gradients of its intermediates."""
+    run = one_graph(run)
     working = Term(
         "gradients of intermediates",
         "activations",

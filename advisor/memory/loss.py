@@ -49,6 +49,10 @@ ENTROPY_ROWS = 128
 """Rows of logits that TRL's entropy metric takes at once, three tensors of them
 (trl/trainer/utils.py@1.9.0)."""
 
+STRIDED_CHUNK = 256
+"""Tokens whose logits EBFT's strided loss makes at once; their log-probabilities stay in fp32
+(axolotl/core/trainers/ebft/strided.py, compute_loss@0.19.0)."""
+
 
 def loss_saved_bytes(run: Run, model: Architecture) -> int:
     """Bytes that the loss keeps from its forward to its backward."""
@@ -64,6 +68,8 @@ def loss_saved_bytes(run: Run, model: Architecture) -> int:
 def loss_forward_peak_bytes(run: Run, model: Architecture) -> int:
     """Bytes at the end of the forward, when the loss is at its largest."""
     match kind(run):
+        case "strided":
+            return loss_saved_bytes(run, model) + 6 * strided_chunk(run) * model.outputs
         case "liger-fused":
             return liger_gradients(run, model) + liger_chunk(run, model) + liger_accumulation(run, model)
         case "cut":
@@ -79,6 +85,8 @@ def loss_forward_peak_bytes(run: Run, model: Architecture) -> int:
 def loss_backward_peak_bytes(run: Run, model: Architecture) -> int:
     """Bytes at the start of the backward, until the logits' gradient has reached the head."""
     match kind(run):
+        case "strided":
+            return loss_saved_bytes(run, model) + 8 * strided_chunk(run) * model.outputs
         case "liger-fused":
             return liger_gradients(run, model)
         case "cut":
@@ -106,6 +114,8 @@ def kind(run: Run) -> str:
         return "classifier"
     if run.rollouts is not None:
         return "policy"
+    if run.ebft is not None:
+        return "strided"
     return "preference" if run.paired and run.loss != "liger-fused" else run.loss
 
 
@@ -119,6 +129,10 @@ def scored_tokens(run: Run) -> int:
 
     trl/trainer/grpo_trainer.py:1499-1517@1.9.0.
     """
+    if run.ebft is not None and run.ebft.stride:
+        documents = run.micro_batch_size * run.ebft.samples
+        length = run.ebft.answers(run.sequence_len) + (run.sequence_len - 1 if run.ebft.trains_documents else 0)
+        return documents * length
     if run.rollouts is None:
         return run.tokens
     return min(run.tokens, run.micro_batch_size * (run.rollouts.completion + 1))
@@ -132,6 +146,8 @@ def logits_of(run: Run, model: Architecture) -> Logits:
             base = preference(run)
         case "policy":
             base = policy(run)
+        case "strided":
+            base = Logits(4, 4, 4)
         case "chunked":
             base = chunked(run)
         case "liger":
@@ -205,6 +221,12 @@ def policy(run: Run) -> Logits:
     if run.autocast or run.precision == "fp32":
         return Logits(4, 8 if apart else 4, 16)
     return Logits(2, 6 if apart else 4, 8)
+
+
+def strided_chunk(run: Run) -> int:
+    """Tokens of one row whose logits exist at once."""
+    assert run.ebft is not None
+    return min(STRIDED_CHUNK, scored_tokens(run) // max(1, run.micro_batch_size * run.ebft.samples))
 
 
 def head_is_trained(run: Run) -> bool:

@@ -1,5 +1,6 @@
 """Documents -> Run: one training run in the field's own terms."""
 
+from advisor.run.answers import Ebft, Rollouts
 from advisor.run.run import (
     WITHOUT_DEEPSPEED,
     Adapter,
@@ -12,7 +13,6 @@ from advisor.run.run import (
     Loss,
     Precision,
     Quantization,
-    Rollouts,
     Run,
     Zero,
     ZeroStage,
@@ -24,6 +24,7 @@ __all__ = [
     "AttentionKernel",
     "Classifier",
     "Device",
+    "Ebft",
     "ExpertsKernel",
     "Fsdp",
     "Lora",

@@ -9,6 +9,7 @@ from advisor.documents import Document
 from advisor.hardware import Hardware
 from advisor.models import Architecture
 from advisor.record import record
+from advisor.run.answers import Ebft, Rollouts
 from advisor.run.history import MeasuredRun
 from advisor.run.stack import Stack
 from advisor.run.unreadable import Unreadable
@@ -105,21 +106,6 @@ class Fsdp:
 
 
 @record(eq=False)
-class Rollouts:
-    """How GRPO gets its answers: from the model itself, from vLLM on the same GPU, or from a server elsewhere.
-
-    ``share`` of the card's memory that vLLM takes; ``sleeps``: gives it back while the model is trained. ``rows`` are
-    answered at once on one GPU, with up to ``completion`` tokens each.
-    """
-
-    engine: Literal["model", "vllm", "server"]
-    rows: int
-    completion: int
-    share: float = 0.0
-    sleeps: bool = False
-
-
-@record(eq=False)
 class Run:
     """One training run. Immutable; every fact says where it came from through ``origins``.
 
@@ -196,7 +182,9 @@ class Run:
     """A second, frozen copy of the model scores the answers."""
     scores_reference: bool = False
     rollouts: Rollouts | None = None
-    """How answers are made, where the trainer makes them: GRPO and GDPO."""
+    """How answers are made, where the trainer makes them: GRPO and GDPO, and EBFT unless it strides."""
+    ebft: Ebft | None = None
+    """What EBFT compares answers by."""
     classifier: Classifier | None = None
     """What the model scores in place of predicting tokens: whole rows, in pairs, or steps at single tokens."""
     evaluates: bool = False
@@ -267,6 +255,8 @@ class Run:
     def tokens(self) -> int:
         """Tokens of one micro-step on one GPU at the worst case: full rows; preference training has pairs."""
         rows = self.micro_batch_size * (2 if self.paired else 1)
+        if self.ebft is not None:
+            return rows * self.ebft.samples * (self.sequence_len + self.ebft.answers(self.sequence_len))
         return rows * self.sequence_len // self.context_parallel_size
 
     @property

@@ -6,6 +6,7 @@ from advisor.run import (
     Adapter,
     AttentionKernel,
     Classifier,
+    Ebft,
     ExpertsKernel,
     Fsdp,
     Lora,
@@ -53,6 +54,7 @@ class PreferenceFacts(TypedDict):  # noqa: D101
     scores_reference: bool
     rollouts: Rollouts | None
     classifier: Classifier | None
+    ebft: Ebft | None
 
 
 class QuantizationFacts(TypedDict):  # noqa: D101
