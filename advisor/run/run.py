@@ -62,6 +62,16 @@ class Lora:
 
 
 @record(eq=False)
+class FakeQuantization:
+    """Types of weights, in groups of ``group`` elements, and of inputs, empty where these stay as they are."""
+
+    weight: str
+    inputs: str
+    group: int
+    embedding: bool = False
+
+
+@record(eq=False)
 class Zero:
     """DeepSpeed's ZeRO as this run will have it, every "auto" and default resolved. Sizes in elements."""
 
@@ -176,6 +186,8 @@ class Run:
     """Fused Liger layers in use: ``rms_norm``, ``glu``, ``rope``, ``layer_norm``."""
     tiled_mlp_shards: int = 1
     torch_compile: bool = False
+    fake_quantization: FakeQuantization | None = None
+    """What quantization-aware training rounds in each forward."""
 
     rl: str | None = None
     reference_model: bool = False

@@ -9,6 +9,7 @@ from advisor.memory.activations.amounts import ONE, total, widths
 from advisor.memory.activations.attention import masked
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Numbers, numbers
+from advisor.memory.activations.fake_quantized import kept_by_head
 from advisor.memory.activations.from_trace import measured, measured_outside
 from advisor.memory.activations.norms import norm_amounts
 from advisor.memory.loss import head_is_trained
@@ -38,7 +39,7 @@ def head_saved_bytes(run: Run, model: Architecture) -> int:
     kept = measured_outside(run, model, lambda one: derived_outside(one, model))
     # GenericForTokenClassification (transformers/modeling_layers.py@5.16.1) has a dropout before its score.
     dropped = run.tokens * model.hidden_size if run.classifier == "token" else 0
-    return kept + dropped + held_mask_bytes(run, model.blocks[-1])
+    return kept + dropped + kept_by_head(run, model) + held_mask_bytes(run, model.blocks[-1])
 
 
 def derived_outside(run: Run, model: Architecture) -> int:

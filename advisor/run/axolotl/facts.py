@@ -8,6 +8,7 @@ from advisor.run import (
     Classifier,
     Ebft,
     ExpertsKernel,
+    FakeQuantization,
     Fsdp,
     Lora,
     Loss,
@@ -97,6 +98,7 @@ class OtherFacts(TypedDict):  # noqa: D101
     unfrozen_parameters: tuple[str, ...]
     freeze_multimodal: bool
     torch_compile: bool
+    fake_quantization: FakeQuantization | None
 
 
 class AxolotlFacts(

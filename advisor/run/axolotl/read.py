@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from advisor.models import Architecture
-from advisor.run import Adapter, AttentionKernel, ExpertsKernel, Lora, Loss, Quantization
+from advisor.run import Adapter, AttentionKernel, ExpertsKernel, FakeQuantization, Lora, Loss, Quantization
 from advisor.run.axolotl.preference import MOST_ROWS, classifier
 from advisor.run.axolotl.reader import MOST, Reader, as_integer
 from advisor.run.stack import Stack
@@ -179,6 +179,23 @@ def quantization(reader: Reader, model: Architecture | None, adapter: Adapter | 
         "quantize_moe_experts": reader.flag("quantize_moe_experts") and method in {"nf4", "int8"},
         "experts": experts_kernel(reader),
     }
+
+
+def fake_quantization(reader: Reader) -> FakeQuantization | None:
+    """Types of weights and inputs: axolotl/utils/schemas/quantization.py, QATConfig@0.19.0."""
+    if not reader.mapping("qat"):
+        return None
+    named = {"fp8": "float8_e4m3fn", "float8": "float8_e4m3fn"}
+    weight, inputs = (
+        reader.text(f"qat.{key}_dtype").removeprefix("torch.").lower() for key in ("weight", "activation")
+    )
+    group = reader.integer("qat.group_size", 32, "axolotl's default: 32", least=1)
+    return FakeQuantization(
+        named.get(weight, weight) or "int8",
+        named.get(inputs, inputs),
+        group,
+        reader.flag("qat.quantize_embedding"),
+    )
 
 
 def experts_kernel(reader: Reader) -> ExpertsKernel:
