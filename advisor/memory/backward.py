@@ -5,6 +5,7 @@ from dataclasses import replace
 from advisor.memory import fsdp
 from advisor.memory.activations import checkpoint_bytes, checkpoints, saved_bytes, saved_formula, working_bytes
 from advisor.memory.deepspeed import bucket_terms, flattened_terms, gathered_terms, overflow_terms
+from advisor.memory.ebft import one_graph
 from advisor.memory.forward import SAVED, WORKING, kept_terms
 from advisor.memory.gradients import (
     between_micro_steps,
@@ -123,6 +124,7 @@ def embedding_bytes(run: Run, weights: Weights) -> int:
 
 def layer_terms(run: Run, block: Block) -> tuple[Term, ...]:
     """One layer's backward: what it recomputes, if it was checkpointed, and the gradients of its intermediates."""
+    run = one_graph(run)
     working = Term(
         "gradients of intermediates",
         "activations",
@@ -156,6 +158,6 @@ def head_gradient(run: Run, model: Architecture) -> tuple[Term, ...]:
     waits = isinstance(run.sharding, Fsdp) and run.world_size > 1  # fsdp.waiting_head has it
     if isinstance(run.sharding, Zero) or waits or not run.full_finetune or run.gradient_accumulation_steps > 1:
         return ()
-    elements = model.vocab_size * model.hidden_size
+    elements = model.outputs * model.hidden_size
     width = 4 if run.embeddings_fp32 else 2
     return (Term("head gradient", "gradients", width * elements, f"{width} B x {elements:,}", SAVED),)

@@ -7,14 +7,22 @@ from functools import lru_cache
 from advisor.memory.activations import traced_source
 from advisor.memory.backward import backward_phases
 from advisor.memory.deepspeed import bucket_terms, retained_terms
+from advisor.memory.ebft import ebft_phases, network_terms
 from advisor.memory.forward import CHECKPOINTS, SAVED, WORKING, evaluation_phases, loss_phases
 from advisor.memory.generation import VLLM_NAME, resident_vllm, rollout_phase
 from advisor.memory.gradients import between_micro_steps, bucket_copies, step_gradients
 from advisor.memory.groups import Weights
 from advisor.memory.host import host_terms
-from advisor.memory.ledger import Estimate, Phase, Range, Term
+from advisor.memory.ledger import Estimate, Phase, PhaseName, Range, Term
 from advisor.memory.lora_targets import layers_named, told_apart
-from advisor.memory.model import autocast_terms, load_terms, reference_terms, weight_terms, workspace_terms
+from advisor.memory.model import (
+    autocast_terms,
+    load_terms,
+    reference_terms,
+    weight_divisor,
+    weight_terms,
+    workspace_terms,
+)
 from advisor.memory.optimizer_states import optimizer_terms, step_terms
 from advisor.memory.ranges import needed, range_notes, reserved_peak
 from advisor.memory.rows import rows_of
@@ -66,7 +74,12 @@ def beyond_vllm(ranged: Callable[[Run, int], Range], run: Run, peak: Phase) -> R
 
 def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:
     """Every phase of a step, at its worst moment."""
-    resident = (*weight_terms(run, model, weights), *reference_terms(run, model), *workspace_terms(run, model))
+    resident = (
+        *weight_terms(run, model, weights),
+        *reference_terms(run, model),
+        *network_terms(run, model, weights, weight_divisor(run)),
+        *workspace_terms(run, model),
+    )
     asleep = (*resident, *optimizer_terms(run, weights), *bucket_copies(run, weights))
     states = (*asleep, *resident_vllm(run))
     copies = autocast_terms(run, model, weights)
@@ -77,16 +90,24 @@ def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:
         *(bucket_terms(run) if run.zero_stage == 3 else ()),
     )
     load = load_terms(run, model, weights)
+    before_backward = (*training, *between_micro_steps(run, weights))
+    compared = ebft_phases(run, model, before_backward)
+    answered = [*rollout_phase(run, model, weights, asleep, load), *of_name("generation", compared)]
     phases = [
         Phase("load", load),
-        worst(loss_phases(run, model, weights, (*training, *between_micro_steps(run, weights)))),
+        worst([*loss_phases(run, model, weights, before_backward), *of_name("forward and loss", compared)]),
         worst(backward_phases(run, model, weights, training)),
         Phase("optimizer step", (*states, *stepping)),
     ]
     if run.evaluates:
         phases.append(worst(evaluation_phases(run, model, weights, (*states, *copies))))
-    phases += rollout_phase(run, model, weights, asleep, load)
+    phases += [worst(answered)] if answered else []
     return [Phase(phase.name, sourced(run, phase.terms)) for phase in phases]
+
+
+def of_name(name: PhaseName, phases: Iterable[Phase]) -> list[Phase]:
+    """The moments of one phase."""
+    return [phase for phase in phases if phase.name == name]
 
 
 def worst(phases: list[Phase]) -> Phase:

@@ -51,9 +51,14 @@ def loss_phases(run: Run, model: Architecture, weights: Weights, fixed: tuple[Te
 def loss_term(run: Run, model: Architecture, bytes_: int) -> Term:
     """The logits and all that the loss makes of them."""
     tokens = loss.scored_tokens(run)
-    width = bytes_ / max(1, tokens * model.vocab_size)
-    text = f"{width:.4g} B x {tokens:,} tokens x {model.vocab_size:,} vocabulary"
+    width = bytes_ / max(1, tokens * model.outputs)
+    text = f"{width:.4g} B x {tokens:,} tokens x {outputs_text(model)}"
     return Term(f"logits and {run.loss} loss", "loss", bytes_, text, loss.SOURCE)
+
+
+def outputs_text(model: Architecture) -> str:
+    """How many numbers the head gives for each token, and of what."""
+    return f"{model.classes} classes" if model.classes else f"{model.vocab_size:,} vocabulary"
 
 
 def norm_text(run: Run, model: Architecture) -> str:
@@ -137,7 +142,7 @@ def evaluation_terms(run: Run, model: Architecture, weights: Weights) -> tuple[T
         gathered = gathered_terms(run, model, weights, "evaluation")
         return (Term("one layer's intermediates", "activations", working, text, WORKING), *gathered)
     width = run.compute_bytes * model.hidden_size
-    text = f"{evaluated.tokens:,} tokens x {model.vocab_size:,} vocabulary"
+    text = f"{evaluated.tokens:,} tokens x {outputs_text(model)}"
     return (
         Term(
             "head's input", "activations", width * evaluated.tokens, f"{width:,} B x {evaluated.tokens:,} tokens", SAVED

@@ -49,6 +49,10 @@ ENTROPY_ROWS = 128
 """Rows of logits that TRL's entropy metric takes at once, three tensors of them
 (trl/trainer/utils.py@1.9.0)."""
 
+STRIDED_CHUNK = 256
+"""Tokens whose logits EBFT's strided loss makes at once; their log-probabilities stay in fp32
+(axolotl/core/trainers/ebft/strided.py, compute_loss@0.19.0)."""
+
 
 def loss_saved_bytes(run: Run, model: Architecture) -> int:
     """Bytes that the loss keeps from its forward to its backward."""
@@ -64,13 +68,15 @@ def loss_saved_bytes(run: Run, model: Architecture) -> int:
 def loss_forward_peak_bytes(run: Run, model: Architecture) -> int:
     """Bytes at the end of the forward, when the loss is at its largest."""
     match kind(run):
+        case "strided":
+            return loss_saved_bytes(run, model) + 6 * strided_chunk(run) * model.outputs
         case "liger-fused":
             return liger_gradients(run, model) + liger_chunk(run, model) + liger_accumulation(run, model)
         case "cut":
             return 8 * run.tokens
-        case "preference":
+        case "preference" | "policy":
             width = 4 if run.autocast else run.compute_bytes
-            metric = 3 * width * ENTROPY_ROWS * model.vocab_size
+            metric = 3 * width * min(ENTROPY_ROWS, scored_tokens(run)) * model.outputs
             return logits_bytes(run, model, logits_of(run, model).forward) + metric
         case _:
             return logits_bytes(run, model, logits_of(run, model).forward)
@@ -79,6 +85,8 @@ def loss_forward_peak_bytes(run: Run, model: Architecture) -> int:
 def loss_backward_peak_bytes(run: Run, model: Architecture) -> int:
     """Bytes at the start of the backward, until the logits' gradient has reached the head."""
     match kind(run):
+        case "strided":
+            return loss_saved_bytes(run, model) + 8 * strided_chunk(run) * model.outputs
         case "liger-fused":
             return liger_gradients(run, model)
         case "cut":
@@ -102,14 +110,18 @@ def evaluation_loss_bytes(run: Run, model: Architecture) -> int:
 
 def kind(run: Run) -> str:
     """The loss that the trainer computes; preference training takes the model's logits to TRL's own."""
+    if run.classifier is not None:
+        return "classifier"
     if run.rollouts is not None:
         return "policy"
+    if run.ebft is not None:
+        return "strided"
     return "preference" if run.paired and run.loss != "liger-fused" else run.loss
 
 
 def logits_bytes(run: Run, model: Architecture, width: int) -> int:
     """Bytes of tensors of the logits' shape that sum to ``width`` bytes per logit."""
-    return scored_tokens(run) * model.vocab_size * width
+    return scored_tokens(run) * model.outputs * width
 
 
 def scored_tokens(run: Run) -> int:
@@ -117,6 +129,10 @@ def scored_tokens(run: Run) -> int:
 
     trl/trainer/grpo_trainer.py:1499-1517@1.9.0.
     """
+    if run.ebft is not None and run.ebft.stride:
+        documents = run.micro_batch_size * run.ebft.samples
+        length = run.ebft.answers(run.sequence_len) + (run.sequence_len - 1 if run.ebft.trains_documents else 0)
+        return documents * length
     if run.rollouts is None:
         return run.tokens
     return min(run.tokens, run.micro_batch_size * (run.rollouts.completion + 1))
@@ -130,6 +146,8 @@ def logits_of(run: Run, model: Architecture) -> Logits:
             base = preference(run)
         case "policy":
             base = policy(run)
+        case "strided":
+            base = Logits(4, 4, 4)
         case "chunked":
             base = chunked(run)
         case "liger":
@@ -193,17 +211,32 @@ def preference(run: Run) -> Logits:
 
 
 def policy(run: Run) -> Logits:
-    """TRL's GRPO: trl/trainer/grpo_trainer.py:1512-1533, utils.py, selective_log_softmax@1.9.0. Read, not traced.
+    """TRL's GRPO: trl/trainer/grpo_trainer.py:1499-1533, utils.py, selective_log_softmax@1.9.0.
 
-    Under autocast fp32 logits are kept; the log of their sum takes a copy. Backward: logits, the gradients of rows,
-    those stacked, and the scattered one. Without autocast each row's log-probabilities are kept in half precision.
+    Under autocast fp32 logits are kept; without it each row's log-probabilities, too, in half precision. Rows without
+    their last token lie apart, so that the entropy takes a copy of several. Backward: logits, the gradients of rows,
+    those stacked, and the scattered one.
     """
-    return Logits(4, 8, 16) if run.autocast or run.precision == "fp32" else Logits(2, 4, 8)
+    apart = run.micro_batch_size > 1
+    if run.autocast or run.precision == "fp32":
+        return Logits(4, 8 if apart else 4, 16)
+    return Logits(2, 6 if apart else 4, 8)
+
+
+def strided_chunk(run: Run) -> int:
+    """Tokens of one row whose logits exist at once."""
+    assert run.ebft is not None
+    return min(STRIDED_CHUNK, scored_tokens(run) // max(1, run.micro_batch_size * run.ebft.samples))
 
 
 def head_is_trained(run: Run) -> bool:
-    """Whether the head gets a gradient."""
-    return run.adapter is None or (run.lora is not None and "lm_head" in run.lora.modules_to_save)
+    """Whether the head gets a gradient; with an adapter PEFT trains a copy of a classifier's score.
+
+    axolotl/loaders/adapter.py:131-137@0.19.0; peft/peft_model.py, PeftModelForSequenceClassification@0.20.0.
+    """
+    if run.adapter is None or run.classifier is not None:
+        return True
+    return run.lora is not None and "lm_head" in run.lora.modules_to_save
 
 
 def liger_gradients(run: Run, model: Architecture) -> int:
@@ -212,7 +245,7 @@ def liger_gradients(run: Run, model: Architecture) -> int:
     liger_kernel/ops/fused_linear_cross_entropy.py@0.8.1.
     """
     width = 4 if run.embeddings_fp32 else run.compute_bytes
-    head = width * model.vocab_size * model.hidden_size if head_is_trained(run) else 0
+    head = width * model.outputs * model.hidden_size if head_is_trained(run) else 0
     return run.tokens * model.hidden_size * run.compute_bytes + head
 
 
@@ -224,14 +257,14 @@ def liger_chunk(run: Run, model: Architecture) -> int:
     """
     width = run.compute_bytes
     if run.paired:
-        return 2 * run.sequence_len * model.vocab_size * (width + 8)
-    parts = -(-model.vocab_size // model.hidden_size)
+        return 2 * run.sequence_len * model.outputs * (width + 8)
+    parts = -(-model.outputs // model.hidden_size)
     rows = min(run.tokens, 1 << (-(-run.tokens // parts) - 1).bit_length())
-    return rows * model.vocab_size * width
+    return rows * model.outputs * width
 
 
 def liger_accumulation(run: Run, model: Architecture) -> int:
     """A chunk's product for the head's gradient and its fp32 copy, before it is added."""
     product = run.compute_bytes
     copy = 0 if run.precision == "fp32" else 4
-    return (product + copy) * model.vocab_size * model.hidden_size if head_is_trained(run) else 0
+    return (product + copy) * model.outputs * model.hidden_size if head_is_trained(run) else 0

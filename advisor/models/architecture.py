@@ -167,6 +167,8 @@ class Architecture:
     """Set where the model was traced: of what, and what it keeps outside of its layers."""
     decoder_type: str = ""
     """The model type of a multimodal model's decoder."""
+    classes: int = 0
+    """Outputs of a classifier, which has a score in place of its head; 0: a language model."""
 
     @cached_property
     def family(self) -> "Family":
@@ -181,6 +183,11 @@ class Architecture:
         from advisor.models.family import deviations_of
 
         return deviations_of(self.decoder_type or self.model_type)
+
+    @property
+    def outputs(self) -> int:
+        """Numbers that the head gives for each token: the vocabulary's, or a classifier's."""
+        return self.classes or self.vocab_size
 
     @cached_property
     def parameters(self) -> int:

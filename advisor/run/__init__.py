@@ -1,17 +1,19 @@
 """Documents -> Run: one training run in the field's own terms."""
 
+from advisor.run.answers import Ebft, Rollouts
 from advisor.run.run import (
     WITHOUT_DEEPSPEED,
     Adapter,
     AttentionKernel,
+    Classifier,
     Device,
     ExpertsKernel,
+    FakeQuantization,
     Fsdp,
     Lora,
     Loss,
     Precision,
     Quantization,
-    Rollouts,
     Run,
     Zero,
     ZeroStage,
@@ -21,8 +23,11 @@ __all__ = [
     "WITHOUT_DEEPSPEED",
     "Adapter",
     "AttentionKernel",
+    "Classifier",
     "Device",
+    "Ebft",
     "ExpertsKernel",
+    "FakeQuantization",
     "Fsdp",
     "Lora",
     "Loss",

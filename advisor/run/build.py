@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from advisor.documents import Change, Document, Path, Set, as_path, new_document
 from advisor.hardware import Hardware
 from advisor.models import Architecture
-from advisor.run import Fsdp, Run, Zero, axolotl, deepspeed
-from advisor.run.axolotl import read, sharding
+from advisor.run import Ebft, Fsdp, Run, Zero, axolotl, deepspeed
+from advisor.run.axolotl import preference, read, sharding
 from advisor.run.axolotl.reader import Reader
 from advisor.run.deepspeed import Section
 from advisor.run.history import MeasuredRun
@@ -18,7 +18,7 @@ from advisor.run.stack import Stack
 from advisor.run.unreadable import Unreadable, unfilled, unfilled_in_deepspeed
 
 if TYPE_CHECKING:
-    from advisor.run.axolotl.facts import AxolotlFacts, JoinedFacts, RunFacts
+    from advisor.run.axolotl.facts import AttentionFacts, AxolotlFacts, JoinedFacts, RunFacts
 
 EMULATES_BF16 = "2.4.0"
 """From here on torch says that every card has bf16, and so does axolotl: torch/cuda/__init__.py:191-211@2.13.0."""
@@ -37,6 +37,8 @@ def build_run(
 ) -> Run:
     """The run that these documents describe on this hardware. Values that cannot be read stand at their defaults."""
     reader = Reader(config)
+    if model is not None and (kind := preference.classifier(reader)) is not None:
+        model = preference.with_score(reader, model, kind)
     by_yaml = axolotl_facts(reader, model, hardware, stack)
     origins = dict(reader.origins)
     unreadable = (*refused(reader), *unfilled(config, origins))
@@ -77,26 +79,36 @@ def axolotl_facts(
     several_gpus = hardware is not None and hardware.world_size > 1
     precision, batch, sizes = read.precision(reader, gpu_has_bf16), read.batch(reader), sharding.sizes(reader)
     adapter = read.lora(reader, stack, several_gpus=several_gpus)
-    preference = read.preference(reader, adapter["adapter"], hardware.world_size if hardware else 1)
+    preferred = preference.preference(reader, adapter["adapter"], hardware.world_size if hardware else 1)
     return {
         "base_model": base_model,
         **precision,
         **batch,
         **sizes,
         **adapter,
-        **preference,
-        **read.generation(reader, preference["rl"], batch["eval_batch_size"]),
+        **preferred,
+        **read.generation(reader, preferred["rl"], batch["eval_batch_size"]),
         **read.quantization(reader, model, adapter["adapter"]),
-        **read.checkpointing(reader, preference["rl"], model),
-        **read.attention(reader, model),
-        **read.loss(reader, preference["rl"]),
+        **read.checkpointing(reader, preferred["rl"], model),
+        **attention(reader, model, preferred["ebft"]),
+        **read.loss(reader, preferred["rl"]),
         "sharding": sharding.fsdp(reader),
         "optimizer": reader.text("optimizer", "adamw_torch_fused"),
         "optim_target_modules": reader.texts("optim_target_modules"),
         "unfrozen_parameters": reader.texts("unfrozen_parameters"),
         "freeze_multimodal": reader.flag("freeze_mm_modules"),
+        "fake_quantization": read.fake_quantization(reader),
         "torch_compile": reader.take("torch_compile", False, "axolotl's default") not in (False, "auto"),
     }
+
+
+def attention(reader: Reader, model: Architecture | None, ebft: Ebft | None) -> "AttentionFacts":
+    """The kernel; EBFT that strides takes flex attention whatever is written.
+
+    axolotl/core/trainers/ebft/strided.py:381-391@0.19.0.
+    """
+    found = read.attention(reader, model)
+    return {**found, "attention": "flex"} if ebft is not None and ebft.stride else found
 
 
 def joined(reader: Reader, model: Architecture | None, stack: Stack, facts: "AxolotlFacts") -> "JoinedFacts":

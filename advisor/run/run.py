@@ -9,6 +9,7 @@ from advisor.documents import Document
 from advisor.hardware import Hardware
 from advisor.models import Architecture
 from advisor.record import record
+from advisor.run.answers import Ebft, Rollouts
 from advisor.run.history import MeasuredRun
 from advisor.run.stack import Stack
 from advisor.run.unreadable import Unreadable
@@ -22,6 +23,7 @@ Quantization = Literal["nf4", "int8", "mxfp4", "nvfp4", "fp8", "gptq"]
 AttentionKernel = Literal["eager", "sdpa", "flash", "flex", "xformers", "sage"]
 ExpertsKernel = Literal["grouped_mm", "eager", "scattermoe", "sonicmoe"]
 Loss = Literal["plain", "liger-fused", "liger", "cut", "chunked"]
+Classifier = Literal["sequence", "token"]
 Device = Literal["gpu", "cpu", "nvme"]
 ZeroStage = Literal[0, 1, 2, 3]
 # axolotl refuses these optimizers with DeepSpeed: utils/schemas/validation.py:931-1074@0.19.0.
@@ -57,6 +59,16 @@ class Lora:
     """Adapter weights in fp32 under bf16 compute: PEFT's ``autocast_adapter_dtype``."""
     kernels: frozenset[str] = frozenset()
     """axolotl's fused LoRA kernels: ``mlp``, ``qkv`` and ``o`` (``lora_mlp_kernel`` and its siblings)."""
+
+
+@record(eq=False)
+class FakeQuantization:
+    """Types of weights, in groups of ``group`` elements, and of inputs, empty where these stay as they are."""
+
+    weight: str
+    inputs: str
+    group: int
+    embedding: bool = False
 
 
 @record(eq=False)
@@ -101,21 +113,6 @@ class Fsdp:
     """One process quantizes layer by layer on its host, and each GPU gets its share."""
     activation_checkpointing: bool = False
     wraps_layers: bool = True
-
-
-@record(eq=False)
-class Rollouts:
-    """How GRPO gets its answers: from the model itself, from vLLM on the same GPU, or from a server elsewhere.
-
-    ``share`` of the card's memory that vLLM takes; ``sleeps``: gives it back while the model is trained. ``rows`` are
-    answered at once on one GPU, with up to ``completion`` tokens each.
-    """
-
-    engine: Literal["model", "vllm", "server"]
-    rows: int
-    completion: int
-    share: float = 0.0
-    sleeps: bool = False
 
 
 @record(eq=False)
@@ -189,13 +186,19 @@ class Run:
     """Fused Liger layers in use: ``rms_norm``, ``glu``, ``rope``, ``layer_norm``."""
     tiled_mlp_shards: int = 1
     torch_compile: bool = False
+    fake_quantization: FakeQuantization | None = None
+    """What quantization-aware training rounds in each forward."""
 
     rl: str | None = None
     reference_model: bool = False
     """A second, frozen copy of the model scores the answers."""
     scores_reference: bool = False
     rollouts: Rollouts | None = None
-    """How answers are made, where the trainer makes them: GRPO and GDPO."""
+    """How answers are made, where the trainer makes them: GRPO and GDPO, and EBFT unless it strides."""
+    ebft: Ebft | None = None
+    """What EBFT compares answers by."""
+    classifier: Classifier | None = None
+    """What the model scores in place of predicting tokens: whole rows, in pairs, or steps at single tokens."""
     evaluates: bool = False
     eval_batch_size: int = 1
     eval_sequence_len: int = 512
@@ -264,12 +267,14 @@ class Run:
     def tokens(self) -> int:
         """Tokens of one micro-step on one GPU at the worst case: full rows; preference training has pairs."""
         rows = self.micro_batch_size * (2 if self.paired else 1)
+        if self.ebft is not None:
+            return rows * self.ebft.samples * (self.sequence_len + self.ebft.answers(self.sequence_len))
         return rows * self.sequence_len // self.context_parallel_size
 
     @property
     def paired(self) -> bool:
         """Whether chosen and rejected answers go through the model together."""
-        return self.rl in {"dpo", "ipo", "orpo", "simpo", "kto"}
+        return self.rl in {"dpo", "ipo", "orpo", "simpo", "kto"} or self.classifier == "sequence"
 
     @property
     def zero(self) -> Zero | None:

@@ -168,7 +168,7 @@ class Work:
         """The output layer, which is not checkpointed, and the loss over its logits."""
         lora, loss = self.run.lora, self.run.loss
         trained = lora is None or "lm_head" in lora.modules_to_save
-        logits = self.run.tokens * self.model.vocab_size
+        logits = self.run.tokens * self.model.outputs
         passes = (3 if trained else 2) + (loss == "cut")
         rate = self.card.gemm_flops(self.model.hidden_size)
         operations = passes * 2.0 * logits * self.model.hidden_size

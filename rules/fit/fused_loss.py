@@ -13,7 +13,7 @@ def applies(run: Run) -> bool:
     """Whether logits are materialised in training and a fused loss knows the model."""
     if run.model is None or run.loss not in {"plain", "liger"} or run.tensor_parallel_size > 1:
         return False
-    if run.config.get("reward_model") or run.config.get("process_reward_model"):
+    if run.classifier is not None:
         return False
     known = ("loss" in run.model.family.liger or run.model.family.cut) and run.rl is None
     return (known or run.rl == "dpo") and run.precision != "fp32"

@@ -18,7 +18,7 @@ LEAST = 4 * GIB
 def finds(run: Run) -> Iterator[Hit]:
     """A run that fits, fills half of the card, and would need a quarter and 4 GiB less with a fused loss."""
     found = estimate(run)
-    if found is None or run.model is None or found.verdict == "does-not-fit" or scores(run):
+    if found is None or run.model is None or found.verdict == "does-not-fit":
         return
     if logits(found) < LEAST or found.needed.high < found.usable // 2:
         return
@@ -33,11 +33,6 @@ def finds(run: Run) -> Iterator[Hit]:
         f" and loss; {name} brings the peak from {gib(found.allocated_peak)} to {gib(after.allocated_peak)}",
         edits=tuple(edits) if installed else (),
     )
-
-
-def scores(run: Run) -> bool:
-    """Whether the model ends in a score instead of a vocabulary."""
-    return any(run.config.get(key) for key in ("reward_model", "process_reward_model", "num_labels"))
 
 
 def named(edits: list[Change]) -> tuple[str, bool]:
@@ -170,7 +165,7 @@ rule = Rule(
                 lora_alpha: 32
                 lora_target_linear: true
                 sequence_len: 8192
-                num_labels: true
+                process_reward_model: true
             """,
         ),
         Example(

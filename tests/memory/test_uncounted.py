@@ -21,7 +21,7 @@ from .small import small
 TABLE: Any = json.loads(Path(uncounted.__file__).with_name("keys.json").read_text(encoding="utf-8"))
 FITTING = {"base_model": "Qwen/Qwen2.5-0.5B", "sequence_len": 512, "datasets": [{"path": "d"}], "learning_rate": 1e-5}
 LARGE = {"base_model": "meta-llama/Llama-3.1-8B"}
-QAT = {"qat": {"weight_dtype": "int4"}}
+MORE = {"reinit_weights": True}
 CARD, SMALL_CARD = "1x a100-80gb", "1x rtx-4090"
 
 
@@ -71,13 +71,12 @@ def test_a_new_key_would_be_found() -> None:
     ("keys", "card", "verdict"),
     [
         ({}, CARD, "fits"),
-        (QAT, CARD, "unknown"),
-        ({**QAT, **LARGE}, SMALL_CARD, "does-not-fit"),
-        ({"qat": None}, CARD, "fits"),
+        (MORE, CARD, "unknown"),
+        ({**MORE, **LARGE}, SMALL_CARD, "does-not-fit"),
+        ({"reinit_weights": None}, CARD, "fits"),
         ({"layer_offloading": True}, CARD, "fits"),
         ({"layer_offloading": True, **LARGE}, SMALL_CARD, "unknown"),
         ({"layer_offloading": False, **LARGE}, SMALL_CARD, "does-not-fit"),
-        ({"reinit_weights": True}, CARD, "unknown"),
         ({"experts_implementation": "grouped_mm"}, CARD, "fits"),
         ({"experts_implementation": "batched_mm"}, CARD, "unknown"),
         ({"dense_mixer": True}, CARD, "fits"),
@@ -95,16 +94,16 @@ def test_a_verdict_says_no_more_than_what_is_counted(keys: dict[str, Any], card:
 
 
 def test_the_finding_names_the_key_and_what_is_counted() -> None:
-    report = advisor.check({**FITTING, **QAT}, gpus=CARD)
+    report = advisor.check({**FITTING, **MORE}, gpus=CARD)
     found = next(finding for finding in report.findings if finding.rule == "memory-not-counted")
     assert report.verdict == "unknown"
     assert report.estimate is not None
-    assert "`qat` is not counted (a fake-quantized copy of each weight)" in found.message
+    assert "`reinit_weights` is not counted (weights that are built from the config" in found.message
     assert "no verdict" in found.message
 
 
 def test_a_run_that_does_not_fit_without_it_gets_no_plan() -> None:
-    report = advisor.check({**FITTING, **LARGE, **QAT}, gpus=SMALL_CARD)
+    report = advisor.check({**FITTING, **LARGE, **MORE}, gpus=SMALL_CARD)
     assert report.verdict == "does-not-fit"
     assert report.plan is None
 
@@ -113,7 +112,7 @@ def test_a_run_that_does_not_fit_without_it_gets_no_plan() -> None:
 def file(tmp_path: Path) -> str:
     """A run that asks for what is not counted."""
     written = tmp_path / "run.yaml"
-    written.write_text(json.dumps({**FITTING, **QAT}))
+    written.write_text(json.dumps({**FITTING, **MORE}))
     return str(written)
 
 
@@ -131,16 +130,18 @@ def test_the_screens_say_that_there_is_no_verdict(file: str) -> None:
 def test_json_names_the_key(file: str) -> None:
     found = json.loads(said("estimate", file, "--gpus", CARD, "--output-format", "json"))
     assert found["verdict"] == "unknown"
-    what = "a fake-quantized copy of each weight"
-    assert found["memory"]["uncounted"] == [{"key": "qat", "what": what, "memory": "more"}]
+    what = "weights that are built from the config: in its dtype, and never quantized"
+    assert found["memory"]["uncounted"] == [{"key": "reinit_weights", "what": what, "memory": "more"}]
 
 
 def test_a_launch_is_told_that_there_is_no_verdict() -> None:
-    assert in_one_line(advisor.check({**FITTING, **QAT}, gpus=CARD)).startswith("no verdict: `qat` is not counted; ")
+    assert in_one_line(advisor.check({**FITTING, **MORE}, gpus=CARD)).startswith(
+        "no verdict: `reinit_weights` is not counted; "
+    )
 
 
 def test_another_trainer_does_not_know_axolotls_keys() -> None:
-    assert advisor.estimate({**FITTING, **QAT}, gpus=CARD, stack={"trainer": "hf-trainer"}).verdict == "fits"
+    assert advisor.estimate({**FITTING, **MORE}, gpus=CARD, stack={"trainer": "hf-trainer"}).verdict == "fits"
 
 
 GENERATES = {"val_set_size": 0.1, "evals_per_epoch": 1, "eval_batch_size": 3, "do_causal_lm_eval": True}

@@ -10,6 +10,7 @@ pytest.importorskip("accelerate")
 from accelerate.utils.operations import convert_to_fp32  # noqa: E402
 
 from advisor.memory import loss  # noqa: E402
+from advisor.run import Rollouts  # noqa: E402
 
 from .families import described, family, run_of  # noqa: E402
 from .trace import Setting, trace  # noqa: E402
@@ -94,21 +95,27 @@ def test_evaluation_takes_ten_bytes_a_logit():
     assert per_logit([one[0] for one in peaks(setting)]) == per_logit(formula) == 10
 
 
+def log_probabilities(logits, labels):
+    """TRL's selective_log_softmax (trl/trainer/utils.py@1.9.0)."""
+    if logits.dtype == FP32:
+        chosen = logits.gather(-1, labels[..., None]).squeeze(-1)
+        return chosen - torch.stack([torch.logsumexp(row, dim=-1) for row in logits])
+    chosen = []
+    for row, label in zip(logits, labels, strict=True):
+        logarithms = row.log_softmax(-1)
+        chosen.append(logarithms.gather(-1, label[:, None]))
+    return torch.stack(chosen).squeeze(-1)
+
+
+def entropy(logits):
+    """TRL's entropy_from_logits (trl/trainer/utils.py@1.9.0)."""
+    for part in logits.reshape(-1, logits.shape[-1]).split(loss.ENTROPY_ROWS):
+        logarithms = part.log_softmax(-1)
+        (logarithms.exp() * logarithms).sum(-1)
+
+
 def row_by_row(outputs_of, with_reference):
     """A preference loss in TRL 1.9.0's steps: log-probabilities by row, a reference, metrics of logits."""
-
-    def log_probabilities(logits, labels):
-        if logits.dtype == FP32:
-            chosen = logits.gather(-1, labels[..., None]).squeeze(-1)
-            return chosen - torch.stack([torch.logsumexp(row, dim=-1) for row in logits])
-        rows = [row.log_softmax(-1) for row in logits]
-        chosen = [row.gather(-1, label[:, None]) for row, label in zip(rows, labels, strict=True)]
-        return torch.stack(chosen).squeeze(-1)
-
-    def entropy(logits):
-        for part in logits.reshape(-1, logits.shape[-1]).split(loss.ENTROPY_ROWS):
-            logarithms = part.log_softmax(-1)
-            (logarithms.exp() * logarithms).sum(-1)
 
     def compute(model, tokens):
         logits, labels = outputs_of(model(input_ids=tokens)).logits[:, :-1], tokens[:, 1:]
@@ -143,3 +150,30 @@ def test_capped_logits_keep_their_tanh():
     model = [described(make(v, "Gemma2Config", head_dim=32, full=True), 2) for v in VOCABULARIES]
     formula = [loss.loss_saved_bytes(run_of(m, setting, length=LENGTH), m) for m in model]
     assert per_logit([one[1] for one in traced]) == pytest.approx(per_logit(formula), abs=0.01)
+
+
+COMPLETION = 100
+
+
+def policy(outputs_of):
+    """GRPO's loss of one answer a row in TRL 1.9.0's steps: trl/trainer/grpo_trainer.py:1499-1533,2990-3100."""
+
+    def compute(model, tokens):
+        logits = outputs_of(model(input_ids=tokens, logits_to_keep=COMPLETION + 1)).logits[:, :-1]
+        logits.div_(0.7)
+        found = log_probabilities(logits, tokens[:, -COMPLETION:])
+        with torch.no_grad():
+            entropy(logits)
+        return -torch.min((found - found.detach()).exp(), torch.ones(())).mean()
+
+    return compute
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+@pytest.mark.parametrize("autocast", [True, False], ids=["autocast", "engine"])
+def test_grpo_takes_the_bytes_per_logit_of_the_table(autocast, rows):
+    outputs_of = convert_to_fp32 if autocast else lambda outputs: outputs
+    traced = peaks(Setting(autocast=autocast, loss=policy(outputs_of)), rows=rows)
+    made = Rollouts("server", rows, COMPLETION)
+    formula = formulas(Setting(autocast=autocast), rows=rows, length=LENGTH // rows, rl="grpo", rollouts=made)
+    assert slopes(traced) == pytest.approx(slopes(formula), rel=0.02)

@@ -48,15 +48,17 @@ class Setting:
     """The step's loss from the model and the token ids, where it is not the model's own."""
     converts_outputs: bool = False
     """accelerate's ``convert_outputs_to_fp32`` around the forward."""
+    made: Any = AutoModelForCausalLM
+    """The auto class that builds it."""
+    task: str = "CAUSAL_LM"
+    """PEFT's name of what the model is for."""
 
 
 def build(config: PretrainedConfig, setting: Setting) -> torch.nn.Module:
     """The model on meta tensors, with its adapter."""
     config.use_cache = False
     with torch.device("meta"):
-        model: Any = AutoModelForCausalLM.from_config(
-            config, attn_implementation=setting.attention, dtype=setting.weights
-        )
+        model: Any = setting.made.from_config(config, attn_implementation=setting.attention, dtype=setting.weights)
         model.train(not setting.evaluation)
         if setting.checkpointing is not None:
             reentrant = setting.checkpointing == "reentrant"
@@ -75,7 +77,7 @@ def adapted(model: Any, setting: Setting) -> Any:
     if setting.checkpointing is not None:
         model.enable_input_require_grads()
     targets = list(setting.adapter) if isinstance(setting.adapter, tuple) else setting.adapter
-    lora = LoraConfig(r=setting.rank, lora_dropout=setting.dropout, target_modules=targets, task_type="CAUSAL_LM")
+    lora = LoraConfig(r=setting.rank, lora_dropout=setting.dropout, target_modules=targets, task_type=setting.task)
     model = get_peft_model(model, lora, autocast_adapter_dtype=setting.adapter_fp32)
     for name, weight in model.named_parameters():
         if "lora_" in name:

@@ -11,6 +11,7 @@ from advisor.memory.activations.attention import attention_amounts, copied_outpu
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Numbers, numbers
 from advisor.memory.activations.experts import kept_weights
+from advisor.memory.activations.fake_quantized import kept_by_quantizers
 from advisor.memory.activations.feedforward import mlp_amounts
 from advisor.memory.activations.from_trace import measured
 from advisor.memory.activations.from_trace import written as traced_text
@@ -29,7 +30,8 @@ def saved_bytes(run: Run, block: Block) -> int:
 
     Without half-precision copies of weights, which autocast keeps once for all layers and steps of a forward.
     """
-    return measured(run, block, "saved", derived_bytes) + kept_weights(run, run.compute_bytes, block)
+    weights = kept_weights(run, run.compute_bytes, block) + kept_by_quantizers(run, block)
+    return measured(run, block, "saved", derived_bytes) + weights
 
 
 def derived_bytes(run: Run, block: Block) -> int:

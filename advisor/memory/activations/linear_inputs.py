@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers, adapters
+from advisor.memory.activations.fake_quantized import keeps_inputs
 from advisor.memory.activations.lora_kernels import fused, fused_amounts
 from advisor.memory.lora_targets import is_target, rank_at
 from advisor.record import record
@@ -84,6 +85,8 @@ def mlp_output(run: Run, n: Numbers, block: Block) -> list[Site]:
 
 def site_amounts(run: Run, n: Numbers, site: Site) -> Iterator[Amount]:
     """What one input keeps: for the weights' gradients, or for the adapters' alone."""
+    if n.trained and not keeps_inputs(run):
+        return
     if n.trained:
         # Autocast casts a tensor anew for each linear; it caches casts of weights only
         # (ATen/autocast_mode.cpp).

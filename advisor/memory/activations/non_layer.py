@@ -9,6 +9,7 @@ from advisor.memory.activations.amounts import ONE, total, widths
 from advisor.memory.activations.attention import masked
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Numbers, numbers
+from advisor.memory.activations.fake_quantized import kept_by_head
 from advisor.memory.activations.from_trace import measured, measured_outside
 from advisor.memory.activations.norms import norm_amounts
 from advisor.memory.loss import head_is_trained
@@ -36,7 +37,9 @@ def input_bytes(run: Run, block: Block) -> int:
 def head_saved_bytes(run: Run, model: Architecture) -> int:
     """Bytes of no layer, without logits: final norm, the head's input, rotary tables, labels, a held mask."""
     kept = measured_outside(run, model, lambda one: derived_outside(one, model))
-    return kept + held_mask_bytes(run, model.blocks[-1])
+    # GenericForTokenClassification (transformers/modeling_layers.py@5.16.1) has a dropout before its score.
+    dropped = run.tokens * model.hidden_size if run.classifier == "token" else 0
+    return kept + dropped + kept_by_head(run, model) + held_mask_bytes(run, model.blocks[-1])
 
 
 def derived_outside(run: Run, model: Architecture) -> int:

@@ -5,7 +5,10 @@ from typing import Literal, TypedDict
 from advisor.run import (
     Adapter,
     AttentionKernel,
+    Classifier,
+    Ebft,
     ExpertsKernel,
+    FakeQuantization,
     Fsdp,
     Lora,
     Loss,
@@ -51,6 +54,8 @@ class PreferenceFacts(TypedDict):  # noqa: D101
     reference_model: bool
     scores_reference: bool
     rollouts: Rollouts | None
+    classifier: Classifier | None
+    ebft: Ebft | None
 
 
 class QuantizationFacts(TypedDict):  # noqa: D101
@@ -93,6 +98,7 @@ class OtherFacts(TypedDict):  # noqa: D101
     unfrozen_parameters: tuple[str, ...]
     freeze_multimodal: bool
     torch_compile: bool
+    fake_quantization: FakeQuantization | None
 
 
 class AxolotlFacts(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from advisor.models import Architecture
-from advisor.run import Adapter, AttentionKernel, ExpertsKernel, Lora, Loss, Quantization, Rollouts
+from advisor.run import Adapter, AttentionKernel, ExpertsKernel, FakeQuantization, Lora, Loss, Quantization
+from advisor.run.axolotl.preference import MOST_ROWS, classifier
 from advisor.run.axolotl.reader import MOST, Reader, as_integer
 from advisor.run.stack import Stack
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
         GenerationFacts,
         LossFacts,
         PrecisionFacts,
-        PreferenceFacts,
         QuantizationFacts,
     )
 
@@ -38,11 +38,6 @@ ATTENTION_NAMES: dict[str, AttentionKernel] = {
     "xformers": "xformers",
     "sage": "sage",
 }
-# Preference losses whose trainer loads a second copy of the model when every weight is trained
-# (axolotl/train.py:127-165@0.19.0).
-REFERENCE_LOSSES = frozenset({"dpo", "ipo", "kto"})
-MOST_ROWS = 2**40
-"""Above any batch; its divisors are still found at once."""
 LIGER_LAYERS = {
     "liger_rms_norm": "rms_norm",
     "liger_glu_activation": "glu",
@@ -75,7 +70,7 @@ def batch(reader: Reader) -> BatchFacts:
         accumulation = max(1, reader.integer("batch_size", 1, least=1, most=MOST_ROWS) // micro_batch_size)
     sequence_len = reader.integer("sequence_len", 512, "axolotl's default: 512", least=1)
     rl = reader.text("rl") or None
-    packing = reader.flag("sample_packing") and rl is None
+    packing = reader.flag("sample_packing") and rl is None and classifier(reader) is None
     why = "axolotl: micro_batch_size"
     return {
         "micro_batch_size": micro_batch_size,
@@ -117,37 +112,6 @@ def generation(reader: Reader, rl: str | None, rows: int) -> GenerationFacts:
         "generated_tokens": max(answered, sampled),
         "gathers_to_generate": metrics,
     }
-
-
-def preference(reader: Reader, adapter: Adapter | None, ranks: int) -> PreferenceFacts:
-    """Preference training: the reference model, and where its log-probabilities come from."""
-    rl = reader.text("rl") or None
-    if rl in {"grpo", "gdpo"}:
-        scores = (reader.number("trl.beta", 0.0) or reader.number("rl_beta", 0.0)) > 0
-        made = rollouts(reader, ranks)
-        return {"rl": rl, "reference_model": scores and adapter is None, "scores_reference": scores, "rollouts": made}
-    scores = rl in REFERENCE_LOSSES and not reader.flag("precompute_ref_log_probs")
-    return {"rl": rl, "reference_model": scores and adapter is None, "scores_reference": scores, "rollouts": None}
-
-
-def rollouts(reader: Reader, ranks: int) -> Rollouts:
-    """How GRPO makes its answers: axolotl/core/trainers/grpo/__init__.py:66-129@0.19.0.
-
-    Without ``vllm_mode`` axolotl hands over neither share nor mode, and TRL's own defaults hold: on the same GPU, with
-    0.3 of its memory (trl/trainer/grpo_config.py:584-590,646@1.9.0). Its completions have 256 tokens by default.
-    """
-    batch = reader.integer("micro_batch_size", 1, least=1, most=MOST_ROWS)
-    rows = batch * reader.integer("gradient_accumulation_steps", 1, least=1, most=MOST_ROWS)
-    rows = max(1, reader.integer("trl.generation_batch_size", rows * ranks) // ranks)
-    completion = reader.integer("trl.max_completion_length", 256, "TRL's default: 256")
-    if not reader.flag("trl.use_vllm"):
-        return Rollouts("model", rows, completion)
-    mode = reader.text("trl.vllm_mode", "", "TRL's default: colocate")
-    if mode == "server":
-        return Rollouts("server", rows, completion)
-    said = mode == "colocate"
-    share = reader.number("vllm.gpu_memory_utilization", 0.9, "axolotl's default: 0.9") if said else 0.3
-    return Rollouts("vllm", rows, completion, share, said and reader.flag("trl.vllm_enable_sleep_mode"))
 
 
 def lora(reader: Reader, stack: Stack, *, several_gpus: bool) -> AdapterFacts:
@@ -215,6 +179,23 @@ def quantization(reader: Reader, model: Architecture | None, adapter: Adapter | 
         "quantize_moe_experts": reader.flag("quantize_moe_experts") and method in {"nf4", "int8"},
         "experts": experts_kernel(reader),
     }
+
+
+def fake_quantization(reader: Reader) -> FakeQuantization | None:
+    """Types of weights and inputs: axolotl/utils/schemas/quantization.py, QATConfig@0.19.0."""
+    if not reader.mapping("qat"):
+        return None
+    named = {"fp8": "float8_e4m3fn", "float8": "float8_e4m3fn"}
+    weight, inputs = (
+        reader.text(f"qat.{key}_dtype").removeprefix("torch.").lower() for key in ("weight", "activation")
+    )
+    group = reader.integer("qat.group_size", 32, "axolotl's default: 32", least=1)
+    return FakeQuantization(
+        named.get(weight, weight) or "int8",
+        named.get(inputs, inputs),
+        group,
+        reader.flag("qat.quantize_embedding"),
+    )
 
 
 def experts_kernel(reader: Reader) -> ExpertsKernel:
@@ -316,5 +297,7 @@ def loss(reader: Reader, rl: str | None) -> LossFacts:
         kind = "liger"
     if rl is not None:
         kind = "liger-fused" if reader.flag("dpo_use_liger_kernel") else "plain"
+    if classifier(reader) is not None:
+        kind = "plain"
     layers = frozenset(layer for key, layer in LIGER_LAYERS.items() if liger and reader.flag(key))
     return {"loss": kind, "liger": layers}

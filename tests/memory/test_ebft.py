@@ -1,0 +1,62 @@
+"""EBFT: a frozen network next to the model, hidden states of whole answers, and short answers within documents."""
+
+from pathlib import Path
+from typing import Any
+
+from advisor.memory.ebft import one_graph
+from advisor.memory.estimate import phases_of
+
+from .small import LORA, P, Small, named, small
+
+RL = {"rl": "ebft", "micro_batch_size": 2, "gradient_accumulation_steps": 3}
+SERVER = {"trl": {"use_vllm": True, "vllm_mode": "server", "max_completion_length": 4}}
+STRIDED = {**RL, "sequence_len": 40, "ebft": {"mode": "strided", "stride": 8, "context_length": 8}}
+
+
+def phase(made: Small, name: str) -> dict[str, int]:
+    """The terms of one phase by name."""
+    phases = {one.name: one for one in phases_of(made.run, made.model, made.weights)}
+    return named(phases[name].terms)
+
+
+def made(folder: Path, **keys: Any) -> Small:
+    """A run on one GPU."""
+    return small(folder, gpus=1, **keys)
+
+
+def test_the_base_under_an_adapter_is_the_frozen_network(tmp_path: Path) -> None:
+    assert "feature network" not in phase(made(tmp_path, **RL, **SERVER, **LORA), "backward")
+    assert phase(made(tmp_path, **RL, **SERVER), "backward")["feature network"] == 2 * P
+
+
+def test_several_gpus_hold_each_others_copies_where_answers_are_strided(tmp_path: Path) -> None:
+    alone, several = made(tmp_path, **STRIDED, **LORA), small(tmp_path, gpus=2, **STRIDED, **LORA)
+    assert "feature network" not in phase(alone, "backward")
+    assert phase(several, "backward")["feature network"] > 2 * P
+
+
+def test_all_answers_of_a_generation_are_compared_at_once(tmp_path: Path) -> None:
+    found = phase(made(tmp_path, **RL, **SERVER), "generation")
+    assert found["hidden states"] == 2 * (2 * 3) * 10 * 100 * 5
+
+
+def test_answers_are_appended_to_each_copy_of_a_document(tmp_path: Path) -> None:
+    run = made(tmp_path, **STRIDED).run
+    places = (40 - 8 - 8) // 8 + 1
+    assert run.tokens == 2 * 4 * (40 + 8 * places)
+    assert one_graph(run).tokens == 40 + 8 * places
+    assert (run.attention, run.rollouts) == ("flex", None)
+
+
+def test_the_loss_of_the_document_takes_its_logits_too(tmp_path: Path) -> None:
+    ebft = {**STRIDED["ebft"], "ce_coef": 0.03}  # type: ignore[dict-item]
+    alone, both = made(tmp_path, **STRIDED), made(tmp_path, **{**STRIDED, "ebft": ebft})
+    scored = [
+        sum(
+            one.parts()["loss"]
+            for one in phases_of(each.run, each.model, each.weights)
+            if one.name == "forward and loss"
+        )
+        for each in (alone, both)
+    ]
+    assert scored[0] < scored[1]
