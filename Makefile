@@ -12,7 +12,7 @@ INPUTS ?= 2000
 # As many processes as cores, at most four: an oracle takes some GiB.
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4
 
-.PHONY: help demo setup test oracles examples fuzz sweep snapshots accuracy pages lint format tables defaults bench clean
+.PHONY: help demo setup test oracles examples fuzz sweep snapshots accuracy pages lint format tables defaults tapes bench clean
 .DEFAULT_GOAL := help
 
 help: ## List the verbs
@@ -72,6 +72,9 @@ tables: $(VENV)/.installed ## Rewrite the key tables from the installed axolotl 
 
 defaults: $(VENV)/.installed ## Rewrite the defaults of config classes, and the index of families, from the installed transformers
 	$(BIN)/python -m tests.models.defaults
+
+tapes: $(VENV)/.installed ## Record the allocations of training steps again, from the installed torch, transformers and PEFT
+	$(BIN)/python -m tests.memory.reserved.record
 
 bench: $(VENV)/.installed ## Time a cold check, and all configs of the corpus
 	$(BIN)/python -m tests.benchmarks.cold

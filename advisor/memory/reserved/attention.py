@@ -1,0 +1,87 @@
+"""Rotation of queries and keys, and the kernels of attention."""
+
+from __future__ import annotations
+
+from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
+from advisor.memory.reserved.operations import FULL, autocast
+from advisor.models import Attention
+
+
+def rotated(tape: Tape, x: Tensor, tables: tuple[Tensor, ...]) -> Tensor:
+    """``x * cos + rotate_half(x) * sin``: models/llama/modeling_llama.py, apply_rotary_pos_emb@5.16.1."""
+
+    def back(node: Node, given: list[Tensor]) -> tuple[Tensor]:
+        of_turned = as_came(tape.new(count, width))
+        node.take(1)
+        half = tape.new(count // 2, came)
+        second = tape.new(count, came)
+        del half
+        first = tape.new(count, came)
+        del of_turned
+        if not tape.adds_in_place:
+            first = tape.new(count, came)
+            second = first
+        straight = as_came(tape.new(count, width))
+        given.clear()
+        node.take()
+        total = second if tape.adds_in_place else tape.new(count, came)
+        del first, second, straight
+        return (total,)
+
+    def as_came(gradient: Tensor) -> Tensor:
+        return gradient if width == came else tape.new(count, came)
+
+    count, came, width = x.count, x.width, max(x.width, tables[0].width)
+    node = node_for(tape, back, x)
+    straight = tape.new(count, width)
+    half = tape.new(count // 2, x.width)
+    turned = tape.new(count, x.width)
+    del half
+    crossed = tape.new(count, width)
+    del turned
+    result = tape.new(count, width)
+    del straight, crossed
+    if node is not None:
+        node.keep(tape, *tables[:2])
+    result.node = node
+    return result
+
+
+def by_head(tape: Tape, x: Tensor) -> Tensor:
+    """A projection seen head by head. Its gradient is copied, for that of a rotation is not laid out as it is."""
+
+    def back(_node: Node, given: list[Tensor]) -> tuple[Tensor]:
+        return (tape.new(given[0].count, given[0].width),)
+
+    node = node_for(tape, back, x)
+    result = x.detached()
+    result.node = node
+    return result
+
+
+def flash(tape: Tape, rows: int, length: int, sizes: Attention, qkv: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+    """FlashAttention 2, of its package or of torch: csrc/flash_attn/flash_api.cpp, mha_bwd@2.8.3.
+
+    Backward sums queries' gradients in fp32, and makes those of keys and values for all heads before it adds them up.
+    """
+
+    def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        padded = -(-length // 128) * 128 * rows * sizes.heads
+        gradients = [tape.new(one, width) for one in counts]
+        sums = tape.new(padded, FULL)
+        exact = tape.new(padded * (-(-sizes.head_dim // 32) * 32), FULL)
+        if sizes.kv_heads != sizes.heads:
+            keys, values = tape.new(counts[0], width), tape.new(counts[0], width)
+            del keys, values
+        del sums, exact
+        return gradients[0], gradients[1], gradients[2]
+
+    query, key, value = (autocast(tape, one) for one in qkv)
+    counts, width = (query.count, key.count, value.count), query.width
+    node = node_for(tape, back, query, key, value)
+    result = tape.new(query.count, width)
+    statistics = tape.new(rows * length * sizes.heads, FULL)
+    if node is not None:
+        node.keep(tape, query, key, value, result.detached(), statistics)
+    result.node = node
+    return result

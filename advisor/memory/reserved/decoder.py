@@ -1,0 +1,151 @@
+"""The decoder layers and the model around them, as transformers 5.16.1 computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from advisor.memory.reserved import losses
+from advisor.memory.reserved.attention import by_head, flash, rotated
+from advisor.memory.reserved.checkpoint import non_reentrant, reentrant
+from advisor.memory.reserved.norms import rms_norm
+from advisor.memory.reserved.operations import FULL, HALF, LONG, activation, add, cast, embedded, product
+from advisor.record import record
+
+if TYPE_CHECKING:
+    from advisor.memory.reserved.autograd import Tape, Tensor
+    from advisor.memory.reserved.linears import Linear
+    from advisor.models import Attention
+
+Tables = tuple["Tensor", ...]
+"""Cosines and sines; and the positions, which layers are given and do not read."""
+
+
+@record(eq=False)
+class Batch:
+    """Rows of one length, and how a forward over them is kept for backward."""
+
+    rows: int
+    length: int
+    checkpointing: str = ""
+    """``reentrant``, ``non-reentrant`` or none."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all rows."""
+        return self.rows * self.length
+
+
+@record(eq=False)
+class Layer:
+    """A decoder layer like Llama's: models/llama/modeling_llama.py, LlamaDecoderLayer.forward@5.16.1."""
+
+    attention: Attention
+    query: Linear
+    key: Linear
+    value: Linear
+    output: Linear
+    gate: Linear
+    up: Linear
+    down: Linear
+    norms: tuple[Tensor, Tensor]
+    query_key_norms: tuple[Tensor, Tensor] | None = None
+
+    def __call__(self, tape: Tape, batch: Batch, tables: Tables, x: Tensor) -> Tensor:
+        """Attention and MLP, each added to what came in."""
+        residual = x
+        hidden = rms_norm(tape, x, self.norms[0])
+        hidden = self.attend(tape, batch, tables, hidden)
+        hidden = add(tape, residual, hidden)
+        residual = hidden
+        hidden = rms_norm(tape, hidden, self.norms[1])
+        hidden = self.feed(tape, hidden)
+        return add(tape, residual, hidden)
+
+    def attend(self, tape: Tape, batch: Batch, tables: Tables, x: Tensor) -> Tensor:
+        """Self attention."""
+        query = by_head(tape, self.query(tape, x))
+        if self.query_key_norms is not None:
+            query = rms_norm(tape, query, self.query_key_norms[0])
+        key = by_head(tape, self.key(tape, x))
+        if self.query_key_norms is not None:
+            key = rms_norm(tape, key, self.query_key_norms[1])
+        value = self.value(tape, x)
+        query, key = rotated(tape, query, tables), rotated(tape, key, tables)
+        output = flash(tape, batch.rows, batch.length, self.attention, (query, key, value))
+        return self.output(tape, output)
+
+    def feed(self, tape: Tape, x: Tensor) -> Tensor:
+        """The gated MLP."""
+        inner = product(tape, activation(tape, self.gate(tape, x)), self.up(tape, x))
+        return self.down(tape, inner)
+
+
+@record(eq=False)
+class Model:
+    """Weights in the order of ``parameters()``, and the modules that have them."""
+
+    embedding: Tensor
+    hidden: int
+    layers: Sequence[Layer]
+    norm: Tensor
+    head: Linear
+    weights: Sequence[Tensor]
+    asks_for_gradients: bool = False
+    """Whether the embedding's output is made to need a gradient: ``enable_input_require_grads``."""
+
+    @property
+    def trained(self) -> list[Tensor]:
+        """The weights that get gradients."""
+        return [weight for weight in self.weights if weight.trained]
+
+    def decoded(self, tape: Tape, batch: Batch) -> Tensor:
+        """What the head reads."""
+        inputs = embedded(tape, self.embedding, batch.tokens, self.hidden)
+        inputs.trained = inputs.trained or self.asks_for_gradients
+        counted = tape.new(batch.length, LONG)
+        positions = tape.new(batch.length, LONG)
+        del counted
+        tables = (*rotary_tables(tape, batch.length, self.layers[0].attention.head_dim, inputs.width), positions)
+        kept = {"": lambda _tape, layer, x: layer(x), "reentrant": reentrant, "non-reentrant": non_reentrant}
+        pass_through = kept[batch.checkpointing]
+        hidden = inputs
+        for layer in self.layers:
+            hidden = pass_through(tape, partial(layer, tape, batch, tables), hidden)
+        hidden = rms_norm(tape, hidden, self.norm)
+        return hidden
+
+    def loss(self, tape: Tape, batch: Batch) -> Tensor:
+        """The loss of a micro-step; logits come back in fp32 and live until it is returned.
+
+        accelerate/utils/operations.py, ConvertOutputsToFp32@1.13.0.
+        """
+        tape.autocast = tape.computes_half
+        hidden = self.decoded(tape, batch)
+        tape.part = "loss"
+        logits = self.head(tape, hidden)
+        loss = losses.plain(tape, logits, batch.rows, batch.length)
+        del hidden
+        tape.autocast = False
+        tape.casts.clear()
+        returned = cast(tape, logits, FULL) if tape.computes_half else logits
+        del returned
+        return loss
+
+
+def rotary_tables(tape: Tape, length: int, width: int, precision: int) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of the positions: LlamaRotaryEmbedding.forward."""
+    positions = tape.new(length, FULL)
+    frequencies = tape.new(length * width // 2, FULL)
+    angles = tape.new(length * width, FULL)
+    found: list[Tensor] = []
+    for _ in range(2):
+        raw = tape.new(length * width, FULL)
+        found.append(tape.new(length * width, FULL))
+        del raw
+    if precision == FULL:
+        return found[0], found[1]
+    half = tape.new(length * width, HALF), tape.new(length * width, HALF)
+    del positions, frequencies, angles
+    return half

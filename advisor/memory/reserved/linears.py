@@ -1,0 +1,85 @@
+"""Linear layers: plain, quantized, and with an adapter."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
+from advisor.memory.reserved.operations import FULL, HALF, add, cast, copied, dropped, matmul, scaled
+
+
+class Linear(Protocol):
+    """Something that multiplies."""
+
+    n_in: int
+    n_out: int
+
+    def __call__(self, tape: Tape, x: Tensor) -> Tensor:
+        """The product."""
+        ...
+
+
+class Plain:
+    """``nn.Linear``."""
+
+    def __init__(self, n_in: int, n_out: int, weight: Tensor, bias: Tensor | None = None) -> None:
+        self.n_in, self.n_out, self.weight, self.bias = n_in, n_out, weight, bias
+
+    def __call__(self, tape: Tape, x: Tensor) -> Tensor:
+        return matmul(tape, x, self.weight, self.n_out, self.bias)
+
+
+class FourBit:
+    """bitsandbytes' Linear4bit: a whole weight in half precision, each way.
+
+    bitsandbytes/nn/modules.py, Linear4bit.forward; autograd/_functions.py, MatMul4Bit@0.50.2.
+    """
+
+    def __init__(self, n_in: int, n_out: int, kept: tuple[Tensor, ...], *, nested: bool) -> None:
+        self.n_in, self.n_out, self.kept, self.nested = n_in, n_out, kept, nested
+
+    def dequantized(self, tape: Tape) -> Tensor:
+        """The weight in half precision; nested statistics are fp32 for that moment."""
+        statistics = tape.new(self.n_in * self.n_out // 64, FULL) if self.nested else None
+        weight = tape.new(self.n_in * self.n_out, HALF)
+        del statistics
+        return weight
+
+    def __call__(self, tape: Tape, x: Tensor) -> Tensor:
+        def back(_node: Node, given: list[Tensor]) -> tuple[Tensor]:
+            weight = self.dequantized(tape)
+            result = tape.new(given[0].count // self.n_out * self.n_in, HALF)
+            del weight
+            return (result,)
+
+        came = x.width
+        x = cast(tape, x, HALF)
+        node = node_for(tape, back, x)
+        weight = self.dequantized(tape)
+        result = tape.new(x.count // self.n_in * self.n_out, HALF)
+        del weight
+        result.node = node
+        return cast(tape, result, came)
+
+
+class Adapted:
+    """LoRA as PEFT computes it: peft/tuners/lora/layer.py, Linear.forward; bnb.py, Linear4bit.forward@0.20.0."""
+
+    def __init__(self, base: Plain | FourBit, rank: int, pair: tuple[Tensor, Tensor], *, dropout: bool) -> None:
+        self.n_in, self.n_out, self.base, self.rank, self.dropout = base.n_in, base.n_out, base, rank, dropout
+        self.a, self.b = pair
+
+    def __call__(self, tape: Tape, x: Tensor) -> Tensor:
+        result = self.base(tape, x)
+        kept = result.width
+        if isinstance(self.base, FourBit):
+            result = copied(tape, result)
+        if not (tape.autocast and isinstance(self.base, FourBit)):
+            x = cast(tape, x, self.a.width)
+        inner = dropped(tape, x) if self.dropout else x
+        low = matmul(tape, inner, self.a, self.rank)
+        del inner
+        output = matmul(tape, low, self.b, self.n_out)
+        del low
+        output = scaled(tape, output)
+        return cast(tape, add(tape, result, output), kept)

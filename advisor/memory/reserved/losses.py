@@ -1,0 +1,57 @@
+"""The head and the losses."""
+
+from __future__ import annotations
+
+from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
+from advisor.memory.reserved.operations import FULL, LONG, cast
+
+
+def plain(tape: Tape, logits: Tensor, rows: int, length: int) -> Tensor:
+    """transformers/loss/loss_utils.py, ForCausalLMLoss@5.16.1: in fp32, over shifted labels."""
+    logits = cast(tape, logits, FULL)
+    padded = tape.new(rows * (length + 1), LONG)
+    labels = padded if rows == 1 else tape.new(rows * length, LONG)
+    loss = summed(tape, negative_log_likelihood(tape, log_softmax(tape, logits), labels))
+    del logits, padded
+    return loss
+
+
+def log_softmax(tape: Tape, logits: Tensor) -> Tensor:
+    """It saves its result."""
+
+    def back(_node: Node, given: list[Tensor]) -> tuple[Tensor]:
+        return (tape.new(given[0].count, FULL),)
+
+    node = node_for(tape, back, logits)
+    result = tape.new(logits.count, FULL)
+    if node is not None:
+        node.keep(tape, result.detached())
+    result.node = node
+    return result
+
+
+def negative_log_likelihood(tape: Tape, logarithms: Tensor, labels: Tensor) -> Tensor:
+    """The sum over tokens, and its weight."""
+
+    def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:
+        return (tape.new(count, FULL),)
+
+    count = logarithms.count
+    node = node_for(tape, back, logarithms)
+    result, weight = tape.new(1, FULL), tape.new(1, FULL)
+    if node is not None:
+        node.keep(tape, logarithms, labels, weight)
+    result.node = node
+    return result
+
+
+def summed(tape: Tape, loss: Tensor) -> Tensor:
+    """The loss over the number of items of the batch."""
+
+    def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:
+        return (tape.new(1, FULL),)
+
+    node = node_for(tape, back, loss)
+    result = tape.new(1, FULL)
+    result.node = node
+    return result

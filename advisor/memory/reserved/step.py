@@ -1,0 +1,57 @@
+"""The trainer's loop: micro-steps, the norm of the gradients, the optimizer's step.
+
+transformers/trainer.py, _run_epoch and training_step@5.16.1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from advisor.memory.reserved.autograd import Tape, Tensor, backward
+from advisor.memory.reserved.operations import FULL, LONG
+from advisor.memory.reserved.optimizers import adamw, clipped
+
+if TYPE_CHECKING:
+    from advisor.memory.reserved.decoder import Batch, Model
+
+
+class Trainer:
+    """What outlives a step: the states of the optimizer, and until there are new ones, the last batches and loss."""
+
+    def __init__(self, tape: Tape, model: Model, batch: Batch, micro_steps: int, optimizer: str) -> None:
+        self.tape, self.model, self.batch, self.micro_steps, self.optimizer = tape, model, batch, micro_steps, optimizer
+        self.states: list[Tensor] = []
+        self.tokens: list[Tensor] = []
+        self.items: Tensor | None = None
+        self.last: Tensor | None = None
+
+    def step(self) -> None:
+        """One step of the optimizer."""
+        tape = self.tape
+        tape.part = "forward"
+        self.tokens, self.items = (
+            [tape.new(self.batch.tokens, LONG) for _ in range(self.micro_steps)],
+            tape.new(1, LONG),
+        )
+        for _ in self.tokens:
+            self.micro_step()
+        tape.part = "optimizer"
+        trained = self.model.trained
+        clipped(tape, trained)
+        adamw(tape, trained, self.states, foreach=self.optimizer == "adamw_torch")
+        for weight in trained:
+            weight.gradient = None
+        tape.mark("optimizer step")
+
+    def micro_step(self) -> None:
+        """Forward and backward of one batch."""
+        tape = self.tape
+        tape.part = "forward"
+        loss = self.model.loss(tape, self.batch)
+        self.last = None
+        tape.mark("forward")
+        tape.part = "backward"
+        root = tape.new(1, FULL)
+        backward(tape, loss, root)
+        self.last = loss.detached()
+        tape.mark("backward")

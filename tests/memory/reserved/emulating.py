@@ -1,0 +1,77 @@
+"""The run that a recorded setting stands for, its tape, and how two tapes differ."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from advisor.memory.reserved.autograd import Event, Tape
+from advisor.memory.reserved.decoder import Batch
+from advisor.memory.reserved.loading import Loader
+from advisor.memory.reserved.step import Trainer
+from advisor.models import describe
+from advisor.run import Lora, Run
+from advisor.run.stack import Stack
+
+
+def run_of(setting: Mapping[str, Any]) -> Run:
+    """The run of a setting."""
+    adapter = None if setting["method"] == "full" else setting["method"]
+    lora = Lora(rank=setting["rank"], alpha=16, dropout=setting["dropout"], targets=tuple(setting["targets"]))
+    return Run(
+        config=cast("Any", None),
+        deepspeed=None,
+        model=describe(dict(setting["config"]), "recorded", "test"),
+        hardware=None,
+        stack=Stack(padding="full"),
+        adapter=adapter,
+        lora=lora if adapter else None,
+        quantization="nf4" if adapter == "qlora" else None,
+        micro_batch_size=setting["rows"],
+        gradient_accumulation_steps=setting["micro_steps"],
+        sequence_len=setting["length"],
+        attention=setting["attention"],
+        activation_checkpointing=bool(setting["checkpointing"]),
+        reentrant=setting["checkpointing"] == "reentrant",
+        optimizer=setting["optimizer"],
+        embeddings_fp32=setting["fp32_embeddings"],
+    )
+
+
+def emulated(setting: Mapping[str, Any], steps: int = 2) -> Tape:
+    """The tape of a setting under the conditions of a recording: no cuBLAS, gradients added into new tensors."""
+    run = run_of(setting)
+    assert run.model is not None
+    tape = Tape(adds_in_place=False)
+    model = Loader(tape, run, run.model).loaded()
+    tape.mark("load")
+    batch = Batch(setting["rows"], setting["length"], setting["checkpointing"] or "")
+    trainer = Trainer(tape, model, batch, setting["micro_steps"], setting["optimizer"])
+    for _ in range(steps):
+        trainer.step()
+    tape.events = list(tape.events)
+    return tape
+
+
+NUMBER = 8
+"""Bytes of the largest number: the norms of gradients and what is made of them are not compared."""
+
+
+def canonical(events: Sequence[Event], start: int) -> list[int]:
+    """Events from ``start`` on: sizes, and for a free the number of its allocation, from 0 and below zero.
+
+    Frees with no allocation between them are sorted. What was allocated before is not told apart.
+    """
+    numbers: dict[int, int] = {}
+    found: list[int] = []
+    freed: list[int] = []
+    small = {number for number, size in events if 0 < size <= NUMBER}
+    for number, size in events[start:]:
+        if number in small:
+            continue
+        if size:
+            found += [-2 - one for one in sorted(freed)]
+            freed = []
+            numbers[number] = len(numbers)
+            found.append(size)
+        else:
+            freed.append(numbers.get(number, -1))
+    return found

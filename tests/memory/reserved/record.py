@@ -1,0 +1,29 @@
+# pyright: basic
+"""``make tapes``: records the settings again, as the installed torch, transformers and PEFT make them."""
+
+import gzip
+import json
+from pathlib import Path
+
+from .emulating import canonical
+from .recording import record
+from .settings import SETTINGS
+
+RECORDED = Path(__file__).with_name("recorded.json.gz")
+
+
+def recorded(name: str) -> list[int]:
+    """One setting's tape, from when the model is loaded."""
+    recorder, marks = record(SETTINGS[name])
+    return canonical(recorder.events, marks[0][1])
+
+
+def main() -> None:
+    """Writes the file."""
+    tapes = {name: recorded(name) for name in SETTINGS}
+    text = json.dumps(tapes, separators=(",", ":"))
+    RECORDED.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+
+
+if __name__ == "__main__":
+    main()

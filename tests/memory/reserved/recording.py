@@ -1,0 +1,298 @@
+# pyright: basic
+"""Tapes of real training steps on fake tensors: every allocation and free of two steps, as the Trainer makes them.
+
+The model, PEFT's adapters, torch's checkpointing, loss and optimizers are the real ones. Kernels that only a GPU has
+stand in by their tensors: FlashAttention's and bitsandbytes'.
+"""
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import Any
+from unittest import mock
+
+import torch
+import torch.nn.functional as functional
+import transformers
+import transformers.masking_utils
+from accelerate.utils.operations import ConvertOutputsToFp32
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from advisor.tracing.cuda_emulation import CudaHabits, cuda_dropout
+from advisor.tracing.modules import FLASH
+
+Events = list[tuple[int, int]]
+"""(number of the allocation, bytes), and (its number, 0) where it is freed."""
+
+
+class Recorder(TorchDispatchMode):
+    """Writes down each storage that an operation makes, and its death."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: Events = []
+        self.made_by: dict[int, str] = {}
+        self.known: dict[int, int] = {}
+        self.on = True
+
+    def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = operation(*args, **(kwargs or {}))
+        for tensor in tree_iter(result):
+            if isinstance(tensor, torch.Tensor):
+                self.see(tensor, str(operation))
+        return result
+
+    def see(self, tensor: torch.Tensor, name: str) -> None:
+        """Writes a storage down, if it is new."""
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        on_host = name == "aten.lift_fresh.default"  # numbers, such as AdamW's count of steps
+        if key in self.known or not storage.nbytes() or not self.on or on_host:
+            return
+        number = self.known[key] = len(self.made_by) + 1
+        self.made_by[number] = name
+        self.events.append((number, storage.nbytes()))
+        weakref.finalize(storage, self.bury, key)
+
+    def bury(self, key: int) -> None:
+        """Writes a death down."""
+        self.events.append((self.known.pop(key), 0))
+
+
+class FlashKernel(torch.autograd.Function):
+    """flash_attn 2 (csrc/flash_attn/flash_api.cpp): output and statistics; backward's sums in fp32, for all heads."""
+
+    @staticmethod
+    def forward(context: Any, query: Any, key: Any, value: Any) -> Any:
+        output = torch.empty_like(query)
+        rows, length, heads, _ = query.shape
+        statistics = torch.empty(rows, heads, length, dtype=torch.float32)
+        context.save_for_backward(query, key, value, output, statistics)
+        return output
+
+    @staticmethod
+    def backward(context: Any, _gradient: Any) -> Any:
+        query, key, value, _output, _statistics = context.saved_tensors
+        rows, length, heads, width = query.shape
+        padded = -(-length // 128) * 128
+        gradients = [torch.empty_like(one) for one in (query, key, value)]
+        sums = torch.empty(rows, heads, padded, dtype=torch.float32)
+        exact = torch.empty(rows, heads, padded, -(-width // 32) * 32, dtype=torch.float32)
+        if key.shape[2] != heads:
+            expanded = [torch.empty(rows, length, heads, width, dtype=key.dtype) for _ in range(2)]
+            del expanded
+        del sums, exact
+        return tuple(gradients)
+
+
+def flash(_module: Any, query: Any, key: Any, value: Any, _mask: Any = None, **_options: Any) -> Any:
+    """integrations/flash_attention.py@5.16.1: rows first, in half precision."""
+    query, key, value = (one.transpose(1, 2) for one in (query, key, value))
+    if query.dtype == torch.float32:
+        query, key, value = (one.to(torch.bfloat16) for one in (query, key, value))
+    return FlashKernel.apply(query, key, value), None
+
+
+def kernel(query: Any, key: Any, value: Any, *_args: Any, **_options: Any) -> Any:
+    """torch's own kernel for rows without a mask."""
+    if torch.is_autocast_enabled("cpu"):
+        query, key, value = (one.to(torch.bfloat16) for one in (query, key, value))
+    return FlashKernel.apply(*(one.transpose(1, 2) for one in (query, key, value))).transpose(1, 2)
+
+
+class FourBitProduct(torch.autograd.Function):
+    """bitsandbytes/autograd/_functions.py, MatMul4Bit@0.50.2: the weight in half precision, each way."""
+
+    @staticmethod
+    def forward(context: Any, x: Any, layer: Any, bias: Any) -> Any:
+        context.layer = layer
+        return functional.linear(x, layer.dequantized(), bias)
+
+    @staticmethod
+    def backward(context: Any, gradient: Any) -> Any:
+        return torch.matmul(gradient, context.layer.dequantized()), None, None
+
+
+class FourBit(torch.nn.Module):
+    """bitsandbytes/nn/modules.py, Linear4bit@0.50.2, with nested statistics."""
+
+    def __init__(self, base: torch.nn.Linear) -> None:
+        super().__init__()
+        self.in_features, self.out_features = base.in_features, base.out_features
+        count = base.weight.numel()
+        self.weight = torch.nn.Parameter(torch.empty(count // 2, 1, dtype=torch.uint8), requires_grad=False)
+        self.register_buffer("absmax", torch.empty(count // 64, dtype=torch.uint8))
+        self.register_buffer("nested", torch.empty(-(-count // 64 // 256)))
+        self.bias = base.bias
+
+    def dequantized(self) -> Any:
+        """The weight in half precision; the statistics are fp32 for that moment."""
+        statistics = torch.empty(self.absmax.numel(), dtype=torch.float32)
+        weight = torch.empty(self.out_features, self.in_features, dtype=torch.bfloat16)
+        del statistics
+        return weight
+
+    def forward(self, x: Any) -> Any:
+        kept = x.dtype
+        return FourBitProduct.apply(x.to(torch.bfloat16), self, self.bias).to(kept)
+
+
+class FourBitAdapter(torch.nn.Module):
+    """peft/tuners/lora/bnb.py, Linear4bit.forward@0.20.0."""
+
+    def __init__(self, base: torch.nn.Module, rank: int, dropout: float) -> None:
+        super().__init__()
+        self.base_layer = base
+        self.lora_A = torch.nn.Linear(base.in_features, rank, bias=False, dtype=torch.float32)
+        self.lora_B = torch.nn.Linear(rank, base.out_features, bias=False, dtype=torch.float32)
+        self.dropout = torch.nn.Dropout(dropout) if dropout else torch.nn.Identity()
+
+    def forward(self, x: Any) -> Any:
+        result = self.base_layer(x).clone()
+        if not torch.is_autocast_enabled("cpu"):
+            x = x.to(self.lora_A.weight.dtype)
+        output = self.lora_B(self.lora_A(self.dropout(x))) * 2.0
+        return result + (output if torch.is_autocast_enabled("cpu") else output.to(result.dtype))
+
+
+def quantized(model: Any, rank: int, dropout: float, targets: tuple[str, ...]) -> Any:
+    """The model with 4-bit linears but for the head, and adapters on some."""
+    head = model.get_output_embeddings()
+    with torch.device("meta"):
+        for module in list(model.modules()):
+            for name, child in list(module.named_children()):
+                if isinstance(child, torch.nn.Linear) and child is not head:
+                    base = FourBit(child)
+                    module._modules[name] = FourBitAdapter(base, rank, dropout) if name in targets else base
+    for name, weight in model.named_parameters():
+        weight.requires_grad_("lora_" in name)
+    return model
+
+
+def adapted(model: Any, setting: dict[str, Any]) -> Any:
+    """The model under PEFT's LoRA, or with what stands in for bitsandbytes."""
+    from peft import LoraConfig, get_peft_model
+
+    rank, dropout, targets = setting["rank"], setting["dropout"], tuple(setting["targets"])
+    if setting["checkpointing"]:
+        model.enable_input_require_grads()
+    if setting["method"] == "qlora":
+        return quantized(model, rank, dropout, targets)
+    lora = LoraConfig(r=rank, lora_dropout=dropout, target_modules=list(targets), task_type="CAUSAL_LM")
+    model = get_peft_model(model, lora)
+    for name, weight in model.named_parameters():
+        if "lora_" in name:
+            weight.data = weight.data.to(torch.float32)
+    return model
+
+
+def built(setting: dict[str, Any]) -> Any:
+    """The model of a setting on meta tensors."""
+    config = transformers.AutoConfig.for_model(**setting["config"])
+    config.use_cache = False
+    attention = setting["attention"]
+    with torch.device("meta"):
+        model: Any = transformers.AutoModelForCausalLM.from_config(
+            config, attn_implementation="sdpa" if attention == "flash" else attention, dtype=torch.bfloat16
+        )
+    model.tie_weights()
+    model.train()
+    if attention == "flash":
+        model.config._attn_implementation = FLASH
+    if setting["checkpointing"]:
+        reentrant = setting["checkpointing"] == "reentrant"
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": reentrant})
+    if setting["method"] != "full":
+        model = adapted(model, setting)
+    elif setting["fp32_embeddings"]:
+        for name, module in model.named_modules():
+            if name.endswith(("embed_tokens", "lm_head")) or "norm" in name.rpartition(".")[2]:
+                for weight in module.parameters(recurse=False):
+                    weight.data = weight.data.float()
+    return model
+
+
+@contextmanager
+def as_on_cuda() -> Iterator[None]:
+    """Fake tensors, CUDA's habits and kernels, and no mask where transformers would make none outside tracing."""
+    with ExitStack() as stack:
+        stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
+        stack.enter_context(mock.patch.object(functional, "dropout", cuda_dropout))
+        nothing: Callable[..., None] = lambda *_a, **_k: None  # noqa: E731
+        stack.enter_context(mock.patch.object(transformers.masking_utils, "find_packed_sequence_indices", nothing))
+        stack.enter_context(mock.patch.dict(ALL_ATTENTION_FUNCTIONS._global_mapping, {FLASH: flash}))
+        stack.enter_context(mock.patch.object(functional, "scaled_dot_product_attention", kernel))
+        yield
+
+
+def materialise(model: Any) -> None:
+    """Meta weights and buffers as fake ones, in the order of the modules."""
+    made: dict[int, Any] = {}
+    for module in model.modules():
+        for name, weight in module._parameters.items():
+            if weight is not None:
+                if id(weight) not in made:
+                    fake = torch.empty(weight.shape, dtype=weight.dtype)
+                    made[id(weight)] = torch.nn.Parameter(fake, requires_grad=weight.requires_grad)
+                module._parameters[name] = made[id(weight)]
+        for name, buffer in module._buffers.items():
+            if buffer is not None:
+                module._buffers[name] = torch.empty(buffer.shape, dtype=buffer.dtype)
+
+
+def optimizer_of(name: str, weights: list[Any]) -> Any:
+    """The optimizer by its name in transformers."""
+    return torch.optim.AdamW(weights, foreach=name == "adamw_torch", fused=name == "adamw_torch_fused")
+
+
+def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tuple[str, int]]]:
+    """The tape of a setting, and where each phase ends."""
+    model = built(setting)
+    recorder, marks = Recorder(), []
+    with as_on_cuda(), recorder:
+        materialise(model)
+        weights = [one for one in model.parameters() if one.requires_grad]
+        optimizer = optimizer_of(setting["optimizer"], weights)
+        forward = model.forward
+
+        def cast_forward(*args: Any, **kwargs: Any) -> Any:
+            with torch.autocast("cpu", torch.bfloat16):
+                return forward(*args, **kwargs)
+
+        run = ConvertOutputsToFp32(cast_forward)
+        marks.append(("load", len(recorder.events)))
+        for _ in range(steps):
+            batches, items = batch_samples(setting)
+            for batch in batches:
+                loss = one_micro_step(run, batch, items)
+                marks.append(("forward", len(recorder.events)))
+                with CudaHabits():
+                    loss.backward()
+                loss = loss.detach()
+                marks.append(("backward", len(recorder.events)))
+            torch.nn.utils.clip_grad_norm_(weights, 1.0, foreach=True)
+            optimizer.step()
+            model.zero_grad()
+            marks.append(("optimizer step", len(recorder.events)))
+        recorder.on = False
+        events = list(recorder.events)
+    recorder.events = events
+    return recorder, marks
+
+
+def batch_samples(setting: dict[str, Any]) -> tuple[list[Any], Any]:
+    """The rows of an optimizer step, which the Trainer takes at once, and how many tokens are scored."""
+    shape = (setting["rows"], setting["length"])
+    return [torch.zeros(shape, dtype=torch.long) for _ in range(setting["micro_steps"])], torch.zeros(
+        (), dtype=torch.long
+    )
+
+
+def one_micro_step(run: Any, batch: Any, items: Any) -> Any:
+    """The loss as the Trainer asks for it: the outputs live until it is returned."""
+    with CudaHabits(), nullcontext():
+        outputs = run(input_ids=batch, labels=batch, num_items_in_batch=items)
+        return outputs["loss"]

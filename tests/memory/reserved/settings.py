@@ -1,0 +1,71 @@
+"""The settings whose tapes are recorded."""
+
+from typing import Any
+
+SIZES: dict[str, Any] = {
+    "vocab_size": 1000,
+    "hidden_size": 384,
+    "intermediate_size": 704,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "tie_word_embeddings": False,
+}
+LLAMA = {"model_type": "llama", **SIZES}
+TIED = {**LLAMA, "tie_word_embeddings": True}
+MISTRAL = {"model_type": "mistral", **SIZES, "head_dim": 48, "sliding_window": None}
+QWEN2 = {"model_type": "qwen2", **SIZES}
+QWEN3 = {"model_type": "qwen3", **SIZES, "head_dim": 48}
+EVERY = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+BASE: dict[str, Any] = {
+    "config": LLAMA,
+    "method": "full",
+    "attention": "flash",
+    "checkpointing": None,
+    "optimizer": "adamw_torch_fused",
+    "rows": 2,
+    "length": 256,
+    "micro_steps": 1,
+    "rank": 8,
+    "dropout": 0.0,
+    "targets": (),
+    "fp32_embeddings": False,
+}
+LORA = {"method": "lora", "targets": EVERY}
+QLORA = {"method": "qlora", "targets": EVERY}
+REENTRANT = {"checkpointing": "reentrant"}
+HOOKS = {"checkpointing": "non-reentrant"}
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "full": {},
+    "full, foreach": {"optimizer": "adamw_torch"},
+    "full, one row": {"rows": 1},
+    "full, odd length": {"length": 203},
+    "full, two micro-steps": {"micro_steps": 2},
+    "full, tied": {"config": TIED},
+    "full, tied, two micro-steps": {"config": TIED, "micro_steps": 2},
+    "full, fp32 embeddings": {"fp32_embeddings": True, "optimizer": "adamw_torch"},
+    "full, fp32 embeddings, tied, reentrant": {"fp32_embeddings": True, "config": TIED, **REENTRANT},
+    "full, reentrant": REENTRANT,
+    "full, non-reentrant": HOOKS,
+    "full, sdpa": {"attention": "sdpa"},
+    "full, mistral": {"config": MISTRAL},
+    "full, qwen2": {"config": QWEN2},
+    "full, qwen3": {"config": QWEN3},
+    "full, qwen3, non-reentrant": {"config": QWEN3, **HOOKS},
+    "lora": LORA,
+    "lora, dropout": {**LORA, "dropout": 0.1},
+    "lora, queries and values": {**LORA, "targets": ("q_proj", "v_proj")},
+    "lora, attention": {**LORA, "targets": EVERY[:4], "dropout": 0.1},
+    "lora, reentrant": {**LORA, **REENTRANT},
+    "lora, non-reentrant": {**LORA, **HOOKS},
+    "lora, dropout, reentrant, two micro-steps": {**LORA, **REENTRANT, "dropout": 0.1, "micro_steps": 2},
+    "lora, qwen2": {**LORA, "config": QWEN2},
+    "lora, qwen3, reentrant": {**LORA, "config": QWEN3, **REENTRANT},
+    "qlora": QLORA,
+    "qlora, dropout, reentrant": {**QLORA, **REENTRANT, "dropout": 0.1},
+    "qlora, non-reentrant, one row": {**QLORA, **HOOKS, "rows": 1},
+    "qlora, qwen3, tied, reentrant": {**QLORA, **REENTRANT, "config": {**QWEN3, "tie_word_embeddings": True}},
+}
+SETTINGS = {name: {**BASE, **changes} for name, changes in CHANGES.items()}

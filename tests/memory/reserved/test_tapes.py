@@ -1,0 +1,45 @@
+"""Tapes without torch, against those that were recorded from the real modules."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from .emulating import canonical, emulated
+from .settings import SETTINGS
+
+RECORDED: dict[str, list[int]] = json.loads(gzip.decompress(Path(__file__).with_name("recorded.json.gz").read_bytes()))
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_step_allocates_and_frees_what_was_recorded_in_the_same_order(name: str):
+    tape = emulated(SETTINGS[name])
+    found = canonical(tape.events, tape.marks[0][1])
+    assert len(found) > 1000
+    assert found == RECORDED[name]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    "name", ["full, fp32 embeddings, tied, reentrant", "lora, qwen2", "qlora, non-reentrant, one row"]
+)
+def test_what_is_recorded_is_what_the_libraries_do(name: str):
+    pytest.importorskip("peft")
+    from .record import recorded
+
+    assert recorded(name) == RECORDED[name]
+
+
+@pytest.mark.oracle
+def test_the_engine_adds_gradients_in_place():
+    """Not so under a dispatch mode, as in recordings: torch/csrc/autograd/input_buffer.cpp, accumulate."""
+    torch = pytest.importorskip("torch")
+    source = torch.ones(4, 4, requires_grad=True) * 1.0
+    first, second = (source @ torch.ones(4, 4) for _ in range(2))
+    seen: list[int] = []
+    for product in (first, second):
+        product.grad_fn.register_hook(lambda given, _taken: seen.append(given[0].data_ptr()))
+    source.grad_fn.register_prehook(lambda given: seen.append(given[0].data_ptr()))
+    (first.sum() + second.sum()).backward()
+    assert seen[2] == seen[0] != seen[1]
