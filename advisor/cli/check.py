@@ -1,6 +1,7 @@
 """``advisor check``: 0 clean or all fixed, 1 findings, 2 could not run."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -13,10 +14,13 @@ from advisor.engine.suppression import said_once
 from advisor.errors import InputError
 from advisor.opening import Opened
 from advisor.progress import shown
-from advisor.session import Session, examined, session_for
+from advisor.session import Examined, Session, examined, session_for
 
 if TYPE_CHECKING:
     from advisor.cli.changed_since import Changed
+
+MOST_WITH_CARDS = 4
+"""Cards take a second a config: HTML has them of the first few."""
 
 
 def check_command(paths: Sequence[str], options: CheckOptions) -> int:
@@ -44,18 +48,27 @@ def check_command(paths: Sequence[str], options: CheckOptions) -> int:
     return exit_code(reports, errors, session, exit_zero=options.exit_zero)
 
 
-def judged(found: Iterable[Opened | InputError], session: Session) -> tuple[list[InputError], list[Report]]:
+def judged(runs: Iterable[Opened | InputError], session: Session) -> tuple[list[InputError], list[Report]]:
     """The reports of the runs, each let go once it is judged; what is wrong with one keeps none of the others."""
     errors: list[InputError] = []
     reports: list[Report] = []
-    for run in found:
+    shows_cards = any(each.partition("=")[0] == "html" for each in session.formats)
+    for run in runs:
         try:
             if isinstance(run, InputError):
                 raise run
-            reports.append(examined(run, session).report)
+            one = examined(run, session)
+            reports.append(with_cards(one, session) if shows_cards and len(reports) < MOST_WITH_CARDS else one.report)
         except InputError as error:
             errors.append(error)
     return errors, said_once(reports)
+
+
+def with_cards(found: Examined, session: Session) -> Report:
+    """The report with the cards that would do."""
+    from advisor.cli.hardware import card_table
+
+    return replace(found.report, cards=card_table(found.run, session))
 
 
 def changes(paths: Sequence[str], options: CheckOptions) -> "Changed | None":

@@ -149,7 +149,7 @@ def check(paths: tuple[str, ...], **given: Any) -> None:
 @click.argument("path")
 @run_options
 @click.option("--ledger", is_flag=True, help="Every term of every phase, with its arithmetic and source.")
-@click.option("--output-format", "format_", type=click.Choice(["full", "json"]), default="full")
+@click.option("--output-format", "format_", type=click.Choice(["full", "json", "html"]), default="full")
 @click.option("-o", "--output", metavar="FILE", help="Write to a file.")
 @click.option("--tokens", metavar="N", help="Tokens of one epoch, as trained (200M): adds the hours of the run.")
 @click.option("--max", "largest", metavar="KEY", help="The largest `sequence_len` or `micro_batch_size` that fits.")
@@ -185,7 +185,7 @@ def estimate(
 @click.option("--within", metavar="TIME", help="Only what takes no longer, such as 6h or 2d.")
 @click.option("--under", metavar="COST", type=click.FloatRange(min=0), help="Only what costs no more.")
 @click.option("--all", "all_", is_flag=True, help="Every number of every card that would do.")
-@click.option("--output-format", "format_", type=click.Choice(["full", "json", "markdown"]), default="full")
+@click.option("--output-format", "format_", type=click.Choice(["full", "json", "markdown", "html"]), default="full")
 def hardware(path: str, format_: str, all_: bool, **given: Any) -> None:
     """Show which GPUs, and how many, would do for one config.
 

@@ -112,6 +112,8 @@ class Report:
     """The time of a step, or why it has none; None where nobody asked (``Options.details``)."""
     basis: "Basis | None" = None
     """How well the estimate is founded, where that was asked."""
+    cards: tuple[tuple[str, ...], ...] = ()
+    """The table of ``advisor hardware`` for this run, its heads first, where that was asked."""
 
     def without_notes(self) -> "Report":
         """What speaks against the run: errors and warnings."""

@@ -24,6 +24,9 @@ from advisor.session.rule_selection import (
 from advisor.session.stack import stack_for
 from advisor.settings import Settings, load_settings
 
+DETAILED = frozenset({"json", "html"})
+"""Formats that also say the time of a step and the basis of the estimate."""
+
 
 @record(eq=False)
 class Session:
@@ -73,7 +76,7 @@ def session_for(
             select=names(options.select, extra) or names_in(settings, "select", settings.select, extra),
             ignore=(*names(options.ignore, extra), *names_in(settings, "ignore", settings.ignore, extra)),
             extra_rules=extra,
-            details=options.details or any(each.partition("=")[0] == "json" for each in formats),
+            details=options.details or any(each.partition("=")[0] in DETAILED for each in formats),
         ),
         fail_on=options.fail_on or settings.fail_on,
         per_file_ignores=ignores_by_file(settings, extra),
