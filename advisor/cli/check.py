@@ -66,9 +66,10 @@ def judged(runs: Iterable[Opened | InputError], session: Session) -> tuple[list[
 
 def with_cards(found: Examined, session: Session) -> Report:
     """The report with the cards that would do."""
-    from advisor.cli.hardware import card_table
+    from advisor.cli.hardware import offers_of
+    from advisor.report.cards import entries
 
-    return replace(found.report, cards=card_table(found.run, session))
+    return replace(found.report, cards=tuple(entries(offers_of(found.run, session))))
 
 
 def changes(paths: Sequence[str], options: CheckOptions) -> "Changed | None":

@@ -96,13 +96,13 @@ def rows_of(run: Run, gpus: Sequence[Gpu], session: Session, *, all_: bool) -> l
     return fitting
 
 
-def card_table(run: Run, session: Session) -> tuple[tuple[str, ...], ...]:
-    """The cards that would do for a run, as ``Report.cards``; nothing for a run whose model is unknown."""
+def offers_of(run: Run, session: Session, tokens: float | None = None, price: float | None = None) -> list[Offer]:
+    """The cards that would do for a run, best first, whatever its own are; none where its model is unknown."""
     if run.model is None or run.unreadable or run.is_json_alone:
-        return ()
+        return []
     somewhere = run if run.hardware is not None else on_hardware(run, parse_hardware(ANYWHERE))
     rows = rows_of(somewhere, all_gpus(), session, all_=False)
-    return tuple(cards.entries(best([offer_of(row, None, None) for row in rows], all_=False)))
+    return best([offer_of(row, tokens, price) for row in rows], all_=False)
 
 
 def best(offers: Sequence[Offer], *, all_: bool) -> list[Offer]:

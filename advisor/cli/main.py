@@ -14,6 +14,7 @@ from advisor.errors import InputError
 from advisor.report import FORMATS
 
 GPUS_HELP = 'The target: "8x a100-80gb", "2n8x h100-80gb host=1TiB".'
+PLUGINS = "advisor.commands"
 EXCLUDE_HELP = (
     "Leave out what matches when folders are walked, as in a .gitignore: drafts, *.tmpl.yaml, a/**/old. "
     "Files that you name are checked. May repeat; adds to `exclude` in the settings."
@@ -68,7 +69,38 @@ def silenced() -> None:
 
 
 class Group(Telling, click.Group):
-    """Commands that do so."""
+    """Commands that do so: the advisor's own, and those of plugins, which are looked for where no own one answers."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All of them, for the help."""
+        return sorted({*super().list_commands(ctx), *plugin_commands()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name; a plugin cannot take the name of one of the advisor's own."""
+        own = super().get_command(ctx, cmd_name)
+        if own is None and cmd_name in (plugins := plugin_commands()):
+            return loaded(plugins[cmd_name])
+        return own
+
+
+def loaded(entry: Any) -> click.Command:
+    """The command of an entry point; one that cannot be loaded says so when it is called, and not before."""
+    try:
+        return entry.load()
+    except (ImportError, AttributeError) as error:
+        reason = str(error)
+
+    def refuse() -> None:
+        raise InputError(f"the command `{entry.name}` cannot be loaded: {reason}", remedy="install its package again")
+
+    return click.Command(entry.name, callback=refuse, short_help="Cannot be loaded.", add_help_option=False)
+
+
+def plugin_commands() -> dict[str, Any]:
+    """The commands that installed packages add, by name: entry points, each a click command."""
+    from importlib.metadata import entry_points
+
+    return {entry.name: entry for entry in entry_points(group=PLUGINS)}
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
