@@ -1,6 +1,7 @@
 """``advisor check``: 0 clean or all fixed, 1 findings, 2 could not run."""
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from advisor.progress import shown
 from advisor.session import Examined, Session, examined, session_for
 
 if TYPE_CHECKING:
+    from advisor.cli.against import Base
     from advisor.cli.changed_since import Changed
 
 MOST_WITH_CARDS = 4
@@ -25,7 +27,7 @@ MOST_WITH_CARDS = 4
 
 def check_command(paths: Sequence[str], options: CheckOptions) -> int:
     """``advisor check``: 0 clean or all fixed, 1 findings, 2 could not run."""
-    session = session_for(paths, options)
+    session = session_for(paths, replace(options, details=options.details or options.against is not None))
     validate(paths, options)
     targets(session.formats, options.output)
     changed = changes(paths, options)
@@ -40,7 +42,7 @@ def check_command(paths: Sequence[str], options: CheckOptions) -> int:
         errors, opened = opened_runs(paths, session, changed)
         return fix_or_diff(opened, errors, session, options)
     with shown():
-        errors, reports = judged(opening(paths, session, changed), session)
+        errors, reports = judged(opening(paths, session, changed), session, options.against)
     tell(errors)
     if not errors and not reports:
         click.echo(nothing(changed), err=True)
@@ -48,20 +50,45 @@ def check_command(paths: Sequence[str], options: CheckOptions) -> int:
     return exit_code(reports, errors, session, exit_zero=options.exit_zero)
 
 
-def judged(runs: Iterable[Opened | InputError], session: Session) -> tuple[list[InputError], list[Report]]:
+def judged(
+    runs: Iterable[Opened | InputError], session: Session, against: str | None = None
+) -> tuple[list[InputError], list[Report]]:
     """The reports of the runs, each let go once it is judged; what is wrong with one keeps none of the others."""
     errors: list[InputError] = []
     reports: list[Report] = []
-    shows_cards = any(each.partition("=")[0] == "html" for each in session.formats)
+    say = reporter(session, against)
     for run in runs:
         try:
             if isinstance(run, InputError):
                 raise run
-            one = examined(run, session)
-            reports.append(with_cards(one, session) if shows_cards and len(reports) < MOST_WITH_CARDS else one.report)
+            reports.append(say(examined(run, session)))
         except InputError as error:
             errors.append(error)
     return errors, said_once(reports)
+
+
+def reporter(session: Session, against: str | None) -> Callable[[Examined], Report]:
+    """What becomes of a run: its report, with the cards that would do and the comparison, where they are asked for."""
+    left = MOST_WITH_CARDS if any(each.partition("=")[0] == "html" for each in session.formats) else 0
+    bases: dict[str, Base] = {}
+
+    def report(found: Examined) -> Report:
+        nonlocal left
+        left -= 1
+        cards = with_cards(found, session) if left >= 0 else found.report
+        return cards if against is None else compare(replace(found, report=cards), session, against, bases)
+
+    return report
+
+
+def compare(found: Examined, session: Session, against: str, bases: "dict[str, Base]") -> Report:
+    """The report next to that of another revision; git is asked once a folder."""
+    from advisor.cli.against import base_of, compared
+
+    folder = os.path.dirname(os.path.abspath(found.run.config.file))
+    if folder not in bases:
+        bases[folder] = base_of(folder, against)
+    return compared(found, session, bases[folder])
 
 
 def with_cards(found: Examined, session: Session) -> Report:
@@ -83,6 +110,10 @@ def changes(paths: Sequence[str], options: CheckOptions) -> "Changed | None":
 
 def validate(paths: Sequence[str], options: CheckOptions) -> None:
     """Options that contradict each other, or the paths."""
+    if options.against is not None:
+        from advisor.cli.against import validate_against
+
+        validate_against(paths, options)
     if options.patch:
         from advisor.cli.patch import validate_prompt
 

@@ -162,6 +162,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--validate", is_flag=True, help="Also validate with the installed axolotl and DeepSpeed.")
 @click.option("--changed-since", metavar="REV", help="Only configs that changed in git since REV.")
+@click.option("--against", metavar="REV", help="Compare with REV: what is found there too does not count.")
 @click.option("--exclude", multiple=True, metavar="PATTERN", help=EXCLUDE_HELP)
 @click.option(
     "--exit-zero", is_flag=True, help="Exit with 0 despite findings; usage and input errors still exit with 2."

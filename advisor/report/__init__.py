@@ -34,6 +34,8 @@ FORMATS: Mapping[str, str] = {
     "sarif": "sarif",
     "markdown": "markdown",
     "html": "html_page",
+    "github-review": "github_review",
+    "gitlab-review": "gitlab_review",
 }
 """Each output format with its module here, which has ``render(reports, style) -> str``.
 

@@ -5,7 +5,20 @@ from collections.abc import Sequence
 from advisor.engine.finding import Finding, Fix, Report
 from advisor.report.snippet import diff_lines, snippet
 from advisor.report.style import Style
-from advisor.report.wording import SAFETY, VERDICT_RULES, change, counted, fill, offers, remarks, status, steps, totals
+from advisor.report.wording import (
+    SAFETY,
+    VERDICT_RULES,
+    change,
+    compared,
+    counted,
+    fill,
+    known_words,
+    offers,
+    remarks,
+    status,
+    steps,
+    totals,
+)
 from advisor.util import path_shown
 
 
@@ -42,7 +55,16 @@ def report_blocks(report: Report, style: Style, explained: set[str]) -> list[lis
     told = any(finding.rule in VERDICT_RULES for finding in report.findings)
     if not told and (report.estimate is not None or not report.findings):
         blocks.append([status_line(report, style)])
+    if report.against is not None:
+        blocks.append(against_lines(report, style))
     return blocks
+
+
+def against_lines(report: Report, style: Style) -> list[str]:
+    """What has changed since the revision that is compared with."""
+    assert report.against is not None
+    words = "; ".join(filter(None, (compared(report), known_words(report))))
+    return style.prose(words, f"{path_shown(report.file)} against {path_shown(report.against.revision)}: ", "strong")
 
 
 def applied_block(report: Report, style: Style) -> list[str]:

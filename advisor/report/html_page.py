@@ -10,7 +10,7 @@ from advisor.report.html_memory import ledger, memory
 from advisor.report.html_plan import plan, room
 from advisor.report.style import Style
 from advisor.report.time import Training, run_lines, seconds
-from advisor.report.wording import ON, VERDICTS, fill, number, remarks, span, totals
+from advisor.report.wording import ON, VERDICTS, compared, fill, known_words, number, remarks, span, totals
 from advisor.speed import StepTime, Unpriced
 from advisor.speed.step_time import KINDS
 
@@ -75,6 +75,7 @@ def section(report: Report, place: int = 0, training: Training | None = None) ->
         f'<section id="run-{place}"><h2>{plain(report.file)}</h2>',
         tag("p", plain("; ".join(part for part in (report.summary, report.hardware) if part))),
         verdict(report),
+        against(report),
         memory(found) if found else "",
         plan(report),
         time(report.time, training or Training()),
@@ -98,6 +99,14 @@ def verdict(report: Report) -> str:
     if found is not None:
         words += f"{found.condition}: {fill(found)}" + (" are counted" if report.verdict == "unknown" else "")
     return tag("p", plain(words), f"verdict {report.verdict}")
+
+
+def against(report: Report) -> str:
+    """What has changed since the revision that is compared with."""
+    if report.against is None:
+        return ""
+    words = "; ".join(filter(None, (compared(report), known_words(report))))
+    return tag("p", f"Against {tag('code', plain(report.against.revision))}: <b>{plain(words)}</b>")
 
 
 def time(found: StepTime | Unpriced | None, training: Training) -> str:

@@ -55,7 +55,7 @@ def test_fields_may_be_added_within_the_version():
 
 def test_a_step_carries_its_edits_as_byte_ranges():
     (run,) = checked(DOES_NOT_FIT)["runs"]
-    assert list(run) == ["file", "hardware", "verdict", "memory", "time", "findings", "skipped", "plan"]
+    assert list(run) == ["file", "hardware", "verdict", "memory", "time", "findings", "skipped", "plan", "against"]
     assert run["findings"][1] == {
         "rule": "zero-2",
         "level": "note",
