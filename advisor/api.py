@@ -1,20 +1,16 @@
 """The advisor from Python: the same answers as the command line's, without settings files."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Literal
 
-from advisor.documents import parse
 from advisor.engine.finding import Report
 from advisor.errors import InputError
 from advisor.memory import Estimate
 from advisor.memory import estimate as estimate_run
 from advisor.opening import Config, config_document, open_configs
-from advisor.session import RunOptions, Session, examine, session_for
-from advisor.settings import Settings
+from advisor.session import RunOptions, examine, examine_text, plain_session, text_session
 from advisor.speed import Conditions, StepTime, Unpriced, shown
 from advisor.speed import step_time as priced_run
-from advisor.util import Buffers
 
 
 def estimate(
@@ -96,11 +92,4 @@ def check_text(
         ignore=tuple(ignore),
         details=True,
     )
-    session = session_for([file], options, detects=False) if settings else plain_session(options)
-    context = replace(session.context, buffers=Buffers.beside(file, files or {}))
-    return examine(parse(text.encode(), file, "yaml"), replace(session, context=context)).report
-
-
-def plain_session(options: RunOptions) -> Session:
-    """A session that no file and no environment variable has a say in."""
-    return session_for(["."], options, settings=Settings(), detects=False)
+    return examine_text(text, file, text_session(file, options, files=files, settings=settings)).report

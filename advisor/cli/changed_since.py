@@ -70,7 +70,7 @@ def changed_since(revision: str, paths: Sequence[str]) -> Changed:
     return Changed(revision, frozenset(file for top in tops for file in changed_in(top, revision)))
 
 
-def top_of(path: str) -> str:
+def top_of(path: str, option: str = OPTION) -> str:
     """The folder of the repository in which a path lies, or lay."""
     folder = os.path.abspath(path)
     while not os.path.isdir(folder):
@@ -80,18 +80,24 @@ def top_of(path: str) -> str:
         return os.path.realpath(os.fsdecode(done.stdout.removesuffix(b"\n")))
     said = os.fsdecode(done.stderr).partition("\n")[0].removeprefix("fatal: ")
     if "not a git repository" in said:
-        raise InputError(f"{OPTION}: not in a git repository", path, remedy=f"leave {OPTION} out")
-    raise InputError(f"{OPTION}: git cannot read the repository: {said}", path, remedy="fix that first")
+        raise InputError(f"{option}: not in a git repository", path, remedy=f"leave {option} out")
+    raise InputError(f"{option}: git cannot read the repository: {said}", path, remedy="fix that first")
+
+
+def base_in(top: str, revision: str, option: str = OPTION) -> str:
+    """The commit where this branch left ``revision``; that itself where git knows of none. ``InputError``."""
+    known = git(top, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+    if revision.startswith("-") or known.returncode != 0:
+        remedy = "name a commit, branch or tag; a shallow clone must fetch it first"
+        raise InputError(f"{option}: unknown revision `{revision}`", top, remedy=remedy)
+    base = git(top, "merge-base", known.stdout.decode().strip(), "HEAD").stdout or known.stdout
+    return base.decode().strip()
 
 
 def changed_in(top: str, revision: str) -> list[str]:
     """The files of one repository."""
-    known = git(top, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-    if revision.startswith("-") or known.returncode != 0:
-        remedy = "name a commit, branch or tag; a shallow clone must fetch it first"
-        raise InputError(f"{OPTION}: unknown revision `{revision}`", top, remedy=remedy)
-    base = git(top, "merge-base", known.stdout.decode().strip(), "HEAD").stdout or known.stdout
-    compared = git(top, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base.decode().strip())
+    base = base_in(top, revision)
+    compared = git(top, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base)
     untracked = git(top, "ls-files", "--others", "--exclude-standard", "-z")
     for done in (compared, untracked):
         if done.returncode != 0:
@@ -108,4 +114,4 @@ def git(folder: str, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
     try:
         return subprocess.run(command, capture_output=True, check=False, env=environment, stdin=subprocess.DEVNULL)
     except OSError as error:
-        raise InputError(f"{OPTION} needs git, which cannot be run: {error.strerror}", remedy="install git") from error
+        raise InputError(f"git cannot be run: {error.strerror}", remedy="install git") from error

@@ -1,6 +1,8 @@
 """``advisor check``: 0 clean or all fixed, 1 findings, 2 could not run."""
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -13,15 +15,19 @@ from advisor.engine.suppression import said_once
 from advisor.errors import InputError
 from advisor.opening import Opened
 from advisor.progress import shown
-from advisor.session import Session, examined, session_for
+from advisor.session import Examined, Session, examined, session_for
 
 if TYPE_CHECKING:
+    from advisor.cli.against import Base
     from advisor.cli.changed_since import Changed
+
+MOST_WITH_CARDS = 4
+"""Cards take a second a config: HTML has them of the first few."""
 
 
 def check_command(paths: Sequence[str], options: CheckOptions) -> int:
     """``advisor check``: 0 clean or all fixed, 1 findings, 2 could not run."""
-    session = session_for(paths, options)
+    session = session_for(paths, replace(options, details=options.details or options.against is not None))
     validate(paths, options)
     targets(session.formats, options.output)
     changed = changes(paths, options)
@@ -36,7 +42,7 @@ def check_command(paths: Sequence[str], options: CheckOptions) -> int:
         errors, opened = opened_runs(paths, session, changed)
         return fix_or_diff(opened, errors, session, options)
     with shown():
-        errors, reports = judged(opening(paths, session, changed), session)
+        errors, reports = judged(opening(paths, session, changed), session, options.against)
     tell(errors)
     if not errors and not reports:
         click.echo(nothing(changed), err=True)
@@ -44,18 +50,53 @@ def check_command(paths: Sequence[str], options: CheckOptions) -> int:
     return exit_code(reports, errors, session, exit_zero=options.exit_zero)
 
 
-def judged(found: Iterable[Opened | InputError], session: Session) -> tuple[list[InputError], list[Report]]:
+def judged(
+    runs: Iterable[Opened | InputError], session: Session, against: str | None = None
+) -> tuple[list[InputError], list[Report]]:
     """The reports of the runs, each let go once it is judged; what is wrong with one keeps none of the others."""
     errors: list[InputError] = []
     reports: list[Report] = []
-    for run in found:
+    say = reporter(session, against)
+    for run in runs:
         try:
             if isinstance(run, InputError):
                 raise run
-            reports.append(examined(run, session).report)
+            reports.append(say(examined(run, session)))
         except InputError as error:
             errors.append(error)
     return errors, said_once(reports)
+
+
+def reporter(session: Session, against: str | None) -> Callable[[Examined], Report]:
+    """What becomes of a run: its report, with the cards that would do and the comparison, where they are asked for."""
+    left = MOST_WITH_CARDS if any(each.partition("=")[0] == "html" for each in session.formats) else 0
+    bases: dict[str, Base] = {}
+
+    def report(found: Examined) -> Report:
+        nonlocal left
+        left -= 1
+        cards = with_cards(found, session) if left >= 0 else found.report
+        return cards if against is None else compare(replace(found, report=cards), session, against, bases)
+
+    return report
+
+
+def compare(found: Examined, session: Session, against: str, bases: "dict[str, Base]") -> Report:
+    """The report next to that of another revision; git is asked once a folder."""
+    from advisor.cli.against import base_of, compared
+
+    folder = os.path.dirname(os.path.abspath(found.run.config.file))
+    if folder not in bases:
+        bases[folder] = base_of(folder, against)
+    return compared(found, session, bases[folder])
+
+
+def with_cards(found: Examined, session: Session) -> Report:
+    """The report with the cards that would do."""
+    from advisor.cli.hardware import offers_of
+    from advisor.report.cards import entries
+
+    return replace(found.report, cards=tuple(entries(offers_of(found.run, session))))
 
 
 def changes(paths: Sequence[str], options: CheckOptions) -> "Changed | None":
@@ -69,6 +110,10 @@ def changes(paths: Sequence[str], options: CheckOptions) -> "Changed | None":
 
 def validate(paths: Sequence[str], options: CheckOptions) -> None:
     """Options that contradict each other, or the paths."""
+    if options.against is not None:
+        from advisor.cli.against import validate_against
+
+        validate_against(paths, options)
     if options.patch:
         from advisor.cli.patch import validate_prompt
 

@@ -11,8 +11,9 @@ from advisor.cli.options import config_at
 from advisor.cli.prices import read_prices
 from advisor.engine.cards import MOST_PLANNED, Row, all_gpus, planned_rows, written_rows
 from advisor.engine.check import planner
+from advisor.engine.larger import on_hardware
 from advisor.errors import InputError
-from advisor.hardware import Gpu, gpu_named
+from advisor.hardware import Gpu, gpu_named, parse_hardware
 from advisor.opening import open_run
 from advisor.progress import doing, shown
 from advisor.record import record
@@ -24,6 +25,8 @@ from advisor.run import Run
 from advisor.session import RunOptions, Session, session_for
 
 MOST_SHOWN = 12
+ANYWHERE = "1x b200"
+"""Where a run is read whose own cards are unknown."""
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([hd])", re.IGNORECASE)
 HOURS = {"h": 1.0, "d": 24.0}
 
@@ -64,6 +67,10 @@ def hardware_command(path: str, options: RunOptions, asked: HardwareOptions) -> 
             click.echo(cards.as_json(path, offers))
         case "markdown":
             click.echo(cards.markdown(offers, notes))
+        case "html":
+            from advisor.report.html_page import hardware
+
+            click.echo(hardware(path, cards.entries(offers), notes))
         case _:
             style = own_style()
             click.echo(cards.text(offers, notes, style), color=True)
@@ -73,7 +80,7 @@ def hardware_command(path: str, options: RunOptions, asked: HardwareOptions) -> 
 def opened(path: str, session: Session) -> Run:
     """The run on one large card, whatever the config says, so that it can be moved to others."""
     context = session.context
-    found = open_run(config_at(path), replace(context, gpus=context.gpus or context.default_gpus or "1x b200"))
+    found = open_run(config_at(path), replace(context, gpus=context.gpus or context.default_gpus or ANYWHERE))
     if found.run.model is None or found.run.unreadable:
         raise InputError("has no estimate: its model or a value is unknown", path, remedy="see `advisor check`")
     return found.run
@@ -87,6 +94,15 @@ def rows_of(run: Run, gpus: Sequence[Gpu], session: Session, *, all_: bool) -> l
         plan = planner(session.options)
         fitting += planned_rows(rows, lambda one: plan(one, False), None if all_ else MOST_PLANNED)
     return fitting
+
+
+def offers_of(run: Run, session: Session, tokens: float | None = None, price: float | None = None) -> list[Offer]:
+    """The cards that would do for a run, best first, whatever its own are; none where its model is unknown."""
+    if run.model is None or run.unreadable or run.is_json_alone:
+        return []
+    somewhere = run if run.hardware is not None else on_hardware(run, parse_hardware(ANYWHERE))
+    rows = rows_of(somewhere, all_gpus(), session, all_=False)
+    return best([offer_of(row, tokens, price) for row in rows], all_=False)
 
 
 def best(offers: Sequence[Offer], *, all_: bool) -> list[Offer]:

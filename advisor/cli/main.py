@@ -14,6 +14,7 @@ from advisor.errors import InputError
 from advisor.report import FORMATS
 
 GPUS_HELP = 'The target: "8x a100-80gb", "2n8x h100-80gb host=1TiB".'
+PLUGINS = "advisor.commands"
 EXCLUDE_HELP = (
     "Leave out what matches when folders are walked, as in a .gitignore: drafts, *.tmpl.yaml, a/**/old. "
     "Files that you name are checked. May repeat; adds to `exclude` in the settings."
@@ -68,7 +69,38 @@ def silenced() -> None:
 
 
 class Group(Telling, click.Group):
-    """Commands that do so."""
+    """Commands that do so: the advisor's own, and those of plugins, which are looked for where no own one answers."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All of them, for the help."""
+        return sorted({*super().list_commands(ctx), *plugin_commands()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name; a plugin cannot take the name of one of the advisor's own."""
+        own = super().get_command(ctx, cmd_name)
+        if own is None and cmd_name in (plugins := plugin_commands()):
+            return loaded(plugins[cmd_name])
+        return own
+
+
+def loaded(entry: Any) -> click.Command:
+    """The command of an entry point; one that cannot be loaded says so when it is called, and not before."""
+    try:
+        return entry.load()
+    except (ImportError, AttributeError) as error:
+        reason = str(error)
+
+    def refuse() -> None:
+        raise InputError(f"the command `{entry.name}` cannot be loaded: {reason}", remedy="install its package again")
+
+    return click.Command(entry.name, callback=refuse, short_help="Cannot be loaded.", add_help_option=False)
+
+
+def plugin_commands() -> dict[str, Any]:
+    """The commands that installed packages add, by name: entry points, each a click command."""
+    from importlib.metadata import entry_points
+
+    return {entry.name: entry for entry in entry_points(group=PLUGINS)}
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -140,6 +172,7 @@ row_length = click.option(
 )
 @click.option("--validate", is_flag=True, help="Also validate with the installed axolotl and DeepSpeed.")
 @click.option("--changed-since", metavar="REV", help="Only configs that changed in git since REV.")
+@click.option("--against", metavar="REV", help="Compare with REV: what is found there too does not count.")
 @click.option("--exclude", multiple=True, metavar="PATTERN", help=EXCLUDE_HELP)
 @click.option(
     "--exit-zero", is_flag=True, help="Exit with 0 despite findings; usage and input errors still exit with 2."
@@ -160,7 +193,7 @@ def check(paths: tuple[str, ...], **given: Any) -> None:
 @run_options
 @row_length
 @click.option("--ledger", is_flag=True, help="Every term of every phase, with its arithmetic and source.")
-@click.option("--output-format", "format_", type=click.Choice(["full", "json"]), default="full")
+@click.option("--output-format", "format_", type=click.Choice(["full", "json", "html"]), default="full")
 @click.option("-o", "--output", metavar="FILE", help="Write to a file.")
 @click.option("--tokens", metavar="N", help="Tokens of one epoch, as trained (200M): adds the hours of the run.")
 @click.option("--max", "largest", metavar="KEY", help="The largest `sequence_len` or `micro_batch_size` that fits.")
@@ -196,7 +229,7 @@ def estimate(
 @click.option("--within", metavar="TIME", help="Only what takes no longer, such as 6h or 2d.")
 @click.option("--under", metavar="COST", type=click.FloatRange(min=0), help="Only what costs no more.")
 @click.option("--all", "all_", is_flag=True, help="Every number of every card that would do.")
-@click.option("--output-format", "format_", type=click.Choice(["full", "json", "markdown"]), default="full")
+@click.option("--output-format", "format_", type=click.Choice(["full", "json", "markdown", "html"]), default="full")
 def hardware(path: str, format_: str, all_: bool, **given: Any) -> None:
     """Show which GPUs, and how many, would do for one config.
 

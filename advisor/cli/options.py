@@ -22,6 +22,7 @@ class CheckOptions(RunOptions):
     output_dir: str | None = None
     output: str | None = None
     changed_since: str | None = None
+    against: str | None = None
     exit_zero: bool = False
 
     def validate_pairs(self) -> None:

@@ -136,7 +136,31 @@ class Report:
     """How well the estimate is founded, where that was asked."""
     second: "Second | None" = None
     """The estimate for rows of another length, where that was asked (``--row-length``)."""
+    cards: tuple[tuple[str, ...], ...] = ()
+    """The table of ``advisor hardware`` for this run, its heads first, where that was asked."""
+
+    against: "Against | None" = None
+    """What another revision of the files says, where the call compares with one."""
 
     def without_notes(self) -> "Report":
         """What speaks against the run: errors and warnings."""
         return replace(self, findings=tuple(finding for finding in self.findings if finding.level != "note"))
+
+
+Lines = Mapping[str, frozenset[int]]
+"""Line numbers by file."""
+
+
+@record(eq=False)
+class Against:
+    """The same config at another revision, on the same hardware and stack."""
+
+    revision: str
+    report: Report | None
+    """None where the config was not there, or could not be read."""
+    known: tuple[Finding, ...] = ()
+    """What is found now and was found then: it does not count."""
+    touched: Lines = field(default_factory=dict[str, frozenset[int]])
+    """The lines that were changed or added since."""
+    shown: Lines = field(default_factory=dict[str, frozenset[int]])
+    """Those and their neighbours: the lines that a diff shows, where a code host takes comments."""

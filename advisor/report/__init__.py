@@ -33,6 +33,9 @@ FORMATS: Mapping[str, str] = {
     "gitlab": "gitlab",
     "sarif": "sarif",
     "markdown": "markdown",
+    "html": "html_page",
+    "github-review": "github_review",
+    "gitlab-review": "gitlab_review",
 }
 """Each output format with its module here, which has ``render(reports, style) -> str``.
 
@@ -85,7 +88,7 @@ def render_estimate(
     tokens: float | None = None,
     price: float | None = None,
 ) -> str:
-    """The memory of one ``run`` and the time of its step: ``json``, or the screen, which any other format gets.
+    """The memory of one ``run`` and the time of its step: ``json``, ``html``, or the screen, which any other gets.
 
     ``rows`` are those of the table of steps (see ``wording.step_rows``); ``ledger`` adds every term of every
     phase and of the step, with its arithmetic and source. ``tokens`` of an epoch give hours, ``price`` of a GPU-hour
@@ -95,10 +98,16 @@ def render_estimate(
         from advisor.report.as_json import render_estimate as render_json
 
         return render_json(report)
-    from advisor.report.estimate import render
     from advisor.report.time import Training
 
-    return render(report, rows, Style(color, width, unicode), ledger=ledger, training=Training(run, tokens, price))
+    training = Training(run, tokens, price)
+    if format == "html":
+        from advisor.report.html_page import estimate
+
+        return estimate(report, training)
+    from advisor.report.estimate import render
+
+    return render(report, rows, Style(color, width, unicode), ledger=ledger, training=training)
 
 
 def render_rule(rule: "Rule", *, color: bool = False, width: int = 80) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from advisor.documents import Edit
-from advisor.engine.finding import Finding, Fix, Place, Report, WholePlan
+from advisor.engine.finding import Against, Finding, Fix, Place, Report, WholePlan
 from advisor.engine.registry import is_built_in
 from advisor.memory.basis import Basis
 from advisor.memory.ledger import Estimate, Phase, Range
@@ -57,6 +57,16 @@ def run(report: Report) -> dict[str, Any]:
         "skipped": [{"rule": each.rule, "reason": each.reason} for each in report.skipped],
         "plan": plan(report.plan) if report.plan else None,
         "flowchart": [{"rung": each.name, "word": each.word, "detail": each.detail} for each in report.rungs],
+        "against": against(report.against) if report.against else None,
+    }
+
+
+def against(value: Against) -> dict[str, Any]:
+    """The other revision, null where the config was not there, and what does not count because it was found there."""
+    return {
+        "revision": value.revision,
+        "run": header(value.report) if value.report else None,
+        "known": [finding(each) for each in value.known],
     }
 
 

@@ -60,6 +60,11 @@ def cells(offer: Offer) -> tuple[str, ...]:
     )
 
 
+def entries(offers: Sequence[Offer]) -> list[tuple[str, ...]]:
+    """The table as texts, its heads first."""
+    return [HEADS, *map(cells, offers)]
+
+
 def number(value: float | None, digits: int) -> str:
     """With thousands apart."""
     return "" if value is None else f"{value:,.{digits}f}"
@@ -67,7 +72,7 @@ def number(value: float | None, digits: int) -> str:
 
 def text(offers: Sequence[Offer], notes: Sequence[str], style: Style) -> str:
     """The table in columns, those without any entry left out."""
-    rows = [HEADS, *map(cells, offers)]
+    rows = entries(offers)
     shown = [place for place in range(len(HEADS)) if any(row[place] for row in rows[1:])]
     widths = {place: max(len(row[place]) for row in rows) for place in shown}
     lines = ["  ".join(aligned(row[place], widths[place], place) for place in shown).rstrip() for row in rows]

@@ -4,16 +4,17 @@ from collections.abc import Sequence
 
 from advisor.engine.finding import Finding, Report
 from advisor.report.style import Style
-from advisor.report.wording import change, findings_of, is_offer, position, second, status, totals
+from advisor.report.wording import change, compared, findings_of, is_offer, position, second, status, totals
 from advisor.util import path_shown, printable
 
 
 def render(reports: Sequence[Report], style: Style) -> str:
     """``file:line:column: level[rule] message [*]``, most severe first, then the counts."""
     lines = [line(finding, style) for finding in findings_of(reports)]
-    if not lines and len(reports) == 1 and not reports[0].fixed:
+    if not lines and len(reports) == 1 and not reports[0].fixed and reports[0].against is None:
         return "\n".join([status(reports[0]), *seconds(reports)])
-    return "\n".join([*lines, *seconds(reports), totals(reports)])
+    changes = [f"{path_shown(report.file)}: {compared(report)}" for report in reports if report.against]
+    return "\n".join([*lines, *seconds(reports), *changes, totals(reports)])
 
 
 def seconds(reports: Sequence[Report]) -> list[str]:

@@ -14,7 +14,7 @@ def identified(reports: Iterable[Report], root_variable: str) -> Iterator[tuple[
     """Each finding with its fingerprint: file, rule, and the line pointed at; those that are alike are numbered."""
     seen: Counter[str] = Counter()
     for report in reports:
-        for finding in report.findings:
+        for finding in findings_in(report):
             path = repository_path(finding.place.file, root_variable)
             identity = f"{path}\0{finding.rule}\0{code(finding, report)}"
             seen[identity] += 1
@@ -23,6 +23,11 @@ def identified(reports: Iterable[Report], root_variable: str) -> Iterator[tuple[
                 finding,
                 hashlib.sha256(f"{identity}\0{seen[identity]}".encode(errors="surrogateescape")).hexdigest(),
             )
+
+
+def findings_in(report: Report) -> tuple[Finding, ...]:
+    """All findings, those included that were there before: a code host compares by itself."""
+    return (*report.findings, *(report.against.known if report.against else ()))
 
 
 def code(finding: Finding, report: Report) -> str:

@@ -9,8 +9,10 @@ from advisor.report.wording import (
     SAFETY,
     VERDICT_RULES,
     change,
+    compared,
     counted,
     fill,
+    known_words,
     offers,
     remarks,
     room,
@@ -61,7 +63,16 @@ def report_blocks(report: Report, style: Style, explained: set[str]) -> list[lis
         blocks.append([status_line(report, style)])
     if said := second(report):
         blocks.append(style.prose(said, f"{path_shown(report.file)}: ", indent=2))
+    if report.against is not None:
+        blocks.append(against_lines(report, style))
     return blocks
+
+
+def against_lines(report: Report, style: Style) -> list[str]:
+    """What has changed since the revision that is compared with."""
+    assert report.against is not None
+    words = "; ".join(filter(None, (compared(report), known_words(report))))
+    return style.prose(words, f"{path_shown(report.file)} against {path_shown(report.against.revision)}: ", "strong")
 
 
 def applied_block(report: Report, style: Style) -> list[str]:

@@ -11,8 +11,10 @@ from advisor.report.wording import (
     SAFETY,
     VERDICTS,
     change,
+    compared,
     counted,
     fill,
+    known_words,
     number,
     offers,
     position,
@@ -31,6 +33,8 @@ from advisor.util import path_shown, printable
 def render(reports: Sequence[Report], _style: Style) -> str:
     """The whole comment, in GitHub's Markdown, which GitLab reads too."""
     blocks = ["### advisor", table(reports)]
+    if any(report.against for report in reports):
+        blocks.append(changes(reports))
     for report in reports:
         blocks += report_blocks(report)
     return "\n\n".join([*blocks, re.sub(r"(--[a-z-]+)", r"`\1`", totals(reports))])
@@ -49,6 +53,22 @@ def table(reports: Sequence[Report]) -> str:
         cells = (code(report.file), report.hardware or "", verdict, needed, usable)
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(rows)
+
+
+def changes(reports: Sequence[Report]) -> str:
+    """What each config needs against the base: one line a file."""
+    lines = [
+        f"- {code(report.file)} against {code(report.against.revision)}: **{compared(report)}**" + quiet(report)
+        for report in reports
+        if report.against
+    ]
+    return "\n".join(lines)
+
+
+def quiet(report: Report) -> str:
+    """How much is not repeated."""
+    words = known_words(report)
+    return f" ({escaped(words)})" if words else ""
 
 
 def report_blocks(report: Report) -> list[str]:

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from advisor.engine.finding import Finding, Place, Report
+from advisor.engine.finding import Against, Finding, Place, Report
 from advisor.memory.ledger import Estimate
 from advisor.report.as_json import fix as json_fix
 from advisor.report.as_json import memory as json_memory
 from advisor.report.as_json import streamed, url
-from advisor.report.fingerprint import identified, repository_path, uri
+from advisor.report.fingerprint import findings_in, identified, repository_path, uri
 from advisor.report.sarif_fixes import fixes
 from advisor.report.style import Style
 
@@ -30,7 +30,7 @@ def pieces(reports: Sequence[Report]) -> Iterator[str]:
     """The same, a result at a time."""
     first_of: dict[str, Finding] = {}
     for report in reports:
-        for finding in report.findings:
+        for finding in findings_in(report):
             first_of.setdefault(finding.rule, finding)
     numbers = {name: number for number, name in enumerate(sorted(first_of))}
     run = {
@@ -103,9 +103,15 @@ def result(report: Report, finding: Finding, fingerprint: str, numbers: Mapping[
         "message": {"text": "\n".join([finding.message, *finding.help])},
         "locations": [{"physicalLocation": location(finding.place)}],
         "partialFingerprints": {FINGERPRINT: fingerprint},
+        **({"baselineState": baseline(report.against, finding)} if report.against else {}),
         **({"fixes": edits} if edits else {}),
         **({"properties": {"fix": json_fix(finding.fix)}} if finding.fix else {}),
     }
+
+
+def baseline(against: Against, finding: Finding) -> str:
+    """A result's baselineState (3.27.24)."""
+    return "unchanged" if any(finding is each for each in against.known) else "new"
 
 
 def location(place: Place) -> dict[str, Any]:

@@ -242,6 +242,14 @@ class Estimated(Model):
     time: Time | None = None
 
 
+class Against(Model):
+    """The run at another revision, null where it was not there; what is found there too does not count."""
+
+    revision: str
+    run: Estimated | None
+    known: list[Finding]
+
+
 class CheckedRun(Estimated):
     """A file with its findings; the steps of a plan are notes, in order."""
 
@@ -249,6 +257,7 @@ class CheckedRun(Estimated):
     skipped: list[Skipped]
     plan: Plan | None = None
     flowchart: list[Rung] = []
+    against: Against | None = None
 
 
 class CheckOutput(Model):

@@ -198,3 +198,34 @@ def step_rows(report: "Report") -> tuple[StepRow, ...]:
         price = f"{finding.cost.rstrip('.')}{fix.condition}" if fix.condition else finding.cost
         rows.append(StepRow(finding.rule, after, fix.verdict or last.verdict, price, safe))
     return tuple(rows)
+
+
+def compared(report: Report) -> str:
+    """``61.0 -> 79.2 GiB of 78.2, fits -> does not fit, 4.10 -> 3.20 s a step``; empty without a comparison."""
+    if report.against is None:
+        return ""
+    from advisor.speed import StepTime
+
+    then = report.against.report
+    if then is None:
+        return "new"
+    was, now = then.estimate, report.estimate
+    said = [arrow(VERDICTS[then.verdict], VERDICTS[report.verdict])]
+    if was is not None and now is not None:
+        said.insert(0, f"{arrow(number(was.needed.high), number(now.needed.high))} GiB of {number(now.usable)}")
+    if isinstance(then.time, StepTime) and isinstance(report.time, StepTime):
+        said.append(f"{arrow(f'{then.time.expected:.3g}', f'{report.time.expected:.3g}')} s a step")
+    return ", ".join(said)
+
+
+def arrow(before: str, after: str) -> str:
+    """``61.0 -> 79.2``, or one of them where they are the same."""
+    return after if before == after else f"{before} -> {after}"
+
+
+def known_words(report: Report) -> str:
+    """How much is found that was found before; empty for nothing."""
+    against = report.against
+    if against is None or not against.known:
+        return ""
+    return f"{counted(len(against.known), 'finding')} of {against.revision} not repeated"

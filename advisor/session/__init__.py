@@ -3,5 +3,16 @@
 from advisor.session.examine import Examined, examine, examined
 from advisor.session.options import RunOptions
 from advisor.session.session import Session, session_for
+from advisor.session.text import examine_text, plain_session, text_session
 
-__all__ = ["Examined", "RunOptions", "Session", "examine", "examined", "session_for"]
+__all__ = [
+    "Examined",
+    "RunOptions",
+    "Session",
+    "examine",
+    "examine_text",
+    "examined",
+    "plain_session",
+    "session_for",
+    "text_session",
+]

@@ -24,6 +24,9 @@ from advisor.session.rule_selection import (
 from advisor.session.stack import stack_for
 from advisor.settings import Settings, load_settings
 
+DETAILED = frozenset({"json", "html"})
+"""Formats that also say the time of a step and the basis of the estimate."""
+
 
 @record(eq=False)
 class Session:
@@ -74,7 +77,7 @@ def session_for(
             ignore=(*names(options.ignore, extra), *names_in(settings, "ignore", settings.ignore, extra)),
             extra_rules=extra,
             row_length=options.row_length,
-            details=options.details or any(each.partition("=")[0] == "json" for each in formats),
+            details=options.details or any(each.partition("=")[0] in DETAILED for each in formats),
         ),
         fail_on=options.fail_on or settings.fail_on,
         per_file_ignores=ignores_by_file(settings, extra),

@@ -5,13 +5,30 @@ set -euo pipefail
 
 sarif=$RUNNER_TEMP/advisor.sarif
 markdown=$RUNNER_TEMP/advisor.md
+html=$RUNNER_TEMP/advisor.html
+review=$RUNNER_TEMP/advisor-suggestions.json
 errors=$RUNNER_TEMP/advisor.err
-rm -f "$sarif" "$markdown"
+rm -f "$sarif" "$markdown" "$html" "$review"
 
 options=(--output-format github --output-format "sarif=$sarif" --output-format "markdown=$markdown")
+options+=(--output-format "html=$html")
 [ -z "$GPUS" ] || options+=(--gpus "$GPUS")
 [ -z "$FAIL_ON" ] || options+=(--fail-on "$FAIL_ON")
 [ -z "$CHANGED_SINCE" ] || options+=(--changed-since "$CHANGED_SINCE")
+
+# The base is compared with only if git has it, or can fetch it: a check without it beats none.
+against=$AGAINST
+if [ -z "$against" ] && [ -n "$BASE" ]; then
+    git cat-file -e "$BASE^{commit}" 2> /dev/null || git fetch --quiet --depth=1 origin "$BASE" 2> /dev/null || true
+    if git cat-file -e "$BASE^{commit}" 2> /dev/null; then
+        against=$BASE
+    else
+        echo "::notice title=advisor::no comparison: the base of the pull request is not in the checkout"
+    fi
+fi
+if [ -n "$against" ] && [ "$against" != none ]; then
+    options+=(--against "$against" --output-format "github-review=$review")
+fi
 [ "$ISOLATED" != true ] || options+=(--isolated)
 
 # Only who may push writes the settings of these events; of all others they may narrow the check and no more.
@@ -54,4 +71,6 @@ fi
     echo "exit-code=$code"
     echo "sarif=$sarif"
     echo "markdown=$markdown"
+    echo "html=$html"
+    echo "review=$review"
 } >> "$GITHUB_OUTPUT"

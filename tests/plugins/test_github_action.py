@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
+from ..cli.test_against import GITHUB_REVIEW
 from ..json_schemas import validator_of
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +31,9 @@ echo "$*" >> "$GH_LOG"
 for word in "$@"; do
     case $word in
         body=@*) cp "${word#body=@}" "$GH_LOG.body" ;;
+        */pulls/*/comments?per_page=100) printf '%s' "${GH_REVIEWED:-}" ;;
         */comments?per_page=100) printf '%s' "$GH_COMMENTS" ;;
+        */advisor-review.json) cp "$word" "$GH_LOG.review" ;;
     esac
 done
 """
@@ -43,6 +47,7 @@ class Job:
     inputs: Mapping[str, str]
     pull_request: str = "7"
     event: str = "pull_request"
+    base: str = ""
 
     @property
     def temporary(self) -> Path:
@@ -91,6 +96,8 @@ class Job:
                     return self.outputs()[name]
                 case ["github", "event", "pull_request", "number"]:
                     return self.pull_request
+                case ["github", "event", "pull_request", "base", "sha"]:
+                    return self.base
             raise AssertionError(match[0])
 
         return re.sub(r"\$\{\{ ([\w.-]+) \}\}", known, text)
@@ -141,7 +148,8 @@ def test_every_input_and_output_is_used_and_told():
         assert f"inputs.{name} " in text, name
         assert entry["description"] and "default" in entry
     written = set(re.findall(r'echo "([\w-]+)=', "".join(path.read_text() for path in FOLDER.glob("*.sh"))))
-    assert set(re.findall(r"steps\.\w+\.outputs\.([\w-]+)", (FOLDER / "action.yml").read_text())) == written
+    others = {"artifact-url"}
+    assert set(re.findall(r"steps\.\w+\.outputs\.([\w-]+)", (FOLDER / "action.yml").read_text())) == written | others
 
 
 def test_the_variables_of_each_script_are_given_to_it():
@@ -351,8 +359,73 @@ def test_a_long_comment_is_cut_at_a_line_below_githubs_limit(workspace: Path):
 
 def test_findings_of_an_incomplete_check_are_not_sent():
     """Code scanning would close what was found in the file that is missing."""
-    (step,) = (step for step in STEPS if "uses" in step)
+    (step,) = (step for step in STEPS if step.get("uses", "").startswith("github/codeql-action/"))
     assert "exit-code != '2'" in step["if"] and step["continue-on-error"] is True
+
+
+@pytest.fixture
+def compared(workspace: Path) -> Job:
+    """A pull request that makes a run too large."""
+    path = workspace / "my configs" / "too large.yaml"
+    small = path.read_text().replace("micro_batch_size: 8\ngradient_accumulation_steps: 1", "{}")
+    path.write_text(small.format("micro_batch_size: 1\ngradient_accumulation_steps: 8"))
+    named = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"]):
+        subprocess.run([*named, *words], cwd=workspace, check=True, capture_output=True)
+    base = subprocess.run(["git", "rev-parse", "HEAD"], cwd=workspace, check=True, capture_output=True, text=True)
+    path.write_text(small.format("micro_batch_size: 8\ngradient_accumulation_steps: 1"))
+    subprocess.run([*named, "commit", "-qam", "second"], cwd=workspace, check=True, capture_output=True)
+    return Job(workspace, {"gpus": "1x rtx-4090"}, base=base.stdout.strip())
+
+
+def test_the_comment_compares_with_the_base(compared: Job):
+    assert compared.step("Check").returncode == 0
+    text = Path(compared.outputs()["markdown"]).read_text()
+    assert re.search(r"against `[0-9a-f]{40}`: \*\*[\d.]+ -> [\d.]+ GiB of 23\.1, fits -> does not fit, ", text)
+
+
+def test_fixes_on_lines_of_the_pull_request_are_suggested_once(compared: Job):
+    compared.step("Check")
+    done = compared.step("Suggest")
+    assert done.returncode == 0 and done.stdout == "", done.stdout
+    calls = compared.read("gh.log").splitlines()
+    assert calls[0] == "api --paginate repos/acme/runs/pulls/7/comments?per_page=100 --jq .[].body"
+    assert calls[1].startswith("api --silent --method POST repos/acme/runs/pulls/7/reviews --input ")
+    review = json.loads(compared.read("gh.log.review"))
+    jsonschema.Draft202012Validator(GITHUB_REVIEW).validate(review)
+    (comment,) = review["comments"]
+    assert "```suggestion\nmicro_batch_size: 1\ngradient_accumulation_steps: 8\n```" in comment["body"]
+    assert compared.step("Suggest", GH_REVIEWED=comment["body"]).returncode == 0
+    assert len([call for call in compared.read("gh.log").splitlines() if "POST" in call]) == 1
+
+
+def test_suggestions_that_cannot_be_sent_are_a_warning(compared: Job):
+    compared.step("Check")
+    done = compared.step("Suggest", GH_FAILS="1")
+    assert done.returncode == 0 and done.stdout.startswith("::warning title=advisor::no suggestions")
+
+
+def test_without_the_base_the_check_goes_on(workspace: Path):
+    run = Job(workspace, {"gpus": "1x rtx-4090"}, base="0" * 40)
+    done = run.step("Check")
+    assert "::notice title=advisor::no comparison" in done.stdout and run.outputs()["exit-code"] == "1"
+    assert run.step("Suggest").stdout == ""
+
+
+def test_none_compares_with_nothing(compared: Job):
+    Job(compared.workspace, {"gpus": "1x rtx-4090", "against": "none"}, base=compared.base).step("Check")
+    assert " against " not in Path(compared.outputs()["markdown"]).read_text()
+
+
+def test_the_html_report_is_kept_and_linked(workspace: Path):
+    run = job(workspace, gpus="1x rtx-4090")
+    run.step("Check")
+    assert Path(run.outputs()["html"]).read_text().startswith("<!doctype html>")
+    with (workspace.parent / "output").open("a") as outputs:
+        outputs.write("artifact-url=https://github.com/acme/runs/artifacts/1\n")
+    assert run.step("Link the report").returncode == 0
+    link = "[The report with its pictures](https://github.com/acme/runs/artifacts/1)"
+    assert link in run.read("summary") and link in run.read("advisor.md")
 
 
 @pytest.mark.oracle

@@ -1,0 +1,30 @@
+"""Texts, on disk or not -> everything that is found, for editors, pages and agents."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from advisor.documents import parse
+from advisor.session.examine import Examined, examine
+from advisor.session.options import RunOptions
+from advisor.session.session import Session, session_for
+from advisor.settings import Settings
+from advisor.util import Buffers
+
+
+def plain_session(options: RunOptions) -> Session:
+    """A session that no file and no environment variable has a say in."""
+    return session_for(["."], options, settings=Settings(), detects=False)
+
+
+def text_session(
+    file: str, options: RunOptions, *, files: Mapping[str, str] | None = None, settings: bool = False
+) -> Session:
+    """The session of a text that is called ``file``; ``files`` and ``settings`` as in ``advisor.check_text``."""
+    session = session_for([file], options, detects=False) if settings else plain_session(options)
+    context = replace(session.context, buffers=Buffers.beside(file, files or {}))
+    return replace(session, context=context)
+
+
+def examine_text(text: str, file: str, session: Session, *, speed: bool = True) -> Examined:
+    """Everything that is found of a text. ``InputError``, with line and remedy, where it cannot be read."""
+    return examine(parse(text.encode(), file, "yaml"), session, speed=speed)

@@ -1,0 +1,1 @@
+"""Comments on merge requests of GitLab."""

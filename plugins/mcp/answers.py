@@ -1,0 +1,148 @@
+"""Findings as small answers: GiB with one decimal, seconds, and nothing that the agent did not ask for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from advisor.cli.hardware import offers_of
+from advisor.engine.finding import Finding, Report
+from advisor.engine.fix import Fixed, fixed, report_after
+from advisor.memory.ledger import Estimate, Range
+from advisor.report.cards import Offer
+from advisor.report.wording import offers, remarks, steps
+from advisor.session import Examined
+from advisor.speed import StepTime
+from advisor.util import GIB
+
+from .asked import Asked
+
+MOST_FINDINGS = 40
+TRAINING: Mapping[bool, str] = {True: "same", False: "changes"}
+Answer = dict[str, Any]
+
+
+def head(report: Report) -> Answer:
+    """What every answer about a run says first; without what is not known."""
+    found, time = report.estimate, report.time
+    said = {
+        "verdict": report.verdict,
+        "hardware": report.hardware,
+        "run": report.summary,
+        **(needs(found) if found else {}),
+        "step_seconds": [round(time.low, 2), round(time.high, 2)] if isinstance(time, StepTime) else None,
+    }
+    return {key: value for key, value in said.items() if value is not None}
+
+
+def needs(found: Estimate) -> Answer:
+    """Memory of one GPU, and of each host where something is offloaded."""
+    said: Answer = {"needed_gib": span(found.needed), "usable_gib": gib(found.usable)}
+    return said | ({"host_gib_per_node": gib(found.host_peak)} if found.host_peak >= GIB else {})
+
+
+def checked(report: Report) -> Answer:
+    """``check``: findings and the steps of the plan."""
+    found = remarks(report)
+    said = head(report) | {"findings": [finding(each) for each in found[:MOST_FINDINGS]]}
+    if len(found) > MOST_FINDINGS:
+        said["more_findings"] = len(found) - MOST_FINDINGS
+    if plan := steps(report):
+        said["plan"] = [step(each) for each in plan]
+    if room := offers(report):
+        said["with_room_left"] = [step(each) for each in room]
+    return said
+
+
+def finding(found: Finding) -> Answer:
+    """One finding at its line; ``edit`` says whether there is one, and whether it changes the training."""
+    said: Answer = {"rule": found.rule, "level": found.level, "file": found.place.file, "line": found.place.line}
+    said["message"] = found.message
+    if found.help:
+        said["help"] = list(found.help)
+    if found.fix:
+        said["edit"] = TRAINING[found.fix.safe]
+    return said
+
+
+def step(found: Finding) -> Answer:
+    """One step: what it does, and the GiB that are needed after it."""
+    fix = found.fix
+    said: Answer = {"rule": found.rule, "does": found.title or found.message}
+    if fix is not None:
+        said |= {"needed_gib": gib(fix.after) if fix.after is not None else None, "training": TRAINING[fix.safe]}
+    return said | ({"cost": found.cost} if found.cost else {})
+
+
+def estimated(found: Examined, *, ledger: bool) -> Answer:
+    """``estimate``: phases and parts; with ``ledger`` every term of the peak."""
+    said, memory = head(found.report), found.report.estimate
+    if memory is None:
+        return said | {"why": [each.message for each in found.report.findings if each.rule == "unknown-model"]}
+    said |= {
+        "peak_phase": memory.peak_phase,
+        "phases_gib": {phase.name: gib(phase.bytes) for phase in memory.phases},
+        "parts_gib": {part: gib(bytes_) for part, bytes_ in memory.parts.items()},
+        "reserved_gib": span(memory.reserved_peak),
+    }
+    if ledger:
+        terms = sorted(memory.peak.terms, key=lambda term: -term.bytes)
+        said["terms"] = [[term.name, round(term.bytes / GIB, 2), term.formula, term.source] for term in terms]
+    return said
+
+
+def planned(one: Asked, *, unsafe: bool, text: bool) -> Answer:
+    """``plan``: what ``--fix`` would write, as one diff; with ``text`` also the files."""
+    found = one.examined(speed=False)
+    result = fixed(found.opened, found.options, unsafe=unsafe)
+    after = report_after(result, found.options)
+    said: Answer = {"before": head(found.report), "after": head(after)}
+    said["steps"] = [step(each) for each in result.done]
+    said["diff"] = result.diff()
+    if left := [finding(each) for each in remarks(after) if each.level == "error"]:
+        said["still_wrong"] = left
+    if text:
+        said["files"] = contents(result)
+    return said
+
+
+def contents(result: Fixed) -> dict[str, str]:
+    """The new text of each file."""
+    return {file: content.decode() for file, content in result.files().items()}
+
+
+def cards(one: Asked, tokens: float | None, price: float | None) -> Answer:
+    """``hardware``: cards that would do, best first."""
+    found = one.examined(speed=False)
+    rows = [card(offer) for offer in offers_of(found.run, one.session, tokens, price)]
+    return {"run": found.report.summary, "cards": rows}
+
+
+def card(offer: Offer) -> Answer:
+    """One of them; ``gpus`` is what the other tools take."""
+    row, rate = offer.row, offer.row.tokens_per_second
+    said = {
+        "gpus": row.hardware.spec,
+        "needed_gib": gib(row.estimate.needed.high),
+        "usable_gib": gib(row.estimate.usable),
+        "host_gib_per_node": gib(row.estimate.host_peak) if row.estimate.host_peak >= GIB else None,
+        "steps": list(row.steps) or None,
+        "training": TRAINING[not row.changes_training] if row.steps else None,
+        "tokens_per_second": round(rate) if rate is not None else None,
+        "hours": rounded(offer.hours),
+        "cost": rounded(offer.cost),
+    }
+    return {key: value for key, value in said.items() if value is not None}
+
+
+def rounded(value: float | None) -> float | None:
+    """One decimal."""
+    return None if value is None else round(value, 1)
+
+
+def gib(bytes_: int) -> float:
+    """GiB with one decimal."""
+    return round(bytes_ / GIB, 1)
+
+
+def span(value: Range) -> list[float]:
+    """From low to high."""
+    return [gib(value.low), gib(value.high)]

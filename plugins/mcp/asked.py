@@ -1,0 +1,49 @@
+"""What a call is about: a config as text, or a file below the root, with what the call says of it."""
+
+import os
+from collections.abc import Mapping
+
+from advisor.documents import read
+from advisor.documents.repository import lies_in
+from advisor.errors import InputError
+from advisor.record import record
+from advisor.session import Examined, RunOptions, Session, examine_text, text_session
+
+UNSAVED = "config.yaml"
+"""What a text without a name is called."""
+
+
+@record(eq=False)
+class Asked:
+    """One config as a session sees it."""
+
+    text: str
+    file: str
+    session: Session
+
+    def examined(self, *, speed: bool = True) -> Examined:
+        """Everything that is found of it. ``InputError`` where it cannot be read."""
+        return examine_text(self.text, self.file, self.session, speed=speed)
+
+
+def asked(
+    root: str, config: str | None, path: str | None, files: Mapping[str, str] | None, options: RunOptions
+) -> Asked:
+    """The config that a call means. ``InputError`` for none, for two, and for a file outside of ``root``."""
+    if (config is None) == (path is None):
+        raise InputError("give `config`, the text of a YAML, or `path`, a file", remedy="give one of the two")
+    if options.model_config is not None and os.path.exists(options.model_config):
+        inside(root, options.model_config)
+    for name in files or {}:
+        inside(root, name)
+    file = inside(root, path) if path is not None else UNSAVED
+    text = read(file).text if config is None else config
+    return Asked(text, file, text_session(file, options, files=files, settings=True))
+
+
+def inside(root: str, path: str) -> str:
+    """A path relative to ``root``, where links too lead to a place below it. ``InputError`` otherwise."""
+    place = os.path.join(root, path)
+    if not lies_in(root, place):
+        raise InputError(f"is not below {root}", path, remedy="start `advisor mcp --root DIR` with a folder above it")
+    return os.path.relpath(place, root)

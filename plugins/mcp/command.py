@@ -1,0 +1,34 @@
+"""``advisor mcp``: tools for agents, over standard input and output."""
+
+import os
+from typing import Any
+
+import click
+
+from advisor.cli.main import GPUS_HELP, Telling
+from advisor.errors import InputError
+
+
+@click.command("mcp", cls=Telling)
+@click.option("--root", metavar="DIR", default=".", help="Files below it may be read (default: the working directory).")
+@click.option("--gpus", metavar="SPEC", help=f"{GPUS_HELP} For calls that name no other.")
+def command(root: str, gpus: str | None) -> None:
+    """Serve check, estimate, plan, hardware and explain to agents (MCP over stdio)."""
+    folder = os.path.realpath(root)
+    if not os.path.isdir(folder):
+        raise InputError("is not a folder", root, remedy="name the folder of the configs: --root DIR")
+    server = built(folder, gpus)
+    # axolotl resolves `deepspeed:` from the working directory, and so do the tools.
+    os.chdir(folder)
+    server.run()
+
+
+def built(folder: str, gpus: str | None) -> Any:
+    """The server; an ``InputError`` where the SDK is not installed."""
+    try:
+        from .server import server_of
+    except ImportError as error:
+        if error.name is None or error.name.partition(".")[0] not in {"mcp", "mcp_types"}:
+            raise
+        raise InputError("`advisor mcp` needs the MCP SDK", remedy='pip install "axolotl-advisor[mcp]"') from error
+    return server_of(folder, gpus)

@@ -1,0 +1,117 @@
+"""The tools, each a line for the agent to read and a call of what the command line calls too."""
+
+import json
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+import advisor
+from advisor.cli.estimate import parse_tokens
+from advisor.engine.registry import STAGES, built_in_rules
+from advisor.errors import InputError
+from advisor.report import render_rule
+from advisor.session import RunOptions
+from advisor.session.rule_selection import near
+
+from . import answers
+from .asked import Asked, asked
+
+INSTRUCTIONS = """\
+Checks axolotl YAMLs and their DeepSpeed JSONs before a launch: does the run fit the GPUs, what is wrong, what to edit.
+Call `check` after each edit of a config, and before you rent or launch. Give the YAML as `config` (text) or `path`.
+`gpus`: "8x a100-80gb", "2n8x h100-80gb host=1TiB", "2x rtx-4090 link=pcie". GiB are of one GPU.
+`training: same` keeps parameters, objective, data, global batch and optimizer; ask before an edit that `changes` it."""
+ToolError: type[Exception] = import_module("mcp.server.mcpserver.exceptions").ToolError
+READS = import_module("mcp.types").ToolAnnotations(read_only_hint=True, open_world_hint=False)
+WIDTH = 100
+
+
+def server_of(root: str, gpus: str | None) -> Any:
+    """The server for files below ``root``, and for texts."""
+    server: Any = import_module("mcp.server").MCPServer(
+        "axolotl-advisor", instructions=INSTRUCTIONS, version=advisor.__version__, log_level="WARNING"
+    )
+
+    def about(
+        config: str | None, path: str | None, on: str | None, files: Mapping[str, str] | None, model: str | None
+    ) -> Asked:
+        return asked(root, config, path, files, RunOptions(gpus=on or gpus, model_config=model, details=True))
+
+    @server.tool(annotations=READS, structured_output=False)
+    def check(
+        config: str | None = None,
+        path: str | None = None,
+        gpus: str | None = None,
+        files: dict[str, str] | None = None,
+        model: str | None = None,
+    ) -> str:
+        """Verdict, findings with their lines, and the steps that make the run fit. `files`: unsaved JSONs by name."""
+        return told(lambda: answers.checked(about(config, path, gpus, files, model).examined().report))
+
+    @server.tool(annotations=READS, structured_output=False)
+    def estimate(
+        config: str | None = None,
+        path: str | None = None,
+        gpus: str | None = None,
+        files: dict[str, str] | None = None,
+        model: str | None = None,
+        ledger: bool = False,
+    ) -> str:
+        """Memory by phase and part, and the time of a step. `ledger`: each term with arithmetic and source."""
+        return told(
+            lambda: answers.estimated(about(config, path, gpus, files, model).examined(speed=False), ledger=ledger)
+        )
+
+    @server.tool(annotations=READS, structured_output=False)
+    def plan(
+        config: str | None = None,
+        path: str | None = None,
+        gpus: str | None = None,
+        files: dict[str, str] | None = None,
+        model: str | None = None,
+        change_training: bool = False,
+        text: bool = False,
+    ) -> str:
+        """The edits that fix the config and make it fit, as one diff; nothing is written. `text`: the files too."""
+        return told(lambda: answers.planned(about(config, path, gpus, files, model), unsafe=change_training, text=text))
+
+    @server.tool(annotations=READS, structured_output=False)
+    def hardware(
+        config: str | None = None,
+        path: str | None = None,
+        gpus: str | None = None,
+        files: dict[str, str] | None = None,
+        model: str | None = None,
+        tokens: str | None = None,
+        price: float | None = None,
+    ) -> str:
+        """Which GPUs would do. `tokens` of an epoch ("200M") add hours, `price` of a GPU-hour the cost."""
+        return told(
+            lambda: answers.cards(
+                about(config, path, gpus, files, model), parse_tokens(tokens) if tokens else None, price
+            )
+        )
+
+    @server.tool(annotations=READS, structured_output=False)
+    def explain(rule: str) -> str:
+        """The page of a rule: why, cost, whether it changes the training, examples, source."""
+        return told(lambda: page(rule))
+
+    return server
+
+
+def told(answer: Callable[[], answers.Answer | str]) -> str:
+    """An answer as text; what is wrong with the input is an error with its place and remedy."""
+    try:
+        said = answer()
+    except InputError as error:
+        raise ToolError(str(error)) from error
+    return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+
+
+def page(name: str) -> str:
+    """The page of a rule."""
+    rules = {rule: found for stage in STAGES for rule, found in built_in_rules(stage).items()}
+    if name not in rules:
+        raise InputError(f"unknown rule `{name}`", remedy=near(name, rules))
+    return render_rule(rules[name], width=WIDTH)

@@ -1,0 +1,124 @@
+"""Comments on a merge request, sent to a server that answers as GitLab does and writes down what it is asked."""
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import jsonschema
+import pytest
+from advisor.plugins.gitlab.comment import main
+
+DISCUSSION: dict[str, Any] = {
+    "type": "object",
+    "required": ["body", "position"],
+    "additionalProperties": False,
+    "properties": {
+        "body": {"type": "string", "maxLength": 1_000_000},
+        "position": {
+            "type": "object",
+            "required": ["position_type", "base_sha", "head_sha", "start_sha", "new_path", "old_path", "new_line"],
+            "additionalProperties": False,
+            "properties": {
+                "position_type": {"const": "text"},
+                "base_sha": {"type": "string"},
+                "head_sha": {"type": "string"},
+                "start_sha": {"type": "string"},
+                "new_path": {"type": "string"},
+                "old_path": {"type": "string"},
+                "new_line": {"type": "integer", "minimum": 1},
+            },
+        },
+    },
+}
+"""What GitLab takes: docs.gitlab.com/api/discussions, "Create a new merge request thread"."""
+Asked = list[tuple[str, str, Any]]
+ONE = {
+    "body": "<!-- axolotl-advisor 0123456789abcdef -->\nwords\n\n```suggestion:-0+0\na: 1\n```",
+    "position": {"position_type": "text", "new_path": "run.yaml", "old_path": "run.yaml", "new_line": 3},
+}
+
+
+class GitLab(HTTPServer):
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked: Asked = []
+        self.notes: list[dict[str, Any]] = []
+        self.code = 200
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: GitLab
+
+    def answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        assert self.headers["PRIVATE-TOKEN"] == "secret"
+        path = self.path.removeprefix("/api/v4/projects/5/merge_requests/9")
+        self.server.asked.append((self.command, path, json.loads(body) if body else None))
+        self.send_response(self.server.code)
+        self.end_headers()
+        page = self.server.notes if path.endswith("&page=1") else []
+        self.wfile.write(json.dumps(page if self.command == "GET" else {}).encode())
+
+    do_GET = do_POST = do_PUT = answer  # noqa: N815 (the library's names)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Nothing."""
+
+
+@pytest.fixture
+def gitlab(monkeypatch: pytest.MonkeyPatch) -> Iterator[GitLab]:
+    server = GitLab()
+    Thread(target=server.serve_forever, daemon=True).start()
+    for name, value in {
+        "CI_API_V4_URL": f"http://127.0.0.1:{server.server_port}/api/v4",
+        "CI_PROJECT_ID": "5",
+        "CI_MERGE_REQUEST_IID": "9",
+        "CI_MERGE_REQUEST_DIFF_BASE_SHA": "aaa",
+        "CI_COMMIT_SHA": "bbb",
+        "ADVISOR_TOKEN": "secret",
+    }.items():
+        monkeypatch.setenv(name, value)
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    (tmp_path / "report.md").write_text("### advisor\n")
+    (tmp_path / "review.json").write_text(json.dumps([ONE]))
+    return str(tmp_path / "report.md"), str(tmp_path / "review.json")
+
+
+def test_a_first_push_makes_a_note_and_a_discussion(gitlab: GitLab, files: tuple[str, str]):
+    assert main(*files) == 0
+    assert [(method, path) for method, path, _ in gitlab.asked] == [
+        ("GET", "/notes?per_page=100&page=1"),
+        ("POST", "/notes"),
+        ("POST", "/discussions"),
+    ]
+    assert gitlab.asked[1][2] == {"body": "<!-- axolotl-advisor -->\n### advisor\n"}
+    discussion = gitlab.asked[2][2]
+    jsonschema.Draft202012Validator(DISCUSSION).validate(discussion)
+    shas = {name: discussion["position"][name] for name in ("base_sha", "start_sha", "head_sha")}
+    assert shas == {"base_sha": "aaa", "start_sha": "aaa", "head_sha": "bbb"}
+
+
+def test_a_second_push_renews_the_note_and_repeats_no_suggestion(gitlab: GitLab, files: tuple[str, str]):
+    gitlab.notes = [{"id": 4, "body": "hello"}, {"id": 7, "body": "<!-- axolotl-advisor -->\nold"}, {"id": 8} | ONE]
+    assert main(*files) == 0
+    assert [(method, path) for method, path, _ in gitlab.asked[2:]] == [("PUT", "/notes/7")]
+
+
+def test_what_goes_wrong_is_a_line_in_the_log(
+    gitlab: GitLab, files: tuple[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    gitlab.code = 403
+    assert main(*files) == 0
+    assert "no comment: HTTP Error 403" in capsys.readouterr().out
+    monkeypatch.delenv("ADVISOR_TOKEN")
+    assert main(*files) == 0
+    assert "'ADVISOR_TOKEN' is not set" in capsys.readouterr().out

@@ -1,0 +1,145 @@
+"""The server, asked by the SDK's own client over standard input and output."""
+
+import json
+import shutil
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from click.testing import CliRunner
+
+from advisor.cli.main import PLUGINS, main
+
+mcp: Any = pytest.importorskip("mcp.client.client", reason="the SDK `mcp` is not installed")
+stdio: Any = pytest.importorskip("mcp.client.stdio")
+
+ROOT = Path(__file__).parents[3]
+SAMPLES = ROOT / "sample_configs"
+ADVISOR = [sys.executable, "-m", "advisor", "mcp"]
+LORA = "lora-8b-large-batch.yaml"
+Call = tuple[str, dict[str, Any]]
+SMALLEST = 4000
+
+
+def asked(folder: Path, *calls: Call, options: tuple[str, ...] = ()) -> list[Any]:
+    """The results of calls in one session."""
+    found: list[Any] = []
+
+    async def talk() -> None:
+        server = stdio.StdioServerParameters(
+            command=sys.executable, args=["-m", "advisor", "mcp", "--root", str(folder), *options]
+        )
+        async with mcp.Client(stdio.stdio_client(server)) as client:
+            found.append(await client.list_tools())
+            for name, arguments in calls:
+                found.append(await client.call_tool(name, arguments))
+
+    anyio.run(talk)
+    return found
+
+
+def text(result: Any) -> str:
+    (block,) = result.content
+    return block.text
+
+
+def answer(result: Any) -> Any:
+    assert not result.is_error, text(result)
+    return json.loads(text(result))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("root") / "configs"
+    shutil.copytree(SAMPLES, folder)
+    (folder.parent / "secret.yaml").write_text("base_model: SECRET\n")
+    (folder / "link.yaml").symlink_to(folder.parent / "secret.yaml")
+    return folder
+
+
+def test_an_agent_checks_plans_and_chooses_cards(folder: Path):
+    on = {"path": LORA, "gpus": "1x rtx-4090"}
+    tools, *results = asked(
+        folder,
+        ("check", on),
+        ("estimate", on | {"ledger": True}),
+        ("plan", on | {"text": True}),
+        ("hardware", on | {"tokens": "10M", "price": 2.0}),
+        ("explain", {"rule": "zero-2"}),
+    )
+    assert [tool.name for tool in tools.tools] == ["check", "estimate", "plan", "hardware", "explain"]
+    assert all(tool.annotations.read_only_hint for tool in tools.tools)
+    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in tools.tools) < SMALLEST
+    check, estimate, plan, hardware = map(answer, results[:4])
+    assert check["verdict"] == "does-not-fit" and check["plan"][0]["rule"] == "smaller-micro-batch"
+    assert check["findings"][0] | {"line": 3} == check["findings"][0]
+    assert estimate["peak_phase"] == "forward and loss" and estimate["terms"][0][1] > 10
+    assert plan["after"]["verdict"] == "fits" and "+micro_batch_size: 1" in plan["diff"]
+    assert "micro_batch_size: 1\n" in plan["files"][LORA]
+    assert hardware["cards"][0]["hours"] <= hardware["cards"][-1]["hours"]
+    assert text(results[4]).startswith("zero-2 (fit)")
+    assert all(len(text(result)) < SMALLEST for result in results)
+    assert (folder / LORA).read_text() == (SAMPLES / LORA).read_text()
+
+
+def test_texts_that_are_on_no_disk_are_checked_with_their_json(folder: Path):
+    config = "base_model: Qwen/Qwen3-8B\ndeepspeed: ds.json\nlearning_rate: 1e-5\ndatasets: [{path: a, type: alpaca}]\n"
+    files = {"ds.json": '{"zero_optimization": {"stage": 7}}'}
+    _, result = asked(folder, ("check", {"config": config, "files": files}), options=("--gpus", "8x h100-80gb"))
+    said = answer(result)
+    assert said["hardware"] == "8x H100-80GB SXM"
+    assert any("ds.json" in found["file"] and found["level"] == "error" for found in said["findings"])
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        ("check", {"path": "../secret.yaml"}, "start `advisor mcp --root DIR`"),
+        ("check", {"path": "link.yaml"}, "is not below"),
+        ("check", {"path": "/etc/hostname"}, "is not below"),
+        ("check", {"config": "a: 1", "files": {"../x.json": "{}"}}, "is not below"),
+        ("check", {}, "give one of the two"),
+        ("check", {"path": "gone.yaml"}, "gone.yaml"),
+        ("check", {"config": "a: [1"}, "config.yaml:1:6: not YAML"),
+        ("estimate", {"path": LORA, "gpus": "1x rtx-9990"}, "name it as nvidia-smi does"),
+        ("hardware", {"path": LORA, "tokens": "many"}, "--tokens 200M"),
+        ("explain", {"rule": "zero-22"}, "did you mean `zero-2`?"),
+    ],
+)
+def test_what_is_wrong_comes_with_its_remedy(folder: Path, name: str, arguments: dict[str, Any], words: str):
+    _, result = asked(folder, (name, arguments))
+    assert result.is_error and words in text(result)
+    assert "SECRET" not in text(result) and "Traceback" not in text(result)
+
+
+def test_the_server_ends_with_its_input(folder: Path):
+    done = subprocess.run([*ADVISOR, "--root", str(folder)], input=b"", capture_output=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
+def test_without_the_sdk_the_command_says_what_to_install(tmp_path: Path):
+    hidden = "import sys; sys.modules['mcp'] = None; from advisor.cli.main import main; main(['mcp'])"
+    done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and 'pip install "axolotl-advisor[mcp]"' in done.stderr
+
+
+def test_a_root_that_is_no_folder_is_an_error(tmp_path: Path):
+    done = subprocess.run([*ADVISOR, "--root", "gone"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "is not a folder" in done.stderr
+
+
+def test_the_help_lists_commands_of_plugins():
+    assert "  mcp " in CliRunner().invoke(main, ["--help"]).output
+
+
+def test_a_plugin_that_cannot_be_loaded_harms_nobody_else(monkeypatch: pytest.MonkeyPatch):
+    broken = EntryPoint("broken", "no.such.module:command", PLUGINS)
+    monkeypatch.setattr("advisor.cli.main.plugin_commands", lambda: {"broken": broken})
+    runner = CliRunner()
+    assert runner.invoke(main, ["--help"]).exit_code == 0
+    result = runner.invoke(main, ["broken"])
+    assert result.exit_code == 2 and "cannot be loaded: No module named 'no'" in " ".join(result.output.split())
