@@ -129,7 +129,11 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="KEY=VALUE,...",
             help="Versions and conditions: torch=2.9.0,trainer=trl-sft; or `installed`.",
         ),
-        click.option("--flowchart", metavar="NAME", help="default, safe-first, huggingface or pytorch."),
+        click.option(
+            "--flowchart",
+            metavar="NAME|FILE",
+            help="default, safe-first, huggingface or pytorch; or a TOML file of your own.",
+        ),
         click.option("--isolated", is_flag=True, help="Read no settings file."),
         click.option(
             "--offline/--online",

@@ -12,7 +12,7 @@ from advisor.engine.help import Planner, with_help
 from advisor.engine.locations import document_of, place_of
 from advisor.engine.plan import Tier, plan_fit
 from advisor.engine.plan_findings import step_finding, step_findings, whole_plan
-from advisor.engine.registry import built_in_rules, flowchart
+from advisor.engine.registry import Tiers, built_in_rules, flowchart
 from advisor.engine.room import offers, sequence
 from advisor.engine.rule import Hit, Rule, Stage
 from advisor.engine.rungs import rungs_of
@@ -35,6 +35,8 @@ class Options:
     """What the call asks of every check."""
 
     flowchart: str = "default"
+    flowcharts: Mapping[str, Tiers] | None = None
+    """Flowcharts that are not the advisor's own."""
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     safe_only: bool = False
@@ -170,7 +172,8 @@ def tiers_of(options: Options) -> tuple[Tier, ...]:
     def wanted(name: str) -> bool:
         return name in rules and name not in options.ignore and (not chosen or name in chosen)
 
-    found = (Tier(name, tuple(rules[id_] for id_ in ids if wanted(id_))) for name, ids in flowchart(options.flowchart))
+    tiers = flowchart(options.flowchart, options.flowcharts)
+    found = (Tier(name, tuple(rules[id_] for id_ in ids if wanted(id_))) for name, ids in tiers)
     return tuple(tier for tier in found if tier.rules)
 
 

@@ -131,11 +131,12 @@ def tiers(value: Any) -> Tiers:
     return (*found, (steps[0], tuple(steps))) if steps else tuple(found)
 
 
-def flowchart(name: str) -> Tiers:
+def flowchart(name: str, own: Mapping[str, Tiers] | None = None) -> Tiers:
     """The tiers of one flowchart. An unknown name is an ``InputError`` that lists the others."""
-    if name not in flowcharts():
-        raise InputError(f"unknown flowchart `{name}`", remedy=f"choose one of {', '.join(flowcharts())}")
-    return flowcharts()[name]
+    known = {**flowcharts(), **(own or {})}
+    if name not in known:
+        raise InputError(f"unknown flowchart `{name}`", remedy=f"choose one of {', '.join(known)}")
+    return known[name]
 
 
 Found = TypeVar("Found")

@@ -11,6 +11,7 @@ from advisor.engine.rule import Level
 from advisor.opening import Context, Opened
 from advisor.record import record
 from advisor.run.history import measured_here
+from advisor.session.flowcharts import chosen
 from advisor.session.options import RunOptions
 from advisor.session.rule_selection import (
     ignores_by_file,
@@ -68,11 +69,13 @@ def session_for(
     tell_unused(settings)
     tell_skipped()
     extra = {**rules_of_settings(settings), **(validating() if options.validate else {})}
+    flowchart = chosen(options.flowchart, settings, extra)
     formats = options.formats or ((settings.output_format,) if settings.output_format else ("full",))
     return Session(
         context=context_for(options, settings, on_a_terminal() if detects is None else detects, here),
         options=Options(
-            flowchart=options.flowchart or settings.flowchart,
+            flowchart=flowchart.name,
+            flowcharts=flowchart.own,
             select=names(options.select, extra) or names_in(settings, "select", settings.select, extra),
             ignore=(*names(options.ignore, extra), *names_in(settings, "ignore", settings.ignore, extra)),
             extra_rules=extra,

@@ -36,6 +36,15 @@ StackModel = create_model(
 )
 
 
+class TierModel(BaseModel):
+    """A sort of run, and the steps that come with it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    steps: list[str]
+
+
 class SettingsModel(BaseModel):
     """Settings of the config advisor: ``advisor.toml``, or ``[tool.advisor]`` in ``pyproject.toml``."""
 
@@ -51,6 +60,10 @@ class SettingsModel(BaseModel):
     )
     rules: tuple[str, ...] = Field((), description="Folders of your own rules, relative to this file.")
     flowchart: str = Field("default", description="The order of the steps that make a run fit.")
+    flowcharts: dict[str, list[str] | list[TierModel]] = Field(
+        default_factory=dict[str, list[str] | list[TierModel]],
+        description="Flowcharts of your own: lists of steps, or of tiers with `name` and `steps`.",
+    )
     output_format: str | None = Field(None, description="The format of the report, as for `--output-format`.")
     exclude: tuple[str, ...] = Field(
         (), description="Glob patterns, relative to this file, of files and folders that a walk leaves out."

@@ -43,6 +43,8 @@ class Settings:
     per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     rules: tuple[str, ...] = ()
     flowchart: str = "default"
+    flowcharts: Mapping[str, list[Any]] = field(default_factory=dict[str, list[Any]])
+    """Flowcharts of one's own by name: lists of steps, or of tables with ``name`` and ``steps``."""
     output_format: str | None = None
     exclude: tuple[str, ...] = ()
     models: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -164,6 +166,28 @@ def names_of(value: object) -> dict[str, str]:
     return {key: text_of(item) for key, item in cast("Table", value).items()}
 
 
+def charts_of(value: object) -> dict[str, list[Any]]:
+    """A table of flowcharts."""
+    if not isinstance(value, dict):
+        raise TypeError
+    return {key: chart_of(item) for key, item in cast("Table", value).items()}
+
+
+def chart_of(value: object) -> list[Any]:
+    """A list of steps, or of tables with a name and steps."""
+    if not isinstance(value, list) or not value:
+        raise TypeError
+    items = cast("list[object]", value)
+    if not isinstance(items[0], dict):
+        return list(texts_of(items))
+    for item in items:
+        if not isinstance(item, dict) or set(cast("Table", item)) != {"name", "steps"}:
+            raise TypeError
+        text_of(cast("Table", item)["name"])
+        texts_of(cast("Table", item)["steps"])
+    return items
+
+
 def stack_of(value: object) -> Table:
     """A table of the fields of ``Stack``, of their types."""
     if not isinstance(value, dict):
@@ -182,6 +206,7 @@ READERS: Mapping[str, Callable[[object], object]] = {
     "per-file-ignores": lists_of,
     "rules": texts_of,
     "flowchart": text_of,
+    "flowcharts": charts_of,
     "output-format": text_of,
     "exclude": texts_of,
     "models": names_of,

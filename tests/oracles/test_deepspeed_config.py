@@ -210,6 +210,7 @@ EDITED: dict[str, tuple[object, ...]] = {
     "max_live_parameters": (30_000_000,),
     "max_reuse_distance": (30_000_000,),
     "sub_group_size": (40_000_000,),
+    "half_masters": (True,),
 }
 # What the advisor's reading calls a value that was edited.
 READ_AS = {"zero_stage": "stage"}

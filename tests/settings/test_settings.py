@@ -165,7 +165,9 @@ def test_the_environment_may_name_a_file(write: Write, monkeypatch: pytest.Monke
 
 
 def test_a_file_that_is_not_trusted_only_narrows(write: Write, monkeypatch: pytest.MonkeyPatch):
-    folder = write("advisor.toml", f'exclude = ["drafts"]\n{EVERYTHING}\n[models]\n"a/b" = "c/d"\n')
+    folder = write(
+        "advisor.toml", f'exclude = ["drafts"]\n{EVERYTHING}\n[models]\n"a/b" = "c/d"\n[flowcharts]\nours = ["lora"]\n'
+    )
     trusted = load_settings(folder)
     monkeypatch.setenv("ADVISOR_NARROW", "1")
     settings = load_settings(folder)
@@ -174,7 +176,7 @@ def test_a_file_that_is_not_trusted_only_narrows(write: Write, monkeypatch: pyte
     assert kept - {"file", "origins"} == set(narrows)
     wider = {
         name: getattr(Settings(), name)
-        for name in ("select", "rules", "flowchart", "output_format", "exclude", "models")
+        for name in ("select", "rules", "flowchart", "flowcharts", "output_format", "exclude", "models")
     }
     assert {name: getattr(settings, name) for name in wider} == wider
     assert set(settings.unused) == set(wider)
