@@ -57,24 +57,16 @@ CHECKPOINTED: tuple[Way, ...] = (
     ("activation-offloading",),
     ("gradient-checkpointing", "activation-offloading"),
 )
-BUCKETS, SYNC = ("right-sized-buckets",), ("sync-each-batch",)
+BUCKETS = ("right-sized-buckets",)
+SYNC: tuple[Way, ...] = (("sync-each-batch",), ("smaller-micro-batch", "sync-each-batch"))
+"""Without accumulation a smaller batch comes first; which one, is decided last."""
 RESHARD: tuple[Way, ...] = (("fsdp-reshard",), ("fsdp-no-reshard",))
 BATCH = frozenset({"smaller-micro-batch", "larger-micro-batch"})
 LENGTH = "shorter-sequences"
 FIRST = "quantize-as-asked"
 """What the YAML asks for itself comes before all that would make up for it."""
-KNOWN = {
-    *BATCH,
-    LENGTH,
-    FIRST,
-    *BUCKETS,
-    *SYNC,
-    *(
-        rule
-        for way in (*AT_ONCE, *LOSS, *METHOD, *SHARDING, *RESHARD, *OFFLOAD, *LESS_CHECKPOINTED, *CHECKPOINTED)
-        for rule in way
-    ),
-}
+GROUPS = (AT_ONCE, LOSS, METHOD, SHARDING, RESHARD, SYNC, OFFLOAD, LESS_CHECKPOINTED, CHECKPOINTED)
+KNOWN = {*BATCH, LENGTH, FIRST, *BUCKETS, *(rule for ways in GROUPS for way in ways for rule in way)}
 
 
 def families(walk: Walk, start: Moves) -> list[Moves]:
@@ -88,7 +80,7 @@ def families(walk: Walk, start: Moves) -> list[Moves]:
     found = branched(walk, found, METHOD)
     found = branched(walk, found, SHARDING)
     found = [with_way(walk, moves, BUCKETS) or moves for moves in found]
-    found = branched(walk, branched(walk, found, RESHARD), [SYNC])
+    found = branched(walk, branched(walk, found, RESHARD), SYNC)
     return branched(walk, found, OFFLOAD)
 
 
@@ -137,6 +129,11 @@ def most_of(walk: Walk, moves: Moves, rule: str) -> int:
     if found is None or not walk.rules[rule].when(found.run):
         return 0
     return max(0, len(alternatives(walk.rules[rule], found.run)) - 1)
+
+
+def without_batch(moves: Moves) -> Moves:
+    """The moves less those of the batch, which another takes the place of."""
+    return tuple(move for move in moves if move[0] not in BATCH)
 
 
 def batches(walk: Walk, run: Run) -> list[tuple[int, Moves]]:

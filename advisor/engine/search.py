@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from advisor.engine.axes import batches, leaves
+from advisor.engine.axes import batches, leaves, without_batch
 from advisor.engine.points import Moves, Walk, at_batch
 from advisor.engine.states import State
 from advisor.engine.steps import host_suffices
@@ -93,7 +93,7 @@ def largest_batch(walk: Walk, moves: Moves, sizes: Sequence[tuple[int, Moves]]) 
         size, move = sizes[middle]
         state = at_batch(walk, moves, size)
         if is_roomy(state) and host_suffices(walk.start, state):
-            best, low = Point((*moves, *move), state, seconds_of(state, moves)), middle + 1
+            best, low = Point((*without_batch(moves), *move), state, seconds_of(state, moves)), middle + 1
         else:
             high = middle
     return best
@@ -107,6 +107,6 @@ def leanest(walk: Walk, family: Iterable[Moves]) -> list[Point]:
         for leaf in reversed(leaves(walk, moves)):
             state = smallest_of(walk, leaf)
             if host_suffices(walk.start, state):
-                found.append(Point((*leaf, *sizes[0][1]), state, seconds_of(state, leaf)))
+                found.append(Point((*without_batch(leaf), *sizes[0][1]), state, seconds_of(state, leaf)))
                 break
     return sorted(found, key=lambda point: (point.state.needed, len(point.moves)))
