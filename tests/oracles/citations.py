@@ -91,5 +91,19 @@ def stop(node: ast.AST) -> Iterator[int]:
     """The line of a node that stops a run."""
     if isinstance(node, ast.Raise | ast.Assert):
         yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    if isinstance(node, ast.ImportFrom) and not node.level and node.module and lacks(node):
+        yield node.lineno
     if isinstance(node, ast.Call) and STOPS.search(ast.unparse(node.func).rsplit(".", 1)[-1]):
         yield node.lineno
+
+
+def lacks(node: ast.ImportFrom) -> bool:
+    """Whether the module that is imported from never mentions one of the names."""
+    try:
+        spec = find_spec(node.module or "")
+    except ImportError:
+        return False
+    if spec is None or not spec.origin or not spec.origin.endswith(".py") or spec.submodule_search_locations:
+        return False
+    text = Path(spec.origin).read_text(encoding="utf-8")
+    return any(name.name != "*" and name.name not in text for name in node.names)
