@@ -97,6 +97,11 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="KEY=VALUE,...",
             help="Versions and conditions: torch=2.9.0,trainer=trl-sft; or `installed`.",
         ),
+        click.option(
+            "--images",
+            metavar="NxWxH",
+            help="Images of a row, for runs with a processor: 2x1024x768 (default: one, of `image_size` or 1024x1024).",
+        ),
         click.option("--flowchart", metavar="NAME", help="default, safe-first, huggingface or pytorch."),
         click.option("--isolated", is_flag=True, help="Read no settings file."),
         click.option(
