@@ -15,7 +15,7 @@ from advisor.errors import InputError
 from advisor.hardware import Hardware, detect, parse_hardware
 from advisor.models import Architecture, Unknown, resolve_with_config
 from advisor.record import record
-from advisor.run import Run
+from advisor.run import Images, Run
 from advisor.run.build import build_run
 from advisor.run.deepspeed import Section, has_shipped_name, shipped
 from advisor.run.history import MeasuredRun
@@ -52,6 +52,8 @@ class Context:
     """Texts that count instead of the files of these names."""
     measured: tuple[MeasuredRun, ...] = ()
     """Runs that were measured on this machine."""
+    images: Images | None = None
+    """The images of a row, as the call states them."""
 
 
 @record(eq=False)
@@ -80,6 +82,7 @@ def open_run(config: Document, context: Context) -> Opened:
                 working_directory=context.working_directory,
                 deepspeed_editable=editable,
                 measured=context.measured,
+                images=context.images,
             )
         except InputError as error:
             if section is not None and section.outside and error.file == section.file:

@@ -134,6 +134,11 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="NAME|FILE",
             help="default, safe-first, huggingface or pytorch; or a TOML file of your own.",
         ),
+        click.option(
+            "--images",
+            metavar="NxWxH",
+            help="Images of a row, for runs with a processor: 2x1024x768 (default: one, of `image_size` or 1024x1024).",
+        ),
         click.option("--isolated", is_flag=True, help="Read no settings file."),
         click.option(
             "--offline/--online",

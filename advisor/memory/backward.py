@@ -16,6 +16,7 @@ from advisor.memory.gradients import (
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
 from advisor.memory.optimizers import optimizer_named
+from advisor.memory.towers import backward_terms, counted, tower_terms
 from advisor.models import Architecture, Block
 from advisor.run import Fsdp, Run, Zero
 
@@ -23,7 +24,10 @@ TIED = "torch/csrc/autograd/input_buffer.cpp: gradients of one tensor are summed
 
 
 def backward_phases(run: Run, model: Architecture, weights: Weights, fixed: tuple[Term, ...]) -> list[Phase]:
-    """Backward at its ends: the last layer, with all activations; the first, with all gradients; and behind that."""
+    """Backward at its ends: the last layer, with all activations; the first, with all gradients; and behind that.
+
+    Towers, which compute first, have their backward last.
+    """
     buckets = bucket_terms(run)
     reducing = flattened_terms(run, weights) if reduces_early(run) else ()
     layer = max(model.blocks, key=lambda block: saved_bytes(run, block) + working_bytes(run, block))
@@ -35,7 +39,7 @@ def backward_phases(run: Run, model: Architecture, weights: Weights, fixed: tupl
         *fsdp.layer_gradients(run, model, weights),
         *waiting,
     )
-    kept = kept_terms(run, model)
+    kept, seen = kept_terms(run, model), tower_terms(run, model)
     first_given = first_gradients(run, weights)
     sharded = isinstance(run.sharding, Fsdp)
     all_given = fsdp.gradients_of_layers(run, model, weights) if sharded else gradient_terms(run, weights)
@@ -52,6 +56,7 @@ def backward_phases(run: Run, model: Architecture, weights: Weights, fixed: tupl
         (
             *last_gradients(run, model, weights),
             *(held or first_layer_terms(run, layer)),
+            *seen,
             *busy,
             *gathered_terms(run, model, weights, "first layer"),
         ),
@@ -59,14 +64,29 @@ def backward_phases(run: Run, model: Architecture, weights: Weights, fixed: tupl
             *all_given,
             *end,
             *held,
+            *seen,
             *buckets,
             *reducing,
             *gathered_terms(run, model, weights, "end of backward"),
         ),
     ]
+    moments += [
+        (
+            *all_given,
+            *held,
+            *seen,
+            *backward_terms(run, model, tower),
+            *buckets,
+            *reducing,
+            *gathered_terms(run, model, weights, "end of backward"),
+        )
+        for tower in counted(run, model)
+    ]
     if done := fsdp.layer_gradients(run, model, weights, done=True):
         moments.append((*first_given, *kept, *done, *waiting, *gathered_terms(run, model, weights, "layer done")))
-        moments.append((*all_given, *held, *done, *waiting, *gathered_terms(run, model, weights, "first layer done")))
+        moments.append(
+            (*all_given, *held, *seen, *done, *waiting, *gathered_terms(run, model, weights, "first layer done"))
+        )
     if overflow := overflow_terms(run, weights):
         moments.append((*buckets, *between_micro_steps(run, weights), *kept, *overflow))
     if run.zero_stage == 1 and not reduces_early(run):

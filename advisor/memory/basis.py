@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from advisor.memory.optimizer_states import effective_optimizer
+from advisor.memory.towers import images_of, sees
 from advisor.memory.uncounted import Uncounted
 from advisor.models import Architecture
 from advisor.models.compared import is_compared
@@ -51,14 +52,22 @@ def parts_of(run: Run, model: Architecture, uncounted: tuple[Uncounted, ...]) ->
             yield Part(f"layers of `{decoder}` are not compared with their modules", TRACE)
     if has_states:
         yield Part("state spaces are counted by widths", MEASURE)
-    if sees_images(run) and "vision" in model.by_kind:
-        yield Part("activations of the vision tower are not counted: they depend on the images", MEASURE)
+    if sees(run):
+        yield from parts_of_towers(run, model)
     if effective_optimizer(run).approximate:
         yield Part(f"states of `{run.optimizer}` are read from its description", MEASURE)
     yield from (Part(fact) for fact in model.extra)
     yield from (Part(f"`{one.key}` is not counted") for one in uncounted)
 
 
-def sees_images(run: Run) -> bool:
-    """Whether the run is given a processor, without which axolotl trains on text alone."""
-    return bool(run.config.get("processor_type"))
+def parts_of_towers(run: Run, model: Architecture) -> Iterator[Part]:
+    """What of images and sound is not known."""
+    known = {tower.kind for tower in model.towers}
+    for kind in ("vision", "audio"):
+        if kind in model.by_kind and kind not in known:
+            yield Part(f"activations of the {kind} tower of `{model.model_type}` are not counted", MEASURE)
+    images = images_of(run)
+    if "vision" in known and images.origin != "--images":
+        yield Part(f"{images}", "state them: `--images 2x1024x768`")
+    if "audio" in known:
+        yield Part("one clip of 30 s a row is assumed", MEASURE)

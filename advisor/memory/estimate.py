@@ -26,6 +26,7 @@ from advisor.memory.model import (
 from advisor.memory.optimizer_states import optimizer_terms, step_terms
 from advisor.memory.ranges import needed, range_notes, reserved_peak
 from advisor.memory.rows import rows_of
+from advisor.memory.towers import counted, image_notes, images_of
 from advisor.memory.uncounted import uncounted
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture
@@ -53,6 +54,7 @@ def estimate(run: Run) -> Estimate | None:
         outside_torch=hardware.outside_torch,
         notes=(*map(str, missing), *notes_of(run, model), *range_notes(run)),
         rows=rows_of(run),
+        images=images_of(run) if any(tower.kind == "vision" for tower in counted(run, model)) else None,
         uncounted=missing,
     )
 
@@ -121,6 +123,7 @@ def notes_of(run: Run, model: Architecture) -> list[str]:
     rows = rows_of(run)
     if not rows.full:
         notes.append(f"rows are counted at their worst case, {rows.origin} {rows.length}; shorter rows need less")
+    notes += image_notes(run, model)
     if run.rollouts is not None and run.rollouts.engine == "server":
         notes.append("the vLLM server needs GPUs of its own: `trl.vllm_mode: server` is not counted on these")
     return notes

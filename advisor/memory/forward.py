@@ -17,6 +17,7 @@ from advisor.memory.fsdp import root_copied
 from advisor.memory.generation import generation_terms
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
+from advisor.memory.towers import counted, forward_terms, tower_terms
 from advisor.models import Architecture, Block
 from advisor.run import Run
 
@@ -41,6 +42,7 @@ def loss_phases(run: Run, model: Architecture, weights: Weights, fixed: tuple[Te
         (*kept, *ended, forward, *lasting_buckets(run)),
         (*kept, *starts, backward, *buckets_at_loss(run)),
     ]
+    moments += [(*fixed, *tower_terms(run, model), *forward_terms(run, one)) for one in counted(run, model)]
     if copied := root_copied(run, model, forward=True):
         moments.append((*fixed, *copied))
     if copied := root_copied(run, model, forward=False):
@@ -67,7 +69,12 @@ def norm_text(run: Run, model: Architecture) -> str:
 
 
 def kept_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
-    """What the decoder layers keep from forward to backward."""
+    """What the layers keep from forward to backward: the decoder's and those of towers."""
+    return (*decoder_terms(run, model), *tower_terms(run, model))
+
+
+def decoder_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """What the decoder layers keep."""
     if not checkpoints(run):
         return tuple(
             Term(
@@ -125,7 +132,9 @@ def layers_text(run: Run, block: Block) -> str:
 
 def evaluation_phases(run: Run, model: Architecture, weights: Weights, fixed: tuple[Term, ...]) -> list[Phase]:
     """The moments of evaluation: scoring, and generating where that is asked for."""
+    seen = replace(run, micro_batch_size=run.eval_batch_size)
     moments = [evaluation_terms(run, model, weights)]
+    moments += [forward_terms(seen, tower) for tower in counted(run, model)]
     if run.generated_rows:
         moments.append(generation_terms(run, model, weights))
     return [Phase("evaluation", (*fixed, *moment)) for moment in moments]

@@ -5,6 +5,7 @@ from typing import Literal
 
 from advisor.memory.uncounted import Uncounted
 from advisor.record import record
+from advisor.run import Images
 from advisor.util import GIB
 
 Part = Literal["weights", "gradients", "optimizer", "activations", "loss", "overhead"]
@@ -93,6 +94,8 @@ class Estimate:
     outside_torch: int
     notes: tuple[str, ...] = ()
     rows: Rows = Rows(0, "", full=True)
+    images: Images | None = None
+    """The images that a tower is counted with; None where none is."""
     uncounted: tuple[Uncounted, ...] = ()
     """What the run turns on that takes memory, or frees it, and is not counted."""
 

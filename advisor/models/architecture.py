@@ -10,6 +10,7 @@ from advisor.record import record
 if TYPE_CHECKING:
     from advisor.models.deviations import Deviations
     from advisor.models.family import Family
+    from advisor.models.tower import Tower
     from advisor.models.traced import LayerTrace, ModelTrace
 
 Kind = Literal[
@@ -140,6 +141,8 @@ class Block:
     norm: Literal["rms", "layer", "none"] = "rms"
     traces: "tuple[LayerTrace, ...]" = ()
     """What such a layer was measured to keep, where its model was traced."""
+    deviations: "Deviations | None" = None
+    """Its own, where it is no layer of the decoder."""
 
 
 @record(eq=False)
@@ -169,6 +172,8 @@ class Architecture:
     """The model type of a multimodal model's decoder."""
     classes: int = 0
     """Outputs of a classifier, which has a score in place of its head; 0: a language model."""
+    towers: "tuple[Tower, ...]" = ()
+    """The encoders whose layers are known; others count as weights alone."""
 
     @cached_property
     def family(self) -> "Family":

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from advisor.models.config import Config
+from advisor.models.deviations import Deviations
 from advisor.models.parts import Tensors, conv, linear, loose, norm, within
+from advisor.models.tower import Grid, Layers
 
 
 def voxtral(c: Config) -> Tensors:
@@ -104,3 +106,12 @@ def _linears(names: tuple[str, ...], h: int, prefix: str) -> Tensors:
 
 def _norms(names: tuple[str, ...], h: int) -> Tensors:
     return tuple(t for name in names for t in norm(name, h))
+
+
+def seconds(c: Config) -> Grid:
+    """Half a minute of sound, whatever its length: every second frame is a position, and four are one token."""
+    return Grid("sound", 1, 2, most=c.size("max_source_positions"))
+
+
+LAYERS = {voxtral: Layers("layers", "layer", seconds, (4, 4, 2, 2), Deviations(fresh_query=True))}
+"""The layers of those towers that transformers' modules confirm, by what builds their tensors."""

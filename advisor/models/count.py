@@ -54,7 +54,7 @@ def alone(c: Config, decoder: Decoder, source: str) -> Architecture:
 def joined(c: Config, layout: Multimodal, source: str, text_only: bool) -> Architecture:
     """A decoder with towers. Older configs keep the decoder's keys at the top, next to ``vision_config``."""
     from advisor.models.decoder import Decoder, Text, assemble
-    from advisor.models.multimodal import parts
+    from advisor.models.multimodal import encoders, parts
     from advisor.models.parts import merged
 
     text = c.section("text_config", layout.text) or Config(c.values, layout.text, c.name)
@@ -67,7 +67,8 @@ def joined(c: Config, layout: Multimodal, source: str, text_only: bool) -> Archi
         return replace(model, class_name=layout.text_class)
     counted = assemble(decoder, text, tied, layout.prefix, layout.head_prefix)
     towers = merged(parts(layout, c, text))
-    return architecture(c, text, decoder, Text((*towers, *counted.tensors), counted.blocks), tied, source)
+    model = architecture(c, text, decoder, Text((*towers, *counted.tensors), counted.blocks), tied, source)
+    return replace(model, towers=encoders(layout, c, text))
 
 
 def head_tied(c: Config, text: Config) -> bool:

@@ -62,6 +62,8 @@ class Deviations:
     scales_residual: bool = False
     """Attention and MLP are scaled before they join the residual stream, so their gradient is a tensor of its
     own."""
+    branch_scales: bool = False
+    """Attention and MLP are each multiplied by a trained vector before they join the residual stream."""
     clamped_experts: bool = False
     """Gate and up are clamped, scaled and shifted in plain operations: models/gpt_oss,
     GptOssExperts._apply_gate."""

@@ -10,9 +10,10 @@ from advisor.models.config import Config
 from advisor.models.deviations import Deviations
 from advisor.models.family import LIGER, LIGER_LAYERS, LIGER_LOSS, LIGER_WITHOUT_ROPE, Family, deviations_of
 from advisor.models.parts import Tensors, linear, loose, norm, of_kind, within
+from advisor.models.tower import Layers, Tower, tower
 from advisor.record import record
 
-Tower = Callable[[Config], Tensors]
+Build = Callable[[Config], Tensors]
 Projector = Callable[[Config, Config, Config], Tensors]
 """From the outer config, the tower's and the decoder's."""
 
@@ -27,7 +28,7 @@ class Multimodal:
     """
 
     text: str
-    towers: tuple[tuple[str, str, dict[str, Tower]], ...]
+    towers: tuple[tuple[str, str, dict[str, Build]], ...]
     projectors: tuple[tuple[str, str, Projector], ...] = ()
     prefix: str = "model.language_model"
     head_prefix: str = ""
@@ -182,6 +183,22 @@ def parts(row: Multimodal, c: Config, text: Config) -> Tensors:
     return tuple(t for group in tensors for t in group)
 
 
+def encoders(row: Multimodal, c: Config, text: Config) -> tuple[Tower, ...]:
+    """The towers whose layers are known."""
+    known: dict[Build, Layers] = {**vision.LAYERS, **visual.LAYERS, **audio.LAYERS}
+    found: list[Tower] = []
+    for key, prefix, builders in row.towers:
+        section = c.section(key)
+        build = builders.get(section.model_type if section else "") or builders.get("")
+        shape = known.get(build) if build else None
+        if section is None or build is None or shape is None:
+            continue
+        joins = [t for name, _, project in row.projectors if name == key for t in project(c, section, text)]
+        kind = "audio" if key == "audio_config" else "vision"
+        found.append(tower(kind, prefix, section, shape, build(section), tuple(joins)))
+    return tuple(found)
+
+
 def unknown_tower(c: Config, key: str, section: Config) -> InputError:
     """A tower that is not in the table."""
     return InputError(f"{c.name}: {key} has model type {section.model_type!r}, which is unknown")
@@ -189,7 +206,7 @@ def unknown_tower(c: Config, key: str, section: Config) -> InputError:
 
 _PATCHED = "model.vision_tower"
 _JOINED = "model.multi_modal_projector"
-_VITS: dict[str, Tower] = {
+_VITS: dict[str, Build] = {
     "clip_vision_model": vision.clip,
     "pixtral": vision.pixtral,
     "siglip_vision_model": vision.siglip,
@@ -198,8 +215,8 @@ _VITS: dict[str, Tower] = {
 }
 
 
-def _visual(text: str, tower: Tower, text_class: str = "") -> Multimodal:
-    return Multimodal(text, (("vision_config", "model.visual", {"": tower}),), text_class=text_class)
+def _visual(text: str, build: Build, text_class: str = "") -> Multimodal:
+    return Multimodal(text, (("vision_config", "model.visual", {"": build}),), text_class=text_class)
 
 
 def _projected(text: str, projector: Projector) -> Multimodal:

@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import cast
 
 from advisor.models.config import Config
+from advisor.models.deviations import Deviations
 from advisor.models.parts import Tensors, conv, linear, loose, norm, within
+from advisor.models.tower import Grid, Layers
 
+QUICK_GELU = (2, 2)
+"""QuickGELUActivation (activations.py@5.16.1) keeps its sigmoid."""
+QUICK_GELU_GRADIENT = (6, 6)
 _QKVO = ("q_proj", "k_proj", "v_proj", "o_proj")
 _QKV_OUT = ("q_proj", "k_proj", "v_proj", "out_proj")
 _FC = ("fc1", "fc2")
@@ -217,3 +222,33 @@ def gemma4(c: Config) -> Tensors:
 def gemma3n(_: Config) -> Tensors:
     """Gemma 3n's MobileNetV5, a timm model: a recorded count, its layers are not listed."""
     return loose("timm_model", (294_126_912,), "vision")
+
+
+def fixed(c: Config) -> Grid:
+    """Every image in one size."""
+    return Grid("fixed", side(c, "patch_size"), side=side(c, "image_size"))
+
+
+def with_class(c: Config) -> Grid:
+    """Likewise, with a class token."""
+    return Grid("fixed", side(c, "patch_size"), side=side(c, "image_size"), extra=1)
+
+
+def longest(c: Config) -> Grid:
+    """Images keep their shape (processing_pixtral.py@5.16.1)."""
+    return Grid("longest", side(c, "patch_size"), side=side(c, "image_size"))
+
+
+def tiles(c: Config) -> Grid:
+    """Up to twelve tiles and the whole image; four patches are one token (models/internvl/processing_internvl.py)."""
+    return Grid("tiles", side(c, "patch_size"), 2, side(c, "image_size"), most=12, extra=1)
+
+
+_QUICK = Deviations(activation=QUICK_GELU, activation_gradient=QUICK_GELU_GRADIENT)
+LAYERS = {
+    clip: Layers("encoder.layers", "layer", with_class, (4, 6, 2, 4), _QUICK, wide=True),
+    siglip: Layers("encoder.layers", "layer", fixed, (4, 6, 2, 4)),
+    pixtral: Layers("transformer.layers", "rms", longest, (2, 4, 2, 4)),
+    internvl: Layers("encoder.layer", "layer", tiles, (2, 4, 2, 4), Deviations(branch_scales=True)),
+}
+"""The layers of those towers that transformers' modules confirm, by what builds their tensors."""

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from advisor.models.config import Config
+from advisor.models.deviations import Deviations
 from advisor.models.parts import Tensors, conv, linear, loose, norm, within
-from advisor.models.vision import gated, mlp, norms, patches
+from advisor.models.tower import Grid, Layers
+from advisor.models.vision import QUICK_GELU, QUICK_GELU_GRADIENT, gated, mlp, norms, patches
+
+_MOST_PIXELS = 12_845_056
+"""As the published processors have it: preprocessor_config.json of Qwen/Qwen2.5-VL-7B-Instruct."""
+_COPIED = Deviations(fresh_query=True)
+"""Attention's output is made contiguous (models/qwen2_vl, VisionAttention.forward@5.16.1)."""
 
 
 def patch_embedding(c: Config, width: int, bias: bool) -> Tensors:
@@ -101,3 +108,25 @@ def glm4v(c: Config) -> Tensors:
         *norms(("post_conv_layernorm", "post_layernorm"), width, False),
         *conv("downsample", (out, width, merge, merge), "vision", True),
     )
+
+
+def near(c: Config) -> Grid:
+    """Images keep their shape, in whole tokens: models/qwen2_vl/image_processing_qwen2_vl.py, smart_resize@5.16.1."""
+    return Grid("near", c.size("patch_size"), c.size("spatial_merge_size", 2), most=_MOST_PIXELS)
+
+
+LAYERS = {
+    qwen2: Layers(
+        "blocks",
+        "layer",
+        near,
+        (4, 4, 4, 4),
+        Deviations(fresh_query=True, activation=QUICK_GELU, activation_gradient=QUICK_GELU_GRADIENT),
+        width="embed_dim",
+        frames=2,
+    ),
+    qwen2_5: Layers("blocks", "rms", near, (4, 4, 4, 4), _COPIED, frames=2),
+    qwen3: Layers("blocks", "layer", near, (4, 4, 4, 4), _COPIED, frames=2, hooked=False),
+    glm4v: Layers("blocks", "rms", near, (4, 4, 4, 4), _COPIED, frames=2, hooked=False),
+}
+"""The layers of those towers that transformers' modules confirm, by what builds their tensors."""

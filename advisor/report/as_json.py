@@ -99,6 +99,7 @@ def memory(estimate: Estimate, basis: Basis | None = None) -> dict[str, Any]:
         "peak_phase": estimate.peak_phase,
         "parts": estimate.parts,
         "rows": asdict(estimate.rows),
+        "images": estimate.images and asdict(estimate.images),
         "phases": [phase(each) for each in estimate.phases],
         "basis": founded,
         "uncounted": [{"key": each.key, "what": each.what, "memory": each.memory} for each in estimate.uncounted],

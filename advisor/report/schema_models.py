@@ -87,6 +87,15 @@ class Rows(Model):
     full: bool
 
 
+class Images(Model):
+    """The images of a row that are counted, in pixels, and what says so: ``assumed`` where nothing does."""
+
+    count: int
+    width: int
+    height: int
+    origin: str
+
+
 class Memory(Model):
     """The estimate, in bytes: on the GPU that needs most, and on each node's host."""
 
@@ -101,6 +110,7 @@ class Memory(Model):
     parts: Parts
     phases: list[Phase]
     rows: Rows | None = None
+    images: Images | None = None
     basis: Basis | None = None
     uncounted: list[Uncounted] = []
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from advisor.documents import Change, Document, Path, Set, as_path, new_document
 from advisor.hardware import Hardware
 from advisor.models import Architecture
-from advisor.run import Ebft, Fsdp, Run, Zero, axolotl, deepspeed
+from advisor.run import Ebft, Fsdp, Images, Run, Zero, axolotl, deepspeed
 from advisor.run.axolotl import preference, read, sharding
 from advisor.run.axolotl.reader import Reader
 from advisor.run.deepspeed import Section
@@ -34,6 +34,7 @@ def build_run(
     working_directory: str = ".",
     deepspeed_editable: bool = False,
     measured: tuple[MeasuredRun, ...] = (),
+    images: Images | None = None,
 ) -> Run:
     """The run that these documents describe on this hardware. Values that cannot be read stand at their defaults."""
     reader = Reader(config)
@@ -60,6 +61,7 @@ def build_run(
         deepspeed_named=named if isinstance(named, str) else None,
         deepspeed_editable=deepspeed_editable,
         measured=measured,
+        images=images,
         unreadable=unreadable,
         **facts,
     )
@@ -198,6 +200,7 @@ def rebuilt(run: Run, config: Document, section: Section | None) -> Run:
         working_directory=run.working_directory,
         deepspeed_editable=run.deepspeed_editable,
         measured=run.measured,
+        images=run.images,
     )
     if run.model is not None:
         return again

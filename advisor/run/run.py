@@ -115,6 +115,21 @@ class Fsdp:
     wraps_layers: bool = True
 
 
+@record
+class Images:
+    """How many images a row has, and their size in pixels; ``origin`` says who says so."""
+
+    count: int
+    width: int
+    height: int
+    origin: str
+
+    def __str__(self) -> str:
+        """``one image of 1024x1024 a row (assumed)``."""
+        how_many = "one image" if self.count == 1 else f"{self.count} images"
+        return f"{how_many} of {self.width}x{self.height} a row ({self.origin})"
+
+
 @record(eq=False)
 class Run:
     """One training run. Immutable; every fact says where it came from through ``origins``.
@@ -163,6 +178,8 @@ class Run:
     """What computes stacked experts."""
     unfrozen_parameters: tuple[str, ...] = ()
     freeze_multimodal: bool = False
+    images: Images | None = None
+    """The images of a row, where the call states them."""
 
     micro_batch_size: int = 1
     gradient_accumulation_steps: int = 1

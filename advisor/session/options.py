@@ -28,6 +28,8 @@ class RunOptions:
     """Also ask the installed axolotl and DeepSpeed."""
     fail_on: Level | None = None
     formats: tuple[str, ...] = ()
+    images: str | None = None
+    """Images of a row: ``2x1024x768``."""
     row_length: int | None = None
     """Tokens of a row for a second estimate."""
     details: bool = False

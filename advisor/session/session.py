@@ -12,6 +12,7 @@ from advisor.opening import Context, Opened
 from advisor.record import record
 from advisor.run.history import measured_here
 from advisor.session.flowcharts import chosen
+from advisor.session.images import read_images
 from advisor.session.options import RunOptions
 from advisor.session.rule_selection import (
     ignores_by_file,
@@ -112,4 +113,5 @@ def context_for(options: RunOptions, settings: Settings, detects: bool, here: bo
         offline=options.offline,
         trace=options.trace,
         measured=measured_here(),
+        images=None if options.images is None else read_images(options.images),
     )

@@ -30,7 +30,8 @@ def test_families_that_an_oracle_compares_are_exact(model: str):
         ({"base_model": "nvidia/Nemotron-H-4B-Base-8K"}, "state spaces", "measure"),
         ({"base_model": "facebook/opt-350m"}, "not compared", "--trace"),
         ({"base_model": "Qwen/Qwen3-8B", "optimizer": "optimi_adamw"}, "optimi_adamw", "measure"),
-        ({"base_model": "Qwen/Qwen3-VL-8B-Instruct", "processor_type": "AutoProcessor"}, "vision tower", "measure"),
+        ({"base_model": "Qwen/Qwen3-VL-8B-Instruct", "processor_type": "AutoProcessor"}, "assumed", "--images"),
+        ({"base_model": "google/gemma-4-E2B-it", "processor_type": "AutoProcessor"}, "vision tower", "measure"),
     ],
 )
 def test_what_is_approximate_is_named_with_what_can_be_done(config: Any, what: str, remedy: str):

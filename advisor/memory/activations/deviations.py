@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def family_and_norm(run: Run, block: Block) -> tuple[Deviations, Norm]:
     """What the run's decoder does differently from Llama, and the norm of its layers."""
-    family = fused(run, run.model.deviations) if run.model is not None else LLAMA
+    family = block.deviations or (fused(run, run.model.deviations) if run.model is not None else LLAMA)
     if ("layer_norm" if block.norm == "layer" else "rms_norm") in run.liger:
         return family, "liger"
     return family, family.norm or ("layer" if block.norm == "layer" else "rms")

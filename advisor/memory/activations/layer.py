@@ -58,8 +58,10 @@ def amounts(run: Run, block: Block) -> list[Amount]:
     norms = list(norm_amounts(n, norm, family, block))
     # The fused MLP leaves out the dropout that some families have behind it.
     masks = [(family.residual_masks - fuses_mlp(run, block), "h")] if family.residual_masks else []
+    scaled = [(2 * n.compute, "h")] if family.branch_scales and n.trained else []
     return [
         *norms,
+        *scaled,
         *inputs,
         *masks,
         *mixer,

@@ -1,0 +1,173 @@
+"""Activations of the towers for images and sound, for images of a stated or an assumed size."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import cast
+
+from advisor.memory.activations import (
+    checkpoint_bytes,
+    checkpoints,
+    forward_working_bytes,
+    saved_bytes,
+    saved_formula,
+    working_bytes,
+)
+from advisor.memory.ledger import Term
+from advisor.memory.lora_targets import is_target
+from advisor.memory.weights import trained_count
+from advisor.models import Architecture
+from advisor.models.tower import Tower
+from advisor.run import Images, Run
+
+DEFAULT = Images(1, 1024, 1024, "assumed")
+"""axolotl takes one image a row out of a column, processing_strategies.py:205-218@0.19.0; its size is a guess."""
+TRACED = "autograd's saved tensors, traced from the transformers modules of the tower"
+PIXELS = "what the processor returns: fp32, axolotl/utils/collators/mm_chat.py:45-53@0.19.0"
+MOST_ON_THE_WAY = 5
+"""trl/models/activation_offloading.py@1.9.0: tensors in flight to the host."""
+
+
+def sees(run: Run) -> bool:
+    """Whether the run is given a processor, without which axolotl trains on text alone."""
+    return bool(run.config.get("processor_type"))
+
+
+def images_of(run: Run) -> Images:
+    """The images of a row: stated, else in the size that axolotl resizes them to, else assumed."""
+    if run.images is not None:
+        return run.images
+    size: object = run.config.get("image_size")
+    given = cast("list[object]", size) if isinstance(size, list) else [size, size]
+    sides = [side for side in given if isinstance(side, int) and not isinstance(side, bool) and side > 0]
+    return Images(1, sides[0], sides[1], "image_size") if len(sides) == len(given) == 2 else DEFAULT
+
+
+def counted(run: Run, model: Architecture) -> tuple[Tower, ...]:
+    """The towers that this run computes with and whose layers are known."""
+    return model.towers if sees(run) else ()
+
+
+def image_notes(run: Run, model: Architecture) -> list[str]:
+    """What is taken for granted of images, and that no row with them is cut."""
+    if not counted(run, model):
+        return []
+    cut = "axolotl cuts no row with images or sound to sequence_len: longer rows need more"
+    if not any(tower.kind == "vision" for tower in model.towers):
+        return [cut]
+    return [f"counted with {images_of(run)}; `--images NxWxH` states others", cut]
+
+
+def tower_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """What the towers keep from forward to backward, their inputs first."""
+    return tuple(term for tower in counted(run, model) for term in kept_terms(run, model, tower) if term.bytes)
+
+
+def kept_terms(run: Run, model: Architecture, tower: Tower) -> Iterator[Term]:
+    """One tower's input, its layers, and what joins it to the decoder."""
+    inner, name = at_tower(run, tower), f"{tower.kind} tower"
+    taken = f"{4 * tower.entry:,} B x {inner.tokens:,} patches"
+    yield Term(f"{name}'s input", "activations", 4 * tower.entry * inner.tokens, taken, PIXELS)
+    if not keeps(run, model, tower):
+        return
+    block, where = tower.block, written(run, tower)
+    if not checkpoints(run):
+        text = f"{saved_formula(inner, block)} x {inner.tokens:,} patches x {block.count} layers{where}"
+        yield Term(f"{name}'s activations", "activations", block.count * saved_bytes(inner, block), text, TRACED)
+    else:
+        one = checkpoint_bytes(inner, block)
+        count = block.count if run.activation_offloading is None else min(MOST_ON_THE_WAY, block.count)
+        text = f"{one:,} B x {count} layers{where}"
+        yield Term(f"{name}'s layer inputs", "activations", count * one, text, TRACED)
+    yield joining_term(run, tower, inner)
+
+
+def joining_term(run: Run, tower: Tower, inner: Run) -> Term:
+    """What the projector keeps: inputs of trained linears, and what its activations read."""
+    images = images_of(run)
+    tokens = rows_of(run) * clips(images, tower) * tower.grid.tokens(images.width, images.height)
+    width = inner.compute_bytes * sum(one.n_out for one in tower.joins[:-1])
+    width += inner.compute_bytes * sum(one.n_in for one in tower.joins) if inner.adapter is None else 0
+    text = f"{width:,} B x {tokens:,} tokens"
+    return Term(f"{tower.kind} tower's projector", "activations", width * tokens, text, TRACED)
+
+
+def backward_terms(run: Run, model: Architecture, tower: Tower) -> tuple[Term, ...]:
+    """One layer of a tower in its backward, which comes after the decoder's."""
+    if not keeps(run, model, tower):
+        return ()
+    inner, block = at_tower(run, tower), tower.block
+    again = saved_bytes(inner, block) if checkpoints(run) else 0
+    text = f"{saved_formula(inner, block)} x {inner.tokens:,} patches"
+    working = tower_working_bytes(inner, tower)
+    return (
+        Term(f"recomputed layer of the {tower.kind} tower", "activations", again, text, TRACED),
+        Term(f"gradients in the {tower.kind} tower", "activations", working, f"{inner.tokens:,} patches", TRACED),
+    )
+
+
+def tower_working_bytes(inner: Run, tower: Tower) -> int:
+    """What the backward of one layer holds besides what is kept."""
+    held = tower.held[(0 if inner.autocast else 2) + (inner.adapter is not None)]
+    return working_bytes(inner, tower.block) + held * inner.tokens * tower.block.hidden
+
+
+def forward_terms(run: Run, tower: Tower) -> tuple[Term, ...]:
+    """One layer of a tower at work in the forward, without gradients."""
+    inner = at_tower(run, tower)
+    text = f"{inner.tokens:,} patches"
+    working = forward_working_bytes(inner, tower.block)
+    return (Term(f"one layer of the {tower.kind} tower", "activations", working, text, TRACED),)
+
+
+def keeps(run: Run, model: Architecture, tower: Tower) -> bool:
+    """Whether gradients go through a tower: it is trained, has adapters, or its input needs a gradient as they ask.
+
+    axolotl/loaders/adapter.py:427-428@0.19.0. A reentrant checkpoint makes no graph for a layer whose input needs none.
+    """
+    if trains(run, model, tower):
+        return True
+    if run.lora is None or tower.hooked:
+        return run.lora is not None
+    inside = any(is_target(run.lora, linear) for linear in tower.block.linears)
+    return inside and not (run.activation_checkpointing and run.reentrant)
+
+
+def trains(run: Run, model: Architecture, tower: Tower) -> bool:
+    """Whether weights of a tower are trained."""
+    return any(trained_count(run, tensor) for tensor in model.tensors if tensor.kind == tower.kind)
+
+
+def at_tower(run: Run, tower: Tower) -> Run:
+    """The run as a tower's layers see it: a sequence of patches for each image, without masks and fused kernels."""
+    images = images_of(run)
+    count, patches = tower.grid.sequences(images.width, images.height)
+    return replace(
+        run,
+        micro_batch_size=rows_of(run) * clips(images, tower) * count,
+        sequence_len=patches,
+        sample_packing=False,
+        pads_to_sequence_len=False,
+        rl=None,
+        context_parallel_size=1,
+        liger=frozenset(),
+        fp32_residual_stream=run.precision == "fp32" or (tower.wide and run.autocast),
+        lora=replace(run.lora, kernels=frozenset()) if run.lora is not None else None,
+        stack=replace(run.stack, padding="packed"),
+    )
+
+
+def rows_of(run: Run) -> int:
+    """Rows of a micro-step that have images."""
+    return run.micro_batch_size * (2 if run.paired else 1)
+
+
+def clips(images: Images, tower: Tower) -> int:
+    """Images of a row, or clips of half a minute: one, whatever is said of images."""
+    return images.count if tower.kind == "vision" else 1
+
+
+def written(run: Run, tower: Tower) -> str:
+    """What the patches are of."""
+    if tower.kind == "audio":
+        return ", of one clip of 30 s a row"
+    return f", of {images_of(run)}"

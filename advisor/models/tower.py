@@ -1,0 +1,156 @@
+"""Encoders of images and sound: the shape of their layers, and into how many patches they cut an image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import ceil, sqrt
+from typing import Literal
+
+from advisor.models.architecture import Attention, Block, Linear, Mlp
+from advisor.models.config import Config
+from advisor.models.deviations import LLAMA, Deviations
+from advisor.models.parts import Tensors
+from advisor.record import record
+
+Held = tuple[int, int, int, int]
+Rule = Literal["fixed", "near", "longest", "tiles", "sound"]
+
+
+@record
+class Grid:
+    """How an image becomes patches of ``patch`` pixels, of which ``merge`` squared are one token.
+
+    ``fixed``: resized to ``side``; ``near``: to the nearest multiples of a token, at most ``most`` pixels;
+    ``longest``: shrunk until its longer edge is ``side``; ``tiles``: cut into up to ``most`` tiles of ``side``, and
+    one of all; ``sound``: a clip has ``most``, whatever its length. ``extra`` patches a sequence are learned.
+    """
+
+    rule: Rule
+    patch: int
+    merge: int = 1
+    side: int = 0
+    most: int = 0
+    extra: int = 0
+
+    def sequences(self, width: int, height: int) -> tuple[int, int]:
+        """How many sequences of patches an image becomes, and how long each is."""
+        match self.rule:
+            case "fixed":
+                return 1, self.of_side() + self.extra
+            case "tiles":
+                tiles = tiled(width, height, self.side, self.most)
+                return tiles + (1 if tiles > 1 else 0), self.of_side() + self.extra
+            case "longest":
+                shrunk = max(1.0, max(width, height) / self.side)
+                return 1, self.up(width / shrunk) * self.up(height / shrunk)
+            case "near":
+                shrunk = max(1.0, sqrt(width * height / self.most))
+                return 1, self.near(width / shrunk) * self.near(height / shrunk)
+            case "sound":
+                return 1, self.most
+
+    def tokens(self, width: int, height: int) -> int:
+        """Tokens that an image has in the row."""
+        count, patches = self.sequences(width, height)
+        return count * (patches - self.extra) // self.merge**2
+
+    def of_side(self) -> int:
+        """Patches of a square of ``side`` pixels."""
+        return (self.side // self.patch) ** 2
+
+    def up(self, pixels: float) -> int:
+        """Patches along an edge, rounded up."""
+        return max(1, ceil(pixels / self.patch))
+
+    def near(self, pixels: float) -> int:
+        """Patches along an edge, whole tokens of them."""
+        return self.merge * max(1, round(pixels / (self.patch * self.merge)))
+
+
+def tiled(width: int, height: int, side: int, most: int) -> int:
+    """Tiles in the grid whose shape is nearest to the image's; of equals the larger one that it fills by half.
+
+    models/got_ocr2/image_processing_got_ocr2.py, get_optimal_tiled_canvas@5.16.1.
+    """
+    best, nearest = 1, float("inf")
+    grids = [(x, y) for x in range(1, most + 1) for y in range(1, most + 1) if x * y <= most]
+    for columns, rows in sorted(grids, key=lambda grid: grid[0] * grid[1]):
+        away = abs(width / height - columns / rows)
+        if away < nearest or (away == nearest and width * height > 0.5 * side**2 * columns * rows):
+            best, nearest = columns * rows, away
+    return best
+
+
+@record(eq=False)
+class Tower:
+    """One encoder. ``entry``: elements of a patch as the processor hands it over; ``joins``: what leads to the decoder.
+
+    ``wide``: a norm in front of the layers makes the stream fp32 under autocast. ``held``, ``hooked``: see
+    ``Layers``.
+    """
+
+    kind: Literal["vision", "audio"]
+    block: Block
+    grid: Grid
+    entry: int
+    joins: tuple[Linear, ...] = ()
+    wide: bool = False
+    held: Held = (0, 0, 0, 0)
+    hooked: bool = True
+
+
+@record(eq=False)
+class Layers:
+    """What a builder's tensors do not tell of its layers.
+
+    ``held``: bytes per element of the stream that a layer's backward holds beyond a decoder's, as traced: under
+    autocast trained and frozen, and under an engine. ``hooked``: whether transformers finds its embedding, so that
+    adapters make its input need a gradient (modeling_utils.py:2216-2247@5.16.1).
+    """
+
+    stack: str
+    norm: Literal["rms", "layer"]
+    grid: Callable[[Config], Grid]
+    held: Held
+    deviations: Deviations = LLAMA
+    width: str = "hidden_size"
+    wide: bool = False
+    hooked: bool = True
+    frames: int = 1
+    """Frames that one patch spans."""
+
+
+def tower(
+    kind: Literal["vision", "audio"], prefix: str, c: Config, shape: Layers, tensors: Tensors, joins: Tensors
+) -> Tower:
+    """The encoder of these tensors, which are named within it; ``joins`` are the projector's."""
+    grid, width = shape.grid(c), c.size(shape.width)
+    start = f"{shape.stack}.*."
+    inside = [tensor for tensor in tensors if tensor.name.startswith(start) and tensor.linear]
+    linears = tuple(encoder_linear(f"{prefix}.{t.module}", t.shape) for t in inside)
+    mlp = [one for one in linears if one.kind == "mlp"]
+    block = Block(
+        count=inside[0].count,
+        hidden=width,
+        attention=Attention("softmax", c.heads, c.heads, width // c.heads, width, width, width),
+        mlp=Mlp(mlp[0].n_out, gated=any(one.name == "gate_proj" for one in mlp)),
+        linears=linears,
+        parameters=sum(tensor.numel for tensor in tensors if tensor.name.startswith(start)),
+        norm=shape.norm,
+        deviations=shape.deviations,
+    )
+    entry = (c.maybe("num_channels") or c.maybe("in_channels") or 3) * grid.patch**2 * shape.frames
+    if kind == "audio":
+        entry = 2 * c.size("num_mel_bins")
+    outside = [t for t in (*tensors, *joins) if t.linear and not t.name.startswith(start) and "embed" not in t.name]
+    if outside:
+        grid = replace(grid, merge=max(grid.merge, round(sqrt(outside[0].shape[1] / width))))
+    joined = tuple(encoder_linear(t.module, t.shape) for t in outside)
+    return Tower(kind, block, grid, entry, joined, shape.wide, shape.held, shape.hooked)
+
+
+def encoder_linear(path: str, shape: tuple[int, ...]) -> Linear:
+    """A linear layer by its path."""
+    attends = any("attn" in part or part == "attention" for part in path.split("."))
+    return Linear(path.rsplit(".", 1)[-1], shape[1], shape[0], "attention" if attends else "mlp", path)

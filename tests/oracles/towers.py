@@ -1,0 +1,172 @@
+# pyright: basic
+"""Small encoders of real families, traced layer by layer, and what the advisor says of the same configs."""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+from unittest import mock
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from transformers import CLIPVisionConfig, CLIPVisionModel, SiglipVisionConfig, SiglipVisionModel
+from transformers.models.glm4v.configuration_glm4v import Glm4vVisionConfig
+from transformers.models.glm4v.modeling_glm4v import Glm4vVisionBlock, Glm4vVisionModel
+from transformers.models.internvl.configuration_internvl import InternVLVisionConfig
+from transformers.models.internvl.modeling_internvl import InternVLVisionModel
+from transformers.models.pixtral.configuration_pixtral import PixtralVisionConfig
+from transformers.models.pixtral.modeling_pixtral import PixtralVisionModel
+from transformers.models.qwen2_5_vl.configuration_qwen2_5_vl import Qwen2_5_VLVisionConfig
+from transformers.models.qwen2_5_vl.modeling_qwen2_5_vl import (
+    Qwen2_5_VisionTransformerPretrainedModel,
+    Qwen2_5_VLVisionBlock,
+)
+from transformers.models.qwen2_vl.configuration_qwen2_vl import Qwen2VLVisionConfig
+from transformers.models.qwen2_vl.modeling_qwen2_vl import Qwen2VisionTransformerPretrainedModel, Qwen2VLVisionBlock
+from transformers.models.qwen3_vl.configuration_qwen3_vl import Qwen3VLVisionConfig
+from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLVisionBlock, Qwen3VLVisionModel
+from transformers.models.voxtral.configuration_voxtral import VoxtralEncoderConfig
+from transformers.models.voxtral.modeling_voxtral import VoxtralEncoder
+
+from advisor.models import audio, vision, visual
+from advisor.models.config import Config
+from advisor.models.tower import Tower, tower
+from advisor.tracing.allocations import Trace
+from advisor.tracing.cuda_emulation import CudaHabits
+from advisor.tracing.recorder import Recorder, materialise
+
+from .trace import Setting, as_on_cuda, decoder_layers, watch
+
+SIDE, PATCHES = 128, 256
+WIDTHS: dict[str, Any] = {
+    "hidden_size": 192,
+    "intermediate_size": 640,
+    "num_attention_heads": 6,
+    "num_hidden_layers": 3,
+    "image_size": SIDE,
+    "patch_size": 8,
+}
+BLOCKS: dict[str, Any] = {"depth": 3, "hidden_size": 192, "num_heads": 6, "patch_size": 8}
+
+
+class Blocks(torch.nn.Module):
+    """The layers of an encoder whose embedding looks at the values of its input, which a fake tensor has not."""
+
+    def __init__(self, block: Any, config: Any) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList([block(config) for _ in range(3)])
+
+    def forward(self, hidden: torch.Tensor, **given: Any) -> torch.Tensor:
+        for layer in self.layers:
+            hidden = layer(hidden, **given)
+        return hidden
+
+
+def pixels(model: Any) -> torch.Tensor:
+    return model(pixel_values=torch.zeros(1, 3, SIDE, SIDE)).last_hidden_state
+
+
+def sized_pixels(model: Any) -> torch.Tensor:
+    return model(pixel_values=torch.zeros(1, 3, SIDE, SIDE), image_sizes=[(SIDE, SIDE)]).last_hidden_state
+
+
+def sound(model: Any) -> torch.Tensor:
+    return model(torch.zeros(1, 16, 2 * PATCHES)).last_hidden_state
+
+
+def hidden(model: Any) -> torch.Tensor:
+    start = torch.zeros(PATCHES, 192, dtype=torch.bfloat16, requires_grad=True) * 1
+    tables = (torch.zeros(PATCHES, 32), torch.zeros(PATCHES, 32))
+    with mock.patch.object(FakeTensor, "tolist", lambda _tensor: [PATCHES], create=True):
+        return model(start, cu_seqlens=torch.tensor([0, PATCHES], dtype=torch.int32), position_embeddings=tables)
+
+
+TOWERS: dict[str, tuple[Callable[[Config], Any], Any, Any, Callable[[Any], torch.Tensor]]] = {
+    "clip": (vision.clip, CLIPVisionModel, CLIPVisionConfig(**WIDTHS), pixels),
+    "siglip": (
+        vision.siglip,
+        SiglipVisionModel,
+        SiglipVisionConfig(**WIDTHS, vision_use_head=False, hidden_act="gelu_pytorch_tanh"),
+        pixels,
+    ),
+    "pixtral": (vision.pixtral, PixtralVisionModel, PixtralVisionConfig(**WIDTHS), sized_pixels),
+    "internvl": (vision.internvl, InternVLVisionModel, InternVLVisionConfig(**WIDTHS), pixels),
+    "qwen2": (
+        visual.qwen2,
+        Qwen2VLVisionBlock,
+        Qwen2VLVisionConfig(**BLOCKS | {"hidden_size": 256, "embed_dim": 192}),
+        hidden,
+    ),
+    "qwen2_5": (
+        visual.qwen2_5,
+        Qwen2_5_VLVisionBlock,
+        Qwen2_5_VLVisionConfig(**BLOCKS, intermediate_size=640, out_hidden_size=256),
+        hidden,
+    ),
+    "qwen3": (
+        visual.qwen3,
+        Qwen3VLVisionBlock,
+        Qwen3VLVisionConfig(**BLOCKS, intermediate_size=640, out_hidden_size=256),
+        hidden,
+    ),
+    "glm4v": (
+        visual.glm4v,
+        Glm4vVisionBlock,
+        Glm4vVisionConfig(**BLOCKS, intermediate_size=320, out_hidden_size=640),
+        hidden,
+    ),
+    "voxtral": (
+        audio.voxtral,
+        VoxtralEncoder,
+        VoxtralEncoderConfig(
+            **{key: value for key, value in WIDTHS.items() if key not in {"image_size", "patch_size"}},
+            num_mel_bins=16,
+            max_source_positions=PATCHES,
+        ),
+        sound,
+    ),
+}
+
+ENCODERS: dict[str, Any] = {
+    "qwen2": Qwen2VisionTransformerPretrainedModel,
+    "qwen2_5": Qwen2_5_VisionTransformerPretrainedModel,
+    "qwen3": Qwen3VLVisionModel,
+    "glm4v": Glm4vVisionModel,
+}
+WHOLE = {name: partial(ENCODERS.get(name, module), config) for name, (_, module, config, _) in TOWERS.items()}
+"""Whole encoders, with their embeddings."""
+
+
+def known(name: str) -> Tower:
+    """What the advisor knows of an encoder."""
+    build, _, config, _ = TOWERS[name]
+    shapes = {**vision.LAYERS, **visual.LAYERS, **audio.LAYERS}
+    section = Config(config.to_dict(), config.model_type, name)
+    return tower("audio" if name == "voxtral" else "vision", "tower", section, shapes[build], build(section), ())
+
+
+def traced(name: str, *, autocast: bool, trained: bool) -> Trace:
+    """Forward and backward of an encoder over one image."""
+    _, module, config, call = TOWERS[name]
+    config._attn_implementation = "sdpa"
+    with torch.device("meta"):
+        model: Any = (Blocks(module, config) if call is hidden else module(config)).to(torch.bfloat16).train()
+    result = Trace()
+    recorder = Recorder(result)
+    with as_on_cuda(Setting()):
+        materialise(model, recorder.weights, recorder.mark_gradient)
+        if not trained:
+            model.requires_grad_(False)
+            if call is not hidden:
+                model.enable_input_require_grads()
+        watch(decoder_layers(model), recorder)
+        with recorder:
+            hooks = torch.autograd.graph.saved_tensors_hooks(recorder.keep, lambda tensor: tensor)
+            with hooks, CudaHabits(), torch.autocast("cpu", torch.bfloat16) if autocast else nullcontext():
+                output = call(model)
+            recorder.mark("backward")
+            with CudaHabits():
+                output.sum().backward()
+            recorder.mark("done")
+            del output
+    return result
