@@ -36,6 +36,8 @@ class Options:
     safe_only: bool = False
     """Plan with safe steps alone: what ``--fix`` without ``--unsafe-fixes`` may write."""
     speed: bool = True
+    plans: bool = True
+    """Make a plan for a run that does not fit."""
     details: bool = False
     """Also the time of a step and the basis of the estimate, which JSON and ``estimate`` show."""
     extra_rules: Mapping[str, Rule] | None = None
@@ -127,7 +129,7 @@ def all_hits(run: Run, options: Options) -> Iterator[tuple[Rule, Hit]]:
 
 def planned(run: Run, found: Estimate | None, options: Options) -> Plan | None:
     """The flowchart's plan, for a run that does not fit. None where no end of it could be said to fit."""
-    if found is None or found.verdict != "does-not-fit" or found.uncounted:
+    if found is None or found.verdict != "does-not-fit" or found.uncounted or not options.plans:
         return None
     steps = steps_of(options)
     # A selection of other rules wants no plan.
