@@ -4,6 +4,7 @@ import asyncio
 import ctypes
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 Answer = TypeVar("Answer")
@@ -34,14 +35,15 @@ class Pausing(Generic[Answer]):
 
     def run(self) -> None:
         """In a thread of its own, so that keys are answered meanwhile."""
+        with suppress(Dropped, RuntimeError):  # nobody waits, or the loop is closed
+            self.loop.call_soon_threadsafe(self.finish, self.attempted())
+
+    def attempted(self) -> Answer | None:
+        """The answer; None where the work fails: a plan that cannot be made is no error of the text."""
         try:
-            answer = self.work()
-        except Dropped:
-            return
+            return self.work()
         except Exception:
-            self.loop.call_soon_threadsafe(self.finish, None)
-        else:
-            self.loop.call_soon_threadsafe(self.finish, answer)
+            return None
 
     def finish(self, answer: Answer | None) -> None:
         """Hands out the answer, unless a key came in between."""
