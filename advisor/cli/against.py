@@ -11,10 +11,10 @@ from advisor.cli.options import CheckOptions
 from advisor.documents import parse
 from advisor.engine.finding import Against, Finding, Report
 from advisor.errors import InputError
-from advisor.opening import deepspeed_candidates
+from advisor.opening import deepspeed_candidates, open_json
 from advisor.record import record
 from advisor.report.fingerprint import code
-from advisor.session import Examined, Session, examine
+from advisor.session import Examined, Session, examine, examined
 from advisor.util import Buffers
 
 OPTION = "--against"
@@ -104,7 +104,9 @@ def report_at(found: Examined, session: Session, base: Base) -> Report | None:
     if text is None:
         return None
     try:
-        config = parse(text, run.config.file, run.config.syntax)
+        if run.is_json_alone:
+            return examined(open_json(parse(text, run.config.file, "json"), session.context), session).report
+        config = parse(text, run.config.file, "yaml")
         context = replace(session.context, buffers=jsons_at(config.get("deepspeed"), run.config.file, base))
         return examine(config, replace(session, context=context), hardware=run.hardware, speed=False).report
     except InputError:

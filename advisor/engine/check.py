@@ -46,6 +46,8 @@ class Options:
     """Whether ``--fix`` also writes what the room that is left is good for."""
     row_length: int | None = None
     """Tokens of a row for a second estimate, which no verdict rests on."""
+    plans: bool = True
+    """Make a plan for a run that does not fit."""
     details: bool = False
     """Also the time of a step and the basis of the estimate, which JSON and ``estimate`` show."""
     extra_rules: Mapping[str, Rule] | None = None
@@ -149,7 +151,7 @@ def all_hits(run: Run, options: Options) -> Iterator[tuple[Rule, Hit]]:
 
 def planned(run: Run, found: Estimate | None, options: Options) -> Plan | None:
     """The flowchart's plan, for a run that does not fit. None where no end of it could be said to fit."""
-    if found is None or found.verdict != "does-not-fit" or found.uncounted:
+    if found is None or found.verdict != "does-not-fit" or found.uncounted or not options.plans:
         return None
     flowchart = tiers_of(options)
     # A selection of other rules wants no plan.

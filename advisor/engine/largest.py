@@ -40,7 +40,7 @@ def largest_planned(opened: Opened, key: str, planner: Callable[[Run], Plan]) ->
     return searched(key, lambda value: planned_outcome(with_value(opened, key, value), key, planner))
 
 
-def with_value(opened: Opened, key: str, value: int) -> Run:
+def with_value(opened: Opened, key: str, value: object) -> Run:
     """The run with another value of the key."""
     config = opened.run.config.changed(Set(key, value))
     assert opened.context is not None, "a run that was opened has a context"

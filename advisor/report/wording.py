@@ -210,6 +210,8 @@ def compared(report: Report) -> str:
     if then is None:
         return "new"
     was, now = then.estimate, report.estimate
+    if was is None and now is None:
+        return "no figures"
     said = [arrow(VERDICTS[then.verdict], VERDICTS[report.verdict])]
     if was is not None and now is not None:
         said.insert(0, f"{arrow(number(was.needed.high), number(now.needed.high))} GiB of {number(now.usable)}")

@@ -169,6 +169,18 @@ def test_the_base_has_its_own_deepspeed_json(repository: Path, run: Run):
     assert found["hardware"] == found["against"]["run"]["hardware"] == "4x RTX 4090"
 
 
+def test_a_json_alone_is_compared_as_one(repository: Path, run: Run):
+    wrong = '{\n  "zero_optimization": {"stage": 9}\n}\n'
+    (repository / "alone.json").write_text(wrong)
+    commit(repository)
+    git(repository, "branch", "-f", "base")
+    (repository / "alone.json").write_text(wrong.replace("{\n", '{\n  "train_micro_batch_size_per_gpu": "auto",\n', 1))
+    done = run("--output-format", "json", "alone.json")
+    (found,) = json.loads(done.stdout)["runs"]
+    assert done.returncode == 0 and "stage" in found["against"]["known"][0]["message"]
+    assert "alone.json against base: no figures; 1 finding of base not repeated" in run("alone.json").stdout
+
+
 def applied(text: str, comment: dict[str, Any]) -> str:
     """The file once a suggestion is accepted."""
     lines = text.splitlines(True)

@@ -1,0 +1,1 @@
+"""A language server: findings while typing, quick fixes, what a key does to this run, and the verdict."""

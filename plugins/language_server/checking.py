@@ -1,0 +1,77 @@
+"""What is found of the texts that are open: at once without a plan, and with it when typing pauses."""
+
+import os
+from dataclasses import replace
+
+from advisor.documents import parse
+from advisor.documents.discovery import is_config, is_deepspeed
+from advisor.engine.check import check_run
+from advisor.engine.finding import Report
+from advisor.engine.fix import Fixed, fixed
+from advisor.opening import Opened, open_json, open_run
+from advisor.record import record
+from advisor.session import Examined, RunOptions, Session, examined, text_session
+from advisor.util import Buffers
+
+
+@record(eq=False)
+class Checked:
+    """One text, and what is found of it without a plan."""
+
+    path: str
+    text: str
+    found: Examined
+
+    @property
+    def report(self) -> Report:
+        """Findings and verdict."""
+        return self.found.report
+
+
+class Checker:
+    """The open texts of an editor. Sessions are kept until something is opened or saved: settings may change then."""
+
+    def __init__(self, gpus: str | None = None) -> None:
+        self.gpus = gpus
+        self.buffers = Buffers()
+        self.sessions: dict[str, Session] = {}
+
+    def refresh(self) -> None:
+        """Settings are read again."""
+        self.sessions.clear()
+
+    def session(self, path: str) -> Session:
+        """The session of a file, with the open texts in front of those on disk."""
+        folder = os.path.dirname(path)
+        if folder not in self.sessions:
+            own = text_session(path, RunOptions(details=True), settings=True)
+            default = self.gpus or own.context.default_gpus
+            self.sessions[folder] = replace(own, context=replace(own.context, default_gpus=default))
+        session = self.sessions[folder]
+        return replace(session, context=replace(session.context, buffers=self.buffers, working_directory=os.getcwd()))
+
+    def checked(self, path: str, text: str) -> Checked | None:
+        """Findings at once; None where the text is no config. ``InputError`` where it cannot be read."""
+        syntax = "json" if path.lower().endswith(".json") else "yaml"
+        document = parse(text.encode(), path, syntax)
+        session = self.session(path)
+        if not (is_deepspeed(document) if syntax == "json" else is_config(document)):
+            return None
+        opened = (open_json if syntax == "json" else open_run)(document, session.context)
+        return Checked(path, text, quick(opened, session))
+
+
+def quick(opened: Opened, session: Session) -> Examined:
+    """Everything but plan, offers and time."""
+    fast = replace(session, options=replace(session.options, plans=False, details=False))
+    return examined(opened, fast, speed=False)
+
+
+def with_plan(checked: Checked) -> Report:
+    """The report with plan, offers and time."""
+    return check_run(checked.found.opened, replace(checked.found.options, plans=True, speed=True, details=True))
+
+
+def all_safe(checked: Checked) -> Fixed:
+    """All findings fixed that can be without changing the training; no plan."""
+    return fixed(checked.found.opened, checked.found.options, unsafe=False)

@@ -1,0 +1,66 @@
+"""Work that waits until typing pauses, and is dropped at the next key."""
+
+import asyncio
+import ctypes
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+Answer = TypeVar("Answer")
+PAUSE = 0.3
+"""Seconds without a key."""
+
+
+class Dropped(BaseException):
+    """Raised inside of work that nobody waits for any more."""
+
+
+class Pausing(Generic[Answer]):
+    """One piece of work about one text as it is now."""
+
+    def __init__(self, work: Callable[[], Answer], then: Callable[[Answer], None], pause: float = PAUSE) -> None:
+        self.work, self.then = work, then
+        self.loop = asyncio.get_running_loop()
+        self.answer: asyncio.Future[Answer | None] = self.loop.create_future()
+        self.thread: threading.Thread | None = None
+        self.timer = self.loop.call_later(pause, self.start)
+
+    def start(self) -> None:
+        """Begins at once; does nothing if it has begun, or was dropped."""
+        self.timer.cancel()
+        if self.thread is None and not self.answer.done():
+            self.thread = threading.Thread(target=self.run, daemon=True)
+            self.thread.start()
+
+    def run(self) -> None:
+        """In a thread of its own, so that keys are answered meanwhile."""
+        with suppress(Dropped, RuntimeError):  # nobody waits, or the loop is closed
+            self.loop.call_soon_threadsafe(self.finish, self.attempted())
+
+    def attempted(self) -> Answer | None:
+        """The answer; None where the work fails: a plan that cannot be made is no error of the text."""
+        try:
+            return self.work()
+        except Exception:
+            return None
+
+    def finish(self, answer: Answer | None) -> None:
+        """Hands out the answer, unless a key came in between."""
+        if not self.answer.done():
+            self.answer.set_result(answer)
+            if answer is not None:
+                self.then(answer)
+
+    def drop(self) -> None:
+        """Whoever waits gets None; the thread ends at its next instruction, so that it takes no time from the keys."""
+        self.timer.cancel()
+        if not self.answer.done():
+            self.answer.set_result(None)
+            if self.thread is not None and self.thread.ident is not None:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.thread.ident), ctypes.py_object(Dropped))
+
+    async def wait(self) -> Answer | None:
+        """The answer, without waiting for a pause; None if it was dropped."""
+        self.start()
+        return await asyncio.shield(self.answer)

@@ -1,0 +1,164 @@
+"""The server: what an editor tells, and what it asks. Keys are answered at once, plans and tables in pauses."""
+
+import os
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
+
+import advisor
+from advisor.engine.finding import Report
+from advisor.errors import InputError
+
+from .actions import FIX_ALL, QUICK, actions
+from .checking import Checked, Checker, with_plan
+from .diagnostics import broken, diagnostics, verdict_hint
+from .hovering import hover
+from .pausing import Pausing
+from .texts import lsp, path_of, units, uri_of
+
+
+class Open:
+    """The open texts, what is found of them, and what waits for a pause."""
+
+    def __init__(self, server: Any, checker: Checker) -> None:
+        self.server, self.checker = server, checker
+        self.checked: dict[str, Checked] = {}
+        self.plans: dict[str, Pausing[Report]] = {}
+        self.hovers: list[Pausing[str]] = []
+        self.published: dict[str, set[str]] = {}
+
+    def changed(self, uri: str) -> None:
+        """A text was opened or changed: it is checked, and with a JSON the YAMLs that read it."""
+        path = path_of(uri)
+        text = self.server.workspace.get_text_document(uri).source
+        self.checker.buffers[path] = text
+        self.drop(path)
+        users = [user for user, checked in self.checked.items() if user != path and path in checked.report.texts]
+        if users:
+            for user in users:
+                self.drop(user)
+                self.check(user, self.checker.buffers[user])
+        else:
+            self.check(path, text)
+
+    def check(self, path: str, text: str) -> None:
+        """Findings at once; the plan in the next pause."""
+        try:
+            checked = self.checker.checked(path, text)
+        except InputError as error:
+            self.checked.pop(path, None)
+            self.publish(path, {os.path.abspath(error.file) if error.file else path: [broken(error)]})
+            return
+        if checked is None:
+            self.checked.pop(path, None)
+            self.publish(path, {})
+            return
+        self.checked[path] = checked
+        self.publish(path, diagnostics(checked.report))
+        self.plans[path] = Pausing(lambda: with_plan(checked), lambda report: self.publish(path, diagnostics(report)))
+
+    def publish(self, path: str, found: dict[str, list[Any]]) -> None:
+        """The diagnostics of one config, and of the files that it reads; those of files that it reads no more go."""
+        files = {os.path.abspath(file): said for file, said in found.items()}
+        files.setdefault(path, [])
+        for file in self.published.get(path, set()) - files.keys():
+            files[file] = []
+        self.published[path] = {file for file, said in files.items() if said}
+        for file, said in files.items():
+            self.server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri_of(file), said))
+
+    def drop(self, path: str) -> None:
+        """Nobody waits any more for what was about the text before."""
+        if (plan := self.plans.pop(path, None)) is not None:
+            plan.drop()
+        for waiting in self.hovers:
+            waiting.drop()
+        self.hovers.clear()
+
+    def closed(self, uri: str) -> None:
+        """The text on disk counts again."""
+        path = path_of(uri)
+        self.checker.buffers.pop(path, None)
+        self.drop(path)
+        if self.checked.pop(path, None) is not None:
+            self.publish(path, {})
+
+    def about(self, path: str) -> Iterable[Checked]:
+        """The runs that a file is part of."""
+        own = self.checked.get(path)
+        others = [each for each in self.checked.values() if each is not own and path in each.report.texts]
+        return [own, *others] if own is not None else others
+
+    async def plan(self, path: str) -> Report | None:
+        """The report with its plan, as soon as it is there; None if a key comes first."""
+        waiting = self.plans.get(path)
+        return await waiting.wait() if waiting is not None else None
+
+    async def hover(self, path: str, line: int) -> str:
+        """What is shown over a line; nothing if a key comes first."""
+        checked = next(iter(self.about(path)), None)
+        if checked is None:
+            return ""
+        waiting = Pausing(lambda: hover(checked, path, line), lambda _: None, pause=0)
+        self.hovers.append(waiting)
+        return await waiting.wait() or ""
+
+
+def server_of(gpus: str | None) -> Any:
+    """The server; an editor may state the GPUs as `initializationOptions: {"gpus": "8x a100-80gb"}`."""
+    server: Any = import_module("pygls.lsp.server").LanguageServer("axolotl-advisor", advisor.__version__)
+    checker = Checker(gpus)
+    texts = Open(server, checker)
+
+    @server.feature(lsp.INITIALIZE)
+    def initialize(params: Any) -> None:
+        asked: Any = params.initialization_options
+        if isinstance(asked, dict) and "gpus" in asked:
+            checker.gpus = str(asked["gpus"])  # pyright: ignore[reportUnknownArgumentType]
+        if params.root_uri and os.path.isdir(root := path_of(params.root_uri)):
+            os.chdir(root)  # axolotl resolves `deepspeed:` from where it is started
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
+    def opened(params: Any) -> None:
+        checker.refresh()
+        texts.changed(params.text_document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
+    def changed(params: Any) -> None:
+        texts.changed(params.text_document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
+    def saved(params: Any) -> None:
+        checker.refresh()
+        texts.changed(params.text_document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
+    def closed(params: Any) -> None:
+        texts.closed(params.text_document.uri)
+
+    kinds = lsp.CodeActionOptions(code_action_kinds=[QUICK, FIX_ALL])
+
+    @server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, kinds)
+    async def code_actions(params: Any) -> list[Any]:
+        path, found = path_of(params.text_document.uri), list[Any]()
+        for checked in texts.about(path):
+            planned = await texts.plan(checked.path) if checked.report.verdict == "does-not-fit" else None
+            if texts.checked.get(checked.path) is checked:
+                found += actions(checked, planned, path, params.range, params.context.only or [])
+        return found
+
+    @server.feature(lsp.TEXT_DOCUMENT_HOVER)
+    async def hovered(params: Any) -> Any:
+        said = await texts.hover(path_of(params.text_document.uri), params.position.line)
+        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, said)) if said else None
+
+    @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
+    def inlay_hints(params: Any) -> list[Any]:
+        checked = texts.checked.get(path_of(params.text_document.uri))
+        span = checked.found.run.config.span("base_model") if checked is not None else None
+        if checked is None or span is None:
+            return []
+        row = checked.text.split("\n")[span.line - 1].rstrip("\r")
+        return [verdict_hint(checked.report, span.line - 1, units(row))]
+
+    return server

@@ -1,0 +1,1 @@
+"""The page: static files that run the advisor in the browser. Nothing leaves it."""

@@ -1,0 +1,103 @@
+"""What the page asks of Python, inside the browser: texts in JSON -> markup and patched files in JSON."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from advisor.cli.hardware import offers_of
+from advisor.engine.cards import all_gpus
+from advisor.engine.finding import Report
+from advisor.engine.fix import fixed
+from advisor.errors import InputError
+from advisor.report.cards import entries
+from advisor.report.html_markup import folded, plain, prose, tag
+from advisor.report.html_memory import ledger, memory
+from advisor.report.html_page import cards, findings, time, verdict
+from advisor.report.html_plan import plan, room
+from advisor.report.time import Training
+from advisor.report.wording import remarks
+from advisor.session import Examined, RunOptions, Session, examine_text, text_session
+
+CONFIG = "run.yaml"
+MODEL = "config.json"
+Asked = dict[str, Any]
+
+
+def gpus() -> str:
+    """The cards to choose from: names and titles."""
+    return json.dumps([[gpu.id, gpu.title] for gpu in sorted(all_gpus(), key=lambda gpu: gpu.title)])
+
+
+def quick(request: str) -> str:
+    """Verdict, memory and findings."""
+    asked: Asked = json.loads(request)
+    try:
+        _, found = examined(asked, plans=False)
+    except InputError as error:
+        return json.dumps({"error": unreadable(error), "verdict": "unknown"})
+    return json.dumps({"verdict": found.report.verdict, "html": top(found.report)})
+
+
+def full(request: str) -> str:
+    """Plan, time, room and ledger, and the files as the fixes leave them."""
+    asked: Asked = json.loads(request)
+    try:
+        _, found = examined(asked, plans=True)
+    except InputError:
+        return json.dumps({"html": "", "safe": {}, "all": {}})
+    safe, every = patched(found, unsafe=False), patched(found, unsafe=True)
+    return json.dumps({"html": rest(found.report), "safe": safe, "all": every if every != safe else {}})
+
+
+def matrix(request: str) -> str:
+    """The cards that would do."""
+    try:
+        session, found = examined(json.loads(request), plans=False)
+        return json.dumps({"html": cards(entries(offers_of(found.run, plans_of(session))))})
+    except InputError:
+        return json.dumps({"html": ""})
+
+
+def plans_of(session: Session) -> Session:
+    """The same, with plans for cards on which the run does not fit."""
+    return replace(session, options=replace(session.options, plans=True))
+
+
+def examined(asked: Asked, *, plans: bool) -> tuple[Session, Examined]:
+    """The run of the texts on the page. ``InputError`` where they cannot be read."""
+    files: dict[str, str] = {name: text for name, text in asked["files"].items() if text.strip()}
+    model = MODEL if MODEL in files else None
+    options = RunOptions(gpus=asked["gpus"] or None, model_config=model, details=plans)
+    session = text_session(CONFIG, options, files=files)
+    session = replace(session, options=replace(session.options, plans=plans))
+    return session, examine_text(asked["config"], CONFIG, session, speed=plans)
+
+
+def top(report: Report) -> str:
+    """What follows each key."""
+    about = tag("p", plain("; ".join(part for part in (report.summary, report.hardware) if part)))
+    found = report.estimate
+    return about + verdict(report) + (memory(found) if found else "") + findings(remarks(report))
+
+
+def rest(report: Report) -> str:
+    """What waits for a pause."""
+    found = report.estimate
+    terms = folded("Ledger: every term with its arithmetic and source", ledger(found)) if found else ""
+    return plan(report) + time(report.time, Training()) + room(report) + terms
+
+
+def patched(found: Examined, *, unsafe: bool) -> dict[str, str]:
+    """The files as ``--fix`` would leave them."""
+    try:
+        result = fixed(found.opened, found.options, unsafe=unsafe)
+        return {file: content.decode() for file, content in result.files().items()}
+    except InputError:
+        return {}
+
+
+def unreadable(error: InputError) -> str:
+    """An error as the page shows it."""
+    place = f"line {error.line}: " if error.line else ""
+    remedy = f"; {error.remedy}" if error.remedy else ""
+    return tag("p", prose(place + error.message + remedy), "verdict does-not-fit")

@@ -1,0 +1,366 @@
+"""The server as an editor uses it: a client over standard input and output, unsaved texts, edits applied."""
+
+import asyncio
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from advisor.util import toml_library
+
+client: Any = pytest.importorskip("pygls.lsp.client", reason="pygls is not installed")
+lsp: Any = pytest.importorskip("lsprotocol.types")
+
+CONFIG = """\
+# advisor: gpus=1x rtx-4090
+base_model: meta-llama/Llama-3.1-8B  # é𝄞
+adapter: lora
+lora_r: 16
+lora_alpha: 32
+lora_target_linear: true
+sequence_len: 2048
+sample_packing: true
+micro_batch_size: 8
+gradient_accumulation_steps: 1
+num_epochs: 1
+learning_rate: 0.0002
+optimizer: adamw_torch_fused
+bf16: true
+gradient_checkpointing: true
+attn_implementation: flash_attention_2
+datasets:
+  - path: tatsu-lab/alpaca
+    type: alpaca
+"""
+TYPO = CONFIG.replace("lora_r: 16", "lora_rr: 16  # é𝄞 why")
+LONGEST = 120
+
+
+class Editor:
+    """An editor with some files open."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.client = client.LanguageClient("editor", "1")
+        self.texts: dict[str, str] = {}
+        self.versions: dict[str, int] = {}
+        self.said: dict[str, list[Any]] = {}
+        self.news = asyncio.Event()
+
+        @self.client.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+        def published(params: Any) -> None:
+            self.said[params.uri] = list(params.diagnostics)
+            self.news.set()
+
+    async def start(self, options: Any = None) -> None:
+        command = [sys.executable, "-m", "advisor", "server", "--stdio"]
+        await self.client.start_io(*command, cwd=str(self.folder), env={**os.environ, "CI": "1"})
+        asked = lsp.InitializeParams(
+            capabilities=lsp.ClientCapabilities(), root_uri=self.folder.as_uri(), initialization_options=options
+        )
+        self.capabilities = (await self.client.initialize_async(asked)).capabilities
+        self.client.initialized(lsp.InitializedParams())
+
+    async def stop(self) -> None:
+        await self.client.shutdown_async(None)
+        self.client.exit(None)
+        await self.client.stop()
+
+    def uri(self, name: str) -> str:
+        return (self.folder / name).as_uri()
+
+    async def open(self, name: str, text: str) -> list[Any]:
+        self.texts[name], self.versions[name] = text, 1
+        language = "json" if name.endswith("json") else "yaml"
+        item = lsp.TextDocumentItem(self.uri(name), language, 1, text)
+        self.news.clear()
+        self.client.text_document_did_open(lsp.DidOpenTextDocumentParams(item))
+        return await self.next(name)
+
+    async def type(self, name: str, text: str) -> list[Any]:
+        self.send(name, text)
+        return await self.next(name)
+
+    def send(self, name: str, text: str) -> None:
+        self.texts[name] = text
+        self.versions[name] += 1
+        self.news.clear()
+        document = lsp.VersionedTextDocumentIdentifier(self.versions[name], self.uri(name))
+        whole = [lsp.TextDocumentContentChangeWholeDocument(text)]
+        self.client.text_document_did_change(lsp.DidChangeTextDocumentParams(document, whole))
+
+    async def next(self, name: str) -> list[Any]:
+        await asyncio.wait_for(self.news.wait(), LONGEST)
+        await asyncio.sleep(0)
+        return self.said.get(self.uri(name), [])
+
+    async def until(self, fulfilled: Callable[[], bool]) -> None:
+        for _ in range(LONGEST * 20):
+            if fulfilled():
+                return
+            await asyncio.sleep(0.05)
+        raise AssertionError(self.said)
+
+    def whole(self, name: str) -> Any:
+        return lsp.Range(lsp.Position(0, 0), lsp.Position(self.texts[name].count("\n"), 0))
+
+    async def actions(self, name: str, only: list[str] | None = None) -> dict[str, Any]:
+        context = lsp.CodeActionContext([], only=only)
+        asked = lsp.CodeActionParams(lsp.TextDocumentIdentifier(self.uri(name)), self.whole(name), context)
+        return {each.title: each for each in await self.client.text_document_code_action_async(asked) or []}
+
+    async def hover(self, name: str, words: str) -> str:
+        line = next(number for number, row in enumerate(self.texts[name].split("\n")) if row.startswith(words))
+        asked = lsp.HoverParams(lsp.TextDocumentIdentifier(self.uri(name)), lsp.Position(line, 2))
+        found = await self.client.text_document_hover_async(asked)
+        return found.contents.value if found else ""
+
+    def accept(self, action: Any) -> dict[str, str]:
+        """The texts after an action, as an editor applies it."""
+        after = dict(self.texts)
+        for change in action.edit.document_changes:
+            uri = change.uri if hasattr(change, "uri") else change.text_document.uri
+            name = os.path.relpath(uri.removeprefix("file://"), self.folder)
+            if not hasattr(change, "edits"):
+                after.setdefault(name, "")
+                continue
+            after[name] = edited(after[name], change.edits)
+        return after
+
+
+def edited(text: str, edits: list[Any]) -> str:
+    units = text.encode("utf-16-le")
+    starts = [0]
+    for line in text.split("\n"):
+        starts.append(starts[-1] + len(line.encode("utf-16-le")) + 2)
+
+    def offset(place: Any) -> int:
+        return min(len(units), starts[place.line] + 2 * place.character)
+
+    for edit in sorted(edits, key=lambda edit: -offset(edit.range.start)):
+        start, end = offset(edit.range.start), offset(edit.range.end)
+        units = units[:start] + edit.new_text.encode("utf-16-le") + units[end:]
+    return units.decode("utf-16-le")
+
+
+def with_editor(folder: Path, used: Callable[[Editor], Awaitable[None]], options: Any = None) -> None:
+    async def talk() -> None:
+        editor = Editor(folder)
+        await editor.start(options)
+        try:
+            await used(editor)
+        finally:
+            await editor.stop()
+
+    asyncio.run(talk())
+
+
+def codes(found: list[Any]) -> list[str]:
+    return [each.code for each in found]
+
+
+def test_findings_are_at_their_places_in_the_units_of_the_protocol(tmp_path: Path):
+    async def used(editor: Editor) -> None:
+        found = await editor.open("run.yaml", TYPO)
+        (typo,) = (each for each in found if each.code == "unknown-key")
+        row = TYPO.split("\n")[typo.range.start.line]
+        assert row[typo.range.start.character : typo.range.end.character].startswith("lora_rr")
+        assert typo.severity == lsp.DiagnosticSeverity.Warning or typo.severity == lsp.DiagnosticSeverity.Error
+        assert "does-not-fit" in codes(found)
+
+    with_editor(tmp_path, used)
+
+
+def test_what_cannot_be_read_is_said_at_its_line_and_gone_once_it_can(tmp_path: Path):
+    async def used(editor: Editor) -> None:
+        await editor.open("run.yaml", CONFIG)
+        (broken,) = await editor.type("run.yaml", CONFIG + "foo: [1,\n")
+        assert broken.code == "unreadable" and broken.range.start.line >= CONFIG.count("\n")
+        assert "unreadable" not in codes(await editor.type("run.yaml", CONFIG))
+        assert await editor.open("other.yaml", "jobs: {}\n") == []
+
+    with_editor(tmp_path, used)
+
+
+def test_quick_fixes_do_what_fix_does(tmp_path: Path):
+    text = TYPO.replace("attn_implementation: flash_attention_2", "flash_attention: true  # é𝄞 old")
+
+    async def used(editor: Editor) -> None:
+        await editor.open("run.yaml", text)
+        found = await editor.actions("run.yaml")
+        (fit,) = (title for title in found if "Make it fit (1 step; " in title)
+        after = editor.accept(found[fit])["run.yaml"]
+        assert "micro_batch_size: 1\n" in after and "# é𝄞 why" in after
+        assert "does-not-fit" not in codes(await editor.type("run.yaml", after))
+        found = await editor.actions("run.yaml")
+        unsafe = found["advisor: Fix unknown-key (changes what is trained)"]
+        assert "lora_r: 16  # é𝄞 why" in editor.accept(unsafe)["run.yaml"] and not unsafe.is_preferred
+        one = found["advisor: Fix deprecated-key"]
+        assert "attn_implementation: flash_attention_2  # é𝄞 old" in editor.accept(one)["run.yaml"] and one.is_preferred
+        everything = await editor.actions("run.yaml", ["source.fixAll"])
+        assert list(everything) == ["advisor: Fix all that is safe"]
+        after = editor.accept(everything["advisor: Fix all that is safe"])["run.yaml"]
+        said = codes(await editor.type("run.yaml", after))
+        assert "deprecated-key" not in said and "unknown-key" in said
+
+    with_editor(tmp_path, used)
+
+
+def test_a_plan_makes_the_files_that_it_needs(tmp_path: Path):
+    text = (
+        CONFIG.replace("adapter: lora\n", "")
+        .replace("1x rtx-4090", "8x a100-40gb")
+        .replace("micro_batch_size: 8", "micro_batch_size: 1")
+    )
+    text = "".join(row for row in text.splitlines(True) if not row.startswith("lora"))
+
+    async def used(editor: Editor) -> None:
+        await editor.open("run.yaml", text)
+        found = await editor.actions("run.yaml")
+        (fit,) = (each for title, each in found.items() if "Make it fit (" in title)
+        after = editor.accept(fit)
+        (new,) = (name for name in after if name.endswith(".json"))
+        assert (
+            json.loads(after[new])["zero_optimization"]["stage"] in {2, 3} and f"deepspeed: {new}" in after["run.yaml"]
+        )
+        await editor.open(new, after[new])
+        assert "does-not-fit" not in codes(await editor.type("run.yaml", after["run.yaml"]))
+
+    with_editor(tmp_path, used)
+
+
+@pytest.mark.parametrize(
+    ("tail", "expected"),
+    [("", "  # advisor: ignore[unknown-key]"), ("  # why", "# advisor: ignore[unknown-key]\nlora_rr")],
+)
+def test_a_rule_is_ignored_by_a_comment(tmp_path: Path, tail: str, expected: str):
+    text = CONFIG.replace("lora_r: 16", f"lora_rr: 16{tail}")
+
+    async def used(editor: Editor) -> None:
+        await editor.open("run.yaml", text)
+        found = await editor.actions("run.yaml")
+        after = editor.accept(found["advisor: Ignore unknown-key here"])["run.yaml"]
+        assert expected in after
+        assert not {"unknown-key", "unused-ignore"} & set(codes(await editor.type("run.yaml", after)))
+
+    with_editor(tmp_path, used)
+
+
+def test_an_unsaved_json_counts_and_has_its_own_findings(tmp_path: Path):
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": "auto"}')
+    unsaved = '{"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}, "bf16": {"enabled": true}}'
+
+    async def used(editor: Editor) -> None:
+        await editor.open("run.yaml", CONFIG + "deepspeed: ds.json\n")
+        assert not any("offload" in each.code for each in editor.said.get(editor.uri("ds.json"), []))
+        await editor.open("ds.json", unsaved)
+        await editor.until(lambda: any("offload" in each.code for each in editor.said.get(editor.uri("ds.json"), [])))
+        editor.send("ds.json", '{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}')
+        await editor.until(lambda: not any("offload" in each.code for each in editor.said[editor.uri("ds.json")]))
+
+    with_editor(tmp_path, used)
+
+
+def test_hover_says_what_a_key_does_to_this_run(tmp_path: Path):
+    async def used(editor: Editor) -> None:
+        await editor.open("run.yaml", TYPO)
+        batch = await editor.hover("run.yaml", "micro_batch_size")
+        rows = [row.split("|")[1].strip() for row in batch.split("\n") if row.startswith("| ")][2:]
+        assert rows == ["1", "2", "4", "**8**", "16"] and "does not fit" in batch and "The largest that fits" in batch
+        assert "The largest that fits" in await editor.hover("run.yaml", "sequence_len")
+        assert "adamw_bnb_8bit" in await editor.hover("run.yaml", "optimizer")
+        assert "| **true** |" in await editor.hover("run.yaml", "gradient_checkpointing")
+        assert "unknown-key" in await editor.hover("run.yaml", "lora_rr")
+        assert await editor.hover("run.yaml", "num_epochs") == ""
+
+    with_editor(tmp_path, used)
+
+
+def test_the_verdict_is_a_hint_at_base_model(tmp_path: Path):
+    async def used(editor: Editor) -> None:
+        await editor.open("run.yaml", CONFIG)
+        asked = lsp.InlayHintParams(lsp.TextDocumentIdentifier(editor.uri("run.yaml")), editor.whole("run.yaml"))
+        (hint,) = await editor.client.text_document_inlay_hint_async(asked)
+        assert hint.label.startswith("does not fit 1x RTX 4090: ")
+        assert (hint.position.line, hint.position.character) == (1, len(CONFIG.split("\n")[1]) + 1)
+
+    with_editor(tmp_path, used)
+
+
+def test_the_editor_may_state_the_gpus(tmp_path: Path):
+    text = CONFIG.partition("\n")[2]
+
+    async def used(editor: Editor) -> None:
+        assert "does-not-fit" in codes(await editor.open("run.yaml", text))
+
+    with_editor(tmp_path, used, {"gpus": "1x rtx-4090"})
+
+
+def test_a_plan_is_dropped_at_the_next_key_and_keys_are_answered(tmp_path: Path):
+    async def used(editor: Editor) -> None:
+        await editor.open("run.yaml", CONFIG)
+        asked = asyncio.create_task(editor.actions("run.yaml"))
+        await asyncio.sleep(0.01)
+        for batch in range(2, 40):
+            await editor.type("run.yaml", CONFIG.replace("micro_batch_size: 8", f"micro_batch_size: {batch}"))
+        assert not any("Make it fit" in title for title in await asked)
+        assert any("Make it fit" in title for title in await editor.actions("run.yaml"))
+
+    with_editor(tmp_path, used)
+
+
+def measured(folder: Path, changes: int = 60) -> float:
+    """The median of the seconds from a change to its findings; for benchmarks, not asserted."""
+    times: list[float] = []
+
+    async def used(editor: Editor) -> None:
+        await editor.open("run.yaml", CONFIG)
+        for change in range(changes):
+            start = time.perf_counter()
+            await editor.type("run.yaml", CONFIG.replace("micro_batch_size: 8", f"micro_batch_size: {1 + change % 16}"))
+            times.append(time.perf_counter() - start)
+            if change % 10 == 9:
+                await asyncio.sleep(0.4)
+
+    with_editor(folder, used)
+    return statistics.median(times)
+
+
+def test_a_closed_file_has_no_findings(tmp_path: Path):
+    async def used(editor: Editor) -> None:
+        await editor.open("run.yaml", CONFIG)
+        identifier = lsp.TextDocumentIdentifier(editor.uri("run.yaml"))
+        editor.client.text_document_did_close(lsp.DidCloseTextDocumentParams(identifier))
+        await editor.until(lambda: editor.said[editor.uri("run.yaml")] == [])
+
+    with_editor(tmp_path, used)
+
+
+def test_without_pygls_the_command_says_what_to_install():
+    hidden = "import sys; sys.modules['pygls'] = None; sys.modules['lsprotocol'] = None\n"
+    hidden += "from advisor.cli.main import main; main(['server'])"
+    done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and 'pip install "axolotl-advisor[lsp]"' in done.stderr
+
+
+README = Path(__file__).parents[3] / "plugins" / "language_server" / "README.md"
+
+
+def test_the_settings_of_the_editors_can_be_read():
+    blocks = dict(re.findall(r"```(\w+)\n(.*?)```", README.read_text(), re.DOTALL))
+    assert set(blocks) == {"sh", "json", "lua", "toml", "jsonc"}
+    assert json.loads(blocks["json"])["glspc.server.commandArguments"] == ["server"]
+    helix = toml_library().loads(blocks["toml"])
+    assert helix["language-server"]["advisor"] == {"command": "advisor", "args": ["server"]}
+    zed = yaml.safe_load(blocks["jsonc"])
+    assert zed["lsp"]["advisor"]["binary"]["arguments"] == ["server"]
+    assert '{ "advisor", "server" }' in blocks["lua"]
