@@ -14,7 +14,14 @@ from advisor.memory.groups import Weights
 from advisor.memory.host import host_terms
 from advisor.memory.ledger import Estimate, Phase, Range, Term
 from advisor.memory.lora_targets import layers_named, told_apart
-from advisor.memory.model import autocast_terms, load_terms, reference_terms, weight_terms, workspace_terms
+from advisor.memory.model import (
+    autocast_terms,
+    dequantized_terms,
+    load_terms,
+    reference_terms,
+    weight_terms,
+    workspace_terms,
+)
 from advisor.memory.optimizer_states import optimizer_terms, step_terms
 from advisor.memory.ranges import needed, range_notes, reserved_peak
 from advisor.memory.uncounted import uncounted
@@ -67,8 +74,11 @@ def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:
     resident = (*weight_terms(run, model, weights), *reference_terms(run, model), *workspace_terms(run, model))
     asleep = (*resident, *optimizer_terms(run, weights), *bucket_copies(run, weights))
     states = (*asleep, *resident_vllm(run))
-    copies = autocast_terms(run, model, weights)
-    training = (*states, *copies, *retained_terms(run, model))
+    copies, computing = autocast_terms(run, model, weights), dequantized_terms(run, model)
+    training = (*states, *retained_terms(run, model))
+    layers = (*training, *computing, *autocast_terms(run, model, weights, "layer"))
+    losing = (*training, *between_micro_steps(run, weights))
+    late = autocast_terms(run, model, weights, "loss")
     stepping = (
         *step_gradients(run, weights),
         *step_terms(run, weights),
@@ -77,12 +87,12 @@ def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:
     load = load_terms(run, model, weights)
     phases = [
         Phase("load", load),
-        worst(loss_phases(run, model, weights, (*training, *between_micro_steps(run, weights)))),
-        worst(backward_phases(run, model, weights, training)),
+        worst(loss_phases(run, model, weights, (*losing, *copies), (*losing, *late))),
+        worst(backward_phases(run, model, weights, layers)),
         Phase("optimizer step", (*states, *stepping)),
     ]
     if run.evaluates:
-        phases.append(worst(evaluation_phases(run, model, weights, (*states, *copies))))
+        phases.append(worst(evaluation_phases(run, model, weights, (*states, *computing, *copies))))
     phases += rollout_phase(run, model, weights, asleep, load)
     return [Phase(phase.name, sourced(run, phase.terms)) for phase in phases]
 

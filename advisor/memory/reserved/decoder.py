@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,20 @@ from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.autograd import Tape, Tensor
-    from advisor.memory.reserved.linears import Linear
+    from advisor.memory.reserved.linears import Linear, Plain
     from advisor.models import Attention
 
+
+def straight(_tape: Tape, layer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """A layer that keeps what it saves."""
+    return layer(x)
+
+
+PASSES: dict[str, Callable[[Tape, Callable[[Tensor], Tensor], Tensor], Tensor]] = {
+    "": straight,
+    "reentrant": reentrant,
+    "non-reentrant": non_reentrant,
+}
 Tables = tuple["Tensor", ...]
 """Cosines and sines; and the positions, which layers are given and do not read."""
 
@@ -90,7 +101,7 @@ class Model:
     hidden: int
     layers: Sequence[Layer]
     norm: Tensor
-    head: Linear
+    head: Plain
     weights: Sequence[Tensor]
     asks_for_gradients: bool = False
     """Whether the embedding's output is made to need a gradient: ``enable_input_require_grads``."""
@@ -108,13 +119,11 @@ class Model:
         positions = tape.new(batch.length, LONG)
         del counted
         tables = (*rotary_tables(tape, batch.length, self.layers[0].attention.head_dim, inputs.width), positions)
-        kept = {"": lambda _tape, layer, x: layer(x), "reentrant": reentrant, "non-reentrant": non_reentrant}
-        pass_through = kept[batch.checkpointing]
+        pass_through = PASSES[batch.checkpointing]
         hidden = inputs
         for layer in self.layers:
             hidden = pass_through(tape, partial(layer, tape, batch, tables), hidden)
-        hidden = rms_norm(tape, hidden, self.norm)
-        return hidden
+        return rms_norm(tape, hidden, self.norm)
 
     def loss(self, tape: Tape, batch: Batch) -> Tensor:
         """The loss of a micro-step; logits come back in fp32 and live until it is returned.
