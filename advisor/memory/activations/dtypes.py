@@ -28,7 +28,9 @@ class Adapters:
     """How PEFT's LoRA layers keep their input: peft/tuners/lora/layer.py, Linear.forward@0.20.0."""
 
     weight: int
-    """Bytes per element of the adapter's weights, and so of the gradient of its cast input."""
+    """Bytes per element of the adapter's weights."""
+    cast: int
+    """Bytes per element of its input as PEFT casts it, and so of that one's gradient."""
     width: int
     """Bytes per element of the copy of the input that each adapter keeps."""
     own: bool
@@ -70,4 +72,6 @@ def adapters(run: Run, source: int) -> Adapters:
     weight = 4 if run.sharding is None and run.lora.fp32 else run.compute_bytes
     kept = run.compute_bytes if run.autocast else weight
     dropout = run.lora.dropout > 0
-    return Adapters(weight, kept, own=dropout or weight != source or kept != source, dropout=dropout)
+    # Under autocast PEFT leaves the casts of what bitsandbytes' layers read to it: tuners/lora/bnb.py:260,543@0.20.0.
+    cast = source if run.autocast and run.quantization in {"nf4", "int8"} else weight
+    return Adapters(weight, cast, kept, own=dropout or cast != source or kept != source, dropout=dropout)

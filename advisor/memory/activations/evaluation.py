@@ -75,8 +75,8 @@ def adapted_projection(run: Run, n: Numbers, mlp: Mlp, fused: bool) -> Iterator[
     peft/tuners/lora/layer.py, Linear.forward@0.20.0.
     """
     kept = adapters(run, n.normed)
-    if kept.weight > n.normed:
-        yield kept.weight, "h"
+    if kept.cast > n.normed:
+        yield kept.cast, "h"
     elif kept.width != n.normed:
         yield from ((kept.width, "h"), (kept.width, "r"))
     given = n.compute + 2 * kept.width
@@ -87,7 +87,7 @@ def adapted_projection(run: Run, n: Numbers, mlp: Mlp, fused: bool) -> Iterator[
 def adapted_output(run: Run, n: Numbers) -> Iterator[Amount]:
     """The down projection with its adapter: the base's result, the product, and the adapter's casts of it."""
     kept = adapters(run, n.compute)
-    casts = kept.weight + (kept.width if kept.width != kept.weight else 0) if kept.weight != n.compute else 0
+    casts = kept.cast + (kept.width if kept.width != kept.cast else 0) if kept.cast != n.compute else 0
     yield from ((n.compute, "h"), (n.compute + casts, "f"), (kept.width, "r"))
 
 

@@ -123,21 +123,21 @@ def adapter_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
     Autocast gives it in half precision, PEFT's cast turns it into fp32, and dropout makes a second one of it.
     """
     for site, kept in adapted_outputs(run, n, block):
-        if kept.weight == n.compute:
+        if kept.cast == n.compute:
             continue
         if n.stream != n.compute or not n.autocast:
             yield n.compute, "h"
         if not n.autocast:
-            yield kept.weight, site.symbol
+            yield kept.cast, site.symbol
             continue
-        yield (2 * kept.weight if kept.dropout else kept.weight + n.compute), site.symbol
+        yield (2 * kept.cast if kept.dropout else kept.cast + n.compute), site.symbol
         yield from ((-kept.width, site.symbol), (-kept.width, "r"))
 
 
 def half_adapter_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
     """Likewise with an adapter in the compute type: its gradient, the base's, and their sum."""
     for site, kept in adapted_outputs(run, n, block):
-        if kept.weight == n.compute:
+        if kept.cast == n.compute:
             yield 3 * n.compute, site.symbol
             yield from gone(site_amounts(run, n, site))
 
@@ -149,9 +149,9 @@ def recomputed_forward(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
     its fp32 copy and that after dropout, none of which is saved.
     """
     for site, kept in adapted_outputs(run, n, block):
-        if kept.weight > n.compute and kept.width == n.compute:
+        if kept.cast > n.compute and kept.width == n.compute:
             yield 2 * n.stream + 2 * n.normed + n.compute, "h"
-            yield n.compute + kept.weight * (2 if kept.dropout else 1), site.symbol
+            yield n.compute + kept.cast * (2 if kept.dropout else 1), site.symbol
 
 
 def adapted_outputs(run: Run, n: Numbers, block: Block) -> Iterator[tuple[Site, Adapters]]:

@@ -45,7 +45,6 @@ class Loader:
 
     def weight(self, count: int, width: int, *, trained: bool) -> Memory:
         """One tensor."""
-        self.pieces.append(len(self.tape.events))
         made = self.tape.new(count, width)
         made.trained = trained
         self.weights.append(made)
@@ -53,6 +52,7 @@ class Loader:
 
     def plain(self, count: int, module: str) -> Memory:
         """A weight of the base model."""
+        self.pieces.append(len(self.tape.events))
         made = self.weight(count, base_width(self.run), trained=self.run.full_finetune)
         if "norm" in module or "embed" in module or "head" in module:
             self.to_cast.append((made, self.final[module]))
@@ -114,6 +114,7 @@ class Loader:
         table = tensors["embedding"]
         biased = {t.module.rpartition(".")[2] for t in model.tensors if t.name.endswith("proj.bias")}
         embedding = self.plain(table.numel, table.module)
+        embedding.embedding = True
         layers = [self.layer(block, biased) for block in model.blocks for _ in range(block.count)]
         norm = self.plain(model.hidden_size, next(one for one in self.final if one.endswith("model.norm")))
         head = embedding if model.tied else self.plain(tensors["head"].numel, tensors["head"].module)
@@ -121,9 +122,8 @@ class Loader:
         last = Plain(model.hidden_size, model.vocab_size, head)
         return Model(embedding, model.hidden_size, layers, norm, last, self.weights, asks)
 
-    def loaded(self) -> Model:
-        """The model as it is trained: cast by axolotl, with its adapter."""
-        model = self.base()
+    def prepare(self, model: Model) -> None:
+        """Makes of it what is trained: cast by axolotl, with its adapter."""
         if self.run.stack.trainer == "axolotl":
             self.cast(model)
         for one in self.adapted:
@@ -132,7 +132,6 @@ class Loader:
             width = FULL if lora.fp32 else HALF
             one.a = self.weight(one.rank * one.n_in, width, trained=True)
             one.b = self.weight(one.rank * one.n_out, width, trained=True)
-        return model
 
     def cast(self, model: Model) -> None:
         """Embeddings, head and norms pass through fp32: axolotl/loaders/model.py:436-489@0.19.0."""

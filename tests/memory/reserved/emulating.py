@@ -41,10 +41,12 @@ def emulated(setting: Mapping[str, Any], steps: int = 2) -> Tape:
     run = run_of(setting)
     assert run.model is not None
     tape = Tape(adds_in_place=False)
-    model = Loader(tape, run, run.model).loaded()
+    loader = Loader(tape, run, run.model)
+    model = loader.base()
+    loader.prepare(model)
     tape.mark("load")
     batch = Batch(setting["rows"], setting["length"], setting["checkpointing"] or "")
-    trainer = Trainer(tape, model, batch, setting["micro_steps"], setting["optimizer"])
+    trainer = Trainer(tape, model, batch, setting["micro_steps"], setting["optimizer"], workspace=0)
     for _ in range(steps):
         trainer.step()
     tape.events = list(tape.events)

@@ -1,4 +1,4 @@
-# pyright: basic
+# pyright: basic, reportMissingImports=false
 """Tapes of real training steps on fake tensors: every allocation and free of two steps, as the Trainer makes them.
 
 The model, PEFT's adapters, torch's checkpointing, loss and optimizers are the real ones. Kernels that only a GPU has
