@@ -85,6 +85,8 @@ class Estimate:
     notes: tuple[str, ...] = ()
     uncounted: tuple[Uncounted, ...] = ()
     """What the run turns on that takes memory, or frees it, and is not counted."""
+    ranges: Literal["published", "replay"] = "published"
+    """What ``reserved_peak`` rests on."""
 
     @cached_property
     def peak(self) -> Phase:

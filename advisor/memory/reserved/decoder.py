@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.reserved import losses
 from advisor.memory.reserved.attention import by_head, flash, rotated
+from advisor.memory.reserved.autograd import node_for
 from advisor.memory.reserved.checkpoint import non_reentrant, reentrant
 from advisor.memory.reserved.norms import rms_norm
 from advisor.memory.reserved.operations import FULL, HALF, LONG, activation, add, cast, embedded, product
 from advisor.record import record
 
 if TYPE_CHECKING:
-    from advisor.memory.reserved.autograd import Tape, Tensor
+    from advisor.memory.reserved.autograd import Node, Tape, Tensor
     from advisor.memory.reserved.linears import Linear, Plain
     from advisor.models import Attention
 
@@ -132,7 +133,7 @@ class Model:
         """
         tape.autocast = tape.computes_half
         hidden = self.decoded(tape, batch)
-        tape.part = "loss"
+        hidden = ended(tape, hidden)
         logits = self.head(tape, hidden)
         loss = losses.plain(tape, logits, batch.rows, batch.length)
         del hidden
@@ -141,6 +142,20 @@ class Model:
         returned = cast(tape, logits, FULL) if tape.computes_half else logits
         del returned
         return loss
+
+
+def ended(tape: Tape, hidden: Tensor) -> Tensor:
+    """What the layers give to the head: here the loss begins, and on the way back it has ended."""
+
+    def back(_node: Node, given: list[Tensor]) -> tuple[Tensor]:
+        tape.part = "backward"
+        return (given.pop(),)
+
+    node = node_for(tape, back, hidden)
+    result = hidden.detached()
+    result.node = node
+    tape.part = "loss"
+    return result
 
 
 def rotary_tables(tape: Tape, length: int, width: int, precision: int) -> tuple[Tensor, Tensor]:

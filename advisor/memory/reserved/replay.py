@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ORDERS = 15
 """Orders of what cannot be known that decide whether a run goes through."""
-SHOWN_ORDERS = 3
+SHOWN_ORDERS = 2
 
 
 def replayed(

@@ -60,7 +60,7 @@ class Trainer:
         self.last = None
         tape.mark("forward")
         self.make_workspace(2)
-        tape.part = "backward"
+        tape.part = "loss"
         root = tape.new(1, FULL)
         backward(tape, loss, root)
         self.last = loss.detached()
