@@ -1,3 +1,4 @@
+# pyright: basic
 """The picture of a step, and its lines of blocks."""
 
 import re

@@ -80,5 +80,3 @@ def uncovered_method(run: Run) -> Iterator[str]:
         return
     if lora.dora or lora.target_parameters or lora.modules_to_save or layers_named(lora):
         yield "DoRA, trained modules or adapters in some layers alone"
-    if lora.kernels:
-        yield "axolotl's fused LoRA kernels"

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from advisor.memory.reserved import losses
+from advisor.memory.reserved import fused, losses
 from advisor.memory.reserved.attention import by_head, flash, rotated
 from advisor.memory.reserved.autograd import node_for
 from advisor.memory.reserved.checkpoint import non_reentrant, reentrant
+from advisor.memory.reserved.linears import Adapted
 from advisor.memory.reserved.norms import rms_norm
 from advisor.memory.reserved.operations import FULL, HALF, LONG, activation, add, cast, embedded, product
 from advisor.record import record
@@ -63,6 +64,8 @@ class Layer:
     down: Linear
     norms: tuple[Tensor, Tensor]
     query_key_norms: tuple[Tensor, Tensor] | None = None
+    kernels: frozenset[str] = frozenset()
+    """Which of axolotl's fused functions compute its linears: ``qkv``, ``o``, ``mlp``."""
 
     def __call__(self, tape: Tape, batch: Batch, tables: Tables, x: Tensor) -> Tensor:
         """Attention and MLP, each added to what came in."""
@@ -77,21 +80,40 @@ class Layer:
 
     def attend(self, tape: Tape, batch: Batch, tables: Tables, x: Tensor) -> Tensor:
         """Self attention."""
-        query = by_head(tape, self.query(tape, x))
-        if self.query_key_norms is not None:
-            query = rms_norm(tape, query, self.query_key_norms[0])
-        key = by_head(tape, self.key(tape, x))
-        if self.query_key_norms is not None:
-            key = rms_norm(tape, key, self.query_key_norms[1])
-        value = self.value(tape, x)
+        query, key, value = self.project(tape, x)
         query, key = rotated(tape, query, tables), rotated(tape, key, tables)
         output = flash(tape, batch.rows, batch.length, self.attention, (query, key, value))
+        if "o" in self.kernels and isinstance(self.output, Adapted):
+            return fused.output(tape, output, self.output)
         return self.output(tape, output)
+
+    def project(self, tape: Tape, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values, with their norms."""
+        if "qkv" in self.kernels:
+            query, key, value = fused.projected(tape, x, together(self.query, self.key, self.value))
+            query = self.normed(tape, by_head(tape, query), 0)
+            key = self.normed(tape, by_head(tape, key), 1)
+            return query, key, value
+        query = self.normed(tape, by_head(tape, self.query(tape, x)), 0)
+        key = self.normed(tape, by_head(tape, self.key(tape, x)), 1)
+        return query, key, self.value(tape, x)
+
+    def normed(self, tape: Tape, x: Tensor, index: int) -> Tensor:
+        """Queries or keys through their norm, where they have one."""
+        return x if self.query_key_norms is None else rms_norm(tape, x, self.query_key_norms[index])
 
     def feed(self, tape: Tape, x: Tensor) -> Tensor:
         """The gated MLP."""
+        if "mlp" in self.kernels:
+            return fused.mlp(tape, x, together(self.gate, self.up, self.down))
         inner = product(tape, activation(tape, self.gate(tape, x)), self.up(tape, x))
         return self.down(tape, inner)
+
+
+def together(*some: Linear) -> tuple[Adapted, Adapted, Adapted]:
+    """Three linears that a fused function computes: all have adapters."""
+    first, second, third = (one for one in some if isinstance(one, Adapted))
+    return first, second, third
 
 
 @record(eq=False)

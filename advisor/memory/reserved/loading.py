@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from advisor.memory.activations import lora_kernels
 from advisor.memory.groups import base_width
 from advisor.memory.lora_targets import is_target, rank_at
 from advisor.memory.reserved.autograd import Storage
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 MLP = ("gate_proj", "up_proj", "down_proj")
+
+
+FUSED = {"qkv": "q_proj", "o": "o_proj", "mlp": "down_proj"}
 
 
 class Loader:
@@ -96,7 +100,9 @@ class Loader:
             both = (self.plain(attention.head_dim, norm), self.plain(attention.head_dim, norm))
         gate, up, down = (self.linear(shapes[name], bias=name in biased) for name in MLP)
         norms = (self.plain(block.hidden, norm), self.plain(block.hidden, norm))
-        return Layer(attention, query, key, value, output, gate, up, down, norms, both)
+        taken = lora_kernels.fused(self.run, block)
+        kernels = frozenset(kernel for kernel, name in FUSED.items() if name in taken)
+        return Layer(attention, query, key, value, output, gate, up, down, norms, both, kernels)
 
     def warm_up(self) -> None:
         """A block as large as the model, which is given back at once."""

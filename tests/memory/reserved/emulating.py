@@ -15,7 +15,13 @@ from advisor.run.stack import Stack
 def run_of(setting: Mapping[str, Any]) -> Run:
     """The run of a setting."""
     adapter = None if setting["method"] == "full" else setting["method"]
-    lora = Lora(rank=setting["rank"], alpha=16, dropout=setting["dropout"], targets=tuple(setting["targets"]))
+    lora = Lora(
+        rank=setting["rank"],
+        alpha=16,
+        dropout=setting["dropout"],
+        targets=tuple(setting["targets"]),
+        kernels=frozenset(setting["kernels"]),
+    )
     return Run(
         config=cast("Any", None),
         deepspeed=None,

@@ -1,3 +1,4 @@
+# pyright: basic
 """Two derivations, one number: the peak of the tape and that of the ledger."""
 
 from collections.abc import Mapping
@@ -46,7 +47,14 @@ WAYS: dict[str, dict[str, Any]] = {
     "checkpointing": {"gradient_checkpointing": True},
     "checkpointing by hooks": HOOKS,
 }
+KERNELS = dict.fromkeys(("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel"), True)
 MORE: dict[str, dict[str, Any]] = {
+    **{
+        f"{model}, {method}, fused kernels{way}": {"base_model": MODELS[model], **METHODS[method], **KERNELS, **keys}
+        for model in ("llama 8B", "qwen3 0.6B")
+        for method in ("LoRA", "LoRA with dropout", "QLoRA")
+        for way, keys in (("", {}), (", checkpointing", {"gradient_checkpointing": True}))
+    },
     "llama 1B, full, foreach": {"base_model": MODELS["llama 1B"], "optimizer": "adamw_torch"},
     "llama 1B, full, four micro-steps": {"base_model": MODELS["llama 1B"], "gradient_accumulation_steps": 4},
     "qwen3 0.6B, full, 8-bit states": {"base_model": MODELS["qwen3 0.6B"], "optimizer": "adamw_bnb_8bit"},
