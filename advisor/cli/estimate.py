@@ -14,7 +14,7 @@ from advisor.progress import doing, shown
 from advisor.record import record
 from advisor.report.terminal import colored, draws, own_style, width
 from advisor.run import Run
-from advisor.session import RunOptions, examine, session_for
+from advisor.session import Examined, RunOptions, examine, session_for
 
 TOKENS = re.compile(r"(\d+(?:\.\d+)?)\s*([kmbt]?)", re.IGNORECASE)
 THOUSANDS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
@@ -30,6 +30,7 @@ class EstimateOptions:
     tokens: str | None = None
     price: float | None = None
     largest: str | None = None
+    timeline: str | None = None
 
 
 def estimate_command(path: str, options: RunOptions, asked: EstimateOptions) -> int:
@@ -61,11 +62,31 @@ def estimate_command(path: str, options: RunOptions, asked: EstimateOptions) -> 
         tokens=tokens,
         price=asked.price,
     )
+    if asked.timeline is not None:
+        text += drawn(found, asked.timeline, asked.format)
     if asked.output:
         write_all({asked.output: (text + "\n").encode()})
     else:
         click.echo(text, color=True)
     return 1 if found.report.verdict == "does-not-fit" else 0
+
+
+def drawn(found: Examined, file: str, format: str) -> str:  # noqa: A002
+    """Writes the timeline; as blocks for the screen. ``InputError`` where no tape covers the run."""
+    from advisor.memory.reserved.coverage import uncovered
+
+    run = found.run
+    if missing := ", ".join(uncovered(run)):
+        path = run.config.file
+        raise InputError(f"there is no timeline of this run: not covered are {missing}", path, remedy="leave it out")
+    from advisor.memory.reserved.timeline import timeline
+    from advisor.report.timeline import blocks, svg
+
+    made, hardware = timeline(run), run.hardware
+    usable = hardware.usable if hardware is not None else 0
+    title = f"{run.base_model}: {found.report.summary}; {found.report.hardware}"
+    write_all({file: svg(made, title, usable).encode()})
+    return "" if format == "json" else "\n\n" + "\n".join([*blocks(made, own_style()), f"  drawn in {file}"])
 
 
 def check_hardware(run: Run, path: str) -> None:

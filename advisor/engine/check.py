@@ -68,7 +68,7 @@ class Options:
 def check_run(opened: Opened, options: Options) -> Report:
     """All that is said of one run."""
     run = opened.run
-    found = estimate(run)
+    found = replayed(run, options)
     findings = [finding_of(run, rule, hit) for rule, hit in lint_hits(run, options)]
     plan = planned(run, found, options)
     if plan is not None:
@@ -107,6 +107,17 @@ def second_of(run: Run, length: int | None) -> "Second | None":
     return None if length is None else second_estimate(run, length)
 
 
+def replayed(run: Run, options: Options) -> Estimate | None:
+    """The estimate; near the limit, and where the reserved range is shown, with what a replay says of it."""
+    found = estimate(run)
+    if found is None or (found.verdict != "tight" and not options.details):
+        return found
+    from advisor.memory.reserved.refine import settled, with_reserved
+
+    found = settled(run, found)
+    return with_reserved(run, found) if options.details else found
+
+
 def steps_shown(plan: Plan, options: Options) -> list[Finding]:
     """The steps with their edits; none where the text leaves no place for one of them: the errors stand without."""
     try:
@@ -126,7 +137,7 @@ def basis_of(run: Run, found: Estimate) -> "Basis | None":
     """How well an estimate is founded."""
     from advisor.memory import basis
 
-    return basis.basis_of(run, run.model, found.uncounted) if run.model is not None else None
+    return basis.basis_of(run, run.model, found) if run.model is not None else None
 
 
 def rules_of(stage: Stage, options: Options) -> Mapping[str, Rule]:

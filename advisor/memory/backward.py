@@ -106,15 +106,24 @@ def first_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
 
 
 def last_gradients(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
-    """Gradients while the first layer is at work: all but the embedding's, which comes after it."""
+    """Gradients while the first layer is at work: all but the embedding's, and the layer's last."""
     if isinstance(run.sharding, Fsdp):
         return fsdp.gradients_of_layers(run, model, weights)
     found = gradient_terms(run, weights)
     embedding = 0 if model.tied or run.gradient_accumulation_steps > 1 else embedding_bytes(run, weights)
     if run.sharding is not None or not embedding or len(found) != 1:
         return (*found, *waiting_head(run, model, weights))
-    text = f"{found[0].formula}, less {embedding:,} B of the embedding"
-    return (replace(found[0], bytes=max(0, found[0].bytes - embedding), formula=text),)
+    later = embedding + first_inputs_bytes(model, weights)
+    text = f"{found[0].formula}, less {later:,} B of the embedding and of what reads the first layer's input"
+    return (replace(found[0], bytes=max(0, found[0].bytes - later), formula=text),)
+
+
+def first_inputs_bytes(model: Architecture, weights: Weights) -> int:
+    """Gradients of the linears that read the first layer's input, the last that its backward makes."""
+    layers = [group for group in weights.trained if group.name == "layers" and group.matrix_elements]
+    width = layers[0].width if layers else 0
+    attention = [linear for linear in model.blocks[0].linears if linear.kind == "attention"]
+    return round(width * sum(linear.n_in * linear.n_out for linear in attention[:-1]))
 
 
 def waiting_head(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:

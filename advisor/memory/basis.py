@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
+from advisor.memory.ledger import Estimate
 from advisor.memory.optimizer_states import effective_optimizer
 from advisor.memory.towers import images_of, sees
 from advisor.memory.uncounted import Uncounted
@@ -33,12 +34,12 @@ class Basis:
     ranges: Literal["published", "replay"] = "published"
 
 
-def basis_of(run: Run, model: Architecture, uncounted: tuple[Uncounted, ...]) -> Basis:
+def basis_of(run: Run, model: Architecture, found: Estimate) -> Basis:
     """The basis of a run's estimate."""
-    parts = tuple(parts_of(run, model, uncounted))
+    parts = tuple(parts_of(run, model, found.uncounted))
     if parts:
-        return Basis("approximate", parts)
-    return Basis("traced" if model.trace is not None else "exact")
+        return Basis("approximate", parts, found.ranges)
+    return Basis("traced" if model.trace is not None else "exact", (), found.ranges)
 
 
 def parts_of(run: Run, model: Architecture, uncounted: tuple[Uncounted, ...]) -> Iterator[Part]:

@@ -17,6 +17,7 @@ from advisor.memory.ledger import Estimate, Phase, PhaseName, Range, Term
 from advisor.memory.lora_targets import layers_named, told_apart
 from advisor.memory.model import (
     autocast_terms,
+    dequantized_terms,
     load_terms,
     reference_terms,
     weight_divisor,
@@ -84,25 +85,32 @@ def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:
     )
     asleep = (*resident, *optimizer_terms(run, weights), *bucket_copies(run, weights))
     states = (*asleep, *resident_vllm(run))
-    copies = autocast_terms(run, model, weights)
-    training = (*states, *copies, *retained_terms(run, model))
+    copies, computing = autocast_terms(run, model, weights), dequantized_terms(run, model)
+    training = (*states, *retained_terms(run, model))
+    layers = (*training, *computing, *autocast_terms(run, model, weights, "layer"))
+    losing = (*training, *between_micro_steps(run, weights))
+    late = autocast_terms(run, model, weights, "loss")
     stepping = (
         *step_gradients(run, weights),
         *step_terms(run, weights),
         *(bucket_terms(run) if run.zero_stage == 3 else ()),
     )
     load = load_terms(run, model, weights)
-    before_backward = (*training, *between_micro_steps(run, weights))
-    compared = ebft_phases(run, model, before_backward)
+    compared = ebft_phases(run, model, (*losing, *copies))
     answered = [*rollout_phase(run, model, weights, asleep, load), *of_name("generation", compared)]
     phases = [
         Phase("load", load),
-        worst([*loss_phases(run, model, weights, before_backward), *of_name("forward and loss", compared)]),
-        worst(backward_phases(run, model, weights, training)),
+        worst(
+            [
+                *loss_phases(run, model, weights, (*losing, *copies), (*losing, *late)),
+                *of_name("forward and loss", compared),
+            ]
+        ),
+        worst(backward_phases(run, model, weights, layers)),
         Phase("optimizer step", (*states, *stepping)),
     ]
     if run.evaluates:
-        phases.append(worst(evaluation_phases(run, model, weights, (*states, *copies))))
+        phases.append(worst(evaluation_phases(run, model, weights, (*states, *computing, *copies))))
     phases += [worst(answered)] if answered else []
     return [Phase(phase.name, sourced(run, phase.terms)) for phase in phases]
 

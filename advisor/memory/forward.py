@@ -27,10 +27,11 @@ SAVED = "autograd's saved tensors, traced from the transformers modules"
 WORKING = "gradients of a layer's intermediates, traced from the transformers modules"
 
 
-def loss_phases(run: Run, model: Architecture, weights: Weights, fixed: tuple[Term, ...]) -> list[Phase]:
-    """The loss at its largest moments: at the end of forward, and when backward starts."""
+def loss_phases(
+    run: Run, model: Architecture, weights: Weights, fixed: tuple[Term, ...], late: tuple[Term, ...]
+) -> list[Phase]:
+    """The loss at its largest moments: at the end of forward, over ``fixed``; when backward starts, over ``late``."""
     kept = (
-        *fixed,
         *kept_terms(run, model),
         Term("final norm", "activations", head_saved_bytes(run, model), norm_text(run, model), SAVED),
     )
@@ -39,15 +40,23 @@ def loss_phases(run: Run, model: Architecture, weights: Weights, fixed: tuple[Te
     forward = loss_term(run, model, loss.loss_forward_peak_bytes(run, model))
     backward = loss_term(run, model, loss.loss_backward_peak_bytes(run, model))
     moments = [
-        (*kept, *ended, forward, *lasting_buckets(run)),
-        (*kept, *starts, backward, *buckets_at_loss(run)),
+        (*fixed, *kept, *read_by_head(run, model), *ended, forward, *lasting_buckets(run)),
+        (*late, *kept, *starts, backward, *buckets_at_loss(run)),
     ]
     moments += [(*fixed, *tower_terms(run, model), *forward_terms(run, one)) for one in counted(run, model)]
     if copied := root_copied(run, model, forward=True):
         moments.append((*fixed, *copied))
     if copied := root_copied(run, model, forward=False):
-        moments.append((*kept, *copied, loss_term(run, model, loss.loss_saved_bytes(run, model))))
+        moments.append((*late, *kept, *copied, loss_term(run, model, loss.loss_saved_bytes(run, model))))
     return [Phase("forward and loss", moment) for moment in moments]
+
+
+def read_by_head(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """What the head reads lives until the forward returns, even where backward does not need it."""
+    if loss.head_is_trained(run) and run.loss != "liger-fused":
+        return ()
+    width, tokens = run.compute_bytes * model.hidden_size, loss.scored_tokens(run)
+    return (Term("head's input", "activations", width * tokens, f"{width:,} B x {tokens:,} tokens", SAVED),)
 
 
 def loss_term(run: Run, model: Architecture, bytes_: int) -> Term:

@@ -98,6 +98,8 @@ class Estimate:
     """The images that a tower is counted with; None where none is."""
     uncounted: tuple[Uncounted, ...] = ()
     """What the run turns on that takes memory, or frees it, and is not counted."""
+    ranges: Literal["published", "replay"] = "published"
+    """What ``reserved_peak`` rests on."""
 
     @cached_property
     def peak(self) -> Phase:

@@ -1,5 +1,7 @@
 """What lies on the GPU from start to end: weights, a reference model, library workspaces; and the load before it."""
 
+from typing import Literal
+
 from advisor.memory.activations.experts import cached_elements, checkpoints, expert_width
 from advisor.memory.activations.lora_kernels import adapter_elements, all_adapter_elements
 from advisor.memory.adapters import expert_adapter_elements
@@ -10,6 +12,8 @@ from advisor.memory.weights import LOADER, loaded_weights
 from advisor.models import Architecture
 from advisor.run import Fsdp, Run, Zero
 
+Moment = Literal["forward", "loss", "layer"]
+"""Forward, the start of the loss's backward, and the backward of a layer."""
 CUBLAS = "pytorch issue 83461: 8,519,680 B for each cuBLAS handle and stream"
 REFERENCE = "axolotl/train.py:127-165@0.19.0: a second copy of the model, loaded the same way"
 TRL_REFERENCE = "trl/trainer/grpo_trainer.py:962-971, utils.py, create_model_from_path@1.9.0: fp32 unless told else"
@@ -51,8 +55,8 @@ def weights_on_host(run: Run) -> bool:
 
 
 def weight_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
-    """The weights of one rank, and what computing with them keeps in addition."""
-    return (*stored_terms(run, weights), *dequantized_terms(run, model))
+    """The weights of one rank, and what computing with them keeps for good."""
+    return (*stored_terms(run, weights), *unpacked_experts(run, model))
 
 
 def stored_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
@@ -70,13 +74,20 @@ def stored_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
     return tuple(terms)
 
 
-def autocast_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
-    """bf16 copies of fp32 weights that are trained and enter a matrix product, from forward to backward's end."""
+def autocast_terms(run: Run, model: Architecture, weights: Weights, when: Moment = "forward") -> tuple[Term, ...]:
+    """bf16 copies of fp32 weights that are trained and enter a matrix product.
+
+    Autocast drops its own when forward ends, and the graph keeps those that it saved: of checkpointed layers none, so
+    that when the loss's backward begins there is the head's alone, and in a layer's backward also that layer's.
+    """
     if not run.autocast or isinstance(run.sharding, Fsdp):
         return ()
     multiplied = [g for g in weights.trained if g.width == 4 and (model.tied or not g.embedding)]
     fused, kept = copied_elements(run, model)
     elements = sum(group.matrix_elements for group in multiplied) - fused
+    if run.activation_checkpointing and when != "forward":
+        outside = sum(group.matrix_elements for group in multiplied if group.embedding or group.name == "head")
+        elements = outside + (-(-(elements - outside) // model.layers) if when == "layer" else 0)
     copies = Term("autocast copies", "overhead", 2 * elements, f"2 B x {elements:,} trained fp32 elements", AUTOCAST)
     if not kept:
         return (copies,)
@@ -98,20 +109,23 @@ def copied_elements(run: Run, model: Architecture) -> tuple[int, int]:
 
 
 def dequantized_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
-    """The one weight that is in half precision while a quantized layer computes, and experts that stay so.
+    """The one weight that is in half precision while a quantized layer computes.
 
     What a layer unpacks of its experts counts with what the layer keeps.
     """
     if run.quantization is None:
         return ()
-    quantized = [t.numel for t in model.tensors if t.linear and t.kind != "head"]
-    largest = max(quantized, default=0)
-    one = Term("dequantized weight", "overhead", 2 * largest, f"2 B x {largest:,}", DEQUANTIZE)
+    largest = max((t.numel for t in model.tensors if t.linear and t.kind != "head"), default=0)
+    return (Term("dequantized weight", "overhead", 2 * largest, f"2 B x {largest:,}", DEQUANTIZE),)
+
+
+def unpacked_experts(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """Experts that stay in half precision once they were used."""
     cached, width = cached_elements(run, model), expert_width(run, run.compute_bytes)
-    if not cached:
-        return (one,)
+    if run.quantization is None or not cached:
+        return ()
     text = f"{width} B x {cached:,} elements of all experts"
-    return (one, Term("dequantized experts, never freed", "overhead", width * cached, text, NEVER_FREED))
+    return (Term("dequantized experts, never freed", "overhead", width * cached, text, NEVER_FREED),)
 
 
 def reference_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
@@ -224,10 +238,9 @@ def sharded_load(run: Run) -> bool:
 
 
 def upcast_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
-    """fp32 copies of embeddings and head that exist while axolotl casts them."""
-    if isinstance(run.sharding, Fsdp) or run.stack.trainer != "axolotl":
+    """fp32 copies of embeddings and head that exist while axolotl casts them, and what the last was made of."""
+    if isinstance(run.sharding, Fsdp) or run.stack.trainer != "axolotl" or run.precision == "fp32":
         return ()
-    if run.precision == "fp32" or run.embeddings_fp32:
-        return ()
-    elements = model.by_kind.get("embedding", 0) + model.by_kind.get("head", 0)
+    last = max(model.by_kind.get("embedding", 0), model.by_kind.get("head", 0))
+    elements = last if run.embeddings_fp32 else model.by_kind.get("embedding", 0) + model.by_kind.get("head", 0) + last
     return (Term("embeddings in fp32, for a moment", "overhead", 2 * elements, f"2 B more x {elements:,}", UPCAST),)

@@ -151,6 +151,20 @@ def test_adapters_of_bf16_cast_inputs_of_a_quantized_base_where_autocast_is_off(
     assert per_token(LLAMA_3_8B, quantization="nf4", **plain) == per_token(LLAMA_3_8B, **plain)
 
 
+def test_adapters_of_4_bit_layers_share_what_they_read_under_autocast():
+    """With dropout each keeps its own result; without autocast PEFT casts by itself."""
+
+    def kept(quantization: str | None, dropout: float, *, autocast: bool) -> float:
+        return per_token(LLAMA_3_8B, quantization=quantization, autocast=autocast, **lora(dropout=dropout))
+
+    own, shared = (kept(base, 0.0, autocast=True) for base in (None, "nf4"))
+    assert (
+        own - shared == 2 * (2 + 1 + 1) * 4096
+    )  # of queries, keys and values, of gate and up, and the kernel's output
+    assert kept("nf4", 0.1, autocast=True) == kept(None, 0.1, autocast=True)
+    assert kept("nf4", 0.0, autocast=False) == kept(None, 0.0, autocast=False)
+
+
 def test_experts_keep_their_width_once_for_each_choice():
     sparse = replace(LLAMA_3_8B, mlp=Mlp(1024, experts=64, experts_per_token=8), linears=LLAMA_3_8B.linears[:4])
     twice = replace(sparse, mlp=Mlp(1024, experts=64, experts_per_token=16))

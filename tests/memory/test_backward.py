@@ -41,8 +41,8 @@ def test_gradients_while_all_activations_are_there(tmp_path, keys, expected):
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        # The embedding's comes after the first layer's.
-        ({}, {"gradients": UPCAST - 4 * TABLE}),
+        # The embedding's comes after the first layer's, and the layer's own queries, keys and values last.
+        ({}, {"gradients": UPCAST - 4 * TABLE - 2 * 3 * 100 * 100}),
         (TWICE, {"gradients": UPCAST}),
         ({**TWICE, "tied": True}, {"gradients": UPCAST - 4 * TABLE, "tied head's gradient": 4 * TABLE}),
         ({"zero": {"stage": 0}}, {"gradients": 2 * P}),

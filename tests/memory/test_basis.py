@@ -16,7 +16,7 @@ def basis(**config: Any) -> Basis:
     run = open_configs(config, None, "8x h100").run
     found = estimate(run)
     assert found is not None and run.model is not None
-    return basis_of(run, run.model, found.uncounted)
+    return basis_of(run, run.model, found)
 
 
 @pytest.mark.parametrize("model", ["meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B", "Qwen/Qwen3-8B"])

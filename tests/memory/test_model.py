@@ -53,9 +53,9 @@ def test_zero_3_shards_8_bit_weights_and_keeps_them(tmp_path):
 @pytest.mark.parametrize(
     ("keys", "bytes_"),
     [
-        # Tables pass through fp32 only where axolotl does not leave them there.
-        ({}, UPCAST),
-        ({"zero": {"stage": 2}}, 2 * P + 2 * 2 * TABLE),
+        # Tables pass through fp32, or stay there; the last one's half-precision copy goes once it is cast.
+        ({}, UPCAST + 2 * TABLE),
+        ({"zero": {"stage": 2}}, 2 * P + 2 * 2 * TABLE + 2 * TABLE),
         ({"zero": {"stage": 3}}, 2 * P // 2 + 2 * TABLE),
         ({"zero": {"stage": 3}, "json": {"bf16": {"enabled": "auto"}}}, 4 * P // 2 + 4 * TABLE),
         ({"zero": {"stage": 3, "offload_param": CPU}}, 2 * TABLE),
@@ -117,10 +117,17 @@ def test_the_reference_model_is_sharded_like_the_trained_one(tmp_path, keys, byt
         ({**LORA, "zero": {"stage": 2}}, 0),
     ],
 )
-def test_autocast_copies(tmp_path, keys, elements):
+def test_autocast_copies_of_trained_weights(tmp_path, keys, elements):
     plain = dict.fromkeys(("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel"), False)
     found = small(tmp_path, **keys, **plain)
     assert bytes_of(autocast_terms(found.run, found.model, found.weights)) == 2 * elements
+
+
+def test_of_checkpointed_layers_one_has_its_copies_at_a_time(tmp_path):
+    plain = dict.fromkeys(("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel"), False)
+    found = small(tmp_path, **LORA, **plain, gradient_checkpointing=True)
+    moments = [bytes_of(autocast_terms(found.run, found.model, found.weights, when)) for when in ("loss", "layer")]
+    assert moments == [0, 2 * ADAPTER // found.model.layers]
 
 
 @pytest.mark.parametrize(

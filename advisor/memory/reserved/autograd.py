@@ -79,12 +79,13 @@ class Storage:
 class Tensor:
     """A tensor, or a view of all of one: its memory, and what computed it."""
 
-    __slots__ = ("count", "gradient", "node", "storage", "trained", "width")
+    __slots__ = ("count", "embedding", "gradient", "node", "storage", "trained", "width")
 
     def __init__(self, storage: Storage, count: int, width: int, *, trained: bool = False) -> None:
         self.storage, self.count, self.width, self.trained = storage, count, width, trained
         self.node: Node | None = None
         self.gradient: Tensor | None = None
+        self.embedding = False
 
     @property
     def requires_grad(self) -> bool:

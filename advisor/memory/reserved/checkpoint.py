@@ -10,13 +10,13 @@ from weakref import ref
 from advisor.memory.reserved.autograd import Node, Packed, Tape, Tensor, backward, node_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 Layer = Callable[[Tensor], Tensor]
 
 
 @contextmanager
-def recomputing(tape: Tape) -> Iterator[None]:
+def recomputing(tape: Tape) -> Generator[None]:
     """Gradients and autocast as they were in forward; copies of weights last as long."""
     grad, autocast, casts = tape.grad, tape.autocast, tape.casts
     tape.grad, tape.autocast, tape.casts = True, tape.computes_half, {}

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from advisor.memory.reserved import losses
+from advisor.memory.reserved import fused, losses
 from advisor.memory.reserved.attention import by_head, flash, rotated
+from advisor.memory.reserved.autograd import node_for
 from advisor.memory.reserved.checkpoint import non_reentrant, reentrant
+from advisor.memory.reserved.linears import Adapted
 from advisor.memory.reserved.norms import rms_norm
 from advisor.memory.reserved.operations import FULL, HALF, LONG, activation, add, cast, embedded, product
 from advisor.record import record
 
 if TYPE_CHECKING:
-    from advisor.memory.reserved.autograd import Tape, Tensor
-    from advisor.memory.reserved.linears import Linear
+    from advisor.memory.reserved.autograd import Node, Tape, Tensor
+    from advisor.memory.reserved.linears import Linear, Plain
     from advisor.models import Attention
 
+
+def straight(_tape: Tape, layer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """A layer that keeps what it saves."""
+    return layer(x)
+
+
+PASSES: dict[str, Callable[[Tape, Callable[[Tensor], Tensor], Tensor], Tensor]] = {
+    "": straight,
+    "reentrant": reentrant,
+    "non-reentrant": non_reentrant,
+}
 Tables = tuple["Tensor", ...]
 """Cosines and sines; and the positions, which layers are given and do not read."""
 
@@ -51,6 +64,8 @@ class Layer:
     down: Linear
     norms: tuple[Tensor, Tensor]
     query_key_norms: tuple[Tensor, Tensor] | None = None
+    kernels: frozenset[str] = frozenset()
+    """Which of axolotl's fused functions compute its linears: ``qkv``, ``o``, ``mlp``."""
 
     def __call__(self, tape: Tape, batch: Batch, tables: Tables, x: Tensor) -> Tensor:
         """Attention and MLP, each added to what came in."""
@@ -65,21 +80,40 @@ class Layer:
 
     def attend(self, tape: Tape, batch: Batch, tables: Tables, x: Tensor) -> Tensor:
         """Self attention."""
-        query = by_head(tape, self.query(tape, x))
-        if self.query_key_norms is not None:
-            query = rms_norm(tape, query, self.query_key_norms[0])
-        key = by_head(tape, self.key(tape, x))
-        if self.query_key_norms is not None:
-            key = rms_norm(tape, key, self.query_key_norms[1])
-        value = self.value(tape, x)
+        query, key, value = self.project(tape, x)
         query, key = rotated(tape, query, tables), rotated(tape, key, tables)
         output = flash(tape, batch.rows, batch.length, self.attention, (query, key, value))
+        if "o" in self.kernels and isinstance(self.output, Adapted):
+            return fused.output(tape, output, self.output)
         return self.output(tape, output)
+
+    def project(self, tape: Tape, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values, with their norms."""
+        if "qkv" in self.kernels:
+            query, key, value = fused.projected(tape, x, together(self.query, self.key, self.value))
+            query = self.normed(tape, by_head(tape, query), 0)
+            key = self.normed(tape, by_head(tape, key), 1)
+            return query, key, value
+        query = self.normed(tape, by_head(tape, self.query(tape, x)), 0)
+        key = self.normed(tape, by_head(tape, self.key(tape, x)), 1)
+        return query, key, self.value(tape, x)
+
+    def normed(self, tape: Tape, x: Tensor, index: int) -> Tensor:
+        """Queries or keys through their norm, where they have one."""
+        return x if self.query_key_norms is None else rms_norm(tape, x, self.query_key_norms[index])
 
     def feed(self, tape: Tape, x: Tensor) -> Tensor:
         """The gated MLP."""
+        if "mlp" in self.kernels:
+            return fused.mlp(tape, x, together(self.gate, self.up, self.down))
         inner = product(tape, activation(tape, self.gate(tape, x)), self.up(tape, x))
         return self.down(tape, inner)
+
+
+def together(*some: Linear) -> tuple[Adapted, Adapted, Adapted]:
+    """Three linears that a fused function computes: all have adapters."""
+    first, second, third = (one for one in some if isinstance(one, Adapted))
+    return first, second, third
 
 
 @record(eq=False)
@@ -90,7 +124,7 @@ class Model:
     hidden: int
     layers: Sequence[Layer]
     norm: Tensor
-    head: Linear
+    head: Plain
     weights: Sequence[Tensor]
     asks_for_gradients: bool = False
     """Whether the embedding's output is made to need a gradient: ``enable_input_require_grads``."""
@@ -108,13 +142,11 @@ class Model:
         positions = tape.new(batch.length, LONG)
         del counted
         tables = (*rotary_tables(tape, batch.length, self.layers[0].attention.head_dim, inputs.width), positions)
-        kept = {"": lambda _tape, layer, x: layer(x), "reentrant": reentrant, "non-reentrant": non_reentrant}
-        pass_through = kept[batch.checkpointing]
+        pass_through = PASSES[batch.checkpointing]
         hidden = inputs
         for layer in self.layers:
             hidden = pass_through(tape, partial(layer, tape, batch, tables), hidden)
-        hidden = rms_norm(tape, hidden, self.norm)
-        return hidden
+        return rms_norm(tape, hidden, self.norm)
 
     def loss(self, tape: Tape, batch: Batch) -> Tensor:
         """The loss of a micro-step; logits come back in fp32 and live until it is returned.
@@ -123,7 +155,7 @@ class Model:
         """
         tape.autocast = tape.computes_half
         hidden = self.decoded(tape, batch)
-        tape.part = "loss"
+        hidden = ended(tape, hidden)
         logits = self.head(tape, hidden)
         loss = losses.plain(tape, logits, batch.rows, batch.length)
         del hidden
@@ -132,6 +164,20 @@ class Model:
         returned = cast(tape, logits, FULL) if tape.computes_half else logits
         del returned
         return loss
+
+
+def ended(tape: Tape, hidden: Tensor) -> Tensor:
+    """What the layers give to the head: here the loss begins, and on the way back it has ended."""
+
+    def back(_node: Node, given: list[Tensor]) -> tuple[Tensor]:
+        tape.part = "backward"
+        return (given.pop(),)
+
+    node = node_for(tape, back, hidden)
+    result = hidden.detached()
+    result.node = node
+    tape.part = "loss"
+    return result
 
 
 def rotary_tables(tape: Tape, length: int, width: int, precision: int) -> tuple[Tensor, Tensor]:

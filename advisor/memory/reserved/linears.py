@@ -26,6 +26,7 @@ class Plain:
         self.n_in, self.n_out, self.weight, self.bias = n_in, n_out, weight, bias
 
     def __call__(self, tape: Tape, x: Tensor) -> Tensor:
+        """The product."""
         return matmul(tape, x, self.weight, self.n_out, self.bias)
 
 
@@ -35,8 +36,8 @@ class FourBit:
     bitsandbytes/nn/modules.py, Linear4bit.forward; autograd/_functions.py, MatMul4Bit@0.50.2.
     """
 
-    def __init__(self, n_in: int, n_out: int, kept: tuple[Tensor, ...], *, nested: bool) -> None:
-        self.n_in, self.n_out, self.kept, self.nested = n_in, n_out, kept, nested
+    def __init__(self, n_in: int, n_out: int, kept: tuple[Tensor, ...], bias: Tensor | None, *, nested: bool) -> None:
+        self.n_in, self.n_out, self.kept, self.bias, self.nested = n_in, n_out, kept, bias, nested
 
     def dequantized(self, tape: Tape) -> Tensor:
         """The weight in half precision; nested statistics are fp32 for that moment."""
@@ -46,6 +47,8 @@ class FourBit:
         return weight
 
     def __call__(self, tape: Tape, x: Tensor) -> Tensor:
+        """The product, in the precision of ``x``."""
+
         def back(_node: Node, given: list[Tensor]) -> tuple[Tensor]:
             weight = self.dequantized(tape)
             result = tape.new(given[0].count // self.n_out * self.n_in, HALF)
@@ -65,11 +68,14 @@ class FourBit:
 class Adapted:
     """LoRA as PEFT computes it: peft/tuners/lora/layer.py, Linear.forward; bnb.py, Linear4bit.forward@0.20.0."""
 
-    def __init__(self, base: Plain | FourBit, rank: int, pair: tuple[Tensor, Tensor], *, dropout: bool) -> None:
+    a: Tensor
+    b: Tensor
+
+    def __init__(self, base: Plain | FourBit, rank: int, *, dropout: bool) -> None:
         self.n_in, self.n_out, self.base, self.rank, self.dropout = base.n_in, base.n_out, base, rank, dropout
-        self.a, self.b = pair
 
     def __call__(self, tape: Tape, x: Tensor) -> Tensor:
+        """The base's product and the adapter's."""
         result = self.base(tape, x)
         kept = result.width
         if isinstance(self.base, FourBit):

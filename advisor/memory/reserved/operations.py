@@ -132,7 +132,7 @@ def dropped(tape: Tape, x: Tensor) -> Tensor:
 def matmul(tape: Tape, x: Tensor, weight: Tensor, n_out: int, bias: Tensor | None = None) -> Tensor:
     """``nn.Linear``: the input is saved for a trained weight, the weight for an input that needs a gradient."""
 
-    def back(node: Node, given: list[Tensor]) -> list[Tensor | None]:
+    def back(node: Node, _given: list[Tensor]) -> list[Tensor | None]:
         results: list[Tensor | None] = [None] * len(sizes)
         for index in (1, 0) if bias is None else (0, 1, 2):
             if node.needs[index]:

@@ -24,18 +24,44 @@ def clipped(tape: Tape, weights: Sequence[Tensor]) -> None:
     del factor, limited, total
 
 
-def adamw(tape: Tape, weights: Sequence[Tensor], states: list[Tensor], *, foreach: bool) -> None:
-    """torch/optim/adamw.py@2.13.0: two states of a weight's size; foreach makes a root of the second for all at once.
-
-    The fused one counts its steps on the GPU.
-    """
+def stepped(tape: Tape, weights: Sequence[Tensor], states: list[Tensor], optimizer: str) -> None:
+    """The step of an optimizer by its name in transformers; its states are made in the first."""
     if not states:
         for weight in weights:
-            if not foreach:
-                states.append(tape.new(1, FULL))
-            states += [tape.new(weight.count, weight.width), tape.new(weight.count, weight.width)]
-    if not foreach:
-        return
+            states += states_of(tape, weight, optimizer)
+    if optimizer == "adamw_torch":
+        foreach_roots(tape, weights)
+
+
+def states_of(tape: Tape, weight: Tensor, optimizer: str) -> list[Tensor]:
+    """AdamW's two states of one weight."""
+    match optimizer:
+        case "adamw_torch":
+            return [tape.new(weight.count, weight.width) for _ in range(2)]
+        case "adamw_torch_fused":  # counts its steps on the GPU
+            return [tape.new(1, FULL), *(tape.new(weight.count, weight.width) for _ in range(2))]
+        case _:
+            return bitsandbytes_states(tape, weight, optimizer)
+
+
+def bitsandbytes_states(tape: Tape, weight: Tensor, optimizer: str) -> list[Tensor]:
+    """bitsandbytes/optim/optimizer.py, init_state, get_state_buffer@0.50.2: large paged states lie in managed memory.
+
+    Tensors below 4096 elements, and embeddings by the Trainer's override, have fp32 states.
+    """
+    managed = optimizer.startswith("paged") and weight.count >= LEAST_PAGED
+    if "8bit" not in optimizer or weight.count < LEAST_QUANTIZED or weight.embedding:
+        return [] if managed else [tape.new(weight.count, FULL) for _ in range(2)]
+    made = [] if managed else [tape.new(weight.count, 1) for _ in range(2)]
+    return [*made, *(tape.new(-(-weight.count // 256), FULL) for _ in range(2))]
+
+
+LEAST_PAGED = 100_000
+LEAST_QUANTIZED = 4096
+
+
+def foreach_roots(tape: Tape, weights: Sequence[Tensor]) -> None:
+    """torch/optim/adam.py, _multi_tensor_adam@2.13.0: a root of each second moment, of one precision at a time."""
     roots: list[Tensor] = []
     for width in sorted({weight.width for weight in weights}):
         group = [tape.new(weight.count, width) for weight in weights if weight.width == width]

@@ -9,21 +9,29 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.reserved.autograd import Tape, Tensor, backward
 from advisor.memory.reserved.operations import FULL, LONG
-from advisor.memory.reserved.optimizers import adamw, clipped
+from advisor.memory.reserved.optimizers import clipped, stepped
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.decoder import Batch, Model
 
 
+WORKSPACE = 8_519_680
+
+
 class Trainer:
     """What outlives a step: the states of the optimizer, and until there are new ones, the last batches and loss."""
 
-    def __init__(self, tape: Tape, model: Model, batch: Batch, micro_steps: int, optimizer: str) -> None:
+    def __init__(
+        self, tape: Tape, model: Model, batch: Batch, micro_steps: int, optimizer: str, workspace: int = WORKSPACE
+    ) -> None:
         self.tape, self.model, self.batch, self.micro_steps, self.optimizer = tape, model, batch, micro_steps, optimizer
+        self.workspace = workspace
         self.states: list[Tensor] = []
         self.tokens: list[Tensor] = []
         self.items: Tensor | None = None
         self.last: Tensor | None = None
+        self.workspaces: list[Tensor] = []
+        """cuBLAS's, of the main thread and of autograd's: each keeps its own."""
 
     def step(self) -> None:
         """One step of the optimizer."""
@@ -38,7 +46,7 @@ class Trainer:
         tape.part = "optimizer"
         trained = self.model.trained
         clipped(tape, trained)
-        adamw(tape, trained, self.states, foreach=self.optimizer == "adamw_torch")
+        stepped(tape, trained, self.states, self.optimizer)
         for weight in trained:
             weight.gradient = None
         tape.mark("optimizer step")
@@ -46,12 +54,30 @@ class Trainer:
     def micro_step(self) -> None:
         """Forward and backward of one batch."""
         tape = self.tape
+        self.make_workspace(1)
         tape.part = "forward"
         loss = self.model.loss(tape, self.batch)
         self.last = None
         tape.mark("forward")
-        tape.part = "backward"
+        self.make_workspace(2)
+        tape.part = "loss"
         root = tape.new(1, FULL)
         backward(tape, loss, root)
         self.last = loss.detached()
         tape.mark("backward")
+
+    def evaluate(self, batch: Batch) -> None:
+        """One batch without gradients."""
+        tape = self.tape
+        tape.part, tape.grad = "evaluation", False
+        tokens = tape.new(batch.tokens, LONG)
+        loss = self.model.loss(tape, batch)
+        tape.grad = True
+        del tokens, loss
+        tape.mark("evaluation")
+
+    def make_workspace(self, number: int) -> None:
+        """What the first matrix product of a thread asks for: aten/src/ATen/cuda/CublasHandlePool.cpp@2.13.0."""
+        if self.workspace and len(self.workspaces) < number:
+            self.tape.part = "workspace"
+            self.workspaces.append(self.tape.new(self.workspace, 1))

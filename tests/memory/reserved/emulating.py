@@ -15,7 +15,13 @@ from advisor.run.stack import Stack
 def run_of(setting: Mapping[str, Any]) -> Run:
     """The run of a setting."""
     adapter = None if setting["method"] == "full" else setting["method"]
-    lora = Lora(rank=setting["rank"], alpha=16, dropout=setting["dropout"], targets=tuple(setting["targets"]))
+    lora = Lora(
+        rank=setting["rank"],
+        alpha=16,
+        dropout=setting["dropout"],
+        targets=tuple(setting["targets"]),
+        kernels=frozenset(setting["kernels"]),
+    )
     return Run(
         config=cast("Any", None),
         deepspeed=None,
@@ -41,10 +47,12 @@ def emulated(setting: Mapping[str, Any], steps: int = 2) -> Tape:
     run = run_of(setting)
     assert run.model is not None
     tape = Tape(adds_in_place=False)
-    model = Loader(tape, run, run.model).loaded()
+    loader = Loader(tape, run, run.model)
+    model = loader.base()
+    loader.prepare(model)
     tape.mark("load")
     batch = Batch(setting["rows"], setting["length"], setting["checkpointing"] or "")
-    trainer = Trainer(tape, model, batch, setting["micro_steps"], setting["optimizer"])
+    trainer = Trainer(tape, model, batch, setting["micro_steps"], setting["optimizer"], workspace=0)
     for _ in range(steps):
         trainer.step()
     tape.events = list(tape.events)

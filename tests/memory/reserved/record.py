@@ -1,8 +1,9 @@
 # pyright: basic
-"""``make tapes``: records the settings again, as the installed torch, transformers and PEFT make them."""
+"""``python -m tests.memory.reserved.record [NAME...]``: records the settings again, as the installed torch, transformers and PEFT make them."""
 
 import gzip
 import json
+import sys
 from pathlib import Path
 
 from .emulating import canonical
@@ -20,7 +21,8 @@ def recorded(name: str) -> list[int]:
 
 def main() -> None:
     """Writes the file."""
-    tapes = {name: recorded(name) for name in SETTINGS}
+    kept = json.loads(gzip.decompress(RECORDED.read_bytes())) if sys.argv[1:] else {}
+    tapes = {name: recorded(name) if name in (sys.argv[1:] or SETTINGS) else kept[name] for name in SETTINGS}
     text = json.dumps(tapes, separators=(",", ":"))
     RECORDED.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 

@@ -1,4 +1,4 @@
-# pyright: basic
+# pyright: basic, reportMissingImports=false
 """Tapes of real training steps on fake tensors: every allocation and free of two steps, as the Trainer makes them.
 
 The model, PEFT's adapters, torch's checkpointing, loss and optimizers are the real ones. Kernels that only a GPU has
@@ -207,6 +207,10 @@ def built(setting: dict[str, Any]) -> Any:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": reentrant})
     if setting["method"] != "full":
         model = adapted(model, setting)
+        if setting["kernels"]:
+            from tests.oracles.axolotl_kernels import fused
+
+            fused(model)
     elif setting["fp32_embeddings"]:
         for name, module in model.named_modules():
             if name.endswith(("embed_tokens", "lm_head")) or "norm" in name.rpartition(".")[2]:

@@ -31,7 +31,9 @@ BASE: dict[str, Any] = {
     "dropout": 0.0,
     "targets": (),
     "fp32_embeddings": False,
+    "kernels": (),
 }
+KERNELS = ("mlp", "qkv", "o")
 LORA = {"method": "lora", "targets": EVERY}
 QLORA = {"method": "qlora", "targets": EVERY}
 REENTRANT = {"checkpointing": "reentrant"}
@@ -63,6 +65,9 @@ CHANGES: dict[str, dict[str, Any]] = {
     "lora, dropout, reentrant, two micro-steps": {**LORA, **REENTRANT, "dropout": 0.1, "micro_steps": 2},
     "lora, qwen2": {**LORA, "config": QWEN2},
     "lora, qwen3, reentrant": {**LORA, "config": QWEN3, **REENTRANT},
+    "lora, fused": {**LORA, "kernels": KERNELS},
+    "lora, fused, dropout, reentrant": {**LORA, **REENTRANT, "kernels": KERNELS, "dropout": 0.1},
+    "lora, fused, qwen3, non-reentrant": {**LORA, **HOOKS, "kernels": KERNELS, "config": QWEN3},
     "qlora": QLORA,
     "qlora, dropout, reentrant": {**QLORA, **REENTRANT, "dropout": 0.1},
     "qlora, non-reentrant, one row": {**QLORA, **HOOKS, "rows": 1},

@@ -1,3 +1,4 @@
+# pyright: basic
 """Tapes without torch, against those that were recorded from the real modules."""
 
 import gzip

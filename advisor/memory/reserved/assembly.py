@@ -1,0 +1,69 @@
+"""Run -> Tape: the load, and two steps with an evaluation between them, as long as a tape covers the run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from itertools import pairwise
+from random import Random
+from typing import TYPE_CHECKING
+
+from advisor.memory.reserved.autograd import Event, Tape
+from advisor.memory.reserved.decoder import Batch
+from advisor.memory.reserved.loading import Loader
+from advisor.memory.reserved.step import Trainer
+from advisor.record import record
+
+if TYPE_CHECKING:
+    from advisor.run import Run
+
+STEPS = 2
+"""The states of the optimizer are made in the first."""
+MICRO_STEPS = 2
+"""Those after the second do what that does."""
+
+
+@record(eq=False)
+class Recorded:
+    """The events of a run, what made each allocation, where phases end, and where each weight begins to be loaded."""
+
+    events: list[Event]
+    parts: list[str]
+    marks: tuple[tuple[str, int], ...]
+    pieces: tuple[int, ...]
+
+    def loaded_in_other_order(self, seed: int) -> list[Event]:
+        """The events with the weights in a random order: threads load them, in no order that can be known.
+
+        transformers/core_model_loading.py, GLOBAL_WORKERS@5.16.1.
+        """
+        bounds = [*self.pieces, self.marks[0][1]]
+        groups = [self.events[start:end] for start, end in pairwise(bounds)]
+        Random(seed).shuffle(groups)
+        return [*self.events[: bounds[0]], *(one for group in groups for one in group), *self.events[bounds[-1] :]]
+
+
+@lru_cache(maxsize=2)
+def recorded(run: Run) -> Recorded:
+    """The tape of a run that ``coverage.covered`` knows."""
+    assert run.model is not None, "coverage.covered"
+    tape = Tape()
+    tape.computes_half = run.autocast
+    loader = Loader(tape, run, run.model)
+    model = loader.base()
+    tape.mark("base")
+    loader.prepare(model)
+    tape.mark("load")
+    trainer = Trainer(tape, model, batch_of(run), min(run.gradient_accumulation_steps, MICRO_STEPS), run.optimizer)
+    for number in range(STEPS):
+        trainer.step()
+        if number == 0 and run.evaluates:
+            evaluated = replace(run, micro_batch_size=run.eval_batch_size, sequence_len=run.eval_sequence_len)
+            trainer.evaluate(batch_of(evaluated))
+    return Recorded(list(tape.events), tape.parts, tuple(tape.marks), tuple(loader.pieces))
+
+
+def batch_of(run: Run) -> Batch:
+    """The rows of a micro-step; packed ones are one long row to FlashAttention."""
+    kept = ("reentrant" if run.reentrant else "non-reentrant") if run.activation_checkpointing else ""
+    return Batch(run.micro_batch_size, run.sequence_len, kept)

@@ -1,0 +1,82 @@
+"""Which runs a tape covers; the rest keeps the published ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from advisor.memory.activations.attention import masked
+from advisor.memory.lora_targets import layers_named
+
+if TYPE_CHECKING:
+    from advisor.models import Architecture, Block
+    from advisor.run import Run
+
+FAMILIES = frozenset({"llama", "mistral", "qwen2", "qwen3"})
+"""Decoders whose layers were recorded: tests/memory/reserved."""
+LINEARS = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+OPTIMIZERS = frozenset({"adamw_torch", "adamw_torch_fused", "adamw_bnb_8bit", "adamw_8bit"})
+PAGED = frozenset({"paged_adamw_8bit", "paged_adamw_32bit"})
+
+
+def covered(run: Run) -> bool:
+    """Whether a tape stands for the run."""
+    return next(uncovered(run), None) is None
+
+
+def uncovered(run: Run) -> Iterator[str]:
+    """What of the run no tape has, as nouns."""
+    if run.model is None:
+        yield "an unknown model"
+        return
+    yield from uncovered_model(run, run.model)
+    yield from uncovered_method(run)
+    if run.world_size > 1 or run.sharding is not None:
+        yield "several GPUs"
+    if run.precision != "bf16":
+        yield f"training in {run.precision}"
+    if run.optimizer not in OPTIMIZERS | PAGED:
+        yield f"the optimizer {run.optimizer}"
+    if run.loss != "plain" or run.liger:
+        yield "Liger's kernels" if run.liger or "liger" in run.loss else f"the loss `{run.loss}`"
+    if run.rl is not None or run.reference_model:
+        yield "training on preferences or rewards"
+    if run.torch_compile or run.tiled_mlp_shards > 1 or run.activation_offloading is not None:
+        yield "compiled, tiled or offloaded layers"
+    if not run.stack.at_least("transformers", "4.49.0"):
+        yield "losses of transformers before 4.49"
+    if run.evaluates and run.generated_rows:
+        yield "generation in evaluation"
+
+
+def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
+    """What of the model no tape has."""
+    decoder = model.decoder_type or model.model_type
+    if decoder not in FAMILIES or model.trace is not None or model.by_kind.get("vision", 0):
+        yield f"the family {decoder}"
+    elif any(not is_plain(block) for block in model.blocks):
+        yield "some of its layers"
+    elif run.attention not in {"flash", "sdpa"}:
+        yield f"{run.attention} attention"
+    elif any(block.attention and masked(run, model.deviations, block.attention) for block in model.blocks):
+        yield "sdpa with a mask"
+
+
+def is_plain(block: Block) -> bool:
+    """Whether a layer is one of Llama's, or of Qwen's."""
+    names = {linear.name for linear in block.linears}
+    attention, mlp = block.attention, block.mlp
+    return names == LINEARS and attention is not None and mlp is not None and not mlp.experts and mlp.gated
+
+
+def uncovered_method(run: Run) -> Iterator[str]:
+    """What of the adapter and the quantization no tape has."""
+    lora = run.lora
+    if run.quantization not in {None, "nf4"} or (run.quantization and lora is None):
+        yield f"weights in {run.quantization}"
+    if run.fp32_residual_stream or run.unfrozen_parameters or run.stack.base_dtype == "float32":
+        yield "other widths of weights"
+    if lora is None:
+        return
+    if lora.dora or lora.target_parameters or lora.modules_to_save or layers_named(lora):
+        yield "DoRA, trained modules or adapters in some layers alone"

@@ -1,0 +1,117 @@
+# pyright: basic
+"""Two derivations, one number: the peak of the tape and that of the ledger."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from advisor.memory import estimate
+from advisor.memory.reserved.assembly import recorded
+from advisor.memory.reserved.coverage import uncovered
+from advisor.memory.reserved.replay import replayed
+from advisor.memory.reserved.settings import Settings
+from advisor.opening import open_configs
+
+WITHIN = 0.005
+BASE: dict[str, Any] = {
+    "datasets": [{"path": "some/data", "type": "alpaca"}],
+    "learning_rate": 1e-4,
+    "micro_batch_size": 2,
+    "gradient_accumulation_steps": 1,
+    "sequence_len": 2048,
+    "bf16": True,
+    "attn_implementation": "flash_attention_2",
+    "optimizer": "adamw_torch_fused",
+    "lora_mlp_kernel": False,
+    "lora_qkv_kernel": False,
+    "lora_o_kernel": False,
+}
+MODELS = {
+    "llama 8B": "meta-llama/Llama-3.1-8B",
+    "llama 1B": "meta-llama/Llama-3.2-1B",
+    "mistral 7B": "mistralai/Mistral-7B-v0.1",
+    "qwen2 1.5B": "Qwen/Qwen2.5-1.5B",
+    "qwen3 0.6B": "Qwen/Qwen3-0.6B",
+}
+LORA: dict[str, Any] = {"adapter": "lora", "lora_r": 16, "lora_alpha": 32, "lora_target_linear": True}
+METHODS: dict[str, dict[str, Any]] = {
+    "full": {},
+    "LoRA": LORA,
+    "LoRA with dropout": {**LORA, "lora_dropout": 0.05},
+    "QLoRA": {**LORA, "adapter": "qlora", "load_in_4bit": True},
+}
+HOOKS = {"gradient_checkpointing": True, "gradient_checkpointing_kwargs": {"use_reentrant": False}}
+WAYS: dict[str, dict[str, Any]] = {
+    "": {},
+    "checkpointing": {"gradient_checkpointing": True},
+    "checkpointing by hooks": HOOKS,
+}
+KERNELS = dict.fromkeys(("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel"), True)
+MORE: dict[str, dict[str, Any]] = {
+    **{
+        f"{model}, {method}, fused kernels{way}": {"base_model": MODELS[model], **METHODS[method], **KERNELS, **keys}
+        for model in ("llama 8B", "qwen3 0.6B")
+        for method in ("LoRA", "LoRA with dropout", "QLoRA")
+        for way, keys in (("", {}), (", checkpointing", {"gradient_checkpointing": True}))
+    },
+    "llama 1B, full, foreach": {"base_model": MODELS["llama 1B"], "optimizer": "adamw_torch"},
+    "llama 1B, full, four micro-steps": {"base_model": MODELS["llama 1B"], "gradient_accumulation_steps": 4},
+    "qwen3 0.6B, full, 8-bit states": {"base_model": MODELS["qwen3 0.6B"], "optimizer": "adamw_bnb_8bit"},
+    "llama 1B, full, paged states": {"base_model": MODELS["llama 1B"], "optimizer": "paged_adamw_8bit"},
+    "llama 8B, LoRA, queries and values": {
+        **LORA,
+        "base_model": MODELS["llama 8B"],
+        "lora_target_linear": False,
+        "lora_target_modules": ["q_proj", "v_proj"],
+        **HOOKS,
+    },
+    "qwen2 1.5B, QLoRA, one long row": {
+        **METHODS["QLoRA"],
+        "base_model": MODELS["qwen2 1.5B"],
+        "micro_batch_size": 1,
+        "sequence_len": 8192,
+        "gradient_checkpointing": True,
+    },
+}
+
+
+def settings() -> dict[str, dict[str, Any]]:
+    """The settings by what they are called."""
+    found = {
+        ", ".join(filter(None, (model, method, way))): {"base_model": MODELS[model], **keys, **more}
+        for model in MODELS
+        for method, keys in METHODS.items()
+        for way, more in WAYS.items()
+    }
+    return found | MORE
+
+
+SETTINGS = settings()
+
+
+def peaks(keys: Mapping[str, Any]) -> tuple[int, int]:
+    """Allocated bytes at the peak of the tape, and of the ledger."""
+    run = open_configs({**BASE, **keys}, None, "1x h200", None).run
+    assert not list(uncovered(run))
+    found = estimate(run)
+    assert found is not None
+    return replayed(recorded(run).events, Settings()).peak_allocated, found.allocated_peak
+
+
+def test_there_are_enough_of_them():
+    assert len(SETTINGS) >= 60
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_tape_and_ledger_agree(name: str):
+    tape, ledger = peaks(SETTINGS[name])
+    assert tape == pytest.approx(ledger, rel=WITHIN)
+
+
+if __name__ == "__main__":
+    table = {
+        name: (tape / ledger - 1, tape, ledger) for name, (tape, ledger) in ((n, peaks(k)) for n, k in SETTINGS.items())
+    }
+    for name, (difference, tape, ledger) in sorted(table.items(), key=lambda row: -abs(row[1][0])):
+        print(f"{difference:+8.3%}  {tape:>15,}  {ledger:>15,}  {name}")

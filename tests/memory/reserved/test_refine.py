@@ -1,0 +1,116 @@
+"""What a replay changes in an estimate, and what it may not."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from advisor.accuracy.judging import judged
+from advisor.memory import Estimate, estimate
+from advisor.memory.ledger import Range
+from advisor.memory.reserved.coverage import covered, uncovered
+from advisor.memory.reserved.refine import settled, with_reserved
+from advisor.run import Run
+
+CONFIG = """\
+base_model: Qwen/Qwen3-0.6B
+datasets: [{path: some/data, type: alpaca}]
+learning_rate: 1e-4
+micro_batch_size: 1
+gradient_accumulation_steps: 1
+sequence_len: 512
+bf16: true
+attn_implementation: flash_attention_2
+adapter: lora
+lora_r: 8
+lora_alpha: 16
+lora_target_linear: true
+lora_mlp_kernel: false
+lora_qkv_kernel: false
+lora_o_kernel: false
+gradient_checkpointing: true
+"""
+
+
+@pytest.fixture
+def run(make_run: Callable[..., Run]) -> Run:
+    return make_run(CONFIG)
+
+
+@pytest.fixture
+def found(run: Run) -> Estimate:
+    estimated = estimate(run)
+    assert estimated is not None
+    return estimated
+
+
+def test_the_reserved_range_of_a_covered_run_is_a_few_percent_wide(run: Run, found: Estimate):
+    refined = with_reserved(run, found)
+    assert (found.ranges, refined.ranges) == ("published", "replay")
+    assert refined.reserved_peak.low >= 0.98 * found.allocated_peak
+    assert refined.reserved_peak.high <= 1.12 * refined.reserved_peak.low
+    assert any("replay" in note for note in refined.notes)
+    assert not any("published runs of this kind" in note for note in refined.notes)
+    assert refined.needed == found.needed
+
+
+def test_what_is_not_covered_keeps_the_published_range(make_run: Callable[..., Run]):
+    other = make_run(CONFIG.replace("lora_alpha: 16", "lora_alpha: 16\npeft_use_dora: true"))
+    estimated = estimate(other)
+    assert estimated is not None
+    assert not covered(other)
+    assert with_reserved(other, estimated) is estimated
+
+
+def tight(found: Estimate, usable: int) -> Estimate:
+    """The estimate on a card on which it is tight."""
+    changed = replace(found, usable=usable, needed=Range(usable - 1, usable + 1))
+    assert changed.verdict == "tight"
+    return changed
+
+
+def test_a_tight_run_that_goes_through_stays_tight(run: Run, found: Estimate):
+    estimated = tight(found, round(1.1 * found.allocated_peak))
+    assert settled(run, estimated) is estimated
+
+
+def test_a_tight_run_that_no_order_brings_through_does_not_fit(run: Run, found: Estimate):
+    estimated = tight(found, round(0.9 * found.allocated_peak))
+    refined = settled(run, estimated)
+    assert refined.verdict == "does-not-fit"
+    assert found.allocated_peak <= refined.needed.low <= 1.1 * found.allocated_peak
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_far_from_the_limit_nothing_is_replayed(
+    run: Run, found: Estimate, factor: float, monkeypatch: pytest.MonkeyPatch
+):
+    def asked(_run: Run) -> bool:
+        raise AssertionError("a tape was asked for")
+
+    monkeypatch.setattr("advisor.memory.reserved.refine.covered", asked)
+    estimated = replace(found, usable=round(factor * found.allocated_peak))
+    assert settled(run, estimated) is estimated
+
+
+def test_no_published_run_changes_its_verdict_for_the_better_or_falsely():
+    """None that went through is called ``does-not-fit``, and none that failed ``fits``, through a replay."""
+    for case in judged():
+        estimated = replace(case.estimate, usable=round(case.usable))
+        refined = settled(case.run, estimated)
+        assert refined.verdict == estimated.verdict or (refined.verdict == "does-not-fit" and case.case.out_of_memory)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (("lora_alpha: 16", "lora_alpha: 16\npeft_use_dora: true"), "DoRA"),
+        (("Qwen/Qwen3-0.6B", "google/gemma-3-1b-it"), "the family"),
+        (("sequence_len: 512", "sequence_len: 512\noptimizer: lion_8bit"), "the optimizer lion_8bit"),
+        (("sequence_len: 512", "sequence_len: 512\nrl: dpo"), "training on preferences"),
+        (("bf16: true", "fp16: true"), "training in fp16"),
+    ],
+)
+def test_what_no_tape_has_is_named(make_run: Callable[..., Run], change: tuple[str, str], word: str):
+    named = list(uncovered(make_run(CONFIG.replace(*change))))
+    assert any(one.startswith(word) for one in named), named
