@@ -77,8 +77,12 @@ rule = Rule(
                 lora_r: 16
                 lora_alpha: 32
                 lora_target_linear: true
+                sequence_len: 4096
                 gradient_checkpointing: true
                 attn_implementation: flash_attention_2
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_fused_linear_cross_entropy: true
                 deepspeed: deepspeed_configs/zero1.json
             """,
             after="""
@@ -88,8 +92,12 @@ rule = Rule(
                 lora_r: 16
                 lora_alpha: 32
                 lora_target_linear: true
+                sequence_len: 4096
                 gradient_checkpointing: true
                 attn_implementation: flash_attention_2
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_fused_linear_cross_entropy: true
             """,
         ),
         Example(
@@ -171,7 +179,7 @@ rule = Rule(
                 lora_r: 16
                 lora_alpha: 32
                 lora_target_linear: true
-                sequence_len: 2048
+                sequence_len: 2304
                 gradient_checkpointing: true
                 attn_implementation: flash_attention_2
                 deepspeed: zero.json

@@ -61,8 +61,12 @@ rule = Rule(
                 lora_r: 16
                 lora_alpha: 32
                 lora_target_linear: true
+                sequence_len: 4096
                 gradient_checkpointing: true
                 attn_implementation: flash_attention_2
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_fused_linear_cross_entropy: true
                 deepspeed: zero.json
             """,
             deepspeed="""
@@ -122,9 +126,12 @@ rule = Rule(
                 lora_r: 16
                 lora_alpha: 32
                 lora_target_linear: true
-                sequence_len: 512
+                sequence_len: 4096
                 gradient_checkpointing: true
                 attn_implementation: flash_attention_2
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_fused_linear_cross_entropy: true
                 deepspeed: zero.json
             """,
             deepspeed="""
