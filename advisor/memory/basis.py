@@ -49,6 +49,8 @@ def parts_of(run: Run, model: Architecture, uncounted: tuple[Uncounted, ...]) ->
             yield Part(f"token mixers of `{decoder}` are counted by widths", TRACE)
         elif not is_compared(decoder):
             yield Part(f"layers of `{decoder}` are not compared with their modules", TRACE)
+        elif has_layer_inputs(model):
+            yield Part(f"layers of `{decoder}` with inputs of their own are within a twelfth of their modules", TRACE)
     if has_states:
         yield Part("state spaces are counted by widths", MEASURE)
     if sees_images(run) and "vision" in model.by_kind:
@@ -57,6 +59,11 @@ def parts_of(run: Run, model: Architecture, uncounted: tuple[Uncounted, ...]) ->
         yield Part(f"states of `{run.optimizer}` are read from its description", MEASURE)
     yield from (Part(fact) for fact in model.extra)
     yield from (Part(f"`{one.key}` is not counted") for one in uncounted)
+
+
+def has_layer_inputs(model: Architecture) -> bool:
+    """Whether layers have token embeddings of their own, as Gemma's smallest models have."""
+    return any(linear.name == "per_layer_projection" for block in model.blocks for linear in block.linears)
 
 
 def sees_images(run: Run) -> bool:

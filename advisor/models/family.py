@@ -69,6 +69,8 @@ class Family:
     utils/schemas/validation.py:1562-1574@0.19.0. ``without effect``: its layers take no notice of the setting."""
     linear_experts: bool = False
     """Whether axolotl's own copy of its code has a linear layer for each expert, whatever the transformers."""
+    own_code_stops: bool = False
+    """Whether that copy stops at an import under transformers 5.16.1, which axolotl 0.19.0 pins."""
     soft_capped: bool = False
     """Whether logits are capped: tanh keeps its output (models/gemma2/modeling_gemma2.py@5.16.1)."""
     common_loss_since: str = ""
