@@ -51,6 +51,8 @@ def parts_of(run: Run, model: Architecture, uncounted: tuple[Uncounted, ...]) ->
             yield Part(f"token mixers of `{decoder}` are counted by widths", TRACE)
         elif not is_compared(decoder):
             yield Part(f"layers of `{decoder}` are not compared with their modules", TRACE)
+        elif has_layer_inputs(model):
+            yield Part(f"layers of `{decoder}` with inputs of their own are within a twelfth of their modules", TRACE)
     if has_states:
         yield Part("state spaces are counted by widths", MEASURE)
     if sees(run):
@@ -72,3 +74,8 @@ def parts_of_towers(run: Run, model: Architecture) -> Iterator[Part]:
         yield Part(f"{images}", "state them: `--images 2x1024x768`")
     if "audio" in known:
         yield Part("one clip of 30 s a row is assumed", MEASURE)
+
+
+def has_layer_inputs(model: Architecture) -> bool:
+    """Whether layers have token embeddings of their own, as Gemma's smallest models have."""
+    return any(linear.name == "per_layer_projection" for block in model.blocks for linear in block.linears)

@@ -69,7 +69,11 @@ def answering(
 def cache_terms(run: Run, model: Architecture, tokens: int) -> tuple[Term, ...]:
     """Keys and values of all tokens in all layers, and one layer's twice while a token is added."""
     width = run.compute_bytes
-    layers = [(b.count, b.attention.key_width + b.attention.value_width) for b in model.blocks if b.attention]
+    layers = [
+        (b.count, b.attention.key_width + b.attention.value_width)
+        for b in model.blocks
+        if b.attention and b.attention.own_keys
+    ]
     each, widest = sum(count * both for count, both in layers), max((both for _, both in layers), default=0)
     text = f"{width} B x {tokens:,} tokens x ({each:,} in all layers + {widest:,})"
     return (Term("key-value cache", "activations", width * tokens * (each + widest), text, CACHE),)

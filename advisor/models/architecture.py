@@ -88,6 +88,8 @@ class Attention:
     """Width of a key head of the gated delta rule, whose kernel is known."""
     gated: bool = False
     """Its output is multiplied by a sigmoid gate before the last projection."""
+    own_keys: bool = True
+    """False where keys and values are another layer's, which keeps them."""
 
 
 @record(eq=False)

@@ -35,8 +35,16 @@ FAMILIES: dict[str, Family] = {
     "ministral": Family(Decoder(plan=plain_plan), liger=LIGER, cut=True),
     "ministral3": Family(Decoder(plan=plain_plan), liger=LIGER_LAYERS, cut=True),
     "cwm": Family(Decoder(_BIASED, gated(bias="mlp_bias"), partial(plain_plan, every=4))),
-    "ernie4_5": Family(Decoder(softmax(bias="use_bias"), gated(bias="use_bias"))),
-    "helium": Family(Decoder(softmax(bias="attention_bias", out_bias=False), gated(bias="mlp_bias"))),
+    "ernie4_5": Family(
+        Decoder(softmax(bias="use_bias"), gated(bias="use_bias"), deviations=Deviations(rotary=8)),
+    ),
+    "helium": Family(
+        Decoder(
+            softmax(bias="attention_bias", out_bias=False),
+            gated(bias="mlp_bias"),
+            deviations=Deviations(norm="fp32 rms", rotary=4),
+        )
+    ),
     "qwen2": Family(Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan), liger=LIGER, cut=True),
     "qwen2_vl_text": Family(
         Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan), liger=LIGER_LAYERS, lora_kernels="unpatchable"

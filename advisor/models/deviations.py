@@ -44,6 +44,8 @@ class Deviations:
     """The router divides by the sum of the chosen weights: one sum and one copy a token."""
     casts_router: bool = False
     """The router multiplies a copy of its input that is cast to fp32 by hand."""
+    normed_router: bool = False
+    """The router reads the residual stream through a norm and a scale of its own."""
     fp32_routing: bool = False
     """Routing weights stay fp32."""
     shared_first: bool = False

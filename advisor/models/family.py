@@ -72,6 +72,8 @@ class Family:
     expert_linears: tuple[str, ...] = ()
     """What the first expert's linear layers are called where each expert has its own: before transformers 5, or in
     axolotl's own code. Read from transformers 4.57.1."""
+    own_code_stops: bool = False
+    """Whether that copy stops at an import under transformers 5.16.1, which axolotl 0.19.0 pins."""
     soft_capped: bool = False
     """Whether logits are capped: tanh keeps its output (models/gemma2/modeling_gemma2.py@5.16.1)."""
     common_loss_since: str = ""

@@ -56,7 +56,17 @@ def gemma_attention(c: Config, layer: Layer) -> Part:
     return Part(
         tensors,
         attention=Attention(
-            "softmax", c.heads, kv_heads, head, width, kv_width, kv_width, layer.window, True, value_norm=True
+            "softmax",
+            c.heads,
+            kv_heads,
+            head,
+            width,
+            kv_width,
+            kv_width,
+            layer.window,
+            True,
+            value_norm=True,
+            own_keys=not layer.mixer.endswith(_SHARED),
         ),
     )
 
@@ -147,7 +157,9 @@ def gemma3n_outside(c: Config) -> Tensors:
     return (*per_layer_embedding(c), *(replace(t, count=streams) for t in projections))
 
 
-_GEMMA_4 = Deviations(norm="fp32 rms", normalized_routing=True, fp32_routing=True, shared_first=True)
+_GEMMA_4 = Deviations(
+    norm="fp32 rms", normalized_routing=True, fp32_routing=True, normed_router=True, shared_first=True
+)
 
 FAMILIES: dict[str, Family] = {
     "gemma3n_text": Family(

@@ -169,7 +169,6 @@ FAMILIES: dict[str, Family] = {
             softmax(bias="attention_bias", sinks=True),
             experts(router="router", width="intermediate_size", bias=True, transposed=True),
             lambda c: [Layer(layer.mixer, "sparse", layer.window) for layer in plain_plan(c, 2)],
-            extra=("Attention has sinks: flash attention 2 cannot run it.",),
             deviations=Deviations(norm="fp32 rms", fresh_query=True, clamped_experts=True, sinks=True),
         ),
         liger=LIGER - {"glu"},

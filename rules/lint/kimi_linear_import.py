@@ -4,15 +4,13 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 
-MODEL = "kimi_linear"
-
 
 def finds(run: Run) -> Iterator[Hit]:
     """Its remote code, in place of which axolotl 0.19.0 loads its own, on the transformers that it pins."""
     own_code = run.stack.at_least("axolotl", "0.19.0") and not run.stack.at_least("axolotl", "0.19.1")
     if not own_code or not run.stack.at_least("transformers", "5.16.1") or not run.config.get("trust_remote_code"):
         return
-    if run.model is not None and run.model.model_type == MODEL:
+    if run.model is not None and run.model.family.own_code_stops:
         yield Hit(
             "base_model",
             "axolotl 0.19.0's own code for Kimi Linear stops at an import that transformers 5.16.1 does not have;"

@@ -53,14 +53,39 @@ DELTA: dict[str, Any] = {
     "linear_value_head_dim": 80,
 }
 SHARED: dict[str, Any] = EXPERTS | {"num_experts": 8, "shared_expert_intermediate_size": 320}
+GEMMA: dict[str, Any] = {
+    "sliding_window": 8192,
+    "layer_types": ["sliding_attention", "full_attention"],
+    "global_head_dim": 128,
+    "num_global_key_value_heads": 2,
+    "attention_k_eq_v": True,
+    "hidden_size_per_layer_input": 0,
+    "num_kv_shared_layers": 0,
+}
 CONFIGS: dict[str, dict[str, Any]] = {
     "afmoe": EXPERTS | {"num_experts": 8, "num_shared_experts": 1, "num_dense_layers": 1, "sliding_window": 8192},
     "apertus": {},
     "arcee": {},
     "deepseek_v2": ROUTED | LATENT | {"q_lora_rank": None, "first_k_dense_replace": 1, "topk_method": "greedy"},
+    "ernie4_5": {},
+    "gemma4_text": GEMMA,
+    "gemma4_text with experts": GEMMA | EXPERTS | {"enable_moe_block": True, "num_experts": 8, "top_k_experts": 2},
+    "gemma4_text with inputs of layers": GEMMA
+    | {
+        "num_hidden_layers": 4,
+        "layer_types": ["sliding_attention", "full_attention"] * 2,
+        "hidden_size_per_layer_input": 96,
+        "vocab_size_per_layer_input": 64,
+        "num_kv_shared_layers": 2,
+        "use_double_wide_mlp": True,
+        "attention_k_eq_v": False,
+    },
+    "gemma4_unified_text": GEMMA,
     "glm4_moe": ROUTED | {"first_k_dense_replace": 1},
     "glm4_moe_lite": ROUTED | LATENT | {"v_head_dim": 96, "mlp_layer_types": ["dense", "sparse"]},
+    "helium": {},
     "lfm2": {"layer_types": ["conv", "full_attention"], "block_auto_adjust_ff_dim": False},
+    "lfm2_moe": EXPERTS | {"layer_types": ["conv", "full_attention"], "num_experts": 8, "num_dense_layers": 1},
     "llama4_text": {
         "num_local_experts": 4,
         "num_experts_per_tok": 1,
@@ -70,6 +95,22 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "attention_chunk_size": 8192,
     },
     "minimax_m2": {"num_local_experts": 8, "num_experts_per_tok": 2, "intermediate_size": 448},
+    "ministral3": {},
+    "mpt": {
+        "d_model": 768,
+        "n_heads": 12,
+        "n_layers": 2,
+        "max_seq_len": 8192,
+        "num_key_value_heads": 12,
+        "intermediate_size": 3072,
+    },
+    "nemotron_h": ROUTED
+    | {
+        "layer_types": ["full_attention", "moe", "mlp"],
+        "num_hidden_layers": 3,
+        "moe_shared_expert_intermediate_size": 320,
+    },
+    "olmoe": {"num_experts": 8, "num_experts_per_tok": 2, "intermediate_size": 448},
     "qwen3_5_moe_text": SHARED | DELTA,
     "qwen3_5_text": DELTA,
     "qwen3_next": SHARED | DELTA | {"decoder_sparse_step": 1},
@@ -77,18 +118,27 @@ CONFIGS: dict[str, dict[str, Any]] = {
 FULL = Setting(attention="flash")
 LORA = Setting(attention="flash", adapter=("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"))
 SETTINGS = {"full": FULL, "LoRA": LORA, "LoRA, dropout": replace(LORA, dropout=0.1)}
-WIDER: dict[tuple[str, str], float] = {("deepseek_v2", "LoRA"): 0.025}
+WIDER: dict[tuple[str, str], float] = {
+    ("deepseek_v2", "LoRA"): 0.025,
+    ("nemotron_h", "LoRA, dropout"): 0.025,
+    ("gemma4_text with experts", "LoRA"): 0.025,
+    ("gemma4_text with experts", "LoRA, dropout"): 0.025,
+    **{("gemma4_text with inputs of layers", setting): 0.08 for setting in SETTINGS},
+}
 """Where a formula is further off than two hundredths. DeepSeek-V2 keeps 771 bytes a token more, of which the tensor
-is not known."""
+is not known; with inputs of their own Gemma 4's layers keep what is said, and hold up to a twelfth more or less."""
 
 
 @cache
 def traced(name: str, setting: str) -> tuple[Any, Any, Any]:
     """A run of the family, its layers by the table, and as they were traced."""
-    values = {**HEADS, **CONFIGS[name]}
-    config = transformers.AutoConfig.for_model(name, **values).to_dict() | {"model_type": name}
+    model_type, values = name.split()[0], {**HEADS, **CONFIGS[name]}
+    # Of Gemma 4's layers transformers writes each one's own widths down, which no published config does.
+    written = values if "gemma4" in name else transformers.AutoConfig.for_model(model_type, **values).to_dict()
+    config = written | {"model_type": model_type}
     table = describe(config, name, "test")
-    run = run_of(table, SETTINGS[setting], length=LENGTH)
+    chosen = SETTINGS[setting] if table.family.flash_attention else replace(SETTINGS[setting], attention="eager")
+    run = run_of(table, chosen, length=LENGTH)
     return run, table.blocks, measured(config, facts_of(run, ()), ()).blocks
 
 
@@ -102,11 +152,11 @@ def test_a_layer_keeps_and_holds_what_its_trace_does(name: str, setting: str):
         saved, working = trace.saved.at(LENGTH, LENGTH), trace.working.most(LENGTH, LENGTH)
         kept, held = activations.saved_bytes(run, block), activations.working_bytes(run, block)
         within = WIDER.get((name, setting), 0.02)
-        assert kept == pytest.approx(saved, rel=within), activations.saved_formula(run, block)
+        assert kept == pytest.approx(saved, rel=min(within, 0.025)), activations.saved_formula(run, block)
         # Every peak has both: with checkpointing those of one layer, without it all layers' and this.
         assert kept + held == pytest.approx(saved + working, rel=within)
 
 
 def test_the_list_of_compared_families_is_that_of_the_oracles():
     types = {make(3).model_type for name, make in FAMILIES.items() if name not in APPROXIMATE}
-    assert compared() == types | CONFIGS.keys()
+    assert compared() == types | {name.split()[0] for name in CONFIGS}

@@ -25,10 +25,11 @@ def widths(run: Run, block: Block) -> dict[str, int]:
     """
     known = {ONE: 1, "h": block.hidden, "S": run.sequence_len, "r": run.lora.rank if run.lora else 0}
     if (attention := block.attention) is not None:
-        known |= {"q": attention.query_width, "k": attention.key_width, "v": attention.value_width}
+        own = attention.own_keys
+        known |= {"q": attention.query_width, "k": own * attention.key_width, "v": own * attention.value_width}
         known |= {
             "heads": attention.heads,
-            "kv heads": attention.kv_heads,
+            "kv heads": own * attention.kv_heads,
             "heads S": attention.heads * run.sequence_len,
         }
         known["head_dim"] = attention.head_dim

@@ -25,6 +25,8 @@ def routing_amounts(n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount
         yield n.compute * chosen, ONE
         return
     yield 4, "experts"
+    if family.normed_router:
+        yield from ((8 if n.trained else 4, "h"), (4, ONE))
     if family.casts_router and n.trained and n.compute != 4:
         yield (n.compute if n.autocast else 4), "h"
     if family.normalized_routing:

@@ -19,6 +19,7 @@ from advisor.memory.activations.experts import passing_weights
 from advisor.memory.activations.fake_quantized import passing_in_quantizers
 from advisor.memory.activations.feedforward import dense_amounts, has_shared_gate, mlp_amounts
 from advisor.memory.activations.from_trace import measured
+from advisor.memory.activations.layer import amounts
 from advisor.memory.activations.linear_inputs import Site, mlp_input, mlp_output, site_amounts, sites
 from advisor.memory.activations.lora_kernels import fused_working_bytes, fuses_mlp
 from advisor.memory.activations.norms import norm_amounts, rms_amounts
@@ -51,12 +52,18 @@ def derived_bytes(run: Run, block: Block) -> int:
     known = widths(run, block)
     per_token = max((total(moment, known) for moment in moments(run, n, family, norm, block)), default=0)
     kernels = fused_working_bytes(run, n, known, block) if fuses_mlp(run, block) else 0
-    return max(0, run.tokens * per_token, closing_bytes(run, n, family, norm, block), kernels)
+    alone = run.tokens * (total([(26, "h")], known) - total(amounts(run, block), known)) if is_alone(block) else 0
+    return max(0, run.tokens * per_token, closing_bytes(run, n, family, norm, block), kernels, alone)
+
+
+def is_alone(block: Block) -> bool:
+    """Whether a layer is nothing but attention or an MLP, with one norm before it, whose gradient is the widest."""
+    return (block.attention is None) != (block.mlp is None) and block.norm == "rms"
 
 
 def closing_bytes(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> int:
     """The moment of a norm at the end of the MLP, where there is one; ``1 + weight`` of Gemma's has gone by then."""
-    if block.norms != 4 and not family.post_norm:
+    if block.norms < 4 and not family.post_norm:
         return 0
     amounts = total(closing_norm(n, norm), widths(run, block))
     return run.tokens * amounts - (4 * block.hidden if norm == "offset rms" else 0)
@@ -194,7 +201,8 @@ def done(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> 
     """
     mlp = block.mlp
     assert mlp is not None
-    if family.post_norm or block.norms == 4:
+    # Gemma 4 has one norm more behind its experts, and another behind both branches.
+    for _ in range(2 if block.norms > 6 else 1 if family.post_norm or block.norms >= 4 else 0):
         yield n.compute, "h"
         yield from gone(rms_amounts(n, norm, "h", ONE))
     if not mlp.shared_width:
