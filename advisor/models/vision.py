@@ -225,7 +225,9 @@ def gemma3n(_: Config) -> Tensors:
 
 
 def fixed(c: Config) -> Grid:
-    """Every image in one size."""
+    """Every image in one size; SigLIP 2 in up to ten tiles (models/lfm2_vl/image_processing_lfm2_vl.py@5.16.1)."""
+    if c.model_type.startswith("siglip2"):
+        return Grid("tiles", side(c, "patch_size"), 2, side=512, most=10)
     return Grid("fixed", side(c, "patch_size"), side=side(c, "image_size"))
 
 
