@@ -69,6 +69,8 @@ def parts_of_towers(run: Run, model: Architecture) -> Iterator[Part]:
     for kind in ("vision", "audio"):
         if kind in model.by_kind and kind not in known:
             yield Part(f"activations of the {kind} tower of `{model.model_type}` are not counted", MEASURE)
+    if not known and not {"vision", "audio"} & model.by_kind.keys():
+        yield Part(f"what images or sound add to `{model.model_type}` is not counted", MEASURE)
     images = images_of(run)
     if "vision" in known and images.origin != "--images":
         yield Part(f"{images}", "state them: `--images 2x1024x768`")

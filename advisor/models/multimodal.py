@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from advisor.errors import InputError
 from advisor.models import audio, vision, visual
@@ -195,7 +196,8 @@ def encoders(row: Multimodal, c: Config, text: Config) -> tuple[Tower, ...]:
             continue
         joins = [t for name, _, project in row.projectors if name == key for t in project(c, section, text)]
         kind = "audio" if key == "audio_config" else "vision"
-        found.append(tower(kind, prefix, section, shape, build(section), tuple(joins)))
+        with suppress(InputError):  # what only the shape of patches needs may be missing: weights count without
+            found.append(tower(kind, prefix, section, shape, build(section), tuple(joins)))
     return tuple(found)
 
 

@@ -225,7 +225,9 @@ def gemma3n(_: Config) -> Tensors:
 
 
 def fixed(c: Config) -> Grid:
-    """Every image in one size."""
+    """Every image in one size; SigLIP 2 in up to ten tiles (models/lfm2_vl/image_processing_lfm2_vl.py@5.16.1)."""
+    if c.model_type.startswith("siglip2"):
+        return Grid("tiles", side(c, "patch_size"), 2, side=512, most=10)
     return Grid("fixed", side(c, "patch_size"), side=side(c, "image_size"))
 
 
@@ -244,11 +246,17 @@ def tiles(c: Config) -> Grid:
     return Grid("tiles", side(c, "patch_size"), 2, side(c, "image_size"), most=12, extra=1)
 
 
+def chunks(c: Config) -> Grid:
+    """Up to sixteen tiles and the whole image (models/llama4/image_processing_llama4.py, max_patches@5.16.1)."""
+    return Grid("tiles", side(c, "patch_size"), 2, side(c, "image_size"), most=16, extra=1)
+
+
 _QUICK = Deviations(activation=QUICK_GELU, activation_gradient=QUICK_GELU_GRADIENT)
 LAYERS = {
     clip: Layers("encoder.layers", "layer", with_class, (4, 6, 2, 4), _QUICK, wide=True),
     siglip: Layers("encoder.layers", "layer", fixed, (4, 6, 2, 4)),
     pixtral: Layers("transformer.layers", "rms", longest, (2, 4, 2, 4)),
+    llama4: Layers("model.layers", "layer", chunks, (5, 5, 1, 3)),
     internvl: Layers("encoder.layer", "layer", tiles, (2, 4, 2, 4), Deviations(branch_scales=True)),
 }
 """The layers of those towers that transformers' modules confirm, by what builds their tensors."""

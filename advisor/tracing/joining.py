@@ -52,7 +52,7 @@ def joined(found: Sequence[Architecture], model: Architecture | Unknown, config:
         return replace(model, blocks=blocks, trace=traced.trace, extra=(*model.extra, note))
     named = replace(traced, name=model.name, extra=(note, *traced.extra))
     if isinstance(model, Architecture):
-        return replace(named, quantized=model.quantized, source=model.source)
+        return replace(named, quantized=model.quantized, source=model.source, towers=model.towers)
     read = Config(config, traced.model_type, model.name)
     return replace(named, quantized=quantization(read), source=f"transformers {version(traced)}")
 

@@ -16,13 +16,17 @@ def encoded(model: Architecture) -> dict[str, Any]:
 
 
 def decoded(value: Json) -> Architecture:
-    """An architecture from plain values. Raises ``KeyError``, ``TypeError`` or ``ValueError`` where they are none."""
+    """An architecture from plain values. Raises ``KeyError``, ``TypeError`` or ``ValueError`` where they are none.
+
+    Towers are not traced.
+    """
     return Architecture(
         **with_parts(
             value,
             tensors=tuple(Tensor(**with_parts(one, shape=tuple(one["shape"]))) for one in value["tensors"]),
             blocks=tuple(map(block, value["blocks"])),
             extra=tuple(value["extra"]),
+            towers=(),
             trace=trace(value["trace"]),
         )
     )

@@ -166,3 +166,8 @@ def test_a_frozen_tower_whose_embedding_transformers_does_not_find_keeps_its_inp
     assert set(towers(of(reentrant))) == {"vision tower's input"}
     free = reentrant | {"gradient_checkpointing_kwargs": {"use_reentrant": False}}
     assert "vision tower's layer inputs" in towers(of(free))
+
+
+def test_siglip_2_gets_tiles():
+    tiles = of(GEMMA | {"base_model": "LiquidAI/LFM2-VL-450M"}, Images(1, 1024, 512, "--images"))
+    assert "3,072 patches" in towers(tiles)["vision tower's activations"].formula

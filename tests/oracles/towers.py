@@ -14,6 +14,8 @@ from transformers.models.glm4v.configuration_glm4v import Glm4vVisionConfig
 from transformers.models.glm4v.modeling_glm4v import Glm4vVisionBlock, Glm4vVisionModel
 from transformers.models.internvl.configuration_internvl import InternVLVisionConfig
 from transformers.models.internvl.modeling_internvl import InternVLVisionModel
+from transformers.models.llama4.configuration_llama4 import Llama4VisionConfig
+from transformers.models.llama4.modeling_llama4 import Llama4VisionModel
 from transformers.models.pixtral.configuration_pixtral import PixtralVisionConfig
 from transformers.models.pixtral.modeling_pixtral import PixtralVisionModel
 from transformers.models.qwen2_5_vl.configuration_qwen2_5_vl import Qwen2_5_VLVisionConfig
@@ -63,7 +65,8 @@ class Blocks(torch.nn.Module):
 
 
 def pixels(model: Any) -> torch.Tensor:
-    return model(pixel_values=torch.zeros(1, 3, SIDE, SIDE)).last_hidden_state
+    image = torch.zeros(1, 3, SIDE, SIDE, dtype=torch.bfloat16)
+    return model(pixel_values=image).last_hidden_state
 
 
 def sized_pixels(model: Any) -> torch.Tensor:
@@ -90,6 +93,17 @@ TOWERS: dict[str, tuple[Callable[[Config], Any], Any, Any, Callable[[Any], torch
         pixels,
     ),
     "pixtral": (vision.pixtral, PixtralVisionModel, PixtralVisionConfig(**WIDTHS), sized_pixels),
+    "llama4": (
+        vision.llama4,
+        Llama4VisionModel,
+        Llama4VisionConfig(
+            **WIDTHS | {"intermediate_size": 4 * 192},
+            projector_input_dim=256,
+            projector_output_dim=256,
+            vision_output_dim=256,
+        ),
+        pixels,
+    ),
     "internvl": (vision.internvl, InternVLVisionModel, InternVLVisionConfig(**WIDTHS), pixels),
     "qwen2": (
         visual.qwen2,

@@ -99,7 +99,7 @@ def watch(layers: list[torch.nn.Module], recorder: Recorder) -> None:
 
     def before(index: int) -> Callable[..., None]:
         def hook(_module: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            hidden = args[0] if args else kwargs["hidden_states"]
+            hidden = args[0] if args else kwargs.get("hidden_states", kwargs.get("hidden_state"))
             if index == 0:
                 recorder.mark_output(hidden, -1)
             recorder.mark(f"forward {index}")
