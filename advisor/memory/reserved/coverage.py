@@ -43,8 +43,8 @@ def uncovered(run: Run) -> Iterator[str]:
         yield "training on preferences or rewards"
     if run.torch_compile or run.tiled_mlp_shards > 1 or run.activation_offloading is not None:
         yield "compiled, tiled or offloaded layers"
-    if not run.stack.at_least("transformers", "4.49.0"):
-        yield "losses of transformers before 4.49"
+    if not run.stack.at_least("transformers", run.model.family.common_loss_since or "4.46.0"):
+        yield "losses of transformers before 4.46"
     if run.evaluates and run.generated_rows:
         yield "generation in evaluation"
 
@@ -74,7 +74,12 @@ def uncovered_method(run: Run) -> Iterator[str]:
     lora = run.lora
     if run.quantization not in {None, "nf4"} or (run.quantization and lora is None):
         yield f"weights in {run.quantization}"
-    if run.fp32_residual_stream or run.unfrozen_parameters or run.stack.base_dtype == "float32":
+    if (
+        run.fp32_residual_stream
+        or run.unfrozen_parameters
+        or run.stack.base_dtype == "float32"
+        or (run.upcasts_unquantized and run.stack.trainer != "axolotl")
+    ):
         yield "other widths of weights"
     if lora is None:
         return

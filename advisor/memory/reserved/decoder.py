@@ -128,6 +128,8 @@ class Model:
     weights: Sequence[Tensor]
     asks_for_gradients: bool = False
     """Whether the embedding's output is made to need a gradient: ``enable_input_require_grads``."""
+    shifts_logits: bool = False
+    """Whether the loss copies its logits, as transformers did before 4.49."""
 
     @property
     def trained(self) -> list[Tensor]:
@@ -157,7 +159,8 @@ class Model:
         hidden = self.decoded(tape, batch)
         hidden = ended(tape, hidden)
         logits = self.head(tape, hidden)
-        loss = losses.plain(tape, logits, batch.rows, batch.length)
+        scored = losses.shifted if self.shifts_logits else losses.plain
+        loss = scored(tape, logits, batch.rows, batch.length)
         del hidden
         tape.autocast = False
         tape.casts.clear()

@@ -126,7 +126,8 @@ class Loader:
         head = embedding if model.tied else self.plain(tensors["head"].numel, tensors["head"].module)
         asks = self.run.activation_checkpointing and self.run.adapter is not None
         last = Plain(model.hidden_size, model.vocab_size, head)
-        return Model(embedding, model.hidden_size, layers, norm, last, self.weights, asks)
+        shifts = not self.run.stack.at_least("transformers", "4.49.0")
+        return Model(embedding, model.hidden_size, layers, norm, last, self.weights, asks, shifts)
 
     def prepare(self, model: Model) -> None:
         """Makes of it what is trained: cast by axolotl, with its adapter."""

@@ -16,6 +16,29 @@ def plain(tape: Tape, logits: Tensor, rows: int, length: int) -> Tensor:
     return loss
 
 
+def shifted(tape: Tape, logits: Tensor, rows: int, length: int) -> Tensor:
+    """The same before transformers 4.49: logits without the last token are copied, unless they are of one row."""
+    logits = cast(tape, logits, FULL)
+    labels = tape.new(rows * (length - 1), LONG)
+    scored = logits if rows == 1 else without_last(tape, logits, length)
+    loss = summed(tape, negative_log_likelihood(tape, log_softmax(tape, scored), labels))
+    del logits, scored
+    return loss
+
+
+def without_last(tape: Tape, logits: Tensor, length: int) -> Tensor:
+    """A copy without each row's last token, whose gradient is as large as all."""
+
+    def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:
+        return (tape.new(count, FULL),)
+
+    count = logits.count
+    node = node_for(tape, back, logits)
+    result = tape.new(count // length * (length - 1), FULL)
+    result.node = node
+    return result
+
+
 def log_softmax(tape: Tape, logits: Tensor) -> Tensor:
     """It saves its result."""
 

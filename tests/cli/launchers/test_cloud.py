@@ -13,7 +13,7 @@ from advisor.hardware.gpu import GIB
 SMALL = "base_model: meta-llama/Llama-3.2-1B\nadapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\n"
 LARGE = "base_model: meta-llama/Llama-3.1-70B\n"
 REST = "sequence_len: 1024\nmicro_batch_size: 1\ngradient_accumulation_steps: 1\ngradient_checkpointing: true\n"
-MIDDLE = "base_model: Qwen/Qwen2.5-14B\nadapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\n"
+MIDDLE = "base_model: mistralai/Mistral-Nemo-Base-2407\nadapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\n"
 
 
 def cloud(folder: Path, text: str):

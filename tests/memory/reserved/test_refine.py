@@ -1,3 +1,4 @@
+# pyright: basic
 """What a replay changes in an estimate, and what it may not."""
 
 from collections.abc import Callable
@@ -8,8 +9,11 @@ import pytest
 from advisor.accuracy.judging import judged
 from advisor.memory import Estimate, estimate
 from advisor.memory.ledger import Range
+from advisor.memory.reserved.assembly import recorded
 from advisor.memory.reserved.coverage import covered, uncovered
 from advisor.memory.reserved.refine import settled, with_reserved
+from advisor.memory.reserved.replay import replayed
+from advisor.memory.reserved.settings import settings_of
 from advisor.run import Run
 
 CONFIG = """\
@@ -99,6 +103,15 @@ def test_no_published_run_changes_its_verdict_for_the_better_or_falsely():
         estimated = replace(case.estimate, usable=round(case.usable))
         refined = settled(case.run, estimated)
         assert refined.verdict == estimated.verdict or (refined.verdict == "does-not-fit" and case.case.out_of_memory)
+
+
+def test_a_tape_allocates_what_published_runs_measured():
+    """One GPU, Mistral-7B and Llama-shaped: full fine-tuning, LoRA, QLoRA, by torch's own count."""
+    cases = [case for case in judged() if covered(case.run) and case.case.counts and not case.case.out_of_memory]
+    assert len(cases) >= 6
+    for case in cases:
+        found = replayed(recorded(case.run).events, settings_of(case.run))
+        assert found.peak_allocated == pytest.approx(case.allocated, rel=0.0005), case.case.id
 
 
 @pytest.mark.parametrize(
