@@ -38,9 +38,7 @@ rule = Rule(
             before="""
                 base_model: meta-llama/Llama-3.2-1B
                 sequence_len: 2048
-                qat:
-                  weight_dtype: int4
-                  activation_dtype: int8
+                reinit_weights: true
             """,
             fires=True,
         ),
@@ -57,8 +55,7 @@ rule = Rule(
             gpus="",
             before="""
                 base_model: meta-llama/Llama-3.2-1B
-                qat:
-                  weight_dtype: int4
+                reinit_weights: true
             """,
         ),
     ),
