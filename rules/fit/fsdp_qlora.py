@@ -83,7 +83,7 @@ rule = Rule(
                 gradient_checkpointing_kwargs:
                   use_reentrant: false
             """,
-            memory="43.1 -> 26.7 GiB",
+            memory="42.7 -> 26.3 GiB",
         ),
         Example(
             gpus="2x rtx-4090",

@@ -62,7 +62,7 @@ rule = Rule(
                   - axolotl.integrations.liger.LigerPlugin
                 liger_fused_linear_cross_entropy: true
             """,
-            memory="19.8 -> 9.4 GiB",
+            memory="19.7 -> 9.4 GiB",
         ),
         Example(
             gpus="1x rtx-4090",

@@ -71,7 +71,7 @@ rule = Rule(
                 gradient_checkpointing: true
                 attn_implementation: flash_attention_2
             """,
-            memory="22.9 -> 13.3 GiB",
+            memory="22.9 -> 13.2 GiB",
         ),
         Example(
             gpus="1x rtx-4090",

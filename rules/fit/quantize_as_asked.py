@@ -48,7 +48,7 @@ rule = Rule(
                 gradient_checkpointing: true
                 attn_implementation: flash_attention_2
             """,
-            memory="31.9 -> 9.4 GiB",
+            memory="31.9 -> 9.3 GiB",
         ),
         Example(
             before="""

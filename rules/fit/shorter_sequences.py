@@ -51,7 +51,7 @@ rule = Rule(
                 gradient_checkpointing: true
                 attn_implementation: flash_attention_2
             """,
-            memory="61.4 -> 19.8 GiB",
+            memory="61.3 -> 19.7 GiB",
         ),
         Example(
             gpus="1x rtx-4090",

@@ -71,7 +71,7 @@ rule = Rule(
         Example(
             gpus="1x rtx-4090",
             before="""
-                base_model: meta-llama/Llama-3.1-8B
+                base_model: mistralai/Mistral-7B-v0.1
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
@@ -82,7 +82,7 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero1.json
             """,
             after="""
-                base_model: meta-llama/Llama-3.1-8B
+                base_model: mistralai/Mistral-7B-v0.1
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
@@ -171,7 +171,7 @@ rule = Rule(
                 lora_r: 16
                 lora_alpha: 32
                 lora_target_linear: true
-                sequence_len: 2048
+                sequence_len: 4096
                 gradient_checkpointing: true
                 attn_implementation: flash_attention_2
                 deepspeed: zero.json

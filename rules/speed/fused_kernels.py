@@ -53,7 +53,7 @@ rule = Rule(
                 liger_rms_norm: true
                 liger_fused_linear_cross_entropy: true
             """,
-            memory="16.0 -> 14.3 GiB",
+            memory="16.0 -> 14.4 GiB",
         ),
         Example(
             gpus="1x h100-80gb",

@@ -51,7 +51,7 @@ rule = Rule(
                 gradient_checkpointing: true
                 attn_implementation: flash_attention_2
             """,
-            memory="7.8 -> 19.8 GiB",
+            memory="8.3 -> 19.7 GiB",
         ),
         Example(
             gpus="1x a100-80gb",

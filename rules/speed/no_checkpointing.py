@@ -47,7 +47,7 @@ rule = Rule(
                 gradient_checkpointing: false
                 attn_implementation: flash_attention_2
             """,
-            memory="7.7 -> 11.4 GiB",
+            memory="8.3 -> 11.3 GiB",
         ),
         Example(
             gpus="1x a100-80gb",

@@ -56,7 +56,7 @@ rule = Rule(
                   - path: tatsu-lab/alpaca
                     type: alpaca
             """,
-            memory="9.4 -> 9.4 GiB",
+            memory="9.3 -> 9.3 GiB",
         ),
         Example(
             gpus="1x a100-80gb",
