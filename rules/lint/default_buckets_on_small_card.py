@@ -55,7 +55,7 @@ rule = Rule(
         Example(
             gpus="2x rtx-4090",
             before="""
-                base_model: meta-llama/Llama-3.1-8B
+                base_model: mistralai/Mistral-7B-v0.1
                 adapter: qlora
                 load_in_4bit: true
                 lora_r: 16
