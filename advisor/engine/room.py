@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
-from advisor.engine.axes import KNOWN, families
+from advisor.engine.axes import KNOWN, families, leaves
 from advisor.engine.points import Walk
 from advisor.engine.regression import new_errors
 from advisor.engine.rule import Rule
-from advisor.engine.search import fastest, points
+from advisor.engine.search import fastest
 from advisor.engine.states import State, Step
 from advisor.engine.steps import alternatives, host_suffices, run_after
 from advisor.engine.telling import Goal, told
@@ -39,7 +39,8 @@ def sequence(start: State, rules: Mapping[str, Rule]) -> tuple[Step, ...]:
         return ()
     walk = Walk(start, chosen, chosen, safe_only=True)
     order = {name: rank for rank, name in enumerate(ORDER)}
-    found = fastest(walk, list(points(walk, families(walk, ()))))
+    everywhere = [leaf for family in families(walk, ()) for leaf in leaves(walk, family)]
+    found = fastest(walk, everywhere, below=GAIN * start.seconds)
     for point in sorted(found, key=lambda point: point.seconds)[:MOST_ENDS]:
         if point.seconds > GAIN * start.seconds:
             break

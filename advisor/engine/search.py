@@ -62,10 +62,11 @@ def smallest_of(walk: Walk, moves: Moves) -> State:
     return at_batch(walk, moves, batches(walk, walk.start.run)[0][0])
 
 
-def fastest(walk: Walk, candidates: Iterable[Moves]) -> list[Point]:
-    """Points that fit with room to spare, the one to take first; empty where there is none."""
+def fastest(walk: Walk, candidates: Iterable[Moves], below: float = float("inf")) -> list[Point]:
+    """Points that fit with room to spare, the one to take first; empty where there is none faster than ``below``."""
     sizes = batches(walk, walk.start.run)
     bounds = sorted((bound(walk, moves, sizes[-1][0]), moves) for moves in candidates)
+    bounds = [(lowest, moves) for lowest, moves in bounds if lowest <= below]
     found: list[Point] = []
     least = float("inf")
     for lowest, moves in bounds:

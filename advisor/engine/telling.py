@@ -24,9 +24,11 @@ class Goal:
 
     def is_met(self, start: State, end: State, moves: Moves) -> bool:
         """Whether a state will do as the end of a plan."""
+        if self.seconds is not None and seconds_of(end, moves) > self.slack * self.seconds:
+            return False  # asked first: it takes less than the memory
         if end.verdict != self.verdict and not (self.verdict == "does-not-fit" or end.verdict == "fits"):
             return False
-        if self.seconds is not None and not (is_roomy(end) and seconds_of(end, moves) <= self.slack * self.seconds):
+        if self.seconds is not None and not is_roomy(end):
             return False
         if self.high is not None and end.estimate.needed.high > self.high:
             return False
@@ -45,7 +47,8 @@ def told(walk: Walk, order: Mapping[str, int], moves: Moves, goal: Goal, kept: M
     if not does(walk, moves, goal) or adds_errors(walk, moves):
         return None
     moves = necessary(walk, order, moves, goal, kept)
-    moves = necessary(walk, order, milder(walk, order, moves, goal, kept), goal, kept)
+    gentler = milder(walk, order, moves, goal, kept)
+    moves = moves if gentler == moves else necessary(walk, order, gentler, goal, kept)
     return None if adds_errors(walk, moves) else steps_of(walk, moves)
 
 
