@@ -25,6 +25,8 @@ from advisor.run import Run
 from advisor.session import RunOptions, Session, session_for
 
 MOST_SHOWN = 12
+FEW_PLANNED = 10
+"""Plans where cards are shown beside other things: about a second of CPU."""
 ANYWHERE = "1x b200"
 """Where a run is read whose own cards are unknown."""
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([hd])", re.IGNORECASE)
@@ -55,7 +57,7 @@ def hardware_command(path: str, options: RunOptions, asked: HardwareOptions) -> 
     with shown(), doing(path):
         run = opened(path, session)
         check_limits(run, asked)
-        fitting = rows_of(run, gpus, session, all_=asked.all)
+        fitting = rows_of(run, gpus, session, most=None if asked.all else MOST_PLANNED)
         offers = [offer_of(row, tokens, prices.get(row.hardware.gpu.id, asked.price)) for row in fitting]
         offers = best([offer for offer in offers if is_within(offer, within, asked.under)], all_=asked.all)
     if not offers:
@@ -86,13 +88,13 @@ def opened(path: str, session: Session) -> Run:
     return found.run
 
 
-def rows_of(run: Run, gpus: Sequence[Gpu], session: Session, *, all_: bool) -> list[Row]:
-    """The rows that fit, and with steps where few cards fit as written."""
+def rows_of(run: Run, gpus: Sequence[Gpu], session: Session, *, most: int | None) -> list[Row]:
+    """The rows that fit, and with steps where few cards fit as written; ``most`` plans are made, None for all."""
     rows = written_rows(run, gpus)
     fitting = [row for row in rows if row.fits]
-    if all_ or len({row.hardware.gpu.id for row in fitting}) < MOST_SHOWN:
+    if most is None or len({row.hardware.gpu.id for row in fitting}) < MOST_SHOWN:
         plan = planner(session.options)
-        fitting += planned_rows(rows, lambda one: plan(one, False), None if all_ else MOST_PLANNED)
+        fitting += planned_rows(rows, lambda one: plan(one, False), most)
     return fitting
 
 
@@ -101,7 +103,7 @@ def offers_of(run: Run, session: Session, tokens: float | None = None, price: fl
     if run.model is None or run.unreadable or run.is_json_alone:
         return []
     somewhere = run if run.hardware is not None else on_hardware(run, parse_hardware(ANYWHERE))
-    rows = rows_of(somewhere, all_gpus(), session, all_=False)
+    rows = rows_of(somewhere, all_gpus(), session, most=FEW_PLANNED)
     return best([offer_of(row, tokens, price) for row in rows], all_=False)
 
 
