@@ -5,7 +5,19 @@ from collections.abc import Sequence
 from advisor.engine.finding import Finding, Fix, Report
 from advisor.memory.ledger import Estimate
 from advisor.report.html_markup import Piece, bar, diff, folded, legend, plain, prose, table, tag
-from advisor.report.wording import SAFETY, VERDICTS, change, counted, fill, number, offers, steps
+from advisor.report.wording import (
+    SAFETY,
+    VERDICTS,
+    change,
+    counted,
+    fill,
+    number,
+    offers,
+    room_words,
+    rung_lines,
+    steps,
+)
+from advisor.report.wording import room as sequence
 from advisor.util import gib
 
 ROLES = {True: "same", False: "changes"}
@@ -19,7 +31,19 @@ def plan(report: Report) -> str:
     planned = report.planned
     end = f", then {VERDICTS[planned.verdict]}{planned.condition}: {fill(planned)}" if planned else ""
     title = tag("h3", plain(f"Plan: {counted(len(found), 'step')}{end}"))
-    return title + waterfall(report.estimate, found) + tag("ol", "".join(map(step, found))) + skipped(report)
+    return (
+        title
+        + rungs(report)
+        + waterfall(report.estimate, found)
+        + tag("ol", "".join(map(step, found)))
+        + skipped(report)
+    )
+
+
+def rungs(report: Report) -> str:
+    """The user's flowchart, a word for each rung."""
+    rows = [(plain(name), plain(word)) for name, word in rung_lines(report.rungs)]
+    return table("What became of each rung of the flowchart", ("Rung", ""), rows) if rows else ""
 
 
 def waterfall(estimate: Estimate, found: Sequence[Finding]) -> str:
@@ -68,14 +92,19 @@ def skipped(report: Report) -> str:
 
 
 def room(report: Report) -> str:
-    """What the memory that is left allows."""
+    """What the memory that is left allows: the sequence that is fastest with its edit, then what stands by itself."""
+    whole = report.room
+    title = tag("h3", f"With the room that is left: {plain(room_words(whole))}") if whole else ""
+    found = title + listed(sequence(report)) + (folded("Edit", diff(whole.diff)) if whole else "")
+    others = listed(offers(report))
+    return found + (tag("h3", "Also possible with the memory that is left") + others if others else "")
+
+
+def listed(findings: Sequence[Finding]) -> str:
+    """Edits as a list: the rule, what it does, what that changes."""
     items = [
         f"{tag('b', plain(each.rule))} {prose(each.title or each.message)}<br>{plain(change(each.fix))}"
-        for each in offers(report)
+        for each in findings
         if each.fix
     ]
-    return (
-        tag("h3", "With the memory that is left") + tag("ul", "".join(tag("li", item) for item in items))
-        if items
-        else ""
-    )
+    return tag("ul", "".join(tag("li", item) for item in items)) if items else ""
