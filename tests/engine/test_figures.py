@@ -1,0 +1,58 @@
+"""What a step costs in this run's own numbers."""
+
+import re
+
+import pytest
+
+from advisor.engine.figures import figures
+from advisor.engine.states import state_of
+from advisor.run.build import edited
+from advisor.speed import traffic
+
+FULL = """
+base_model: meta-llama/Llama-3.1-8B
+attn_implementation: flash_attention_2
+optimizer: adamw_torch_fused
+learning_rate: 2e-5
+sequence_len: 2048
+micro_batch_size: 1
+gradient_accumulation_steps: 8
+sample_packing: true
+"""
+LORA = FULL + "adapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\n"
+STAGE_1 = '{"zero_optimization": {"stage": 1}, "bf16": {"enabled": true}}'
+
+
+def after(run, **edits):
+    return figures(state_of(run), state_of(edited(run, edits, "step")))
+
+
+def test_zero_2_reduces_in_every_micro_step_what_zero_1_reduces_once(make_run):
+    """Of n bytes of gradients: 2n a step under stage 1; k n and n for the weights under stage 2."""
+    one = make_run(FULL, "8x a100-80gb", deepspeed=STAGE_1)
+    two = edited(one, {"zero_stage": 2}, "step")
+    assert traffic(two) / traffic(one) == pytest.approx((8 + 1) / 2)
+
+
+def test_zero_3_gathers_frozen_weights_too(make_run):
+    """Adapters are a hundredth of the model, whose weights travel twice in each micro-step."""
+    run = make_run(LORA, "8x a100-80gb", deepspeed=STAGE_1)
+    three = edited(run, {"zero_stage": 3}, "step")
+    assert traffic(three) > 100 * traffic(run)
+    assert re.search(r"In this run: .* -> 2\d\d GB a step over the links of each GPU", after(run, zero_stage=3))
+
+
+def test_an_offload_says_what_the_host_holds_of_each_parameter(make_run):
+    said = after(make_run(FULL, "8x a100-80gb", deepspeed=STAGE_1), zero_stage=2, offload_optimizer="cpu")
+    bytes_each = float(re.search(r"\(([\d.]+) bytes more for each trained parameter\)", said)[1])
+    assert 16 < bytes_each < 24
+
+
+def test_checkpoints_say_what_they_compute_again(make_run):
+    said = after(make_run(FULL, "1x a100-80gb"), activation_checkpointing=True)
+    assert re.search(r"compute [\d.]+ -> [\d.]+ s \(\+[23]\d%\)", said)
+
+
+def test_nothing_is_said_where_nothing_changes(make_run):
+    run = make_run(LORA, "1x a100-80gb")
+    assert figures(state_of(run), state_of(run)) == ""
