@@ -29,6 +29,7 @@ class EstimateOptions:
     ledger: bool = False
     tokens: str | None = None
     price: float | None = None
+    prices: str | None = None
     largest: str | None = None
     timeline: str | None = None
 
@@ -60,7 +61,7 @@ def estimate_command(path: str, options: RunOptions, asked: EstimateOptions) -> 
         unicode=draws(sys.stdout),
         ledger=asked.ledger,
         tokens=tokens,
-        price=asked.price,
+        price=price_of(asked, found.run),
     )
     if asked.timeline is not None:
         text += drawn(found, asked.timeline, asked.format)
@@ -69,6 +70,16 @@ def estimate_command(path: str, options: RunOptions, asked: EstimateOptions) -> 
     else:
         click.echo(text, color=True)
     return 1 if found.report.verdict == "does-not-fit" else 0
+
+
+def price_of(asked: EstimateOptions, run: Run) -> float | None:
+    """What a GPU-hour costs: as stated, else as the file of prices has it for the run's card."""
+    if asked.price is not None or asked.prices is None:
+        return asked.price
+    from advisor.cli.prices import read_prices
+
+    card = run.hardware.gpu.id if run.hardware is not None else ""
+    return read_prices(asked.prices).get(card)
 
 
 def drawn(found: Examined, file: str, format: str) -> str:  # noqa: A002

@@ -207,6 +207,7 @@ def check(paths: tuple[str, ...], **given: Any) -> None:
 @click.option("--tokens", metavar="N", help="Tokens of one epoch, as trained (200M): adds the hours of the run.")
 @click.option("--max", "largest", metavar="KEY", help="The largest `sequence_len` or `micro_batch_size` that fits.")
 @click.option("--price", metavar="PRICE", type=click.FloatRange(min=0), help="Of a GPU-hour: adds the cost of the run.")
+@click.option("--prices", metavar="FILE", help='Prices by card, a TOML file: `"a100-80gb" = 1.89`.')
 @click.option("--timeline", metavar="FILE", help="Draw what is alive when in a step, as SVG, and show it as blocks.")
 def estimate(
     path: str,
@@ -215,6 +216,7 @@ def estimate(
     ledger: bool,
     tokens: str | None,
     price: float | None,
+    prices: str | None,
     largest: str | None,
     timeline: str | None,
     **given: Any,
@@ -226,7 +228,7 @@ def estimate(
     from advisor.cli.estimate import EstimateOptions, estimate_command
     from advisor.session import RunOptions
 
-    asked = EstimateOptions(output, format_, ledger, tokens, price, largest, timeline)
+    asked = EstimateOptions(output, format_, ledger, tokens, price, prices, largest, timeline)
     sys.exit(estimate_command(path, RunOptions(**given), asked))
 
 

@@ -125,3 +125,18 @@ def test_never_a_large_full_fine_tune_on_one_small_card(folder: Path):
     """The host of a workstation does not hold half a TiB."""
     (folder / "full.yaml").write_text(FULL.replace("8B", "70B"))
     assert all(row["changes_training"] for row in rows("full.yaml", "--cards", "rtx-3090", "--all"))
+
+
+def test_estimate_takes_the_price_of_its_card_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text(
+        "base_model: meta-llama/Llama-3.1-8B\nadapter: lora\nlora_r: 16\nlora_target_linear: true\nmax_steps: 100\n"
+    )
+    (tmp_path / "prices.toml").write_text('"a100-80gb" = 2.0\n"h200" = 4.0\n')
+
+    def said(*options: str) -> str:
+        command = ["estimate", str(tmp_path / "run.yaml"), "--isolated", "--prices", str(tmp_path / "prices.toml")]
+        return " ".join(CliRunner().invoke(main, [*command, *options]).output.split())
+
+    assert "at 4 a GPU-hour" in said("--gpus", "1x h200")
+    assert "at 3 a GPU-hour" in said("--gpus", "1x h200", "--price", "3")
+    assert "a GPU-hour" not in said("--gpus", "1x b200")
