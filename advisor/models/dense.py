@@ -30,8 +30,8 @@ _QUERY_KEY_VALUE_BIAS = softmax(bias=True, out_bias=False)
 _HEAD_NORM = softmax(bias="attention_bias", query_key_norm="head")
 
 FAMILIES: dict[str, Family] = {
-    "llama": Family(Decoder(_BIASED, gated(bias="mlp_bias")), liger=LIGER, cut=True),
-    "mistral": Family(Decoder(plan=plain_plan), liger=LIGER, cut=True),
+    "llama": Family(Decoder(_BIASED, gated(bias="mlp_bias")), liger=LIGER, cut=True, has_tapes=True),
+    "mistral": Family(Decoder(plan=plain_plan), liger=LIGER, cut=True, has_tapes=True),
     "ministral": Family(Decoder(plan=plain_plan), liger=LIGER, cut=True),
     "ministral3": Family(Decoder(plan=plain_plan), liger=LIGER_LAYERS, cut=True),
     "cwm": Family(Decoder(_BIASED, gated(bias="mlp_bias"), partial(plain_plan, every=4))),
@@ -45,14 +45,14 @@ FAMILIES: dict[str, Family] = {
             deviations=Deviations(norm="fp32 rms", rotary=4),
         )
     ),
-    "qwen2": Family(Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan), liger=LIGER, cut=True),
+    "qwen2": Family(Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan), liger=LIGER, cut=True, has_tapes=True),
     "qwen2_vl_text": Family(
         Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan), liger=LIGER_LAYERS, lora_kernels="unpatchable"
     ),
     "qwen2_5_vl_text": Family(
         Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan), liger=LIGER_LAYERS, lora_kernels="unpatchable"
     ),
-    "qwen3": Family(Decoder(_HEAD_NORM, plan=plain_plan), liger=LIGER, cut=True),
+    "qwen3": Family(Decoder(_HEAD_NORM, plan=plain_plan), liger=LIGER, cut=True, has_tapes=True),
     "qwen3_vl_text": Family(Decoder(_HEAD_NORM), liger=LIGER_LAYERS - {"glu"}, lora_kernels="unpatchable"),
     "mimo": Family(Decoder(softmax(bias="attention_bias", out_bias=False), plan=plain_plan)),
     "seed_oss": Family(

@@ -76,6 +76,8 @@ class Family:
     """Whether that copy stops at an import under transformers 5.16.1, which axolotl 0.19.0 pins."""
     soft_capped: bool = False
     """Whether logits are capped: tanh keeps its output (models/gemma2/modeling_gemma2.py@5.16.1)."""
+    has_tapes: bool = False
+    """Whether layers like its own were recorded for the replay of torch's allocator: tests/memory/reserved."""
     common_loss_since: str = ""
     """The transformers from which on the model calls the common loss; before, it had one in the logits' precision.
 

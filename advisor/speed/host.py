@@ -33,6 +33,14 @@ def parameter_copies(run: Run, weights: Weights) -> float:
     return moved / k.HOST_COPY_BYTES_PER_SECOND.value
 
 
+def activation_copies(run: Run) -> float:
+    """Seconds of a micro-step to take checkpointed layer inputs to the host in forward, and back in backward."""
+    if run.activation_offloading is None or run.model is None:
+        return 0.0
+    moved = 2 * run.tokens * run.model.hidden_size * run.model.layers * run.compute_bytes
+    return moved / k.HOST_COPY_BYTES_PER_SECOND.value
+
+
 def cpu_step(run: Run, weights: Weights) -> float:
     """Seconds of an optimizer that runs on the CPU, and of the weights' way back."""
     trained = weights.trained_elements

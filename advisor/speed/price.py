@@ -57,7 +57,8 @@ def priced(work: Work) -> StepTime:
     amounts = work.amounts()
     busy = sum(amount.seconds for amount in amounts)
     started = work.launches() * k.LAUNCH_SECONDS.value + host.hooks(run)
-    sent, copied = link.micro_step(run, weights, links), host.parameter_copies(run, weights)
+    sent = link.micro_step(run, weights, links)
+    copied = host.parameter_copies(run, weights) + host.activation_copies(run)
     on_card = joined(busy, started, k.LAUNCH_OVERLAP.value)
     whole = joined(on_card, sent + copied, k.OVERLAP.value)
     waiting = (whole - on_card) / (sent + copied) if sent + copied else 0.0

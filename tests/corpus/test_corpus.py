@@ -66,6 +66,12 @@ STOPPED_LATER = {
     ("trinity/trinity-nano-preview-qlora.yaml", "lora-kernels-unpatchable"),  # the gate of afmoe's attention
     ("voxtral/voxtral-mini-audio-qlora.yml", "lora-kernels-unpatchable"),
     ("voxtral/voxtral-mini-qlora.yml", "lora-kernels-unpatchable"),
+    ("kimi-linear/kimi-48b-lora.yaml", "kimi-linear-import"),
+    ("llama-3/3b-qat-nvfp4.yaml", "qat-type-refused"),  # by torchao, once the model is there
+    ("qat_nvfp4/Math-Gemma3-12B_qat.yml", "qat-type-refused"),
+    ("qat_nvfp4/Math-Gemma3-27B_qat.yml", "qat-type-refused"),
+    ("qat_nvfp4/Math-Qwen2.5-72B_qat.yml", "qat-type-refused"),
+    ("qat_nvfp4/Qwen2.5-72B_qat.yml", "qat-type-refused"),
 }
 MISSING = re.compile(r"\(([\d,]+) bytes\) too much")
 

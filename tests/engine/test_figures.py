@@ -56,3 +56,12 @@ def test_checkpoints_say_what_they_compute_again(make_run):
 def test_nothing_is_said_where_nothing_changes(make_run):
     run = make_run(LORA, "1x a100-80gb")
     assert figures(state_of(run), state_of(run)) == ""
+
+
+def test_layer_inputs_on_the_host_travel_twice_in_each_micro_step(make_run):
+    from advisor.speed.constants import HOST_COPY_BYTES_PER_SECOND
+    from advisor.speed.host import activation_copies
+
+    run = make_run(LORA + "gradient_checkpointing: true\nactivation_offloading: true\n", "1x a100-80gb")
+    assert activation_copies(run) * HOST_COPY_BYTES_PER_SECOND.value == 2 * 2048 * 4096 * 32 * 2
+    assert state_of(run).seconds > state_of(edited(run, {"activation_offloading": None}, "step")).seconds

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations.attention import masked
 from advisor.memory.lora_targets import layers_named
+from advisor.models.family import family_of
 
 if TYPE_CHECKING:
     from advisor.models import Architecture, Block
     from advisor.run import Run
 
-FAMILIES = frozenset({"llama", "mistral", "qwen2", "qwen3"})
-"""Decoders whose layers were recorded: tests/memory/reserved."""
 LINEARS = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 OPTIMIZERS = frozenset({"adamw_torch", "adamw_torch_fused", "adamw_bnb_8bit", "adamw_8bit"})
 PAGED = frozenset({"paged_adamw_8bit", "paged_adamw_32bit"})
@@ -52,7 +51,8 @@ def uncovered(run: Run) -> Iterator[str]:
 def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
     """What of the model no tape has."""
     decoder = model.decoder_type or model.model_type
-    if decoder not in FAMILIES or model.trace is not None or model.by_kind.get("vision", 0):
+    family = family_of(decoder)
+    if family is None or not family.has_tapes or model.trace is not None or model.by_kind.get("vision", 0):
         yield f"the family {decoder}"
     elif any(not is_plain(block) for block in model.blocks):
         yield "some of its layers"
