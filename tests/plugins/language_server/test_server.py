@@ -218,9 +218,9 @@ def test_quick_fixes_do_what_fix_does(tmp_path: Path):
 def test_a_plan_makes_the_files_that_it_needs(tmp_path: Path):
     text = (
         CONFIG.replace("adapter: lora\n", "")
-        .replace("1x rtx-4090", "8x a100-80gb")
+        .replace("1x rtx-4090", "4x a100-40gb")
         .replace("micro_batch_size: 8", "micro_batch_size: 1")
-        .replace("sequence_len: 2048", "sequence_len: 8192")
+        .replace("num_epochs: 1", "num_epochs: 1\ndeepspeed: deepspeed_configs/zero1.json")
     )
     text = "".join(row for row in text.splitlines(True) if not row.startswith("lora"))
 
