@@ -101,7 +101,7 @@ def lacks(node: ast.ImportFrom) -> bool:
     """Whether the module that is imported from never mentions one of the names."""
     try:
         spec = find_spec(node.module or "")
-    except ImportError:
+    except (ImportError, ValueError):  # modules made in C have no spec
         return False
     if spec is None or not spec.origin or not spec.origin.endswith(".py") or spec.submodule_search_locations:
         return False

@@ -45,7 +45,7 @@ gradient_checkpointing: true
 """
 BLOCKED = "advisor: blocked by does-not-fit. To train anyway"
 WHOLE = "error[does-not-fit]"
-VERDICT = "fits: needs"
+VERDICT = ": needs"
 
 
 @pytest.fixture(scope="module")
