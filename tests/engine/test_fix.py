@@ -186,3 +186,10 @@ def test_every_rule_that_finds_errors_in_its_examples_is_asked_for_them(tmp_path
             run = opened(example, folder).run
             if any((hit.level or rule.level) == "error" for hit in rule.finds(run)):
                 assert rule in error_rules(run), rule.id
+
+
+def test_a_plan_that_the_text_has_no_place_for_is_not_written(tmp_path: Path):
+    """Keys after a complex one cannot be edited; the rest of the check goes on."""
+    file = in_folder(tmp_path, "? complex\n" + CASES["full, float16"][1])
+    for unsafe in (False, True):
+        assert fix(file, "1x rtx-4090", unsafe=unsafe).plan is None
