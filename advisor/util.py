@@ -5,6 +5,7 @@ import os
 import stat
 from collections.abc import Mapping
 from math import isqrt
+from pathlib import Path
 from typing import Any, TypeGuard
 
 from advisor.errors import InputError
@@ -81,6 +82,16 @@ CONTROLS = dict.fromkeys(STEERING, "\ufffd")
 def gib(bytes_: int) -> str:
     """``42.1 GiB``."""
     return f"{bytes_ / GIB:.1f} GiB"
+
+
+def seconds(value: float) -> str:
+    """Digits of a time that count: ``0.46``, ``9.80``, ``12.3``, ``1,234``."""
+    return f"{value:,.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+
+
+def cache_folder() -> Path:
+    """``XDG_CACHE_HOME`` (XDG Base Directory Specification 0.8), else ``~/.cache``."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
 
 
 def printable(text: str) -> str:

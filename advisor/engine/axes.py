@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from advisor.engine.points import Moves, Walk
+from advisor.engine.points import BATCH, Moves, Walk
 from advisor.engine.steps import alternatives
-from advisor.run import Run
 
 Way = tuple[str, ...]
 """Rules that are moved by together, in this order."""
@@ -61,7 +60,6 @@ BUCKETS = ("right-sized-buckets",)
 SYNC: tuple[Way, ...] = (("sync-each-batch",), ("smaller-micro-batch", "sync-each-batch"))
 """Without accumulation a smaller batch comes first; which one, is decided last."""
 RESHARD: tuple[Way, ...] = (("fsdp-reshard",), ("fsdp-no-reshard",))
-BATCH = frozenset({"smaller-micro-batch", "larger-micro-batch"})
 LENGTH = "shorter-sequences"
 FIRST = "quantize-as-asked"
 """What the YAML asks for itself comes before all that would make up for it."""
@@ -134,13 +132,3 @@ def most_of(walk: Walk, moves: Moves, rule: str) -> int:
 def without_batch(moves: Moves) -> Moves:
     """The moves less those of the batch, which another takes the place of."""
     return tuple(move for move in moves if move[0] not in BATCH)
-
-
-def batches(walk: Walk, run: Run) -> list[tuple[int, Moves]]:
-    """The micro batches that can be had at the same global batch, ascending, each with its move."""
-    found: list[tuple[int, Moves]] = [(run.micro_batch_size, ())]
-    for rule in sorted(BATCH & walk.rules.keys()):
-        if walk.rules[rule].when(run):
-            for index, edits in enumerate(alternatives(walk.rules[rule], run)):
-                found.append((int(str(edits["micro_batch_size"])), ((rule, index),)))
-    return sorted(found, key=lambda one: one[0])

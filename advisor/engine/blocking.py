@@ -45,5 +45,6 @@ def in_one_line(report: Report) -> str:
 def time_words(report: Report) -> str:
     """``, 2.31 s a step``; empty where the time is not known."""
     from advisor.speed import StepTime
+    from advisor.util import seconds
 
-    return f", {report.time.expected:.3g} s a step" if isinstance(report.time, StepTime) else ""
+    return f", {seconds(report.time.expected)} s a step" if isinstance(report.time, StepTime) else ""

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from advisor.engine.larger import on_hardware
 from advisor.engine.regression import OF_MEMORY, errors_of
-from advisor.engine.states import Plan, state_of
+from advisor.engine.states import Plan, State
 from advisor.hardware import Gpu, Hardware, find_gpu, gpu_names
 from advisor.memory import Estimate
 from advisor.record import record
@@ -83,7 +83,7 @@ def hardware_of(run: Run, gpus: Iterable[Gpu], counts: Sequence[int]) -> Iterato
 def row_of(run: Run) -> Row:
     """A run with a model, on hardware."""
     errors = tuple(rule for rule in errors_of(run) if rule not in OF_MEMORY)
-    return Row(run, state_of(run).estimate, errors=errors)
+    return Row(run, State(run).estimate, errors=errors)
 
 
 def planned_rows(rows: Sequence[Row], planner: Callable[[Run], Plan], most: int | None) -> list[Row]:

@@ -1,7 +1,6 @@
 """Run -> Report: what the rules find, what the flowchart plans, what could be given back."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from advisor.engine.registry import Tiers, built_in_rules, flowchart
 from advisor.engine.room import offers, sequence
 from advisor.engine.rule import Hit, Rule, Stage
 from advisor.engine.rungs import rungs_of
-from advisor.engine.states import Plan, State, state_of
+from advisor.engine.states import Plan, State
 from advisor.engine.suppression import suppressed
 from advisor.memory import Estimate, estimate
 from advisor.opening import Opened
@@ -67,18 +66,20 @@ class Options:
 
 def check_run(opened: Opened, options: Options) -> Report:
     """All that is said of one run."""
-    run = opened.run
+    run, start = opened.run, State(opened.run)
     found = replayed(run, options)
     findings = [finding_of(run, rule, hit) for rule, hit in lint_hits(run, options)]
     plan = planned(run, found, options)
     if plan is not None:
-        findings = [with_help(run, finding, plan, planner(options)) for finding in findings]
-        steps = steps_shown(plan, options)
+        plans = planner(options)
+        findings = [with_help(run, finding, plan, plans) for finding in findings]
+        # Where the texts have no place for them, the errors stand alone.
+        steps = step_findings(plan.steps, safe_only=options.safe_only) or []
         plan = plan if steps else None
         findings += steps
     room: WholePlan | None = None
     if found is not None and found.verdict == "fits" and options.speed:
-        room, notes = room_of(State(run), options)
+        room, notes = room_of(start, options)
         findings += notes
     kept = suppressed(run, findings, options.consults)
     return Report(
@@ -91,9 +92,9 @@ def check_run(opened: Opened, options: Options) -> Report:
         summary=summary(run),
         texts=texts(run),
         planned=plan.end.estimate if plan else None,
-        plan=whole_plan(State(run), plan) if plan and found else None,
+        plan=whole_plan(start, plan) if plan and found else None,
         room=room,
-        rungs=rungs_of(State(run), plan, fit_rules(options)) if plan else (),
+        rungs=rungs_of(start, plan, fit_rules(options)) if plan else (),
         time=time_of(run) if options.details else None,
         basis=basis_of(run, found) if options.details and found else None,
         second=second_of(run, options.row_length),
@@ -102,9 +103,11 @@ def check_run(opened: Opened, options: Options) -> Report:
 
 def second_of(run: Run, length: int | None) -> "Second | None":
     """The estimate for rows of another length, where it is asked for."""
+    if length is None:
+        return None
     from advisor.memory.second import second_estimate
 
-    return None if length is None else second_estimate(run, length)
+    return second_estimate(run, length)
 
 
 def replayed(run: Run, options: Options) -> Estimate | None:
@@ -116,14 +119,6 @@ def replayed(run: Run, options: Options) -> Estimate | None:
 
     found = settled(run, found)
     return with_reserved(run, found) if options.details else found
-
-
-def steps_shown(plan: Plan, options: Options) -> list[Finding]:
-    """The steps with their edits; none where the text leaves no place for one of them: the errors stand without."""
-    try:
-        return step_findings(plan, safe_only=options.safe_only)
-    except PatchError:
-        return []
 
 
 def time_of(run: Run) -> "StepTime | Unpriced":
@@ -174,7 +169,7 @@ def planned(run: Run, found: Estimate | None, options: Options) -> Plan | None:
 def planner(options: Options) -> Planner:
     """Plans along the flowchart that is asked for."""
     flowchart = tiers_of(options)
-    return lambda run, safe_only: plan_fit(state_of(run), flowchart, safe_only=safe_only or options.safe_only)
+    return lambda run, safe_only: plan_fit(State(run), flowchart, safe_only=safe_only or options.safe_only)
 
 
 def tiers_of(options: Options) -> tuple[Tier, ...]:
@@ -240,16 +235,13 @@ def hit_edits(run: Run, hit: Hit) -> tuple[Edit, ...]:
 
 def room_of(start: State, options: Options) -> tuple[WholePlan | None, list[Finding]]:
     """What the room is good for: a sequence that is faster, then what else could be given back."""
-    found: list[Finding] = []
-    whole = None
-    with suppress(PatchError):
-        steps = sequence(start, room_rules(options))
-        whole = whole_plan(start, Plan(steps, (), steps[-1].after)) if steps else None
-        found = [replace(step_finding(step), sequence="room") for step in steps]
-    for step in offers(start, room_rules(options).values()):
-        with suppress(PatchError):
-            found.append(step_finding(step))
-    return whole, found
+    rules = room_rules(options)
+    steps = sequence(start, rules)
+    placed = step_findings(steps, numbered=False) or []
+    whole = whole_plan(start, Plan(steps, (), steps[-1].after)) if placed else None
+    others = (step_finding(step) for step in offers(start, rules.values()))
+    found = [replace(finding, sequence="room") for finding in placed]
+    return whole, [*found, *(finding for finding in others if finding is not None)]
 
 
 def room_rules(options: Options) -> Mapping[str, Rule]:

@@ -9,7 +9,7 @@ from advisor.documents import read
 from advisor.engine.fix import with_changes
 from advisor.engine.room import back
 from advisor.engine.rule import Example, Rule
-from advisor.engine.states import Step, state_of
+from advisor.engine.states import State, Step
 from advisor.engine.steps import alternatives, best_step
 from advisor.opening import Context, Opened, open_run
 from advisor.run import Run
@@ -67,7 +67,7 @@ def outcome(rule: Rule, run: Run) -> tuple[Run | None, str]:
     if run.model is None or run.hardware is None:
         edits = alternatives(rule, run)
         return (edited(run, edits[0], rule.id) if edits else None), ""
-    start = state_of(run)
+    start = State(run)
     found = best_step(rule, start) if rule.stage == "fit" else back(rule, start)
     if not isinstance(found, Step):
         return None, ""

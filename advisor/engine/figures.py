@@ -5,7 +5,7 @@ from advisor.memory.weights import weights_of
 from advisor.run import Run
 from advisor.speed import StepTime, shown, step_time, traffic
 from advisor.speed.step_time import Kind
-from advisor.util import gib
+from advisor.util import gib, seconds
 
 WORTH_SAYING = 0.02
 GB = 1e9
@@ -37,7 +37,7 @@ def time_words(before: State, after: State) -> list[str]:
         was, is_ = old.by_kind()[kind], new.by_kind()[kind]
         if differ(was, is_, of=old.expected):
             share = f" ({is_ / was - 1:+.0%})" if was > WORTH_SAYING * old.expected else ""
-            words.append(f"{name} {was:.3g} -> {is_:.3g} s{share}")
+            words.append(f"{name} {seconds(was)} -> {seconds(is_)} s{share}")
     return words
 
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from advisor.documents import Change, Document, PatchError, as_path
+from advisor.documents import Change, Document, as_path
 from advisor.engine.check import Options, check_run, finding_of, lint_hits, planned, room_rules
 from advisor.engine.finding import Finding, Report
-from advisor.engine.plan_findings import step_finding, step_findings, unified
+from advisor.engine.plan_findings import step_findings, unified
 from advisor.engine.regression import new_errors
 from advisor.engine.room import sequence
 from advisor.engine.rule import Hit
-from advisor.engine.states import Plan, State, Step, state_of
+from advisor.engine.states import Plan, State
 from advisor.engine.steps import host_suffices
 from advisor.engine.suppression import is_ignored
 from advisor.errors import InputError
@@ -79,31 +79,25 @@ def settled(opened: Opened, options: Options, *, unsafe: bool, memory: bool) -> 
             plan = ending_in(plan, run)
         done += found
         more = planned(run, estimate(run), safe)
-        if more is None or not more.steps or more.verdict not in {"fits", "tight"} or not has_place(more.steps):
+        if more is None or not more.steps or more.verdict not in {"fits", "tight"}:
+            break
+        if step_findings(more.steps) is None:
             break
         plan = more if plan is None else joined(plan, more)
         run = more.end.run
     if options.faster and (state := State(run)).verdict == "fits":
         faster = sequence(state, room_rules(options))
-        if has_place(faster):
-            done += [step_finding(step) for step in faster]
-            run = faster[-1].after.run if faster else run
-    steps = step_findings(plan, safe_only=safe.safe_only) if plan is not None else []
-    return Fixed(opened.run, run, (*done, *steps), plan, opened.context)
-
-
-def has_place(steps: Iterable[Step]) -> bool:
-    """Whether the texts leave a place for each step: keys are written in ways that no edit can keep."""
-    try:
-        return all(step_finding(step) for step in steps)
-    except PatchError:
-        return False
+        if placed := step_findings(faster, numbered=False):
+            done += placed
+            run = faster[-1].after.run
+    steps = step_findings(plan.steps, safe_only=safe.safe_only) if plan is not None else None
+    return Fixed(opened.run, run, (*done, *(steps or ())), plan, opened.context)
 
 
 def ending_in(plan: Plan, run: Run) -> Plan:
     """The plan with the lint fixes that its edits entail as part of its last step, whose figures they may change."""
     *others, last = plan.steps
-    end = state_of(run)
+    end = State(run)
     return replace(plan, steps=(*others, replace(last, after=end)), end=end)
 
 
@@ -159,7 +153,7 @@ def has_host_for(before: Run, after: Run) -> bool:
     """Whether the hosts hold what an edit offloads, as far as both runs can be estimated."""
     if estimate(before) is None or estimate(after) is None:
         return True
-    return host_suffices(state_of(before), state_of(after))
+    return host_suffices(State(before), State(after))
 
 
 def with_changes(run: Run, document: str, changes: list[Change]) -> Run:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from advisor.documents import Set
-from advisor.engine.states import Plan, state_of
+from advisor.engine.states import Plan, State
 from advisor.errors import InputError
 from advisor.opening import Opened, open_run
 from advisor.record import record
@@ -49,7 +49,7 @@ def with_value(opened: Opened, key: str, value: object) -> Run:
 
 def outcome(run: Run) -> Largest:
     """What is needed as written."""
-    found = state_of(run).estimate
+    found = State(run).estimate
     return Largest(None, found.needed.low, found.verdict)
 
 

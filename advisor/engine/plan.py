@@ -51,7 +51,7 @@ def plan_fit(start: State, flowchart: Sequence[Tier], *, safe_only: bool = False
             return with_reasons(plan, search, safe_only=safe_only)
     for point in sorted(search.lean, key=lambda point: (point.state.needed, len(point.moves))):
         verdict = point.state.verdict
-        plan = plan_to(search, point, Goal(verdict, needed=point.state.needed))
+        plan = plan_to(search, search.walk, point.moves, Goal(verdict, needed=point.state.needed))
         if plan is not None:
             return with_reasons(plan, search, safe_only=safe_only)
     return with_reasons(Plan((), (), start), search, safe_only=safe_only)
@@ -64,7 +64,8 @@ def search_from(start: State, flowchart: Sequence[Tier], *, safe_only: bool) -> 
     if Walk(start, rules, rules).after(asked) is None:
         asked = ()
     told = sorted(rules, key=lambda rule: rule in LAST)
-    return Search(Walk(start, rules, rules, asked=asked), {rule: rank for rank, rule in enumerate(told)})
+    walk = Walk(start, rules, rules, safe_only=safe_only, asked=asked)
+    return Search(walk, {rule: rank for rank, rule in enumerate(told)})
 
 
 def as_asked(search: Search) -> Plan | None:
@@ -73,7 +74,7 @@ def as_asked(search: Search) -> Plan | None:
     end = search.walk.after(moves)
     if not moves or end is None or end.verdict != "fits":
         return None
-    return plan_to(search, Point(moves, end, 0.0), Goal("fits"))
+    return plan_to(search, search.walk, moves, Goal("fits"))
 
 
 def parts(search: Search, flowchart: Sequence[Tier], *, safe_only: bool) -> Iterator[Walk]:
@@ -94,13 +95,13 @@ def end_in(search: Search, walk: Walk, start: Moves | None = None) -> Plan | Non
     family = [moves for moves in families(walk, start) if moves not in search.tried]
     search.tried.update(family)
     for point in fastest(walk, list(points(walk, family)))[:MOST_ENDS]:
-        plan = plan_to(search, point, Goal("fits", seconds=point.seconds))
+        plan = plan_to(search, walk, point.moves, Goal("fits", seconds=point.seconds))
         if plan is not None:
             return plan
     lean = leanest(walk, family)[:MOST_ENDS]
     for point in lean:
         if point.state.verdict == "fits":
-            plan = plan_to(search, point, Goal("fits", high=point.state.estimate.needed.high))
+            plan = plan_to(search, walk, point.moves, Goal("fits", high=point.state.estimate.needed.high))
             if plan is not None:
                 return plan
     search.lean.extend(lean)
@@ -121,12 +122,12 @@ def shortened(search: Search, walk: Walk) -> Plan | None:
     return None
 
 
-def plan_to(search: Search, point: Point, goal: Goal) -> Plan | None:
-    """The plan that ends in a point; None where the documents, or an error rule, do not have it."""
-    steps = told(search.walk, search.order, point.moves, goal, kept=search.walk.asked)
+def plan_to(search: Search, walk: Walk, moves: Moves, goal: Goal) -> Plan | None:
+    """The plan that moves of a walk lead to; None where the documents, or an error rule, do not have it."""
+    steps = told(walk, search.order, moves, goal, kept=walk.asked)
     if steps is None:
         return None
-    return Plan(steps, (), steps[-1].after if steps else search.walk.start)
+    return Plan(steps, (), steps[-1].after if steps else walk.start)
 
 
 def with_reasons(plan: Plan, search: Search, *, safe_only: bool) -> Plan:

@@ -1,8 +1,9 @@
 """Steps of a plan, and offers -> findings, each with its edits against the files as the step before left them."""
 
 import os
+from collections.abc import Iterable
 
-from advisor.documents import Document, Edit, as_path
+from advisor.documents import Document, Edit, PatchError, as_path
 from advisor.engine.figures import figures
 from advisor.engine.finding import Finding, Fix, WholePlan
 from advisor.engine.locations import run_place
@@ -11,16 +12,23 @@ from advisor.run import Run
 from advisor.util import gib
 
 
-def step_findings(plan: Plan, *, safe_only: bool) -> list[Finding]:
-    """One note per step, each with its own fix against the files as the step before left them."""
-    return [step_finding(step, number, safe_only=safe_only) for number, step in enumerate(plan.steps, 1)]
+def step_findings(steps: Iterable[Step], *, numbered: bool = True, safe_only: bool = False) -> list[Finding] | None:
+    """One note per step, each with its own fix; None where the texts have no place for one of them."""
+    found: list[Finding] = []
+    for number, step in enumerate(steps, 1):
+        finding = step_finding(step, number if numbered else 0, safe_only=safe_only)
+        if finding is None:
+            return None
+        found.append(finding)
+    return found
 
 
 def whole_plan(start: State, plan: Plan) -> WholePlan | None:
-    """The steps of a plan as one; None where it has none."""
-    if not plan.steps:
+    """The steps of a plan as one; None where it has none, or the texts have no place for them."""
+    placed = placed_edits(start.run, plan.end.run, shown=True) if plan.steps else None
+    if placed is None:
         return None
-    edits, diff = step_edits(start.run, plan.end.run, shown=True)
+    edits, diff = placed
     safe = plan.safe
     return WholePlan(edits, start.needed, plan.end.needed, plan.verdict, safe, diff, seconds_of(start, plan.end))
 
@@ -31,10 +39,13 @@ def seconds_of(before: State, after: State) -> tuple[float, float] | None:
     return None if old is None or new is None else (old, new)
 
 
-def step_finding(step: Step, number: int = 0, *, safe_only: bool = False) -> Finding:
-    """A step of the plan by its number, or without one an offer to give something back."""
+def step_finding(step: Step, number: int = 0, *, safe_only: bool = False) -> Finding | None:
+    """A step of the plan by its number, or without one an offer to give something back; None without a place."""
+    placed = placed_edits(step.before.run, step.after.run, shown=number > 0)
+    if placed is None:
+        return None
+    edits, diff = placed
     rule = step.rule
-    edits, diff = step_edits(step.before.run, step.after.run, shown=number > 0)
     end = step.after.estimate
     fix = Fix(
         step.safe,
@@ -71,6 +82,14 @@ def given_elsewhere(before: Run, after: Run) -> tuple[str, ...]:
     changed = (as_path(change.path) for change in after.config.pending[len(config.pending) :])
     keys = dict.fromkeys(".".join(map(str, path)) for path in changed if config.is_given(path))
     return tuple(f"`{key}` is given on the command line: change it there" for key in keys)
+
+
+def placed_edits(before: Run, after: Run, *, shown: bool) -> tuple[tuple[Edit, ...], str] | None:
+    """The same as ``step_edits``; None where a text has no place for one: keys written as no edit can keep them."""
+    try:
+        return step_edits(before, after, shown=shown)
+    except PatchError:
+        return None
 
 
 def step_edits(before: Run, after: Run, *, shown: bool) -> tuple[tuple[Edit, ...], str]:

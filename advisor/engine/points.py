@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
+from functools import cached_property
 
 from advisor.engine.rule import Rule
 from advisor.engine.states import State, loads_alike, resumes, trains_the_same
@@ -12,6 +13,9 @@ from advisor.run import Run
 Move = tuple[str, int]
 """A rule, and which of its alternatives: 0 is the mildest."""
 Moves = tuple[Move, ...]
+
+BATCH = frozenset({"smaller-micro-batch", "larger-micro-batch"})
+"""The rules that change the micro batch at the same global batch."""
 
 
 @record(eq=False)
@@ -27,6 +31,17 @@ class Walk:
     """What the YAML asks for itself: made first, and no change of what is trained."""
     reached: dict[Moves, tuple[State, bool] | None] = field(default_factory=dict[Moves, "tuple[State, bool] | None"])
     batched: dict[tuple[Moves, int], State] = field(default_factory=dict[tuple[Moves, int], State])
+
+    @cached_property
+    def sizes(self) -> tuple[tuple[int, Moves], ...]:
+        """The micro batches that can be had at the same global batch, ascending, each with its move."""
+        run = self.start.run
+        found: list[tuple[int, Moves]] = [(run.micro_batch_size, ())]
+        for rule in sorted(BATCH & self.rules.keys()):
+            if self.rules[rule].when(run):
+                for index, edits in enumerate(alternatives(self.rules[rule], run)):
+                    found.append((int(str(edits["micro_batch_size"])), ((rule, index),)))
+        return tuple(sorted(found, key=lambda one: one[0]))
 
     def after(self, moves: Moves) -> State | None:
         """The state after moves; None where one of them does not apply or is not wanted."""

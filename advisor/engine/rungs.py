@@ -9,7 +9,7 @@ from advisor.engine.states import Plan, State, trains_the_same
 from advisor.engine.steps import alternatives, host_suffices, run_after, too_much_for_the_host
 from advisor.record import record
 from advisor.run import Fsdp, Run, Zero
-from advisor.util import gib
+from advisor.util import gib, seconds
 
 SLOWER = 1.01
 """Below this a rung is not called slower."""
@@ -115,7 +115,7 @@ def compared(end: State, after: State) -> tuple[Word, str]:
     if end.seconds is None or after.seconds is None or after.seconds <= SLOWER * end.seconds:
         return "not needed", ""
     shown = end.shown_seconds is not None
-    return "slower here", f"+{after.seconds - end.seconds:.3g} s a step" if shown else ""
+    return "slower here", f"+{seconds(after.seconds - end.seconds)} s a step" if shown else ""
 
 
 def why_not(name: str, run: Run) -> str:

@@ -1,8 +1,8 @@
 """The search within one tier: the fastest point that fits, by bisection over the micro batch."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from advisor.engine.axes import batches, leaves, without_batch
+from advisor.engine.axes import leaves, without_batch
 from advisor.engine.points import Moves, Walk, at_batch
 from advisor.engine.states import State
 from advisor.engine.steps import host_suffices
@@ -59,20 +59,19 @@ def points(walk: Walk, family: Iterable[Moves]) -> Iterator[Moves]:
 
 def smallest_of(walk: Walk, moves: Moves) -> State:
     """A point with the smallest micro batch there is."""
-    return at_batch(walk, moves, batches(walk, walk.start.run)[0][0])
+    return at_batch(walk, moves, walk.sizes[0][0])
 
 
 def fastest(walk: Walk, candidates: Iterable[Moves], below: float = float("inf")) -> list[Point]:
     """Points that fit with room to spare, the one to take first; empty where there is none faster than ``below``."""
-    sizes = batches(walk, walk.start.run)
-    bounds = sorted((bound(walk, moves, sizes[-1][0]), moves) for moves in candidates)
+    bounds = sorted((bound(walk, moves), moves) for moves in candidates)
     bounds = [(lowest, moves) for lowest, moves in bounds if lowest <= below]
     found: list[Point] = []
     least = float("inf")
     for lowest, moves in bounds:
         if lowest > EQUAL * least:
             break
-        point = largest_batch(walk, moves, sizes)
+        point = largest_batch(walk, moves)
         if point is not None:
             found.append(point)
             least = min(least, point.seconds)
@@ -81,13 +80,14 @@ def fastest(walk: Walk, candidates: Iterable[Moves], below: float = float("inf")
     return sorted(near, key=lambda point: point.order) + sorted(far, key=lambda point: point.seconds)
 
 
-def bound(walk: Walk, moves: Moves, size: int) -> float:
+def bound(walk: Walk, moves: Moves) -> float:
     """The time with the largest micro batch, which no smaller one beats."""
-    return seconds_of(at_batch(walk, moves, size), moves)
+    return seconds_of(at_batch(walk, moves, walk.sizes[-1][0]), moves)
 
 
-def largest_batch(walk: Walk, moves: Moves, sizes: Sequence[tuple[int, Moves]]) -> Point | None:
+def largest_batch(walk: Walk, moves: Moves) -> Point | None:
     """The point with the largest micro batch that leaves room: memory only grows with it."""
+    sizes = walk.sizes
     low, high, best = 0, len(sizes), None
     while low < high:
         middle = high - 1 if high == len(sizes) else (low + high) // 2
@@ -102,12 +102,11 @@ def largest_batch(walk: Walk, moves: Moves, sizes: Sequence[tuple[int, Moves]]) 
 
 def leanest(walk: Walk, family: Iterable[Moves]) -> list[Point]:
     """Of each family the point that needs least memory and has a host, whatever its verdict; the least first."""
-    sizes = batches(walk, walk.start.run)
     found: list[Point] = []
     for moves in family:
         for leaf in reversed(leaves(walk, moves)):
             state = smallest_of(walk, leaf)
             if host_suffices(walk.start, state):
-                found.append(Point((*without_batch(leaf), *sizes[0][1]), state, seconds_of(state, leaf)))
+                found.append(Point((*without_batch(leaf), *walk.sizes[0][1]), state, seconds_of(state, leaf)))
                 break
     return sorted(found, key=lambda point: (point.state.needed, len(point.moves)))

@@ -86,11 +86,6 @@ class Plan:
         return self.end.verdict
 
 
-def state_of(run: Run) -> State:
-    """A run with its estimate; the model and the hardware must be known."""
-    return State(run)
-
-
 def trains_the_same(rule: Rule, before: Run, after: Run) -> bool:
     """Whether a rule's edits leave what is trained as it is, master weights included."""
     return rule.is_safe(before) and not loses_masters(before, after)

@@ -45,11 +45,11 @@ def best_step(rule: Rule, state: State) -> Step | Skipped:
         foreign = state.run.has_foreign_json
         return Skipped(rule.id, "the DeepSpeed JSON is outside the repository" if foreign else "nothing left to change")
     for step in tried:
-        if step.after.verdict == "fits" and host_suffices(state, step.after) and not added_errors(step):
+        if step.after.verdict == "fits" and host_suffices(state, step.after) and not added_errors(state, step.after):
             return step
-    sound = [step for step in sorted(tried, key=lambda step: step.after.needed) if not added_errors(step)]
+    sound = [step for step in sorted(tried, key=lambda step: step.after.needed) if not added_errors(state, step.after)]
     if not sound:
-        return Skipped(rule.id, f"would stop the run: {', '.join(added_errors(tried[0]))}")
+        return Skipped(rule.id, f"would stop the run: {', '.join(added_errors(state, tried[0].after))}")
     best = next((step for step in sound if host_suffices(state, step.after)), None)
     if best is None:
         return Skipped(rule.id, too_much_for_the_host(sound[0].after))
@@ -58,9 +58,9 @@ def best_step(rule: Rule, state: State) -> Step | Skipped:
     return best
 
 
-def added_errors(step: Step) -> list[str]:
-    """The rules that find an error after a step and found none before it; its verdict speaks for the memory."""
-    return new_errors(step.before.run, step.after.run, memory=False)
+def added_errors(before: State, after: State) -> list[str]:
+    """The rules that find an error in a state and found none in the one before; its verdict speaks for the memory."""
+    return new_errors(before.run, after.run, memory=False)
 
 
 def host_suffices(before: State, after: State) -> bool:

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 
 from advisor.engine.points import Move, Moves, Walk
-from advisor.engine.regression import new_errors
 from advisor.engine.search import EQUAL, is_roomy, seconds_of
 from advisor.engine.states import State, Step
-from advisor.engine.steps import alternatives, host_suffices
+from advisor.engine.steps import added_errors, alternatives, host_suffices
 from advisor.memory import Verdict
 from advisor.record import record
 
@@ -53,9 +52,9 @@ def told(walk: Walk, order: Mapping[str, int], moves: Moves, goal: Goal, kept: M
 
 
 def adds_errors(walk: Walk, moves: Moves) -> bool:
-    """Whether an error rule speaks at the end that did not at the start; its verdict speaks for the memory."""
+    """Whether an error rule speaks at the end that did not at the start."""
     end = walk.after(moves)
-    return end is not None and bool(new_errors(walk.start.run, end.run, memory=False))
+    return end is not None and bool(added_errors(walk.start, end))
 
 
 def does(walk: Walk, moves: Moves, goal: Goal) -> bool:
@@ -106,5 +105,5 @@ def step_of(walk: Walk, before: Moves, move: Move) -> Step:
     start, end = walk.after(before), walk.after((*before, move))
     assert start is not None, "a move is made from somewhere"
     assert end is not None, "it leads somewhere"
-    rule = walk.rules[move[0]]
+    rule = walk.known[move[0]]
     return Step(rule, alternatives(rule, start.run)[move[1]], start, end)

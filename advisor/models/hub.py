@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.progress import doing
+from advisor.util import cache_folder
 
 
 def cached_configs(name: str) -> Iterator[Path]:
@@ -30,8 +31,7 @@ def cache_folders() -> list[Path]:
     folders = [Path(value).expanduser() for value in given if value]
     if home := os.environ.get("HF_HOME"):
         folders.append(Path(home).expanduser() / "hub")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    return [*folders, cache / "huggingface" / "hub"]
+    return [*folders, cache_folder() / "huggingface" / "hub"]
 
 
 def from_hub(name: str) -> dict[str, Any]:

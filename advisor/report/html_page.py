@@ -9,10 +9,11 @@ from advisor.report.html_markup import Piece, bar, diff, folded, listed, plain, 
 from advisor.report.html_memory import ledger, memory
 from advisor.report.html_plan import plan, room
 from advisor.report.style import Style
-from advisor.report.time import Training, run_lines, seconds
+from advisor.report.time import Training, run_lines
 from advisor.report.wording import ON, VERDICTS, compared, fill, known_words, number, remarks, span, totals
 from advisor.speed import StepTime, Unpriced
 from advisor.speed.step_time import KINDS
+from advisor.util import seconds
 
 STYLE = Path(__file__).with_name("html.css")
 # Nothing in a report may run, and nothing may be fetched: browsers hold that, whatever a file name says.

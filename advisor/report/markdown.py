@@ -132,10 +132,15 @@ def diff_block(fix: Fix | None, title: str = "") -> str:
     """The edit in a fence that is longer than any run of backticks inside."""
     if fix is None or not fix.diff:
         return ""
-    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", fix.diff)), default=0))
+    fence = fence_for(fix.diff)
     lead = f"\n\n{title}" if title else ""
     rows = "\n".join(printable(row) for row in lines_of(fix.diff.rstrip()))
     return f"{lead}\n\n{fence}diff\n{rows}\n{fence}"
+
+
+def fence_for(text: str) -> str:
+    """Backticks, more than any run of them inside."""
+    return "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
 
 
 def parts_table(estimate: Estimate) -> str:

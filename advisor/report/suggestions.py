@@ -1,13 +1,12 @@
 """Fixes as suggestions on a pull request: lines of the diff, and what they become with one click."""
 
 import hashlib
-import re
 from collections.abc import Iterator, Sequence
 
 from advisor.documents import Edit
 from advisor.engine.finding import Against, Report
 from advisor.record import record
-from advisor.report.markdown import escaped
+from advisor.report.markdown import escaped, fence_for
 from advisor.report.wording import SAFETY, VERDICTS, counted, number, remarks
 
 MOST_LINES = 20
@@ -33,7 +32,7 @@ class Suggestion:
 
     def body(self, language: str) -> str:
         """The comment, in GitHub's or GitLab's Markdown; the fence is longer than any in the text."""
-        fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", self.text)), default=0))
+        fence = fence_for(self.text)
         text = self.text + "\n" if self.text else ""
         return f"{self.mark}\n{self.words}\n\n{fence}{language}\n{text}{fence}"
 

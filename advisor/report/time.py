@@ -5,6 +5,7 @@ from advisor.report.style import Style
 from advisor.run import Run
 from advisor.speed import StepTime, TimeTerm, Unpriced
 from advisor.speed.step_time import KINDS
+from advisor.util import seconds
 
 BAR_COLUMNS = 20
 NUMBER_COLUMNS = 21
@@ -89,8 +90,3 @@ def term_lines(term: TimeTerm, style: Style) -> list[str]:
     lines = style.prose(f"{term.name} ({term.kind})", f"{term.seconds:>{NUMBER_COLUMNS - 4}.4f} s  ", "strong")
     lines += style.prose(term.formula, margin + "= ")
     return lines + style.prose(term.source, margin, indent=len(margin) + 2)
-
-
-def seconds(value: float) -> str:
-    """Three digits that count."""
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"

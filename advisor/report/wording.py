@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from advisor.engine.finding import LEVELS, Finding, Fix, Place, Report, Rung, WholePlan
 from advisor.memory.ledger import Estimate, Range, Verdict
 from advisor.record import record
-from advisor.util import GIB, path_shown
+from advisor.util import GIB, path_shown, seconds
 
 VERDICTS: Mapping[Verdict, str] = {
     "fits": "fits",
@@ -48,11 +48,6 @@ def change(fix: Fix) -> str:
     before, after = map(seconds, fix.seconds or (0.0, 0.0))
     time = f", {before} -> {after} s a step" if before != after else ""
     return f"{number(fix.before)} -> {number(fix.after)} GiB per GPU{time}{verdict}"
-
-
-def seconds(value: float) -> str:
-    """Three digits of a time."""
-    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
 
 
 def rung_lines(rungs: Sequence[Rung]) -> list[tuple[str, str]]:
@@ -185,8 +180,6 @@ class StepRow:
 
 def step_rows(report: "Report") -> tuple[StepRow, ...]:
     """The run as written, then each step of the plan on top of those before it; empty without a plan."""
-    from advisor.report.wording import steps
-
     plan = [(finding, finding.fix) for finding in steps(report) if finding.fix]
     if report.estimate is None or not plan:
         return ()
@@ -216,7 +209,7 @@ def compared(report: Report) -> str:
     if was is not None and now is not None:
         said.insert(0, f"{arrow(number(was.needed.high), number(now.needed.high))} GiB of {number(now.usable)}")
     if isinstance(then.time, StepTime) and isinstance(report.time, StepTime):
-        said.append(f"{arrow(f'{then.time.expected:.3g}', f'{report.time.expected:.3g}')} s a step")
+        said.append(f"{arrow(seconds(then.time.expected), seconds(report.time.expected))} s a step")
     return ", ".join(said)
 
 

@@ -1,7 +1,6 @@
 """An organisation's own flowcharts: under ``flowcharts`` in the settings, or in a file that ``--flowchart`` names."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +54,8 @@ def checked(chart: Tiers, name: str, file: str, extra: Mapping[str, Rule]) -> Ti
     steps = [step for _, ids in chart for step in ids]
     for step in steps:
         if step not in known:
+            from difflib import get_close_matches
+
             near = get_close_matches(step, known, n=1)
             remedy = f"did you mean `{near[0]}`?" if near else "`advisor rule` lists the rules"
             raise InputError(f"the flowchart `{name}` has an unknown step `{step}`", file, remedy=remedy)

@@ -3,11 +3,12 @@
 import os
 from pathlib import Path
 
+from advisor.util import cache_folder
+
 
 def folder() -> Path:
-    """``axolotl-advisor/traces`` under ``XDG_CACHE_HOME`` (XDG Base Directory Specification 0.8), else ``~/.cache``."""
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(cache).expanduser() / "axolotl-advisor" / "traces"
+    """``axolotl-advisor/traces`` in the cache folder."""
+    return cache_folder() / "axolotl-advisor" / "traces"
 
 
 def has_traces() -> bool:

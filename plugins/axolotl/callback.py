@@ -14,7 +14,7 @@ from advisor.memory.kinds import expandable_segments, kind_of
 from advisor.run import Run
 from advisor.run.history import MeasuredRun, append
 from advisor.speed import StepTime, shown, step_time
-from advisor.util import gib
+from advisor.util import gib, seconds
 
 Base: Any = importlib.import_module("transformers").TrainerCallback
 LOG = logging.getLogger("axolotl.advisor")
@@ -102,14 +102,14 @@ class Watch(Base):
             LOG.info("nothing measured: torch has allocated no GPU memory")
             return
         LOG.info(compared(self.estimate, self.peaks))
-        seconds = self.pace.seconds
-        if seconds:
-            LOG.info(timed(self.run, seconds))
+        taken = self.pace.seconds
+        if taken:
+            LOG.info(timed(self.run, taken))
         measured = self.run.hardware
         if self.record and steps >= LEAST_STEPS and measured is not None and measured.source == "detected":
             LOG.info(
                 "kept in %s for later estimates",
-                append(as_measured(self.run, self.estimate, self.peaks, steps, seconds)),
+                append(as_measured(self.run, self.estimate, self.peaks, steps, taken)),
             )
 
 
@@ -123,11 +123,11 @@ def compared(estimate: Estimate, peaks: Peaks) -> str:
     )
 
 
-def timed(run: Run, seconds: float) -> str:
+def timed(run: Run, measured: float) -> str:
     """``2.31 s a step, 2.10 to 3.05 foreseen; 5,320 tokens a second on each GPU``."""
     found = shown(step_time(run))
-    foreseen = f", {found.low:.3g} to {found.high:.3g} foreseen" if isinstance(found, StepTime) else ""
-    return f"{seconds:.3g} s a step{foreseen}; {pace(run, seconds):,.0f} tokens a second on each GPU"
+    foreseen = f", {seconds(found.low)} to {seconds(found.high)} foreseen" if isinstance(found, StepTime) else ""
+    return f"{seconds(measured)} s a step{foreseen}; {pace(run, measured):,.0f} tokens a second on each GPU"
 
 
 def pace(run: Run, seconds: float) -> float:

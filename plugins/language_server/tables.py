@@ -7,10 +7,10 @@ from advisor.errors import InputError
 from advisor.memory import Estimate, estimate
 from advisor.opening import Opened
 from advisor.record import record
-from advisor.report.time import seconds
 from advisor.report.wording import VERDICTS, number
 from advisor.run import Run
 from advisor.speed import StepTime, shown, step_time
+from advisor.util import seconds
 
 VALUES: dict[str, tuple[object, ...]] = {
     "micro_batch_size": (1, 2, 4, 8, 16),

@@ -8,7 +8,7 @@ from advisor.engine.finding import Finding, Report
 from advisor.engine.fix import Fixed, fixed, report_after
 from advisor.memory.ledger import Estimate, Range
 from advisor.report.cards import Offer
-from advisor.report.wording import offers, remarks, steps
+from advisor.report.wording import offers, remarks, room, steps
 from advisor.session import Examined
 from advisor.speed import StepTime
 from advisor.util import GIB
@@ -47,8 +47,8 @@ def checked(report: Report) -> Answer:
         said["more_findings"] = len(found) - MOST_FINDINGS
     if plan := steps(report):
         said["plan"] = [step(each) for each in plan]
-    if room := offers(report):
-        said["with_room_left"] = [step(each) for each in room]
+    if given := [*room(report), *offers(report)]:
+        said["with_room_left"] = [step(each) for each in given]
     return said
 
 

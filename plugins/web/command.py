@@ -10,6 +10,7 @@ import click
 import advisor
 from advisor.cli.main import Telling
 from advisor.errors import InputError
+from advisor.util import cache_folder
 
 POLICY = (
     "default-src 'none'; script-src 'self' blob: 'wasm-unsafe-eval'; worker-src blob:; connect-src 'self';"
@@ -77,8 +78,7 @@ def server_of(site: Path, port: int = 0) -> ThreadingHTTPServer:
 
 def built() -> Path:
     """The page of this version, built on the first use."""
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    site = Path(cache) / "axolotl-advisor" / f"web-{advisor.__version__}"
+    site = cache_folder() / "axolotl-advisor" / f"web-{advisor.__version__}"
     if not (site / "advisor.zip").is_file():
         from .build import build
 

@@ -30,8 +30,8 @@ def shortened(start: State, steps: list[Step]) -> State:
     """Without the steps that the end does not need, the last first."""
     for index in reversed(range(len(steps))):
         rest = replayed(start, steps[:index] + steps[index + 1 :])
-        if rest is not None and rest[-1].after.verdict == "fits" if rest else False:
-            return shortened(start, rest or [])
+        if rest and rest[-1].after.verdict == "fits":
+            return shortened(start, rest)
     return steps[-1].after if steps else start
 
 

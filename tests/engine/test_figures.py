@@ -5,7 +5,7 @@ import re
 import pytest
 
 from advisor.engine.figures import figures
-from advisor.engine.states import state_of
+from advisor.engine.states import State
 from advisor.run.build import edited
 from advisor.speed import traffic
 
@@ -24,7 +24,7 @@ STAGE_1 = '{"zero_optimization": {"stage": 1}, "bf16": {"enabled": true}}'
 
 
 def after(run, **edits):
-    return figures(state_of(run), state_of(edited(run, edits, "step")))
+    return figures(State(run), State(edited(run, edits, "step")))
 
 
 def test_zero_2_reduces_in_every_micro_step_what_zero_1_reduces_once(make_run):
@@ -55,7 +55,7 @@ def test_checkpoints_say_what_they_compute_again(make_run):
 
 def test_nothing_is_said_where_nothing_changes(make_run):
     run = make_run(LORA, "1x a100-80gb")
-    assert figures(state_of(run), state_of(run)) == ""
+    assert figures(State(run), State(run)) == ""
 
 
 def test_layer_inputs_on_the_host_travel_twice_in_each_micro_step(make_run):
@@ -64,4 +64,4 @@ def test_layer_inputs_on_the_host_travel_twice_in_each_micro_step(make_run):
 
     run = make_run(LORA + "gradient_checkpointing: true\nactivation_offloading: true\n", "1x a100-80gb")
     assert activation_copies(run) * HOST_COPY_BYTES_PER_SECOND.value == 2 * 2048 * 4096 * 32 * 2
-    assert state_of(run).seconds > state_of(edited(run, {"activation_offloading": None}, "step")).seconds
+    assert State(run).seconds > State(edited(run, {"activation_offloading": None}, "step")).seconds

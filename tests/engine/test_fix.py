@@ -12,7 +12,7 @@ from advisor.engine.fix import Fixed, fixed, report_after
 from advisor.engine.registry import built_in_rules
 from advisor.engine.regression import error_rules, errors_of, new_errors
 from advisor.engine.rule import Rule
-from advisor.engine.states import state_of
+from advisor.engine.states import State
 from advisor.engine.steps import best_step
 from advisor.opening import Context, open_run
 from advisor.run import Run
@@ -171,7 +171,7 @@ def test_what_does_not_fit_is_left_to_the_verdict_where_memory_does_not_count():
 
 
 def test_an_alternative_that_adds_an_error_gives_way_to_another():
-    start = state_of(run_of("base_model: Qwen/Qwen2.5-7B\n", "1x rtx-4090"))
+    start = State(run_of("base_model: Qwen/Qwen2.5-7B\n", "1x rtx-4090"))
     alone, whole = {"adapter": "lora"}, {"adapter": "lora", "lora_r": 8, "lora_alpha": 16, "lora_targets": "linear"}
     rule = Rule(id="step", stage="fit", title="", why="", source="", examples=(), edits=lambda run: [alone, whole])
     step = best_step(rule, start)

@@ -5,7 +5,7 @@ from itertools import pairwise
 from advisor.engine.check import Options, tiers_of
 from advisor.engine.plan import plan_fit
 from advisor.engine.registry import built_in_rules, flowcharts, tiers
-from advisor.engine.states import state_of
+from advisor.engine.states import State
 from advisor.memory import estimate
 from advisor.run.build import edited
 
@@ -30,7 +30,7 @@ EVALUATED = (
 
 def planned(run, **options):
     safe_only = options.pop("safe_only", False)
-    return plan_fit(state_of(run), tiers_of(Options(**options)), safe_only=safe_only)
+    return plan_fit(State(run), tiers_of(Options(**options)), safe_only=safe_only)
 
 
 def test_every_flowchart_holds_rules_that_exist_each_once():
@@ -74,7 +74,7 @@ def test_no_step_can_be_left_out_without_losing_the_fit_or_time(make_run):
             rest = without(plan, step)
             if rest is None:
                 continue
-            state = state_of(rest)
+            state = State(rest)
             near = state.estimate.needed.high > 0.95 * state.estimate.usable
             assert near or state.seconds > 1.04 * plan.end.seconds, (gpus, step.rule.id)
 
@@ -163,7 +163,7 @@ def test_planning_touches_no_document(make_run):
     before = run.config.raw
     planned(run)
     assert run.config.raw == before and not run.config.pending
-    assert state_of(run).needed == state_of(run).needed
+    assert State(run).needed == State(run).needed
 
 
 LARGE = """
@@ -201,7 +201,7 @@ def test_a_run_that_was_written_for_a_large_host_can_be_planned_without_stating_
     long = LARGE.replace("sequence_len: 2048", "sequence_len: 32768").replace(
         "checkpointing: true", "checkpointing: false"
     )
-    start = state_of(make_run(long, "1x a100-80gb", deepspeed=offloading))
+    start = State(make_run(long, "1x a100-80gb", deepspeed=offloading))
     assert start.estimate.verdict == "does-not-fit"
     assert start.estimate.host_peak > start.run.hardware.common_host_bytes
     plan = plan_fit(start, tiers_of(Options()))

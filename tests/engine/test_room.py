@@ -10,7 +10,7 @@ from advisor.documents import read
 from advisor.engine.check import Options, check_run, room_rules
 from advisor.engine.fix import fixed
 from advisor.engine.room import GAIN, offers, sequence
-from advisor.engine.states import loses_masters, state_of
+from advisor.engine.states import State, loses_masters
 from advisor.opening import Context, open_run
 
 BASE = """
@@ -34,7 +34,7 @@ def check(file, *options):
 
 
 def sequence_of(run):
-    return sequence(state_of(run), room_rules(Options()))
+    return sequence(State(run), room_rules(Options()))
 
 
 def test_a_sequence_is_faster_fits_and_trains_the_same(make_run):
@@ -46,7 +46,7 @@ def test_a_sequence_is_faster_fits_and_trains_the_same(make_run):
         run = make_run(text, gpus, deepspeed=deepspeed)
         steps = sequence_of(run)
         end = steps[-1].after
-        assert end.seconds <= GAIN * state_of(run).seconds and end.verdict == "fits"
+        assert end.seconds <= GAIN * State(run).seconds and end.verdict == "fits"
         assert all(step.safe for step in steps) and not loses_masters(run, end.run)
         assert end.run.global_batch_size == run.global_batch_size
         assert all(one.after.needed == other.before.needed for one, other in pairwise(steps))
@@ -67,12 +67,12 @@ def test_adapters_leave_deepspeed_and_full_fine_tunes_do_not(make_run):
 def test_what_gains_little_is_no_sequence(make_run):
     fast = make_run(LORA.replace("gradient_checkpointing: true\n", ""), "1x b200")
     steps = sequence_of(fast)
-    assert not steps or steps[-1].after.seconds <= GAIN * state_of(fast).seconds
+    assert not steps or steps[-1].after.seconds <= GAIN * State(fast).seconds
 
 
 def test_other_offers_stay_single(make_run):
     run = make_run(LORA.replace("sample_packing: true\n", ""), "1x a100-80gb")
-    assert [step.rule.id for step in offers(state_of(run), room_rules(Options()).values())] == ["packing"]
+    assert [step.rule.id for step in offers(State(run), room_rules(Options()).values())] == ["packing"]
 
 
 def test_faster_writes_the_sequence_once(tmp_path: Path):

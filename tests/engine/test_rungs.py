@@ -3,7 +3,7 @@
 from advisor.engine.check import Options, fit_rules, tiers_of
 from advisor.engine.plan import plan_fit
 from advisor.engine.rungs import rungs_of
-from advisor.engine.states import state_of
+from advisor.engine.states import State
 
 FULL = """
 base_model: meta-llama/Llama-3.1-8B
@@ -19,7 +19,7 @@ NAMES = ["mixed precision", "ZeRO-2", "ZeRO-3", "gradient checkpointing", "LoRA"
 
 
 def words(run, **options):
-    start = state_of(run)
+    start = State(run)
     plan = plan_fit(start, tiers_of(Options(**options)))
     return {rung.name: rung for rung in rungs_of(start, plan, fit_rules(Options(**options)))}, plan
 

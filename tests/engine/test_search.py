@@ -7,7 +7,7 @@ import pytest
 
 from advisor.engine.check import Options, tiers_of
 from advisor.engine.plan import plan_fit
-from advisor.engine.states import loses_masters, state_of
+from advisor.engine.states import State, loses_masters
 from advisor.run.build import edited
 from tests.benchmarks.plans import outcome, random_run
 
@@ -30,7 +30,7 @@ DPO = (
 
 
 def planned(run, *, safe_only=False, **options):
-    return plan_fit(state_of(run), tiers_of(Options(**options)), safe_only=safe_only)
+    return plan_fit(State(run), tiers_of(Options(**options)), safe_only=safe_only)
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,7 @@ def test_what_is_tight_as_written_gets_safe_steps_alone(make_run):
         run = make_run(
             text.replace("micro_batch_size: 4", "micro_batch_size: 1") + "lora_target_linear: true\n", "1x h100"
         )
-        if state_of(run).verdict == "tight":
+        if State(run).verdict == "tight":
             assert planned(run).safe
             return
     pytest.fail("no length is tight")

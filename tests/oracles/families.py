@@ -150,7 +150,7 @@ def run_of(model: Architecture, setting: Setting, rows: int = 1, length: int = 2
     single = setting.weights == torch.float32
     stack = Stack(base_dtype="float32" if single else None, padding="full")
     return Run(
-        config=cast("Any", None),
+        config=cast("Any", {}),
         deepspeed=None,
         model=model,
         hardware=None,

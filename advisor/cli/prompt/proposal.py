@@ -118,10 +118,7 @@ def step_proposals(review: Review) -> Iterator[Proposal]:
     while (plan := plan_of(review, off)) is not None and plan.steps:
         step = plan.steps[0]
         key = (step.rule.id, str(sorted(step.edits.items())))
-        try:
-            finding = step_finding(step, review.steps + 1)
-        except PatchError:
-            finding = None
+        finding = step_finding(step, review.steps + 1)
         if finding is not None and key not in review.answered:
             yield Proposal(key, finding, step.before.run, step.after.run, plan)
         off.add(step.rule.id)

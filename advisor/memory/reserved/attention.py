@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
-from advisor.memory.reserved.operations import FULL, autocast
+from advisor.memory.reserved.operations import FULL, autocast, back_alike
 from advisor.models import Attention
 
 
@@ -49,11 +49,7 @@ def rotated(tape: Tape, x: Tensor, tables: tuple[Tensor, ...]) -> Tensor:
 
 def by_head(tape: Tape, x: Tensor) -> Tensor:
     """A projection seen head by head. Its gradient is copied, for that of a rotation is not laid out as it is."""
-
-    def back(_node: Node, given: list[Tensor]) -> tuple[Tensor]:
-        return (tape.new(given[0].count, given[0].width),)
-
-    node = node_for(tape, back, x)
+    node = node_for(tape, back_alike(tape), x)
     result = x.detached()
     result.node = node
     return result

@@ -5,7 +5,7 @@ Several operations that always follow each other are one here, with their tempor
 
 from __future__ import annotations
 
-from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
+from advisor.memory.reserved.autograd import Backward, Node, Tape, Tensor, node_for
 
 HALF, FULL, LONG = 2, 4, 8
 
@@ -56,13 +56,18 @@ def add(tape: Tape, left: Tensor, right: Tensor) -> Tensor:
     return result
 
 
-def scaled(tape: Tape, x: Tensor) -> Tensor:
-    """A product with a number."""
+def back_alike(tape: Tape) -> Backward:
+    """Backward of an operation on one tensor whose gradient has the size and width of the one given."""
 
     def back(_node: Node, given: list[Tensor]) -> tuple[Tensor]:
         return (tape.new(given[0].count, given[0].width),)
 
-    node = node_for(tape, back, x)
+    return back
+
+
+def scaled(tape: Tape, x: Tensor) -> Tensor:
+    """A product with a number."""
+    node = node_for(tape, back_alike(tape), x)
     result = tape.new(x.count, x.width)
     result.node = node
     return result
@@ -102,11 +107,7 @@ def product(tape: Tape, left: Tensor, right: Tensor) -> Tensor:
 
 def activation(tape: Tape, x: Tensor) -> Tensor:
     """SiLU or GELU as one kernel: it saves its input."""
-
-    def back(_node: Node, given: list[Tensor]) -> tuple[Tensor]:
-        return (tape.new(given[0].count, given[0].width),)
-
-    node = node_for(tape, back, x)
+    node = node_for(tape, back_alike(tape), x)
     if node is not None:
         node.keep(tape, x)
     result = tape.new(x.count, x.width)
@@ -116,11 +117,7 @@ def activation(tape: Tape, x: Tensor) -> Tensor:
 
 def dropped(tape: Tape, x: Tensor) -> Tensor:
     """Dropout: the result and a mask of one byte, which is saved (aten/src/ATen/native/cuda/Dropout.cu)."""
-
-    def back(_node: Node, given: list[Tensor]) -> tuple[Tensor]:
-        return (tape.new(given[0].count, given[0].width),)
-
-    node = node_for(tape, back, x)
+    node = node_for(tape, back_alike(tape), x)
     result = tape.new(x.count, x.width)
     mask = tape.new(x.count, 1)
     if node is not None:

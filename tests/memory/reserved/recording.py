@@ -6,8 +6,8 @@ stand in by their tensors: FlashAttention's and bitsandbytes'.
 """
 
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
@@ -16,13 +16,13 @@ import torch.nn.functional as functional
 import transformers
 import transformers.masking_utils
 from accelerate.utils.operations import ConvertOutputsToFp32
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from advisor.tracing.cuda_emulation import CudaHabits, cuda_dropout
+from advisor.tracing.cuda_emulation import CudaHabits
 from advisor.tracing.modules import FLASH
+from advisor.tracing.step import as_on_cuda
 
 Events = list[tuple[int, int]]
 """(number of the allocation, bytes), and (its number, 0) where it is freed."""
@@ -220,15 +220,13 @@ def built(setting: dict[str, Any]) -> Any:
 
 
 @contextmanager
-def as_on_cuda() -> Iterator[None]:
-    """Fake tensors, CUDA's habits and kernels, and no mask where transformers would make none outside tracing."""
-    with ExitStack() as stack:
-        stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
-        stack.enter_context(mock.patch.object(functional, "dropout", cuda_dropout))
-        nothing: Callable[..., None] = lambda *_a, **_k: None  # noqa: E731
-        stack.enter_context(mock.patch.object(transformers.masking_utils, "find_packed_sequence_indices", nothing))
-        stack.enter_context(mock.patch.dict(ALL_ATTENTION_FUNCTIONS._global_mapping, {FLASH: flash}))
-        stack.enter_context(mock.patch.object(functional, "scaled_dot_product_attention", kernel))
+def on_cuda() -> Iterator[None]:
+    """As a model is traced, and the attention kernels of a GPU by all of their tensors."""
+    with (
+        as_on_cuda(),
+        mock.patch.dict(ALL_ATTENTION_FUNCTIONS._global_mapping, {FLASH: flash}),
+        mock.patch.object(functional, "scaled_dot_product_attention", kernel),
+    ):
         yield
 
 
@@ -256,7 +254,7 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
     """The tape of a setting, and where each phase ends."""
     model = built(setting)
     recorder, marks = Recorder(), []
-    with as_on_cuda(), recorder:
+    with on_cuda(), recorder:
         materialise(model)
         weights = [one for one in model.parameters() if one.requires_grad]
         optimizer = optimizer_of(setting["optimizer"], weights)
@@ -297,6 +295,6 @@ def batch_samples(setting: dict[str, Any]) -> tuple[list[Any], Any]:
 
 def one_micro_step(run: Any, batch: Any, items: Any) -> Any:
     """The loss as the Trainer asks for it: the outputs live until it is returned."""
-    with CudaHabits(), nullcontext():
+    with CudaHabits():
         outputs = run(input_ids=batch, labels=batch, num_items_in_batch=items)
         return outputs["loss"]

@@ -129,7 +129,7 @@ def test_the_end_says_how_fast_the_first_steps_were(
     train(registered, counters, 2, 7, 7, 7, 7)
     run = registered.checked.opened.run
     tokens = run.tokens * run.gradient_accumulation_steps / 2.0
-    assert "2 s a step, " in caplog.text and f"foreseen; {tokens:,.0f} tokens a second on each GPU" in caplog.text
+    assert "2.00 s a step, " in caplog.text and f"foreseen; {tokens:,.0f} tokens a second on each GPU" in caplog.text
     assert json.loads(path().read_text())["tokens_per_second_per_gpu"] == tokens
 
 

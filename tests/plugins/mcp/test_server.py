@@ -23,6 +23,21 @@ ADVISOR = [sys.executable, "-m", "advisor", "mcp"]
 LORA = "lora-8b-large-batch.yaml"
 Call = tuple[str, dict[str, Any]]
 SMALLEST = 4000
+SMALL = """\
+base_model: Qwen/Qwen3-0.6B
+datasets: [{path: a, type: alpaca}]
+learning_rate: 1e-5
+bf16: true
+flash_attention: true
+adapter: lora
+lora_r: 8
+lora_target_linear: true
+gradient_checkpointing: true
+micro_batch_size: 1
+gradient_accumulation_steps: 4
+sequence_len: 2048
+num_epochs: 1
+"""
 
 
 def asked(folder: Path, *calls: Call, options: tuple[str, ...] = ()) -> list[Any]:
@@ -84,6 +99,14 @@ def test_an_agent_checks_plans_and_chooses_cards(folder: Path):
     assert text(results[4]).startswith("zero-2 (fit)")
     assert all(len(text(result)) < SMALLEST for result in results)
     assert (folder / LORA).read_text() == (SAMPLES / LORA).read_text()
+
+
+def test_an_agent_hears_how_the_room_that_is_left_is_used(folder: Path):
+    (folder / "small.yaml").write_text(SMALL)
+    _, result = asked(folder, ("check", {"path": "small.yaml", "gpus": "1x h100-80gb"}))
+    said = answer(result)
+    assert said["verdict"] == "fits"
+    assert "no-checkpointing" in {each["rule"] for each in said["with_room_left"]}
 
 
 def test_texts_that_are_on_no_disk_are_checked_with_their_json(folder: Path):
