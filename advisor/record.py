@@ -1,12 +1,12 @@
 """``@record``: a dataclass whose instances cannot be changed, made quickly.
 
 In Python 3.11 ``dataclass(frozen=True)`` compiles six methods for each class whenever a process starts: about 40 ms,
-18 % of a cold ``advisor check`` (``make bench``). Here one is compiled, ``__init__``, and only for a class that is
-used. Everything else of ``dataclasses`` (``replace``, ``fields``, ``asdict``) works as ever.
+18 % of a cold ``advisor check`` (``make bench``). Here none is compiled. Everything else of ``dataclasses``
+(``replace``, ``fields``, ``asdict``) works as ever.
 """
 
 from collections.abc import Callable
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -34,7 +34,7 @@ def record(cls: Any = None, /, *, eq: bool = True, kw_only: bool = False) -> Any
         dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)
         if hasattr(cls, "__post_init__") or not all(one.init for one in fields(cls)):
             raise TypeError(f"{cls.__name__}: __post_init__ and fields without init are not supported")
-        methods = {"__init__": first_init(cls), "__repr__": shown, **(compared(cls) if eq else {})}
+        methods = {"__init__": filled(cls), "__repr__": shown, **(compared(cls) if eq else {})}
         for name, method in methods.items():
             if name not in vars(cls):
                 setattr(cls, name, method)
@@ -69,43 +69,23 @@ def compared(cls: Any) -> dict[str, Callable[..., Any]]:
     return {"__eq__": equal, "__hash__": hashed}
 
 
-def first_init(cls: Any) -> Callable[..., None]:
-    """An ``__init__`` that puts the compiled one in its place."""
+def filled(cls: Any) -> Callable[..., None]:
+    """An ``__init__`` that takes what the one of ``dataclasses`` takes."""
+    places = [one.name for one in fields(cls) if not one.kw_only]
+    names = frozenset(one.name for one in fields(cls))
+    values = {one.name: one.default for one in fields(cls) if one.default is not MISSING}
+    makers = {one.name: one.default_factory for one in fields(cls) if one.default_factory is not MISSING}
 
-    def init(self: Any, *values: Any, **named: Any) -> None:
-        cls.__init__ = compiled_init(cls)
-        cls.__init__(self, *values, **named)
+    def init(self: Any, *given: Any, **named: Any) -> None:
+        facts = self.__dict__
+        facts.update(values)
+        facts.update(zip(places, given, strict=False))
+        facts.update(named)
+        for name, make in makers.items():
+            if name not in facts:
+                facts[name] = make()
+        twice = given and not named.keys().isdisjoint(places[: len(given)])
+        if len(facts) != len(names) or len(given) > len(places) or twice or not names.issuperset(facts):
+            raise TypeError(f"{cls.__name__} takes {', '.join(names)}, each once; those without a default are needed")
 
     return init
-
-
-def compiled_init(cls: Any) -> Callable[..., None]:
-    """As ``dataclasses`` writes it: a parameter for each field, assigned past ``__setattr__``."""
-    names: dict[str, Any] = {"_put": object.__setattr__, "_MISSING": MISSING}
-    parameters: dict[bool, list[str]] = {False: [], True: []}
-    lines: list[str] = []
-    for one in fields(cls):
-        parameters[one.kw_only is True].append(parameter(one, names))
-        value = (
-            one.name
-            if one.default_factory is MISSING
-            else f"_made_{one.name}() if {one.name} is _MISSING else {one.name}"
-        )
-        lines.append(f"  _put(self, {one.name!r}, {value})")
-    keywords = ["*", *parameters[True]] if parameters[True] else []
-    source = f"def __init__({', '.join(['self', *parameters[False], *keywords])}):\n" + "\n".join(lines or ["  pass"])
-    exec(source, names)
-    init = names["__init__"]
-    init.__qualname__ = f"{cls.__qualname__}.__init__"
-    return init
-
-
-def parameter(one: "Field[Any]", names: dict[str, Any]) -> str:
-    """A field as a parameter; its default goes into ``names``."""
-    if one.default_factory is not MISSING:
-        names[f"_made_{one.name}"] = one.default_factory
-        return f"{one.name}=_MISSING"
-    if one.default is not MISSING:
-        names[f"_default_{one.name}"] = one.default
-        return f"{one.name}=_default_{one.name}"
-    return one.name

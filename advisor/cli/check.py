@@ -1,13 +1,14 @@
 """``advisor check``: 0 clean or all fixed, 1 findings, 2 could not run."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from advisor.cli.inputs import nothing, opened_runs, opening, tell
+from advisor.cli.kept import Kept
 from advisor.cli.options import CheckOptions
 from advisor.cli.output import exit_code, say, targets
 from advisor.engine.finding import Report
@@ -52,19 +53,23 @@ def check_command(paths: Sequence[str], options: CheckOptions) -> int:
 
 def judged(
     runs: Iterable[Opened | InputError], session: Session, against: str | None = None
-) -> tuple[list[InputError], list[Report]]:
+) -> tuple[list[InputError], Sequence[Report]]:
     """The reports of the runs, each let go once it is judged; what is wrong with one keeps none of the others."""
     errors: list[InputError] = []
-    reports: list[Report] = []
-    say = reporter(session, against)
-    for run in runs:
-        try:
-            if isinstance(run, InputError):
-                raise run
-            reports.append(say(examined(run, session)))
-        except InputError as error:
-            errors.append(error)
-    return errors, said_once(reports)
+    report = reporter(session, against)
+
+    def reports() -> Iterator[Report]:
+        for run in runs:
+            try:
+                if isinstance(run, InputError):
+                    raise run
+                found = report(examined(run, session))
+            except InputError as error:
+                errors.append(error)
+            else:
+                yield found
+
+    return errors, Kept(said_once(reports()))
 
 
 def reporter(session: Session, against: str | None) -> Callable[[Examined], Report]:

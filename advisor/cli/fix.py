@@ -45,7 +45,8 @@ def fix_or_diff(opened: list[Opened], errors: list[InputError], session: Session
     write_all(files)
     namers.cache_clear()
     # Where safe steps fall short, the plan in the report shows the others.
-    reports = said_once([report_after(result, option) for result, option in zip(results, options, strict=True)])
+    every = (report_after(result, option) for result, option in zip(results, options, strict=True))
+    reports = list(said_once(every))
     say(reports, session, asked.output, to_stderr=stdin)
     return exit_code(reports, errors, session, exit_zero=asked.exit_zero)
 

@@ -51,7 +51,7 @@ def prompted(opened: list[Opened], errors: list[InputError], session: Session, a
         return 130
     results = [Fixed(each.opened.run, each.run, each.done, None, each.opened.context) for each in reviews]
     write(results)
-    reports = said_once([after(result, review) for result, review in zip(results, reviews, strict=True)])
+    reports = list(said_once(after(result, review) for result, review in zip(results, reviews, strict=True)))
     click.echo()
     say(reports, session, asked.output)
     return exit_code(reports, errors, session, exit_zero=asked.exit_zero)

@@ -2,7 +2,7 @@
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -112,10 +112,10 @@ def directive_finding(run: Run, directive: Directive, message: str) -> Finding:
 Key = tuple[str, str, int, int, str]
 
 
-def said_once(reports: Sequence[Report]) -> list[Report]:
+def said_once(reports: Iterable[Report]) -> Iterator[Report]:
     """The reports, each finding in a JSON that several YAMLs name in the first of theirs alone."""
     seen: set[Key] = set()
-    return [without_seen(report, seen) for report in reports]
+    return (without_seen(report, seen) for report in reports)
 
 
 def without_seen(report: Report, seen: set[Key]) -> Report:
