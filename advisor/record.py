@@ -74,18 +74,21 @@ def filled(cls: Any) -> Callable[..., None]:
     places = [one.name for one in fields(cls) if not one.kw_only]
     names = frozenset(one.name for one in fields(cls))
     values = {one.name: one.default for one in fields(cls) if one.default is not MISSING}
-    makers = {one.name: one.default_factory for one in fields(cls) if one.default_factory is not MISSING}
+    makers = [(one.name, one.default_factory) for one in fields(cls) if one.default_factory is not MISSING]
+    count = len(names)
 
     def init(self: Any, *given: Any, **named: Any) -> None:
         facts = self.__dict__
-        facts.update(values)
+        if len(given) < count:
+            facts.update(values)
         facts.update(zip(places, given, strict=False))
-        facts.update(named)
-        for name, make in makers.items():
+        if named:
+            facts.update(named)
+        for name, make in makers:
             if name not in facts:
                 facts[name] = make()
-        twice = given and not named.keys().isdisjoint(places[: len(given)])
-        if len(facts) != len(names) or len(given) > len(places) or twice or not names.issuperset(facts):
+        twice = given and named and not named.keys().isdisjoint(places[: len(given)])
+        if len(facts) != count or len(given) > len(places) or twice or (named and not names.issuperset(named)):
             raise TypeError(f"{cls.__name__} takes {', '.join(names)}, each once; those without a default are needed")
 
     return init

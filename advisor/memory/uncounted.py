@@ -79,7 +79,7 @@ def uncounted(run: Run) -> tuple[Uncounted, ...]:
 def is_on(run: Run, row: Row) -> bool:
     """Whether the run sets the key to a value that takes effect."""
     value = run.config.at(row.at or row.key)
-    if is_off(value) or any(same(value, off) for off in row.off):
+    if value is None or is_off(value) or any(same(value, off) for off in row.off):
         return False
     if row.level != ROOT and row.at is None and row.level not in plugin_names(run.config):
         return False
