@@ -13,8 +13,6 @@ from advisor.engine.telling import Goal, told
 
 GAIN = 0.95
 """A sequence that leaves more of the time than this is not worth an edit."""
-SLACK = 1.01
-"""A step that gains less is left out; so what is left after a sequence is no sequence of its own."""
 MOST_ENDS = 12
 ORDER = (
     "less-offload",
@@ -44,7 +42,7 @@ def sequence(start: State, rules: Mapping[str, Rule]) -> tuple[Step, ...]:
     for point in sorted(found, key=lambda point: point.seconds)[:MOST_ENDS]:
         if point.seconds > GAIN * start.seconds:
             break
-        steps = told(walk, order, point.moves, Goal("fits", seconds=point.seconds, slack=SLACK))
+        steps = told(walk, order, point.moves, Goal("fits", seconds=point.seconds))
         if steps and (steps[-1].after.seconds or 0.0) <= GAIN * start.seconds:
             return steps
     return ()

@@ -16,14 +16,12 @@ class Goal:
 
     verdict: Verdict
     seconds: float | None = None
-    slack: float = EQUAL
-    """How much slower an end may be."""
     needed: int | None = None
     high: int | None = None
 
     def is_met(self, start: State, end: State, moves: Moves) -> bool:
         """Whether a state will do as the end of a plan."""
-        if self.seconds is not None and seconds_of(end, moves) > self.slack * self.seconds:
+        if self.seconds is not None and seconds_of(end, moves) > EQUAL * self.seconds:
             return False  # asked first: it takes less than the memory
         if end.verdict != self.verdict and not (self.verdict == "does-not-fit" or end.verdict == "fits"):
             return False
