@@ -1,7 +1,6 @@
 """A point told as the steps of the flowchart, each of them necessary."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from advisor.engine.points import Move, Moves, Walk
 from advisor.engine.search import EQUAL, is_roomy, seconds_of
@@ -19,8 +18,6 @@ class Goal:
     seconds: float | None = None
     slack: float = EQUAL
     """How much slower an end may be."""
-    roomy: bool = True
-    """Whether an end must leave the room that keeps the allocator from asking again."""
     needed: int | None = None
     high: int | None = None
 
@@ -30,7 +27,7 @@ class Goal:
             return False  # asked first: it takes less than the memory
         if end.verdict != self.verdict and not (self.verdict == "does-not-fit" or end.verdict == "fits"):
             return False
-        if self.seconds is not None and self.roomy and not is_roomy(end):
+        if self.seconds is not None and not is_roomy(end):
             return False
         if self.high is not None and end.estimate.needed.high > self.high:
             return False
@@ -51,7 +48,6 @@ def told(walk: Walk, order: Mapping[str, int], moves: Moves, goal: Goal, kept: M
     moves = necessary(walk, order, moves, goal, kept)
     gentler = milder(walk, order, moves, goal, kept)
     moves = moves if gentler == moves else necessary(walk, order, gentler, goal, kept)
-    moves = for_room_alone(walk, order, moves, goal, kept)
     return None if adds_errors(walk, moves) else steps_of(walk, moves)
 
 
@@ -87,15 +83,6 @@ def necessary(walk: Walk, order: Mapping[str, int], moves: Moves, goal: Goal, ke
         if does(walk, rest, goal):
             return necessary(walk, order, rest, goal, kept)
     return moves
-
-
-def for_room_alone(walk: Walk, order: Mapping[str, int], moves: Moves, goal: Goal, kept: Moves) -> Moves:
-    """Without the moves that only leave more room than the verdict asks for, as long as the end is no slower."""
-    end = walk.after(moves)
-    if goal.seconds is None or end is None:
-        return moves
-    as_fast = replace(goal, seconds=seconds_of(end, moves), slack=1.0, roomy=False)
-    return necessary(walk, order, moves, as_fast, kept)
 
 
 def milder(walk: Walk, order: Mapping[str, int], moves: Moves, goal: Goal, kept: Moves) -> Moves:
