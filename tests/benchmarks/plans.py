@@ -21,7 +21,7 @@ from advisor.documents import parse
 from advisor.engine.check import Options, tiers_of
 from advisor.engine.plan import plan_fit
 from advisor.engine.states import State, Step
-from advisor.engine.steps import host_suffices, run_after
+from advisor.engine.steps import alternatives, host_suffices, run_after
 from advisor.memory import estimate
 from advisor.opening import Context, open_run
 from advisor.run import Run
@@ -264,10 +264,12 @@ def needless_of(start: State, steps: Sequence[Step]) -> Iterator[str]:
 
 
 def remade(start: State, steps: Sequence[Step]) -> State | None:
-    """Where the same edits lead from another start; None where one of the rules does not apply."""
+    """Where the same edits lead from another start; None where one of the rules does not offer them there."""
     state = start
     for step in steps:
-        run = run_after(state.run, step.edits, step.rule) if step.rule.when(state.run) else None
+        if not step.rule.when(state.run) or step.edits not in alternatives(step.rule, state.run):
+            return None
+        run = run_after(state.run, step.edits, step.rule)
         if run is None:
             return None
         state = State(run)
