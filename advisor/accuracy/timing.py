@@ -6,6 +6,7 @@ from itertools import combinations
 from statistics import mean, median
 
 from advisor.accuracy.errors import percentile
+from advisor.accuracy.left_out import without
 from advisor.accuracy.timed import Timed, timed
 from advisor.memory import estimate
 from advisor.record import record
@@ -79,6 +80,10 @@ class Timing:
     all: Errors
     unseen: Errors | None
     """Of the sources that no constant was chosen from."""
+    held_out: Errors
+    """Each source scored by constants that its figures did not move; the naive number fitted to the other sources."""
+    held_out_sources: list[Errors]
+    held_out_order: Order
     groups: dict[str, list[Errors]]
     order: Order
     left_out: list[str]
@@ -87,29 +92,62 @@ class Timing:
 
 def timing() -> Timing:
     """The report on the published figures."""
-    cases, left_out = judged(timed())
+    cases, unpriced = judged(timed())
+    held_out = [one for source in sources(cases) for one in judged_without(source, cases)]
     unseen = [case for case in cases if case.case.repository not in CHOSEN_FROM]
     return Timing(
         all=errors("all", cases),
         unseen=errors("of sources that moved no constant", unseen) if unseen else None,
         groups={name: grouped(key, cases) for name, key in KEYS.items()},
         order=order(cases),
-        left_out=left_out,
+        held_out=errors("each source left out", held_out),
+        held_out_sources=grouped(KEYS["source"], held_out),
+        held_out_order=order(held_out),
+        left_out=unpriced,
     )
+
+
+def sources(cases: Iterable[Judged]) -> list[str]:
+    """The repositories, each once."""
+    return list(dict.fromkeys(case.case.repository for case in cases))
+
+
+def judged_without(source: str, cases: Sequence[Judged]) -> list[Judged]:
+    """A source's runs by constants that its figures did not move, and by the number that suits the others best."""
+    share = best_utilisation([case for case in cases if case.case.repository != source])
+    mine = [case for case in cases if case.case.repository == source]
+    step_time.cache_clear()
+    with without(source):
+        times = [step_time(case.run, case.case.conditions) for case in mine]
+    step_time.cache_clear()
+    return [
+        Judged(case.case, case.run, found.tokens_per_second_per_gpu, case.naive * share / NAIVE_UTILISATION)
+        for case, found in zip(mine, times, strict=True)
+        if isinstance(found, StepTime)
+    ]
+
+
+def best_utilisation(cases: Sequence[Judged]) -> float:
+    """The one number with the least median error on these figures, in hundredths."""
+
+    def off(share: float) -> float:
+        return median(abs(rate(case) * NAIVE_UTILISATION / (case.naive * share) - 1) for case in cases)
+
+    return min((n / 100 for n in range(5, 101)), key=off)
 
 
 def judged(cases: Iterable[Timed]) -> tuple[list[Judged], list[str]]:
     """The runs with a prediction, and the reasons of the others."""
     found: list[Judged] = []
-    left_out: list[str] = []
+    unpriced: list[str] = []
     for case in cases:
         run = case.run()
         predicted = step_time(run, case.conditions)
         if isinstance(predicted, StepTime):
             found.append(Judged(case, run, predicted.tokens_per_second_per_gpu, naive_rate(run)))
         else:
-            left_out.append(f"{case.id}: {predicted.reason}")
-    return found, left_out
+            unpriced.append(f"{case.id}: {predicted.reason}")
+    return found, unpriced
 
 
 def naive_rate(run: Run) -> float:

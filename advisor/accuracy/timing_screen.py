@@ -4,9 +4,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from advisor.accuracy.timing import Errors, Timing
+from advisor.accuracy.timing import Errors, Order, Timing
 
 HEAD = f"{'':<42}{'runs':>5}{'bias':>8}{'median':>8}{'90 %':>7}{'<15 %':>7}{'<25 %':>7}  one number"
+
+LEFT_OUT = "each source by constants that it did not move; and one number fitted to the others"
 
 
 def text(report: Timing) -> str:
@@ -14,10 +16,13 @@ def text(report: Timing) -> str:
     lines = [HEAD, line(report.all)]
     if report.unseen:
         lines.append(line(report.unseen))
+    lines.append(line(report.held_out))
     blocks = ["\n".join(lines)]
     for name, groups in report.groups.items():
         blocks.append("\n".join([f"by {name}", *map(line, groups)]))
-    blocks.append("\n".join(order_lines(report)))
+    blocks.append("\n".join([LEFT_OUT, *map(line, report.held_out_sources)]))
+    blocks.append("\n".join(order_lines("same model, cards, method and length:", report.order)))
+    blocks.append("\n".join(order_lines("the same, each source left out:", report.held_out_order)))
     if report.left_out:
         blocks.append("\n".join(["without a time:", *(f"  {one}" for one in report.left_out)]))
     return "\n\n".join(blocks)
@@ -31,10 +36,9 @@ def line(one: Errors) -> str:
     )
 
 
-def order_lines(report: Timing) -> Iterator[str]:
+def order_lines(head: str, order: Order) -> Iterator[str]:
     """Whether the faster of two is known, and what the choice costs."""
-    order = report.order
-    yield "same model, cards, method and length:"
+    yield head
     right = f"{order.right:.1%} of {order.pairs} (one number {order.naive_right:.1%})"
     yield f"  pairs more than 10 % apart ordered right: {right}"
     yield f"  choices among {order.sets} sets of runs, up to 64 GPUs and 95 % of the card, cost against the best"

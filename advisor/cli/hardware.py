@@ -1,7 +1,7 @@
 """``advisor hardware``: 0 some cards would do, 1 none, 2 could not run."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import click
@@ -9,8 +9,9 @@ import click
 from advisor.cli.estimate import parse_tokens
 from advisor.cli.options import config_at
 from advisor.cli.prices import read_prices
-from advisor.engine.cards import MOST_PLANNED, Row, all_gpus, planned_rows, written_rows
+from advisor.engine.cards import Row, all_gpus
 from advisor.engine.check import planner
+from advisor.engine.choice import Wanted, chosen_rows, every_row
 from advisor.engine.larger import on_hardware
 from advisor.errors import InputError
 from advisor.hardware import Gpu, gpu_named, parse_hardware
@@ -25,6 +26,8 @@ from advisor.run import Run
 from advisor.session import RunOptions, Session, session_for
 
 MOST_SHOWN = 12
+MOST_PLANNED = 24
+"""About 4 s of CPU."""
 FEW_PLANNED = 10
 """Plans where cards are shown beside other things: about a second of CPU."""
 ANYWHERE = "1x b200"
@@ -57,9 +60,14 @@ def hardware_command(path: str, options: RunOptions, asked: HardwareOptions) -> 
     with shown(), doing(path):
         run = opened(path, session)
         check_limits(run, asked)
-        fitting = rows_of(run, gpus, session, most=None if asked.all else MOST_PLANNED)
-        offers = [offer_of(row, tokens, prices.get(row.hardware.gpu.id, asked.price)) for row in fitting]
-        offers = best([offer for offer in offers if is_within(offer, within, asked.under)], all_=asked.all)
+        offers = chosen_offers(
+            run,
+            gpus,
+            session,
+            lambda row: offer_of(row, tokens, prices.get(row.hardware.gpu.id, asked.price)),
+            accepts=lambda offer: is_within(offer, within, asked.under),
+            all_=asked.all,
+        )
     if not offers:
         click.echo(f"{path}: no card of the catalogue would do", err=True)
         return 1
@@ -88,43 +96,42 @@ def opened(path: str, session: Session) -> Run:
     return found.run
 
 
-def rows_of(run: Run, gpus: Sequence[Gpu], session: Session, *, most: int | None) -> list[Row]:
-    """The rows that fit, and with steps where few cards fit as written; ``most`` plans are made, None for all."""
-    rows = written_rows(run, gpus)
-    fitting = [row for row in rows if row.fits]
-    if most is None or len({row.hardware.gpu.id for row in fitting}) < MOST_SHOWN:
-        plan = planner(session.options)
-        fitting += planned_rows(rows, lambda one: plan(one, False), most)
-    return fitting
-
-
 def offers_of(run: Run, session: Session, tokens: float | None = None, price: float | None = None) -> list[Offer]:
     """The cards that would do for a run, best first, whatever its own are; none where its model is unknown."""
     if run.model is None or run.unreadable or run.is_json_alone:
         return []
     somewhere = run if run.hardware is not None else on_hardware(run, parse_hardware(ANYWHERE))
-    rows = rows_of(somewhere, all_gpus(), session, most=FEW_PLANNED)
-    return best([offer_of(row, tokens, price) for row in rows], all_=False)
+    return chosen_offers(somewhere, all_gpus(), session, lambda row: offer_of(row, tokens, price), plans=FEW_PLANNED)
 
 
-def best(offers: Sequence[Offer], *, all_: bool) -> list[Offer]:
-    """Best first: all, or of each card the fewest, and of those no more than a screen takes."""
-    return cards.ranked(offers) if all_ else cards.ranked(fewest(offers))[:MOST_SHOWN]
-
-
-def fewest(offers: Sequence[Offer]) -> list[Offer]:
-    """Of each card the smallest number that would do; the same training goes before fewer cards."""
-    best: dict[str, Offer] = {}
-    for offer in sorted(offers, key=lambda offer: (offer.row.changes_training, offer.row.hardware.world_size)):
-        best.setdefault(offer.row.hardware.gpu.id, offer)
-    return list(best.values())
+def chosen_offers(
+    run: Run,
+    gpus: Sequence[Gpu],
+    session: Session,
+    offer: Callable[[Row], Offer],
+    *,
+    accepts: Callable[[Offer], bool] = lambda _: True,
+    plans: int = MOST_PLANNED,
+    all_: bool = False,
+) -> list[Offer]:
+    """Rows as offers that are accepted, best first: as many as a screen takes, or all."""
+    wanted = Wanted(
+        planner(session.options), lambda row: offer(row).worth, lambda row: accepts(offer(row)), MOST_SHOWN, plans
+    )
+    rows = every_row(run, gpus, wanted) if all_ else chosen_rows(run, gpus, wanted)
+    return cards.ranked(map(offer, rows))[: None if all_ else MOST_SHOWN]
 
 
 def offer_of(row: Row, tokens: float | None, price: float | None) -> Offer:
-    """A row with hours and price."""
-    steps, time = steps_of(row.run, tokens), row.time
+    """A row with hours and price, and what it is ranked by."""
+    steps, time, seconds = steps_of(row.run, tokens), row.time, row.seconds
     hours = steps * time.expected / 3600 if steps is not None and time is not None else None
-    return Offer(row, hours, price)
+    worth = None
+    if seconds is not None:
+        gpus = row.hardware.world_size
+        worth = seconds / row.tokens if steps is None else steps * seconds / 3600 * gpus
+        worth *= 1 if price is None else price
+    return Offer(row, hours, price, worth)
 
 
 def is_within(offer: Offer, hours: float | None, cost: float | None) -> bool:

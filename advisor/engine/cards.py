@@ -1,23 +1,22 @@
-"""Which cards and how many would do: a run on each of them, as written and with the plan."""
+"""A run on the cards of the catalogue, as written: on one node of each size, and on several nodes."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import field, replace
 from functools import cached_property
 
 from advisor.engine.larger import on_hardware
 from advisor.engine.regression import OF_MEMORY, errors_of
-from advisor.engine.states import Plan, State
-from advisor.hardware import Gpu, Hardware, find_gpu, gpu_names
+from advisor.engine.states import State
+from advisor.hardware import Gpu, Hardware, find_gpu, gpu_names, instances
 from advisor.memory import Estimate
 from advisor.record import record
 from advisor.run import Run
 from advisor.speed import StepTime, shown, step_time
 
 COUNTS = (1, 2, 4, 8)
+NODES = (2, 4)
 ABLE = "h200"
 """A card that runs all that axolotl has: an error on it is the config's."""
-MOST_PLANNED = 40
-"""So many plans are made, which takes about 4 s of CPU."""
 
 
 @record(eq=False)
@@ -28,8 +27,13 @@ class Row:
     estimate: Estimate
     steps: tuple[str, ...] = ()
     changes_training: bool = False
-    errors: tuple[str, ...] = ()
-    """Rules that find an error on this card which another card does not have."""
+    of_config: frozenset[str] = field(default_factory=frozenset[str])
+    """Rules that find an error in the config wherever it runs."""
+
+    @cached_property
+    def errors(self) -> tuple[str, ...]:
+        """Rules that find an error on these cards which other cards do not have."""
+        return tuple(rule for rule in errors_of(self.run) if rule not in OF_MEMORY and rule not in self.of_config)
 
     @property
     def hardware(self) -> Hardware:
@@ -41,7 +45,7 @@ class Row:
     def fits(self) -> bool:
         """Whether it runs here, on a host as it is common with the cards, or as stated."""
         host = self.hardware.host_bytes or self.hardware.common_host_bytes
-        return self.estimate.verdict == "fits" and not self.errors and self.estimate.host_peak <= host
+        return self.estimate.verdict == "fits" and self.estimate.host_peak <= host and not self.errors
 
     @cached_property
     def time(self) -> StepTime | None:
@@ -56,63 +60,44 @@ class Row:
         return None if time is None else time.tokens_per_second_per_gpu * self.hardware.world_size
 
     @property
-    def gpu_seconds_per_token(self) -> float | None:
-        """What a token costs in the time of cards."""
-        time = self.time
-        return None if time is None else 1 / time.tokens_per_second_per_gpu
+    def tokens(self) -> int:
+        """Of one GPU in a step, padding included."""
+        return self.run.tokens * self.run.gradient_accumulation_steps
+
+    @property
+    def seconds(self) -> float | None:
+        """Of a step, good to compare rows: PCIe where the link is not known."""
+        return State(self.run).seconds
 
 
-def written_rows(run: Run, gpus: Iterable[Gpu], counts: Sequence[int] = COUNTS) -> list[Row]:
-    """The run on every card and count, as written."""
-    rows = [row_of(on_hardware(run, hardware)) for hardware in hardware_of(run, gpus, counts)]
+def nodes_of(run: Run, gpu: Gpu) -> Iterator[Hardware]:
+    """One node of each size that is sold; host and link as the run's own hardware states them."""
+    larger = {machine.gpus for machine in instances().values() if machine.gpu.id == gpu.id}
+    for count in (*(n for n in COUNTS if n <= gpu.gpus_per_node), *sorted(larger - {*range(gpu.gpus_per_node + 1)})):
+        stated = run.hardware
+        host, link = (stated.host_bytes, stated.link) if stated is not None else (None, None)
+        yield Hardware(gpu, count, 1, host, link=link)
+
+
+def clusters_of(run: Run, gpu: Gpu) -> Iterator[Hardware]:
+    """Several full nodes of cards that are linked, with the network that the run's own hardware states."""
+    net = run.hardware.network_bytes_per_s if run.hardware is not None else None
+    full = [one for one in nodes_of(run, gpu) if one.gpus_per_node == gpu.gpus_per_node]
+    for one in full if gpu.link_bytes_per_s is not None else ():
+        yield from (replace(one, nodes=nodes, network_bytes_per_s=net) for nodes in NODES)
+
+
+def rows_on(run: Run, places: Iterable[Hardware]) -> list[Row]:
+    """The run as written on each of these."""
+    errors = errors_anywhere(run)
+    moved = (on_hardware(run, hardware) for hardware in places)
+    return [Row(one, State(one).estimate, of_config=errors) for one in moved]
+
+
+def errors_anywhere(run: Run) -> frozenset[str]:
+    """The rules that find an error even on a card that runs everything."""
     able = find_gpu(ABLE)
-    everywhere = set(row_of(on_hardware(run, Hardware(able, 1))).errors) if able else set[str]()
-    return [replace(row, errors=tuple(sorted(set(row.errors) - everywhere))) for row in rows]
-
-
-def hardware_of(run: Run, gpus: Iterable[Gpu], counts: Sequence[int]) -> Iterator[Hardware]:
-    """One node of each count that such machines have; host and link as the run's own hardware states them."""
-    stated = run.hardware
-    for gpu in gpus:
-        for count in counts:
-            if count <= gpu.gpus_per_node:
-                link = stated.link if stated is not None else None
-                yield Hardware(gpu, count, 1, stated.host_bytes if stated else None, link=link)
-
-
-def row_of(run: Run) -> Row:
-    """A run with a model, on hardware."""
-    errors = tuple(rule for rule in errors_of(run) if rule not in OF_MEMORY)
-    return Row(run, State(run).estimate, errors=errors)
-
-
-def planned_rows(rows: Sequence[Row], planner: Callable[[Run], Plan], most: int | None) -> list[Row]:
-    """Rows that fit at the end of their plan: all, or of each card the fewest, until ``most`` plans are made.
-
-    A card that fits as written in some number needs no plan; those with most memory are planned first.
-    """
-    lacking = [row for row in rows if not row.fits and not row.errors]
-    if most is None:
-        return [end for row in lacking if (end := planned_row(row, planner)) is not None]
-    done = {row.hardware.gpu.id for row in rows if row.fits}
-    lacking.sort(key=lambda row: (-row.hardware.gpu.total_bytes, row.hardware.gpu.id, row.hardware.world_size))
-    found: list[Row] = []
-    for row in lacking:
-        if row.hardware.gpu.id in done or most == 0:
-            continue
-        most -= 1
-        end = planned_row(row, planner)
-        if end is not None:
-            found.append(end)
-            if not end.changes_training:
-                done.add(row.hardware.gpu.id)
-    return found
-
-
-def planned_row(row: Row, planner: Callable[[Run], Plan]) -> Row | None:
-    """A row at the end of its plan, where that fits."""
-    plan = planner(row.run)
-    return Row(plan.end.run, plan.end.estimate, plan.names, not plan.safe) if plan.verdict == "fits" else None
+    return frozenset(errors_of(on_hardware(run, Hardware(able, 1)))) if able else frozenset()
 
 
 def all_gpus() -> list[Gpu]:

@@ -16,7 +16,7 @@ from advisor.engine.room import offers, sequence
 from advisor.engine.rule import Hit, Rule, Stage
 from advisor.engine.rungs import rungs_of
 from advisor.engine.states import Plan, State
-from advisor.engine.suppression import suppressed
+from advisor.engine.suppression import quiet_in, suppressed
 from advisor.memory import Estimate, estimate
 from advisor.opening import Opened
 from advisor.record import record
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from advisor.memory.basis import Basis
     from advisor.memory.second import Second
     from advisor.speed import StepTime, Unpriced
+
+PLANNED: Mapping[str, str] = {"does-not-fit": "does-not-fit", "tight": "tight-fit"}
+"""The verdicts that get a plan, each with the rule that says it."""
 
 
 @record(eq=False)
@@ -156,14 +159,21 @@ def all_hits(run: Run, options: Options) -> Iterator[tuple[Rule, Hit]]:
 
 
 def planned(run: Run, found: Estimate | None, options: Options) -> Plan | None:
-    """The flowchart's plan, for a run that does not fit. None where no end of it could be said to fit."""
-    if found is None or found.verdict != "does-not-fit" or found.uncounted or not options.plans:
+    """The flowchart's plan, for a run that does not fit, and for a tight one that safe steps make fit.
+
+    None where no end of it could be said to fit.
+    """
+    if found is None or found.verdict not in PLANNED or found.uncounted or not options.plans:
         return None
     flowchart = tiers_of(options)
     # A selection of other rules wants no plan.
-    if not flowchart and not options.wants("does-not-fit"):
+    is_wanted, is_tight = options.wants(PLANNED[found.verdict]), found.verdict == "tight"
+    if not is_wanted and (is_tight or not flowchart):
         return None
-    return plan_fit(State(run), flowchart, safe_only=options.safe_only)
+    if is_tight and any(rule == PLANNED["tight"] for rule, _ in quiet_in(run.config)):
+        return None
+    plan = plan_fit(State(run), flowchart, safe_only=options.safe_only or is_tight)
+    return plan if not is_tight or (plan.steps and plan.verdict == "fits") else None
 
 
 def planner(options: Options) -> Planner:
@@ -173,9 +183,9 @@ def planner(options: Options) -> Planner:
 
 
 def tiers_of(options: Options) -> tuple[Tier, ...]:
-    """The flowchart's tiers without ignored rules. A selection with ``does-not-fit`` has all of them."""
+    """The flowchart's tiers without ignored rules. A selection with a verdict has all of them."""
     rules = {**rules_of("speed", options), **rules_of("fit", options)}
-    chosen = None if "does-not-fit" in options.select else options.select
+    chosen = None if not set(PLANNED.values()).isdisjoint(options.select) else options.select
 
     def wanted(name: str) -> bool:
         return name in rules and name not in options.ignore and (not chosen or name in chosen)

@@ -1,14 +1,16 @@
 """The table of cards that would do, on the screen, as markdown and as JSON."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from advisor.engine.cards import Row
 from advisor.record import record
 from advisor.report.style import Style
 from advisor.report.wording import number as in_gib
 
-HEADS = ("GPUs", "GiB", "steps", "tokens/s", "hours", "GPU-hours", "cost")
+HEADS = ("GPUs", "GiB", "host GiB", "steps", "tokens/s", "hours", "GPU-hours", "cost")
+WORDS = frozenset({0, 3})
+"""Columns that are not numbers."""
 
 
 @record(eq=False)
@@ -18,6 +20,8 @@ class Offer:
     row: Row
     hours: float | None
     price: float | None
+    worth: float | None
+    """What it is ranked by, less is better: GPU-hours of the run, or GPU-seconds of a token, times the price."""
 
     @property
     def gpu_hours(self) -> float | None:
@@ -30,17 +34,17 @@ class Offer:
         return None if self.gpu_hours is None or self.price is None else self.gpu_hours * self.price
 
 
-def ranked(offers: Sequence[Offer]) -> list[Offer]:
+def ranked(offers: Iterable[Offer]) -> list[Offer]:
     """By cost where there are prices, else by GPU-hours, what has no time last; same training before other."""
+    found = list(offers)
+    priced = any(offer.price is not None for offer in found)
 
     def place(offer: Offer) -> tuple[bool, bool, float, int]:
-        row = offer.row
-        unknown = float("inf")
-        worth = offer.cost if offer.price is not None else offer.gpu_hours or row.gpu_seconds_per_token
-        bytes_ = row.hardware.world_size * row.hardware.gpu.total_bytes
-        return row.changes_training, worth is None, unknown if worth is None else worth, bytes_
+        unknown = offer.worth is None or (priced and offer.price is None)
+        bytes_ = offer.row.hardware.world_size * offer.row.hardware.gpu.total_bytes
+        return offer.row.changes_training, unknown, offer.worth or 0.0, bytes_
 
-    return sorted(offers, key=place)
+    return sorted(found, key=place)
 
 
 def cells(offer: Offer) -> tuple[str, ...]:
@@ -52,6 +56,7 @@ def cells(offer: Offer) -> tuple[str, ...]:
     return (
         row.hardware.title,
         needs,
+        in_gib(row.estimate.host_peak) if row.estimate.condition else "",
         steps,
         number(row.tokens_per_second, 0),
         number(offer.hours, 1),
@@ -82,7 +87,7 @@ def text(offers: Sequence[Offer], notes: Sequence[str], style: Style) -> str:
 
 def aligned(text: str, width: int, place: int) -> str:
     """Words to the left, numbers to the right."""
-    return text.ljust(width) if place in {0, 2} else text.rjust(width)
+    return text.ljust(width) if place in WORDS else text.rjust(width)
 
 
 def markdown(offers: Sequence[Offer], notes: Sequence[str]) -> str:
@@ -117,8 +122,10 @@ def entry(offer: Offer) -> dict[str, object]:
 
 def notes_of(offers: Sequence[Offer]) -> Iterator[str]:
     """What the table leaves open."""
-    if any(offer.row.time is None for offer in offers):
+    if any(offer.row.time is None and offer.row.hardware.nodes == 1 for offer in offers):
         yield 'several GPUs without NVLink have no time: state their link, `--gpus "1x rtx-4090 link=pcie"`'
+    if any(offer.row.time is None and offer.row.hardware.nodes > 1 for offer in offers):
+        yield 'several nodes have no time: state their network, `--gpus "2n8x h100 net=400Gb/s"`'
     rough = [offer.row.hardware.gpu.title for offer in offers if offer.row.time is not None and offer.row.time.doubts]
     if rough:
         yield f"rough times, with few published figures or none: {', '.join(dict.fromkeys(rough))}"

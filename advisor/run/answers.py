@@ -18,6 +18,8 @@ class Rollouts:
     completion: int
     share: float = 0.0
     sleeps: bool = False
+    iterations: int = 1
+    """Optimizer steps that are made with the same answers."""
 
 
 @record(eq=False)

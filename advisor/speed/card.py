@@ -2,7 +2,7 @@
 
 from advisor.hardware import Gpu
 from advisor.record import record
-from advisor.speed.constants import ATTENTION_SHARE, BANDWIDTH_SHARE, GEMM_SHARE, HALF_RATE_WIDTH, LARGE_CACHE
+from advisor.speed import constants as k
 
 WORKSTATIONS = ("rtx-a", "rtx-6000", "rtx-pro")
 HALF_PRECISION_SHARE_OF_FP32 = 0.5
@@ -28,23 +28,23 @@ class Card:
     def gemm_flops(self, hidden: int) -> float:
         """Rate of the linear layers of a model of this hidden size."""
         balance = self.tensor_flops / self.gpu.bandwidth_bytes_per_s
-        return self.tensor_flops * GEMM_SHARE[self.kind].value * hidden / (hidden + HALF_RATE_WIDTH.value * balance)
+        return self.tensor_flops * k.GEMM_SHARE[self.kind].value * hidden / (hidden + k.HALF_RATE_WIDTH.value * balance)
 
     @property
     def attention_flops(self) -> float:
         """Rate of FlashAttention."""
-        return self.tensor_flops * ATTENTION_SHARE["hopper" if self.kind == "hopper" else "other"].value
+        return self.tensor_flops * k.ATTENTION_SHARE["hopper" if self.kind == "hopper" else "other"].value
 
     @property
     def bandwidth(self) -> float:
         """Bytes a second of long kernels."""
-        return self.gpu.bandwidth_bytes_per_s * BANDWIDTH_SHARE.value
+        return self.gpu.bandwidth_bytes_per_s * k.BANDWIDTH_SHARE.value
 
     @property
     def elementwise_bandwidth(self) -> float:
         """The same of element-wise kernels, whose data a large cache holds in part."""
         ada = self.gpu.compute_capability == (8, 9)
-        return self.bandwidth * (LARGE_CACHE.value if ada else 1.0)
+        return self.bandwidth * (k.LARGE_CACHE.value if ada else 1.0)
 
 
 def card_of(gpu: Gpu, precision: str) -> Card | None:

@@ -65,8 +65,12 @@ class Work:
 
     @cached_property
     def forwards(self) -> int:
-        """Forward passes: the one that is trained, a recomputation, a reference's."""
-        return 1 + checkpoints(self.run) + self.run.scores_reference
+        """Forward passes: the one that is trained, a recomputation, a reference's, one over vLLM's answers.
+
+        trl/trainer/grpo_trainer.py, _generate_and_score_completions@1.9.0: vLLM's own probabilities are corrected.
+        """
+        scored = self.run.rollouts is not None and self.run.rollouts.engine != "model"
+        return 1 + checkpoints(self.run) + self.run.scores_reference + scored
 
     @cached_property
     def is_fused(self) -> bool:

@@ -77,6 +77,8 @@ HOP_SECONDS = Constant(10e-6, "latency of one hop of a ring", "nccl-tests, small
 OVERLAP = Constant(1.7, "norm that joins what runs at once: 1 is one after the other", "between 1 and the maximum")
 LAUNCH_OVERLAP = Constant(3.0, "norm that joins kernels and their launches", "between 1 and the maximum")
 
+VLLM_STEP_SECONDS = Constant(1e-3, "what vLLM adds to each token: scheduling, sampling", "CUDA graphs: no launches")
+
 HOST_COPY_BYTES_PER_SECOND = Constant(12e9, "pinned copies over PCIe 4, one process", "half of 26 GB/s", (GPJT,))
 CPU_ADAM_ELEMENTS_PER_SECOND = Constant(1.1e9, "DeepSpeedCPUAdam in one process", "", (GPJT,))
 CPU_ADAM_NODE_ELEMENTS_PER_SECOND = Constant(2.9e9, "the same of all processes of a node", "", (GPJT,))

@@ -8,13 +8,12 @@ from advisor.memory.weights import weights_of
 from advisor.models import Architecture
 from advisor.run import Fsdp, Run, Zero
 from advisor.speed import constants as k
-from advisor.speed import host, link
+from advisor.speed import host, link, rollouts
 from advisor.speed.card import Card, card_of
 from advisor.speed.compute import Work
 from advisor.speed.step_time import Conditions, StepTime, TimeTerm, Unpriced
 
 USUAL = Conditions()
-GENERATES = frozenset({"grpo", "gdpo", "ebft"})
 HIDDEN = "what the card's own work does not hide"
 TOUCHED = "each byte of weights, gradients and states is read and written"
 MOST_GPUS, FEW_TOKENS = 64, 1024
@@ -32,8 +31,8 @@ def step_time(run: Run, conditions: Conditions = USUAL) -> StepTime | Unpriced:
         return Unpriced(f"no tensor rate is known of {run.hardware.gpu.title}")
     if run.hardware.nodes > 1 and run.hardware.network_bytes_per_s is None:
         return Unpriced("the network between the nodes is not stated", "add `net=100Gb/s` to the GPUs")
-    if run.rl in GENERATES:
-        return Unpriced(f"`rl: {run.rl}` generates completions, whose time is not modelled")
+    if run.ebft is not None:
+        return Unpriced("`rl: ebft` compares completions by a second network, whose time is not modelled")
     return priced(Work(run, run.model, card, conditions))
 
 
@@ -72,6 +71,7 @@ def priced(work: Work) -> StepTime:
         ),
         TimeTerm("optimizer on the CPU", "host", host.cpu_step(run, weights), "CPU Adam and its copies", host.CPU_ADAM),
         optimizer_term(run, weights, card, work.conditions),
+        *rollouts.terms(run, work.model, weights, card, links),
     ]
     doubts = tuple(doubts_of(run, work.model))
     share = k.WIDE_RANGE if doubts else k.USUAL_RANGE
@@ -125,6 +125,11 @@ def doubts_of(run: Run, model: Architecture) -> list[str]:
         found.append(f"more than {MOST_GPUS} GPUs")
     if run.quantization is not None and run.tokens < FEW_TOKENS:
         found.append(f"a quantized base with micro batches below {FEW_TOKENS:,} tokens")
+    if run.rollouts is not None:
+        elsewhere = run.rollouts.engine == "server"
+        found.append(
+            "answers of a server, which are not counted" if elsewhere else "answers, each as long as it may be"
+        )
     if run.hardware.gpu.id not in SEEN:
         found.append(f"no published figure of {run.hardware.gpu.title}")
     return found

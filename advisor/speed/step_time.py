@@ -5,8 +5,8 @@ from typing import Literal
 
 from advisor.record import record
 
-Kind = Literal["compute", "element-wise", "link", "host", "optimizer"]
-KINDS: tuple[Kind, ...] = ("compute", "element-wise", "link", "host", "optimizer")
+Kind = Literal["compute", "element-wise", "link", "host", "optimizer", "rollouts"]
+KINDS: tuple[Kind, ...] = ("compute", "element-wise", "link", "host", "optimizer", "rollouts")
 Confidence = Literal["usual", "low"]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from advisor.documents import Edit
 from advisor.engine.finding import Finding, Report
-from advisor.report.wording import SAFETY, VERDICTS, counted, number, steps
+from advisor.report.wording import SAFETY, VERDICT_RULES, VERDICTS, counted, number, steps
 
 from .checking import Checked, all_safe
 from .diagnostics import shown
@@ -24,7 +24,7 @@ def actions(checked: Checked, planned: Report | None, file: str, at: Any, wanted
     if not kinds or any("quickfix".startswith(kind) for kind in kinds):
         for finding in here:
             yield from of_finding(finding, checked)
-        if planned is not None and any(each.rule == "does-not-fit" for each in here):
+        if planned is not None and any(each.rule in VERDICT_RULES for each in here):
             yield from of_plan(planned, checked)
         for finding in here:
             yield ignoring(finding, checked)

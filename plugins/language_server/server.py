@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 import advisor
+from advisor.engine.check import PLANNED
 from advisor.engine.finding import Report
 from advisor.errors import InputError
 
@@ -142,7 +143,7 @@ def server_of(gpus: str | None) -> Any:
     async def code_actions(params: Any) -> list[Any]:
         path, found = path_of(params.text_document.uri), list[Any]()
         for checked in texts.about(path):
-            planned = await texts.plan(checked.path) if checked.report.verdict == "does-not-fit" else None
+            planned = await texts.plan(checked.path) if checked.report.verdict in PLANNED else None
             if texts.checked.get(checked.path) is checked:
                 found += actions(checked, planned, path, params.range, params.context.only or [])
         return found

@@ -5,6 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from advisor.accuracy.left_out import UNMOVED, moved_by, without
 from advisor.accuracy.timed import timed
 from advisor.accuracy.timing import PAIR_APART, Timing, timing
 from advisor.cli.main import main
@@ -37,6 +38,37 @@ def test_the_faster_of_two_is_known_and_a_choice_costs_little(report: Timing):
     assert report.order.regret_mean <= 0.005 and report.order.regret_worst <= 0.10
 
 
+def test_each_source_is_also_scored_by_constants_that_it_did_not_move(report: Timing):
+    """Datasheets and counts alone: three times better than one number that is fitted to the other sources."""
+    assert report.held_out.runs == report.all.runs
+    assert report.all.median < report.held_out.median <= 0.085 and report.held_out.p90 <= 0.26
+    assert report.held_out.naive_median > 3 * report.held_out.median
+    assert report.held_out.naive_median > report.all.naive_median, "the number is fitted to the others"
+    assert report.held_out_order.right >= 0.96 and report.held_out_order.regret_worst <= 0.10
+    before = {one.name: one.median for one in report.groups["source"]}
+    after = {one.name: one.median for one in report.held_out_sources}
+    assert {name for name, value in after.items() if value != before[name]} == CHOSEN_FROM
+
+
+def test_each_constant_that_figures_moved_has_a_value_without_them():
+    moved: set[str] = set()
+    for source in CHOSEN_FROM:
+        for name, value in moved_by(source).items():
+            table = {name: value} if isinstance(value, Constant) else {f"{name} {key}": value[key] for key in value}
+            moved |= {full for full, one in table.items() if source in one.chosen_from}
+    assert moved == set(UNMOVED)
+    assert all(one.source for one in UNMOVED.values())
+
+
+def test_the_constants_are_back_after_a_source_was_left_out():
+    before = constants.PCIE_SHARE
+    with pytest.raises(ZeroDivisionError), without("AnswerDotAI/fsdp_qlora"):
+        assert constants.PCIE_SHARE.value == UNMOVED["PCIE_SHARE"].value
+        assert constants.NVLINK_SHARE.value == 0.65, "no figure moved it"
+        raise ZeroDivisionError
+    assert constants.PCIE_SHARE is before
+
+
 def test_each_figure_has_a_source_and_its_own_id():
     cases = list(timed())
     assert len({case.id for case in cases}) == len(cases)
@@ -53,6 +85,7 @@ def test_the_repositories_that_moved_constants_are_those_that_constants_name():
 
 def test_the_command_prints_tables_and_json():
     shown = CliRunner().invoke(main, ["accuracy", "--time"])
-    assert shown.exit_code == 0 and "ordered right" in shown.output and max(map(len, shown.output.splitlines())) <= 100
+    assert shown.exit_code == 0 and "ordered right" in shown.output
+    assert "each source left out" in shown.output and max(map(len, shown.output.splitlines())) <= 100
     said = json.loads(CliRunner().invoke(main, ["accuracy", "--time", "--output-format", "json"]).output)
     assert said["all"]["runs"] == 583

@@ -2,7 +2,8 @@
 
 Random runs that do not fit; a grid of configs written here, by text, on a way of its own from document to estimate and
 step time; and the question whether the plan finds a fit where one exists, how much slower it is than the grid's best
-point of the same kind, and what it costs to find it. The greedy walk of version 0.1 is held against the same points.
+point of the same kind by several judges of time, and what it costs to find it. The greedy walk of version 0.1 is held
+against the same points.
 """
 
 import json
@@ -10,7 +11,7 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,14 +20,14 @@ import yaml
 from advisor.documents import parse
 from advisor.engine.check import Options, tiers_of
 from advisor.engine.plan import plan_fit
-from advisor.engine.states import State
-from advisor.engine.steps import host_suffices
+from advisor.engine.states import State, Step
+from advisor.engine.steps import alternatives, host_suffices, run_after
 from advisor.memory import estimate
 from advisor.opening import Context, open_run
 from advisor.run import Run
-from advisor.speed import StepTime, step_time
 from advisor.util import Buffers
 from tests.benchmarks.greedy import greedy
+from tests.benchmarks.judges import judges
 
 MODELS = (
     "meta-llama/Llama-3.2-1B",
@@ -61,6 +62,8 @@ METHODS: tuple[dict[str, Any], ...] = (
 )
 FSDP = {"auto_wrap_policy": "TRANSFORMER_BASED_WRAP", "state_dict_type": "FULL_STATE_DICT", "offload_params": False}
 
+JUDGES = judges()
+
 
 @dataclass(frozen=True)
 class Spot:
@@ -78,13 +81,16 @@ class Outcome:
     """A plan's end beside the grid's best."""
 
     label: str
-    ratio: float | None
+    ratios: Mapping[str, float]
+    """By judge: time of the plan's end over the grid's best; empty where the plan does not fit."""
     greedy: float | None
     missed: bool
     spot: Spot | None
     names: tuple[str, ...]
     milliseconds: float
     changes_for_nothing: bool
+    needless: tuple[str, ...] = ()
+    """Steps without which the plan fits as well and is as fast."""
 
 
 def random_run(dice: random.Random) -> tuple[dict[str, Any], str]:
@@ -187,20 +193,22 @@ def zero(stage: int, offload: str) -> dict[str, Any]:
     return {"zero_optimization": section, "bf16": {"enabled": True}, **batch, "gradient_clipping": "auto"}
 
 
-def best_of(config: dict[str, Any], gpus: str, start: State) -> tuple[float, Spot] | None:
-    """The fastest point that fits with room: without offload if there is one, else with it."""
-    found: dict[bool, tuple[float, Spot]] = {}
+def best_of(config: dict[str, Any], gpus: str, start: State) -> dict[str, tuple[float, Spot]]:
+    """By judge the fastest point that fits with room: without offload if there is one, else with it."""
+    found: dict[bool, dict[str, tuple[float, Spot]]] = {False: {}, True: {}}
     for spot in spots(config, start.run):
         run = opened(*written(config, spot), gpus)
-        needs, took = estimate(run), step_time(run)
-        if needs is None or not isinstance(took, StepTime) or needs.verdict != "fits":
+        needs = estimate(run)
+        if needs is None or needs.verdict != "fits":
             continue
-        if needs.needed.high > 0.95 * needs.usable or not host_suffices(start, State(run)):
+        if not has_room(State(run)) or not host_suffices(start, State(run)):
             continue
-        offloads = bool(spot.offload)
-        if offloads not in found or took.expected < found[offloads][0]:
-            found[offloads] = (took.expected, spot)
-    return found.get(False) or found.get(True)
+        best = found[bool(spot.offload)]
+        for name, judge in JUDGES.items():
+            took = judge(run)
+            if took is not None and (name not in best or took < best[name][0]):
+                best[name] = (took, spot)
+    return found[False] or found[True]
 
 
 def outcome(config: dict[str, Any], gpus: str) -> Outcome | None:
@@ -214,23 +222,58 @@ def outcome(config: dict[str, Any], gpus: str) -> Outcome | None:
     took = (time.process_time() - began) * 1e3
     best = best_of(config, gpus, start)
     label = " ".join(str(config.get(key, "")) for key in ("base_model", "sequence_len", "adapter", "rl")) + f" {gpus}"
+    label += f" {config['micro_batch_size']} x {config['gradient_accumulation_steps']}"
+    needless = tuple(needless_of(start, plan.steps))
+    if not best:
+        return Outcome(label, {}, None, False, None, plan.names, took, False, needless)
     fits = plan.verdict == "fits"
-    if best is None:
-        return Outcome(label, None, None, False, None, plan.names, took, False)
-    seconds, spot = best
+    ratios = {name: (judge(plan.end.run) or 0.0) / best[name][0] for name, judge in JUDGES.items()} if fits else {}
     walked = greedy(start, flowchart)
-    free = not spot.offload
-    whole = plan_fit(start, flowchart)
+    seconds, spot = best["own"]
     return Outcome(
         label,
-        (plan.end.seconds or 0.0) / seconds if fits else None,
+        ratios,
         (walked.seconds or 0.0) / seconds if walked.verdict == "fits" else None,
         not fits,
         spot,
         plan.names,
         took,
-        free and not whole.safe,
+        not spot.offload and not plan_fit(start, flowchart).safe,
+        needless,
     )
+
+
+def has_room(state: State) -> bool:
+    """Whether a run is not near the limit of its card."""
+    return state.estimate.needed.high <= 0.95 * state.estimate.usable
+
+
+def needless_of(start: State, steps: Sequence[Step]) -> Iterator[str]:
+    """The steps without which the rest leads to a run that fits, with as much room to spare, and is as fast."""
+    if not steps or steps[-1].after.verdict != "fits":
+        return
+    end = steps[-1].after
+    for index, step in enumerate(steps):
+        rest = remade(start, [*steps[:index], *steps[index + 1 :]])
+        if rest is None or rest.verdict != "fits" or not host_suffices(start, rest):
+            continue
+        if has_room(end) and not has_room(rest):
+            continue  # near the limit the allocator asks again and again, which no time here counts
+        if (rest.seconds or 0.0) <= 1.02 * (end.seconds or 0.0):
+            yield step.rule.id
+
+
+def remade(start: State, steps: Sequence[Step]) -> State | None:
+    """Where the same edits lead from another start; None where one of the rules does not offer them there."""
+    state = start
+    for step in steps:
+        if not step.rule.when(state.run) or step.edits not in alternatives(step.rule, state.run):
+            return None
+        run = run_after(state.run, step.edits, step.rule)
+        if run is None:
+            return None
+        state = State(run)
+    return state
 
 
 def main() -> None:
@@ -242,32 +285,47 @@ def main() -> None:
         one = outcome(*random_run(dice))
         if one is not None:
             found.append(one)
+            print(f"{len(found)} of {wanted}", end="\r", file=sys.stderr)
     tell(found)
 
 
 def tell(found: list[Outcome]) -> None:
     """The figures, and the runs that are worst."""
     fitting = [one for one in found if one.spot is not None]
-    ratios = sorted((one for one in fitting if one.ratio is not None), key=lambda one: -(one.ratio or 0))
+    fits = [one for one in fitting if one.ratios]
     print(f"{len(found)} runs that do not fit; the grid has a safe fit for {len(fitting)}")
-    print(f"plan: missed {sum(one.missed for one in fitting)}; {spread([one.ratio for one in ratios])}")
+    print(
+        f"plan: missed {sum(one.missed for one in fitting)}; needless steps in {sum(bool(o.needless) for o in found)}"
+    )
+    print("time over the best point:")
+    for name in JUDGES:
+        print(f"  judged by {name:24} {spread([one.ratios[name] for one in fits])}")
     walked = [one.greedy for one in fitting if one.greedy is not None]
     print(f"greedy walk: missed {sum(one.greedy is None for one in fitting)}; {spread(walked)}")
     print(f"changes what is trained where no offload is needed: {sum(one.changes_for_nothing for one in fitting)}")
     times = sorted(one.milliseconds for one in found)
     middle, high = statistics.median(times), times[int(0.95 * len(times))]
     print(f"CPU of one plan: median {middle:.0f} ms, 95 % {high:.0f} ms, at most {times[-1]:.0f} ms")
-    for one in [*(one for one in fitting if one.missed), *ratios[:12]]:
-        print(
-            f"  {'missed' if one.missed else f'{one.ratio:.2f}'}  {one.label}: {' '.join(one.names)}; best {one.spot}"
-        )
+    for one in found:
+        if one.missed or one.needless or one.changes_for_nothing:
+            said = "missed" if one.missed else f"needless {' '.join(one.needless)}" if one.needless else "changes"
+            print(f"  {said}  {told(one)}")
+    for name in ("own", "rough"):
+        print(f"worst by {name}:")
+        for one in sorted(fits, key=lambda one: -one.ratios[name])[:12]:
+            print(f"  {one.ratios[name]:.2f}  {told(one)}")
 
 
-def spread(ratios: Sequence[float | None]) -> str:
+def told(one: Outcome) -> str:
+    """The run, its plan and the grid's best."""
+    return f"{one.label}: {' '.join(one.names)}; best {one.spot}"
+
+
+def spread(ratios: Sequence[float]) -> str:
     """Mean, 95th percentile and worst of times over the best."""
-    known = sorted(ratio for ratio in ratios if ratio is not None)
+    known = sorted(ratios)
     mean, high = statistics.mean(known), known[int(0.95 * len(known))]
-    return f"time over the best point: mean {mean:.3f}, 95 % {high:.2f}, worst {known[-1]:.2f}"
+    return f"mean {mean:.3f}, 95 % {high:.2f}, worst {known[-1]:.2f}"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """``advisor hardware``: which cards would do."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from advisor.cli.main import main
+from advisor.engine import check
+from advisor.engine.states import Plan, State
 
 QLORA = """\
 base_model: meta-llama/Llama-3.1-8B
@@ -61,9 +64,8 @@ def test_of_each_card_the_smallest_number_that_fits(folder: Path):
 
 
 def test_all_shows_every_number(folder: Path):
-    assert [row["hardware"] for row in rows("qlora.yaml", "--cards", "a100-80gb", "--all")] == [
-        f"{count}x A100-80GB SXM" for count in (1, 2, 4, 8)
-    ]
+    found = [row["hardware"] for row in rows("qlora.yaml", "--cards", "a100-80gb", "--all")]
+    assert sorted(found) == [f"{count}x A100-80GB SXM" for count in (1, 2, 4, 8)]
 
 
 def test_a_card_that_the_config_would_stop_on_is_left_out(folder: Path):
@@ -140,3 +142,75 @@ def test_estimate_takes_the_price_of_its_card_from_a_file(tmp_path: Path) -> Non
     assert "at 4 a GPU-hour" in said("--gpus", "1x h200")
     assert "at 3 a GPU-hour" in said("--gpus", "1x h200", "--price", "3")
     assert "a GPU-hour" not in said("--gpus", "1x b200")
+
+
+ZERO = {"zero_optimization": {"stage": 3}, "bf16": {"enabled": True}, "train_micro_batch_size_per_gpu": "auto"}
+
+
+@pytest.fixture
+def large(folder: Path) -> str:
+    """A full fine-tune that no node of eight holds with its fp32 master weights, and a host that holds nothing."""
+    (folder / "ds.json").write_text(json.dumps(ZERO))
+    (folder / "large.yaml").write_text(FULL.replace("8B", "70B") + "gradient_checkpointing: true\ndeepspeed: ds.json\n")
+    return "1x h100 host=64GiB"
+
+
+def test_several_nodes_where_one_is_too_few(large: str):
+    """Sixteen cards, then more; their time takes a network."""
+    (found,) = rows("large.yaml", "--gpus", large, "--cards", "h100")
+    assert found["hardware"].startswith("4 nodes of 8x") and found["hours"] is None is found["tokens_per_second"]
+    assert found["spec"] == "4n8x h100-80gb-sxm host=64GiB" and not found["changes_training"]
+    (stated,) = rows("large.yaml", "--gpus", f"{large} net=400Gb/s", "--cards", "h100")
+    assert stated["tokens_per_second"] > 0
+    assert "net=400Gb/s" in said("large.yaml", "--gpus", large, "--cards", "h100")[1]
+
+
+def test_one_node_where_one_does(folder: Path):
+    found = rows("full.yaml", "--cards", "h100", "--all")
+    assert found and not any("nodes" in row["hardware"] for row in found)
+
+
+def test_sixteen_cards_in_one_machine_where_such_are_sold(folder: Path):
+    found = rows("qlora.yaml", "--cards", "a100-40gb,a100-80gb", "--all")
+    assert "16x A100-40GB SXM" in {row["hardware"] for row in found}
+    assert "16x A100-80GB SXM" not in {row["hardware"] for row in found}
+
+
+def test_a_limit_of_time_is_met_by_more_cards_of_a_plan(folder: Path):
+    """With a plan one card does, too slowly; eight are within the limit."""
+    call = ("full.yaml", "--cards", "a100-80gb", "--tokens", "200M")
+    (slow,) = rows(*call)
+    (fast,) = rows(*call, "--within", f"{slow['hours'] / 4:.2f}h")
+    assert slow["hardware"].startswith("1x") and fast["hours"] <= slow["hours"] / 4
+
+
+def test_no_offload_on_one_card_where_two_are_cheaper(folder: Path):
+    """ZeRO's CPU optimizer costs more than a second card, of which both hold the states."""
+    (found,) = rows("full.yaml", "--gpus", "1x l40s link=nvlink host=512GiB", "--cards", "l40s")
+    assert not any("offload" in step for step in found["steps"]) and not found["hardware"].startswith("1x")
+
+
+def test_host_memory_has_a_column_where_something_is_offloaded(folder: Path):
+    (folder / "offload.yaml").write_text(FULL + "gradient_checkpointing: true\nactivation_offloading: true\n")
+    code, text = said("offload.yaml", "--cards", "h100", "--output-format", "markdown")
+    assert code == 0 and re.search(r"\| \d+\.\d \| ", text), text
+    assert "host GiB" not in said("qlora.yaml", "--cards", "h100")[1]
+
+
+def test_a_card_without_a_price_comes_after_those_that_have_one(folder: Path):
+    (folder / "prices.toml").write_text('"a100-80gb" = 900.0\n')
+    found = rows("qlora.yaml", "--cards", "a100-80gb,h100", "--tokens", "200M", "--prices", "prices.toml")
+    assert [row["cost"] is None for row in found] == [False, True]
+
+
+def test_few_plans_are_made_until_the_screen_is_full(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    made: list[str] = []
+    plan = check.plan_fit
+
+    def counted(start: State, *rest: Any, **options: Any) -> Plan:
+        made.append(start.run.hardware.title if start.run.hardware else "")
+        return plan(start, *rest, **options)
+
+    monkeypatch.setattr(check, "plan_fit", counted)
+    assert len(rows("full.yaml")) == 12
+    assert len(made) < 20 and len(set(made)) == len(made)

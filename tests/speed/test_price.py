@@ -118,7 +118,7 @@ def test_several_nodes_need_their_network():
 
 
 def test_generated_completions_have_no_time():
-    assert "completions" in unpriced(A100, rl="grpo", **LORA).reason
+    assert "completions" in unpriced(A100, rl="ebft", **LORA).reason
 
 
 @pytest.mark.parametrize(

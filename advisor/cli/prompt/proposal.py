@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import chain
 
 from advisor.documents import PatchError, as_path
-from advisor.engine.check import Options, finding_of, lint_hits, tiers_of
+from advisor.engine.check import Options, finding_of, lint_hits, planned, tiers_of
 from advisor.engine.finding import Finding, Fix
 from advisor.engine.fix import attempted
 from advisor.engine.plan import plan_fit
@@ -125,12 +125,8 @@ def step_proposals(review: Review) -> Iterator[Proposal]:
 
 
 def plan_of(review: Review, off: set[str]) -> Plan | None:
-    """The plan for a run that does not fit, or that the steps so far have made tight."""
-    found = estimate(review.run)
-    if (
-        found is None
-        or found.uncounted
-        or not (found.verdict == "does-not-fit" or (found.verdict == "tight" and review.steps))
-    ):
-        return None
-    return plan_fit(State(review.run), tiers_of(review.options.without(tuple(off))))
+    """The plan, as ``check`` has it; once steps have made the run tight, also one that only makes it less so."""
+    found, options = estimate(review.run), review.options.without(tuple(off))
+    if found is not None and not found.uncounted and found.verdict == "tight" and review.steps:
+        return plan_fit(State(review.run), tiers_of(options))
+    return planned(review.run, found, options)

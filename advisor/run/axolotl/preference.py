@@ -68,14 +68,15 @@ def rollouts(reader: Reader, ranks: int) -> Rollouts:
     if reader.text("rl") != "ebft":  # which hands no batch over: core/trainers/ebft/__init__.py:134-216@0.19.0
         rows = max(1, reader.integer("trl.generation_batch_size", rows * ranks) // ranks)
     completion = reader.integer("trl.max_completion_length", 256, "TRL's default: 256")
+    again = reader.integer("trl.num_iterations", 1, "TRL's default: 1", least=1)
     if not reader.flag("trl.use_vllm"):
-        return Rollouts("model", rows, completion)
+        return Rollouts("model", rows, completion, iterations=again)
     mode = reader.text("trl.vllm_mode", "", "TRL's default: colocate")
     if mode == "server":
-        return Rollouts("server", rows, completion)
+        return Rollouts("server", rows, completion, iterations=again)
     said = mode == "colocate"
     share = reader.number("vllm.gpu_memory_utilization", 0.9, "axolotl's default: 0.9") if said else 0.3
-    return Rollouts("vllm", rows, completion, share, said and reader.flag("trl.vllm_enable_sleep_mode"))
+    return Rollouts("vllm", rows, completion, share, said and reader.flag("trl.vllm_enable_sleep_mode"), again)
 
 
 def ebft(reader: Reader) -> Ebft:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.engine.test_tight import TIGHT
+
 from .terminal import LLAMA, Terminal, proposed
 
 ROOMY = ("--gpus", "8x a100-80gb")
@@ -371,3 +373,12 @@ def test_without_a_terminal_it_asks_nothing_and_names_fix(folder: Path):
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.startswith("error: -p needs an interactive terminal") and "--fix" in done.stderr
     assert (folder / "full.yaml").read_text() == LLAMA
+
+
+def test_a_tight_run_is_asked_about_the_steps_that_make_it_fit(folder: Path):
+    (folder / "tight.yaml").write_text(TIGHT)
+    terminal = Terminal(folder, "-p", "tight.yaml", "--gpus", "1x rtx-4090", "--ignore", "large-vocabulary-logits")
+    shown = terminal.asks()
+    assert "tight.yaml: tight on 1x RTX 4090" in shown and "plan: 1 step, then it fits" in shown
+    assert proposed(shown) == "fused-loss"
+    assert "fits" in terminal.last("y") and terminal.code == 0
