@@ -88,9 +88,12 @@ def opened(path: str, session: Session) -> Run:
     return found.run
 
 
-def rows_of(run: Run, gpus: Sequence[Gpu], session: Session, *, most: int | None) -> list[Row]:
-    """The rows that fit, and with steps where few cards fit as written; ``most`` plans are made, None for all."""
-    rows = written_rows(run, gpus)
+def rows_of(run: Run, gpus: Sequence[Gpu], session: Session, *, most: int | None, fewest: bool = False) -> list[Row]:
+    """The rows that fit, and with steps where few cards fit as written; ``most`` plans are made, None for all.
+
+    ``fewest``: of each card, as written, only the smallest number that fits.
+    """
+    rows = written_rows(run, gpus, fewest=fewest)
     fitting = [row for row in rows if row.fits]
     if most is None or len({row.hardware.gpu.id for row in fitting}) < MOST_SHOWN:
         plan = planner(session.options)
@@ -103,7 +106,7 @@ def offers_of(run: Run, session: Session, tokens: float | None = None, price: fl
     if run.model is None or run.unreadable or run.is_json_alone:
         return []
     somewhere = run if run.hardware is not None else on_hardware(run, parse_hardware(ANYWHERE))
-    rows = rows_of(somewhere, all_gpus(), session, most=FEW_PLANNED)
+    rows = rows_of(somewhere, all_gpus(), session, most=FEW_PLANNED, fewest=True)
     return best([offer_of(row, tokens, price) for row in rows], all_=False)
 
 

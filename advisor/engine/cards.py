@@ -1,11 +1,10 @@
 """Which cards and how many would do: a run on each of them, as written and with the plan."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 from advisor.engine.larger import on_hardware
-from advisor.engine.regression import OF_MEMORY, errors_of
+from advisor.engine.regression import errors_but_memory
 from advisor.engine.states import Plan, State
 from advisor.hardware import Gpu, Hardware, find_gpu, gpu_names
 from advisor.memory import Estimate
@@ -28,8 +27,8 @@ class Row:
     estimate: Estimate
     steps: tuple[str, ...] = ()
     changes_training: bool = False
-    errors: tuple[str, ...] = ()
-    """Rules that find an error on this card which another card does not have."""
+    everywhere: frozenset[str] | None = None
+    """Rules that find an error whatever the card; None where no rule is asked, as at the end of a plan."""
 
     @property
     def hardware(self) -> Hardware:
@@ -37,11 +36,17 @@ class Row:
         assert self.run.hardware is not None
         return self.run.hardware
 
-    @property
+    @cached_property
+    def errors(self) -> tuple[str, ...]:
+        """Rules that find an error on this card which another card does not have."""
+        return () if self.everywhere is None else tuple(sorted(errors_but_memory(self.run) - self.everywhere))
+
+    @cached_property
     def fits(self) -> bool:
         """Whether it runs here, on a host as it is common with the cards, or as stated."""
         host = self.hardware.host_bytes or self.hardware.common_host_bytes
-        return self.estimate.verdict == "fits" and not self.errors and self.estimate.host_peak <= host
+        # All rules take longer than the memory: they are asked where it is enough.
+        return self.estimate.verdict == "fits" and self.estimate.host_peak <= host and not self.errors
 
     @cached_property
     def time(self) -> StepTime | None:
@@ -62,12 +67,20 @@ class Row:
         return None if time is None else 1 / time.tokens_per_second_per_gpu
 
 
-def written_rows(run: Run, gpus: Iterable[Gpu], counts: Sequence[int] = COUNTS) -> list[Row]:
-    """The run on every card and count, as written."""
-    rows = [row_of(on_hardware(run, hardware)) for hardware in hardware_of(run, gpus, counts)]
+def written_rows(run: Run, gpus: Iterable[Gpu], counts: Sequence[int] = COUNTS, *, fewest: bool = False) -> list[Row]:
+    """The run on every card and count, as written; with ``fewest`` a card's rows end with the first that fits."""
     able = find_gpu(ABLE)
-    everywhere = set(row_of(on_hardware(run, Hardware(able, 1))).errors) if able else set[str]()
-    return [replace(row, errors=tuple(sorted(set(row.errors) - everywhere))) for row in rows]
+    everywhere = errors_but_memory(on_hardware(run, Hardware(able, 1))) if able else frozenset[str]()
+    rows: list[Row] = []
+    done: set[str] = set()
+    for hardware in hardware_of(run, gpus, counts):
+        if hardware.gpu.id in done:
+            continue
+        moved = on_hardware(run, hardware)
+        rows.append(Row(moved, State(moved).estimate, everywhere=everywhere))
+        if fewest and rows[-1].fits:
+            done.add(hardware.gpu.id)
+    return rows
 
 
 def hardware_of(run: Run, gpus: Iterable[Gpu], counts: Sequence[int]) -> Iterator[Hardware]:
@@ -80,25 +93,19 @@ def hardware_of(run: Run, gpus: Iterable[Gpu], counts: Sequence[int]) -> Iterato
                 yield Hardware(gpu, count, 1, stated.host_bytes if stated else None, link=link)
 
 
-def row_of(run: Run) -> Row:
-    """A run with a model, on hardware."""
-    errors = tuple(rule for rule in errors_of(run) if rule not in OF_MEMORY)
-    return Row(run, State(run).estimate, errors=errors)
-
-
 def planned_rows(rows: Sequence[Row], planner: Callable[[Run], Plan], most: int | None) -> list[Row]:
     """Rows that fit at the end of their plan: all, or of each card the fewest, until ``most`` plans are made.
 
     A card that fits as written in some number needs no plan; those with most memory are planned first.
     """
-    lacking = [row for row in rows if not row.fits and not row.errors]
+    lacking = [row for row in rows if not row.fits]
     if most is None:
-        return [end for row in lacking if (end := planned_row(row, planner)) is not None]
+        return [end for row in lacking if not row.errors and (end := planned_row(row, planner)) is not None]
     done = {row.hardware.gpu.id for row in rows if row.fits}
     lacking.sort(key=lambda row: (-row.hardware.gpu.total_bytes, row.hardware.gpu.id, row.hardware.world_size))
     found: list[Row] = []
     for row in lacking:
-        if row.hardware.gpu.id in done or most == 0:
+        if row.hardware.gpu.id in done or most == 0 or row.errors:
             continue
         most -= 1
         end = planned_row(row, planner)

@@ -8,6 +8,11 @@ import pytest
 from click.testing import CliRunner
 
 from advisor.cli.main import main
+from advisor.documents import parse
+from advisor.engine import cards
+from advisor.engine.cards import all_gpus, written_rows
+from advisor.opening import Context, open_run
+from advisor.run import Run
 
 QLORA = """\
 base_model: meta-llama/Llama-3.1-8B
@@ -140,3 +145,27 @@ def test_estimate_takes_the_price_of_its_card_from_a_file(tmp_path: Path) -> Non
     assert "at 4 a GPU-hour" in said("--gpus", "1x h200")
     assert "at 3 a GPU-hour" in said("--gpus", "1x h200", "--price", "3")
     assert "a GPU-hour" not in said("--gpus", "1x b200")
+
+
+@pytest.mark.parametrize("config", [QLORA, FULL], ids=["qlora", "full"])
+def test_the_table_of_cards_asks_less_and_says_the_same(config: str):
+    run = open_run(parse(config.encode(), "run.yaml", "yaml"), Context(gpus="1x h200")).run
+    every, fewest = (written_rows(run, all_gpus(), fewest=only) for only in (False, True))
+    first: dict[str, int] = {}
+    for row in every:
+        if row.fits:
+            first.setdefault(row.hardware.gpu.id, row.hardware.world_size)
+    told = {row.hardware.gpu.id: row.hardware.world_size for row in fewest if row.fits}
+    assert told == first and len(fewest) < len(every)
+    lacking = {row.hardware.title for row in every if row.hardware.gpu.id not in first}
+    assert lacking == {row.hardware.title for row in fewest if row.hardware.gpu.id not in first}
+
+
+def test_rules_are_asked_about_a_card_only_where_the_memory_is_enough(monkeypatch: pytest.MonkeyPatch):
+    run = open_run(parse(FULL.encode(), "run.yaml", "yaml"), Context(gpus="1x h200")).run
+    asked: list[Run] = []
+    own = cards.errors_but_memory
+    monkeypatch.setattr(cards, "errors_but_memory", lambda run: asked.append(run) or own(run))
+    rows = written_rows(run, all_gpus())
+    enough = [row for row in rows if row.estimate.verdict == "fits"]
+    assert [row for row in rows if row.fits] and 0 < len(asked) <= len(enough) + 1 < len(rows)

@@ -20,7 +20,7 @@ from advisor.errors import InputError
 from advisor.opening import Context, open_run
 from advisor.schemas.sweeps import as_config
 
-SECONDS = 20
+SECONDS = 120
 """Of one command; nothing that is measured, only more than a hang will wait."""
 Files = dict[str, bytes]
 

@@ -13,8 +13,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-PORTION = {"log": 2000, "hardware": 2000, "settings": 2000, "pipeline": 500}
-USUAL = 250
+PORTION = {"log": 1000, "hardware": 1000, "settings": 1000}
+USUAL = 200
 MOST_SECONDS = 3600
 MOST_FAILURES = 20
 """Portions of a kind that may fail before the rest of it is left."""

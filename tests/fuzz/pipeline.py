@@ -26,7 +26,7 @@ def piped(folder: Path, raw: bytes, other: tuple[str, bytes | None], gpus: str, 
     name, content = other
     if content is not None:
         (folder / name).write_bytes(content)
-    faulthandler.dump_traceback_later(6 * SECONDS, exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(2 * SECONDS, exit=True, file=sys.__stderr__)
     try:
         with each_plan_once():
             return outcome(Path("run.yaml"), Context(gpus=gpus), form, unsafe=unsafe)
