@@ -1,7 +1,7 @@
 """What a fix promises: a fresh check says what its report said, a second fix changes nothing, and no error is new."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,7 @@ from advisor.engine.check import Options, check_run
 from advisor.engine.finding import Finding, Report
 from advisor.engine.fix import Fixed, fixed, report_after
 from advisor.errors import InputError
-from advisor.opening import Context, open_run
+from advisor.opening import Context, Opened, open_run
 
 
 @dataclass
@@ -26,6 +26,12 @@ class Kept:
 def kept(file: Path, context: Context, options: Options, *, unsafe: bool) -> Kept:
     """Fix a file, read it again, and put everything back. What cannot be read is an ``InputError``."""
     opened = open_run(read(file), context)
+    return kept_of(file, opened, lambda: check_run(opened, options), options, unsafe=unsafe)
+
+
+def kept_of(file: Path, opened: Opened, before: Callable[[], Report], options: Options, *, unsafe: bool) -> Kept:
+    """The same of a run that is open already, whose report of ``before`` is asked for where something was written."""
+    assert opened.context is not None
     result = fixed(opened, options, unsafe=unsafe)
     try:
         files = result.files()
@@ -33,9 +39,9 @@ def kept(file: Path, context: Context, options: Options, *, unsafe: bool) -> Kep
         return Kept()
     if not files:
         return Kept()
-    before = check_run(opened, options)
+    old = before()
     with written(files):
-        return Kept(True, dict(broken(file, result, before, context, options, unsafe=unsafe)))
+        return Kept(True, dict(broken(file, result, old, opened.context, options, unsafe=unsafe)))
 
 
 def broken(

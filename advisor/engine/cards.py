@@ -5,7 +5,7 @@ from dataclasses import field, replace
 from functools import cached_property
 
 from advisor.engine.larger import on_hardware
-from advisor.engine.regression import OF_MEMORY, errors_of
+from advisor.engine.regression import errors_but_memory
 from advisor.engine.states import State
 from advisor.hardware import Gpu, Hardware, find_gpu, gpu_names, instances
 from advisor.memory import Estimate
@@ -33,7 +33,7 @@ class Row:
     @cached_property
     def errors(self) -> tuple[str, ...]:
         """Rules that find an error on these cards which other cards do not have."""
-        return tuple(rule for rule in errors_of(self.run) if rule not in OF_MEMORY and rule not in self.of_config)
+        return tuple(sorted(errors_but_memory(self.run) - self.of_config))
 
     @property
     def hardware(self) -> Hardware:
@@ -41,10 +41,11 @@ class Row:
         assert self.run.hardware is not None
         return self.run.hardware
 
-    @property
+    @cached_property
     def fits(self) -> bool:
         """Whether it runs here, on a host as it is common with the cards, or as stated."""
         host = self.hardware.host_bytes or self.hardware.common_host_bytes
+        # All rules take longer than the memory: they are asked where it is enough.
         return self.estimate.verdict == "fits" and self.estimate.host_peak <= host and not self.errors
 
     @cached_property
@@ -97,7 +98,7 @@ def rows_on(run: Run, places: Iterable[Hardware]) -> list[Row]:
 def errors_anywhere(run: Run) -> frozenset[str]:
     """The rules that find an error even on a card that runs everything."""
     able = find_gpu(ABLE)
-    return frozenset(errors_of(on_hardware(run, Hardware(able, 1)))) if able else frozenset()
+    return errors_but_memory(on_hardware(run, Hardware(able, 1))) if able else frozenset()
 
 
 def all_gpus() -> list[Gpu]:

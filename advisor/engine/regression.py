@@ -31,6 +31,12 @@ def errors_of(run: Run) -> Counter[str]:
     return _known[run]
 
 
+def errors_but_memory(run: Run) -> frozenset[str]:
+    """The built-in rules that find an error, those about the size of the run not asked."""
+    rules = [rule for rule in error_rules(run) if rule.id not in OF_MEMORY]
+    return frozenset(rule.id for rule in rules if any((hit.level or rule.level) == "error" for hit in rule.finds(run)))
+
+
 def error_rules(run: Run) -> list[Rule]:
     """The built-in rules that may find an error in this run."""
     rules = built_in_rules("lint").values()

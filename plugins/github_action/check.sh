@@ -17,9 +17,11 @@ options+=(--output-format "html=$html")
 [ -z "$CHANGED_SINCE" ] || options+=(--changed-since "$CHANGED_SINCE")
 
 # The base is compared with only if git has it, or can fetch it: a check without it beats none.
+if [ -n "$BASE" ] && ! git cat-file -e "$BASE^{commit}" 2> /dev/null; then
+    git fetch --quiet --depth=1 origin "$BASE" 2> /dev/null || true
+fi
 against=$AGAINST
 if [ -z "$against" ] && [ -n "$BASE" ]; then
-    git cat-file -e "$BASE^{commit}" 2> /dev/null || git fetch --quiet --depth=1 origin "$BASE" 2> /dev/null || true
     if git cat-file -e "$BASE^{commit}" 2> /dev/null; then
         against=$BASE
     else
@@ -33,12 +35,21 @@ fi
 
 # Only who may push writes the settings of these events; of all others they may narrow the check and no more.
 unset ADVISOR_NARROW
+narrow=
 case ${GITHUB_EVENT_NAME:-} in
     push | schedule | workflow_dispatch) ;;
-    *) export ADVISOR_NARROW=1 ;;
+    *) narrow=1; export ADVISOR_NARROW=1 ;;
 esac
 
+# Rules are code: a pull request gets those of the folders that the input names, or else its base's.
 export ADVISOR_RULES=$RULES
+if [ -z "$RULES" ] && [ -n "$narrow" ] && [ "$ISOLATED" != true ] && git cat-file -e "$BASE^{commit}" 2> /dev/null; then
+    base=$RUNNER_TEMP/advisor-base
+    rm -rf "$base"
+    "$(dirname "$ADVISOR")/python" "$GITHUB_ACTION_PATH/base_rules.py" "$BASE" "$base" > "$base.rules" 2> "$errors" \
+        || echo "::warning title=advisor::the rules of the base are not run: $(head -c 1000 "$errors" | tr -d '\r\n' | sed 's/%/%25/g')"
+    ADVISOR_RULES=$(cat "$base.rules")
+fi
 
 paths=()
 while IFS= read -r path; do

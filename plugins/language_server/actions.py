@@ -6,10 +6,11 @@ from typing import Any
 
 from advisor.documents import Edit
 from advisor.engine.finding import Finding, Report
-from advisor.report.wording import SAFETY, VERDICT_RULES, VERDICTS, counted, number, steps
+from advisor.report.wording import SAFETY, VERDICT_RULES, VERDICTS, counted, number, room, room_words, steps
 
 from .checking import Checked, all_safe
 from .diagnostics import shown
+from .hovering import MODEL
 from .texts import lsp, range_of, units, uri_of, workspace_edit
 
 FIX_ALL = "source.fixAll.advisor"
@@ -26,6 +27,8 @@ def actions(checked: Checked, planned: Report | None, file: str, at: Any, wanted
             yield from of_finding(finding, checked)
         if planned is not None and any(each.rule in VERDICT_RULES for each in here):
             yield from of_plan(planned, checked)
+        if planned is not None and is_at_model(checked, file, at):
+            yield from of_room(planned, checked)
         for finding in here:
             yield ignoring(finding, checked)
     if not kinds or any(FIX_ALL.startswith(kind) for kind in kinds):
@@ -58,6 +61,22 @@ def of_plan(planned: Report, checked: Checked) -> Iterator[Any]:
     edit = workspace_edit(plan.edits, dict(checked.report.texts))
     verb = "Make it fit" if plan.verdict in {"fits", "tight"} else "Get nearer"
     yield lsp.CodeAction(f"advisor: {verb} ({count}{words}; {end})", kind=QUICK, edit=edit)
+
+
+def of_room(planned: Report, checked: Checked) -> Iterator[Any]:
+    """All steps with which the room that is left is used, as one edit, where they change nothing of the training."""
+    whole = planned.room
+    if whole is None or not whole.safe:
+        return
+    edit = workspace_edit(whole.edits, dict(checked.report.texts))
+    title = f"Use the room that is left ({counted(len(room(planned)), 'step')}; {room_words(whole)})"
+    yield lsp.CodeAction(f"advisor: {title}", kind=QUICK, edit=edit)
+
+
+def is_at_model(checked: Checked, file: str, at: Any) -> bool:
+    """Whether a range has the line of the model, where what is about the whole run is offered."""
+    span = checked.found.run.config.span(MODEL)
+    return span is not None and file == checked.path and at.start.line <= span.line - 1 <= at.end.line
 
 
 def everything(checked: Checked) -> Iterator[Any]:

@@ -2,25 +2,52 @@
 
 import re
 
-from advisor.engine.finding import Finding
+from advisor.engine.finding import Finding, Report
 from advisor.report.as_json import url
+from advisor.report.wording import SAFETY, room, room_words, rung_lines
 
 from .checking import Checked
 from .diagnostics import shown
 from .tables import table
 
+MODEL = "base_model"
+"""Where the verdict stands, and what is about the whole run."""
 KEY = re.compile(r"^([A-Za-z_][\w-]*)\s*:")
 
 
-def hover(checked: Checked, file: str, line: int) -> str:
-    """Markdown for one line, counted from 0; empty where there is nothing to say."""
-    rows = checked.report.texts.get(file, "").split("\n")
-    key = KEY.match(rows[line]) if line < len(rows) else None
+def hover(checked: Checked, file: str, line: int, planned: Report | None = None) -> str:
+    """Markdown for one line, counted from 0; empty where there is nothing to say. ``planned`` as in ``overview``."""
+    key = key_at(checked, file, line)
     blocks: list[str] = []
-    if key is not None and file == checked.path and checked.report.estimate is not None:
-        blocks.append(table(checked.found.opened, key[1]))
+    if key and file == checked.path and checked.report.estimate is not None:
+        blocks.append(table(checked.found.opened, key))
+        if key == MODEL and planned is not None:
+            blocks.append(overview(planned))
     blocks += [page(each) for each in shown(checked.report) if each.place.file == file and each.place.line == line + 1]
     return "\n\n---\n\n".join(filter(None, blocks))
+
+
+def key_at(checked: Checked, file: str, line: int) -> str:
+    """The key of the file's top level that stands on a line; empty without one."""
+    rows = checked.report.texts.get(file, "").split("\n")
+    key = KEY.match(rows[line]) if line < len(rows) else None
+    return key[1] if key is not None else ""
+
+
+def overview(planned: Report) -> str:
+    """What became of each rung of the flowchart, and what the room that is left is good for.
+
+    ``planned`` is a report with its plan or offers.
+    """
+    rungs = [f"| {name} | {word} |" for name, word in rung_lines(planned.rungs)]
+    if rungs:
+        rungs[:0] = ["| flowchart | |", "| --- | --- |"]
+    blocks = ["\n".join(rungs)]
+    if planned.room is not None:
+        steps = "\n".join(f"- `{step.rule}`: {step.title or step.message}" for step in room(planned))
+        words = f"{room_words(planned.room)}; {SAFETY[planned.room.safe]}"
+        blocks.append(f"**with the room that is left**: {words}\n\n{steps}")
+    return "\n\n".join(filter(None, blocks))
 
 
 def page(finding: Finding) -> str:

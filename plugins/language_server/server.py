@@ -10,10 +10,10 @@ from advisor.engine.check import PLANNED
 from advisor.engine.finding import Report
 from advisor.errors import InputError
 
-from .actions import FIX_ALL, QUICK, actions
+from .actions import FIX_ALL, QUICK, actions, is_at_model
 from .checking import Checked, Checker, with_plan
 from .diagnostics import broken, diagnostics, verdict_hint
-from .hovering import hover
+from .hovering import MODEL, hover, key_at
 from .pausing import Pausing
 from .texts import lsp, path_of, units, uri_of
 
@@ -100,7 +100,10 @@ class Open:
         checked = next(iter(self.about(path)), None)
         if checked is None:
             return ""
-        waiting = Pausing(lambda: hover(checked, path, line), lambda _: None, pause=0)
+        planned = await self.plan(path) if path == checked.path and key_at(checked, path, line) == MODEL else None
+        if self.checked.get(checked.path) is not checked:
+            return ""
+        waiting = Pausing(lambda: hover(checked, path, line, planned), lambda _: None, pause=0)
         self.hovers.append(waiting)
         return await waiting.wait() or ""
 
@@ -143,7 +146,8 @@ def server_of(gpus: str | None) -> Any:
     async def code_actions(params: Any) -> list[Any]:
         path, found = path_of(params.text_document.uri), list[Any]()
         for checked in texts.about(path):
-            planned = await texts.plan(checked.path) if checked.report.verdict in PLANNED else None
+            whole = checked.report.verdict in PLANNED or is_at_model(checked, path, params.range)
+            planned = await texts.plan(checked.path) if whole else None
             if texts.checked.get(checked.path) is checked:
                 found += actions(checked, planned, path, params.range, params.context.only or [])
         return found

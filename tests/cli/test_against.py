@@ -17,6 +17,7 @@ from advisor.documents import Edit
 from advisor.engine.finding import Report
 from advisor.report.suggestions import changed_lines
 
+from ..review_requests import GITHUB_REVIEW
 from .test_changed_since import QUIET, check, commit, git
 
 CONFIG = """\
@@ -43,33 +44,6 @@ ADVISOR = (sys.executable, "-m", "advisor", "check", "--isolated")
 GPUS = ("--gpus", "1x rtx-4090")
 REVIEWS = ("--output-format", "github-review=review.json", "--output-format", "gitlab-review=lab.json")
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-GITHUB_REVIEW: dict[str, Any] = {
-    "type": "object",
-    "required": ["event", "body", "comments"],
-    "additionalProperties": False,
-    "properties": {
-        "event": {"const": "COMMENT"},
-        "body": {"type": "string", "minLength": 1},
-        "comments": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["path", "line", "side", "body"],
-                "additionalProperties": False,
-                "dependentRequired": {"start_line": ["start_side"]},
-                "properties": {
-                    "path": {"type": "string", "pattern": "^[^/]"},
-                    "line": {"type": "integer", "minimum": 1},
-                    "side": {"enum": ["LEFT", "RIGHT"]},
-                    "start_line": {"type": "integer", "minimum": 1},
-                    "start_side": {"enum": ["LEFT", "RIGHT"]},
-                    "body": {"type": "string", "maxLength": 65536},
-                },
-            },
-        },
-    },
-}
-"""What GitHub takes: docs.github.com/rest/pulls/reviews, version 2022-11-28."""
 
 
 @pytest.fixture

@@ -9,8 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from advisor.cli.main import main
-from advisor.engine import check
+from advisor.documents import parse
+from advisor.engine import cards, check
+from advisor.engine.cards import all_gpus, nodes_of, rows_on
 from advisor.engine.states import Plan, State
+from advisor.opening import Context, open_run
+from advisor.run import Run
 
 QLORA = """\
 base_model: meta-llama/Llama-3.1-8B
@@ -214,3 +218,13 @@ def test_few_plans_are_made_until_the_screen_is_full(folder: Path, monkeypatch: 
     monkeypatch.setattr(check, "plan_fit", counted)
     assert len(rows("full.yaml")) == 12
     assert len(made) < 20 and len(set(made)) == len(made)
+
+
+def test_rules_are_asked_about_a_card_only_where_the_memory_is_enough(monkeypatch: pytest.MonkeyPatch):
+    run = open_run(parse(FULL.encode(), "run.yaml", "yaml"), Context(gpus="1x h200")).run
+    asked: list[Run] = []
+    own = cards.errors_but_memory
+    monkeypatch.setattr(cards, "errors_but_memory", lambda run: asked.append(run) or own(run))
+    rows = rows_on(run, [place for gpu in all_gpus() for place in nodes_of(run, gpu)])
+    enough = [row for row in rows if row.estimate.verdict == "fits"]
+    assert [row for row in rows if row.fits] and 0 < len(asked) <= len(enough) + 1 < len(rows)

@@ -16,10 +16,11 @@ from advisor.documents.discovery import gathered
 from advisor.documents.node import same
 from advisor.engine.check import Options
 from advisor.engine.fix import fixed
+from advisor.errors import InputError
 from advisor.opening import Context, open_run
 from advisor.schemas.sweeps import as_config
 
-SECONDS = 20
+SECONDS = 120
 """Of one command; nothing that is measured, only more than a hang will wait."""
 Files = dict[str, bytes]
 
@@ -41,29 +42,33 @@ def files_in(folder: Path) -> Files:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-def checked(folder: Path, raw: bytes, other: tuple[str, bytes | None], gpus: str, form: str) -> str:
-    """What became of an input: ``refused``, ``as it was``, ``patched``, or ``not to be edited``."""
+LOOKS = ("estimate", "folder")
+"""Ways to look at an input besides the formats of a check."""
+
+
+def checked(folder: Path, raw: bytes, other: tuple[str, bytes | None], gpus: str, look: str) -> str:
+    """What became of an input: ``refused``, ``as it was``, ``patched``, or ``not to be edited``.
+
+    It is looked at in one way, a format of a check or one of ``LOOKS``; a diff and a fix every input gets.
+    """
     os.chdir(folder)
     (folder / "run.yaml").write_bytes(raw)
     name, content = other
     if content is not None:
         (folder / name).write_bytes(content)
     given = ("--isolated", "--gpus", gpus)
-    code, said = run("check", *given, "--output-format", form, "run.yaml")
-    if form in ("json", "sarif", "gitlab") and said:
-        json.loads(said)
-    run("estimate", *given, "run.yaml")
-    run("check", *given, ".")
+    looked_at(look, given)
     before = files_in(folder)
-    run("check", *given, "--diff", "--unsafe-fixes", "run.yaml")
+    code, _ = run("check", *given, "--diff", "--unsafe-fixes", "run.yaml")
     assert files_in(folder) == before, "--diff wrote something"
-    meant = intended(gpus) if code != 2 else None
+    meant = intended(gpus)
     fixed_code, _ = run("check", *given, "--fix", "--unsafe-fixes", "run.yaml")
     after = files_in(folder)
     assert (fixed_code == 2) == (meant is None)
     if meant is None:
         assert after == before, "a file was written all the same"
-        return "refused" if code == 2 else "not to be edited"
+        return "refused" if run("check", *given, "run.yaml")[0] == 2 else "not to be edited"
+    assert code != 2, "--diff refused what --fix wrote"
     others = before.keys() - meant
     assert {name: after.get(name) for name in others} == {name: before[name] for name in others}
     assert after.keys() - before.keys() <= meant.keys(), "a file was left behind"
@@ -74,13 +79,33 @@ def checked(folder: Path, raw: bytes, other: tuple[str, bytes | None], gpus: str
     return "patched" if meant else "as it was"
 
 
+def looked_at(look: str, given: tuple[str, ...]) -> None:
+    """The input as one command shows it; what is meant for machines can be read by them."""
+    if look == "estimate":
+        run("estimate", *given, "run.yaml")
+    elif look == "folder":
+        run("check", *given, ".")
+    else:
+        _, said = run("check", *given, "--output-format", look, "run.yaml")
+        if look in ("json", "sarif", "gitlab") and said:
+            json.loads(said)
+
+
 def intended(gpus: str) -> dict[str, dict[str, Any]] | None:
-    """The values that the edits mean, by file, worked out without writing; None where the text leaves no place for them."""
+    """The values that the edits mean, by file, worked out without writing; None where input or edits are refused."""
     judged = (as_config(document, named=True) for document in gathered(["run.yaml"]))
-    found = [document for document in judged if isinstance(document, Document)]
+    found = list(judged)
+    if any(isinstance(document, InputError) for document in found):
+        return None
     result: dict[str, dict[str, Any]] = {}
     for document in found:
-        outcome = fixed(open_run(document, Context(gpus=gpus)), Options(), unsafe=True)
+        if not isinstance(document, Document):
+            continue
+        try:
+            opened = open_run(document, Context(gpus=gpus))
+        except InputError:
+            return None
+        outcome = fixed(opened, Options(), unsafe=True)
         result |= {Path(d.file).name: dict(d.values_mapping) for d in outcome.documents}
         try:
             outcome.files()

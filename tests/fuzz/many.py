@@ -1,8 +1,11 @@
-"""Mutated configs through every command: ``python -m tests.fuzz.many yaml|json|model|pipeline INPUTS``.
+"""Mutated inputs: ``python -m tests.fuzz.many KIND INPUTS [SEED]``; the kinds are those of ``KINDS``.
+
+``yaml``, ``json`` and ``model`` go through the commands, ``pipeline`` through what a fix promises without the commands,
+``log``, ``hardware`` and ``settings`` are short texts through what reads them.
 
 A process of its own, so that a hang ends it: the files of the input then stay in the newest temporary folder.
-``pipeline`` leaves the commands out and checks what a fix promises, which takes less time for each input.
-Prints how many inputs there were, how fast, and what became of them. With ADVISOR_FUZZ_INPUTS set they are others each time.
+Prints how many inputs there were, how fast, and what became of them. A seed gives other inputs, the same each time; without
+one and with ADVISOR_FUZZ_INPUTS set they are others each time.
 """
 
 import json
@@ -13,16 +16,19 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
 from advisor.models.catalogue import entries
 from advisor.report import FORMATS
 
-from .check import checked
+from . import texts
+from .check import LOOKS, checked
 from .mutations import LINES, harmed, mutated
 from .pipeline import piped
 from .seeds import Seed, seeds
@@ -30,7 +36,11 @@ from .seeds import Seed, seeds
 ALL = seeds()
 WITH_JSON = [seed for seed in ALL if seed.json is not None]
 MODELS = [entry["config"] for entry in entries()]
-outcomes: Counter[str] = Counter()
+CARDS = ("1x t4", "2x v100-32gb", "1x rtx-4090", "2x rtx-4090", "4x l40s host=128GiB", "8x a100-40gb")
+LOOKED_AT = [*8 * [look for look in (*FORMATS, *LOOKS) if look != "html"], "html"]
+"""HTML also shows the cards that would do, which takes as long as ten other formats."""
+Through = Callable[[Path], str]
+"""Puts an input that is drawn through, in an empty folder, and says what became of it; it shows as a call."""
 
 
 @st.composite
@@ -80,46 +90,81 @@ def mutated_anything(draw: Any) -> tuple[Seed, str, str | None]:
     return replace(seed, gpus=draw(st.sampled_from([seed.gpus, *CARDS]))), text, deepspeed
 
 
+@st.composite
+def through_commands(draw: Any, inputs: Any, name: str) -> Through:
+    """A config and the file next to it, through the commands."""
+    seed, raws = drawn(draw, inputs)
+    look = draw(st.sampled_from(LOOKED_AT))
+    return partial(checked, raw=raws[0] or b"", other=(name, raws[1]), gpus=seed.gpus, look=look)
+
+
+@st.composite
+def through_promises(draw: Any) -> Through:
+    """A config and the file next to it, through what one fix promises."""
+    seed, raws = drawn(draw, mutated_anything())
+    form, unsafe = draw(st.sampled_from(list(FORMATS))), draw(st.booleans())
+    other = "ds.json", raws[1]
+    return partial(piped, raw=raws[0] or b"", other=other, gpus=seed.gpus, form=form, unsafe=unsafe)
+
+
+@st.composite
+def through_reader(draw: Any, inputs: Any, reader: Callable[..., str]) -> Through:
+    """A short text, through what reads it."""
+    return partial(reader, text=draw(inputs))
+
+
+def drawn(draw: Any, inputs: Any) -> tuple[Seed, list[bytes | None]]:
+    """A config and the file next to it, with the line ends of one system."""
+    seed, *parts = draw(inputs)
+    ends = draw(st.sampled_from(["\n", "\r\n"]))
+    return seed, [part.replace("\n", ends).encode() if part is not None else None for part in parts]
+
+
 KINDS: dict[str, Callable[[], Any]] = {
-    "yaml": mutated_yaml,
-    "json": mutated_json,
-    "model": mutated_model,
-    "pipeline": mutated_anything,
+    "yaml": lambda: through_commands(mutated_yaml(), "ds.json"),
+    "json": lambda: through_commands(mutated_json(), "ds.json"),
+    "model": lambda: through_commands(mutated_model(), "config.json"),
+    "pipeline": through_promises,
+    "log": lambda: through_reader(texts.log(), texts.log_read),
+    "hardware": lambda: through_reader(texts.hardware(), texts.hardware_read),
+    "settings": lambda: through_reader(texts.settings_file(), texts.settings_read),
 }
-CARDS = ("1x t4", "2x v100-32gb", "1x rtx-4090", "2x rtx-4090", "4x l40s host=128GiB", "8x a100-40gb")
 
 
-def main(kind: str, inputs: int) -> None:
-    """As many inputs as asked; the first that fails is shown as small as it can be made."""
+def outcomes_of(kind: str, inputs: int, seed: int | None = None, *, shrink: bool = True) -> Counter[str]:
+    """What became of as many inputs as asked. The first that fails is raised, with ``shrink`` as small as it can be made."""
+    outcomes: Counter[str] = Counter()
 
     @settings(
         max_examples=inputs,
-        derandomize="ADVISOR_FUZZ_INPUTS" not in os.environ,
+        derandomize=seed is None and "ADVISOR_FUZZ_INPUTS" not in os.environ,
         deadline=None,
         database=None,
-        phases=[Phase.generate, Phase.shrink],
+        phases=[Phase.generate, *([Phase.shrink] if shrink else [])],
         suppress_health_check=list(HealthCheck),
         print_blob=False,
     )
-    @given(KINDS[kind](), st.sampled_from(list(FORMATS)), st.booleans())
-    def every_input(given_: tuple[Seed, str, str | None], form: str, windows: bool) -> None:
-        seed, text, deepspeed = given_
-        ends = "\r\n" if windows else "\n"
-        raws = [part.replace("\n", ends).encode() if part is not None else None for part in (text, deepspeed)]
+    @given(KINDS[kind]())
+    def every_input(through: Through) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            json_file = "config.json" if kind == "model" else "ds.json", raws[1]
-            put_through = piped if kind == "pipeline" else checked
-            outcomes[put_through(Path(folder), raws[0] or b"", json_file, seed.gpus, form)] += 1
+            outcomes[through(Path(folder))] += 1
 
-    here, start = Path.cwd(), time.monotonic()
+    here = Path.cwd()
     try:
-        every_input()
+        (every_input if seed is None else seeded(seed)(every_input))()
     finally:
         os.chdir(here)
-    rate = sum(outcomes.values()) / (time.monotonic() - start)
+    return outcomes
+
+
+def main(kind: str, inputs: int, seed: int | None = None) -> None:
+    """Puts so many inputs through, and says how it went."""
+    start = time.monotonic()
+    outcomes = outcomes_of(kind, inputs, seed)
+    rate = outcomes.total() / (time.monotonic() - start)
     told = ", ".join(f"{count} {what}" for what, count in outcomes.most_common())
-    print(f"{kind}: {sum(outcomes.values())} inputs, {told}; {rate:.0f} a second")
+    print(f"{kind}: {outcomes.total()} inputs, {told}; {rate:.0f} a second")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], *map(int, sys.argv[2:]))

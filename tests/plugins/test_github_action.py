@@ -15,8 +15,8 @@ import jsonschema
 import pytest
 import yaml
 
-from ..cli.test_against import GITHUB_REVIEW
 from ..json_schemas import validator_of
+from ..review_requests import GITHUB_PUBLISHED, GITHUB_REVIEW
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "plugins" / "github_action"
@@ -281,6 +281,84 @@ def test_rules_are_run_from_folders_that_the_input_names_and_after_a_push_from_t
     assert (workspace / "pwned").exists()
 
 
+RULE = """\
+from pathlib import Path
+
+from advisor.engine.rule import Hit, Rule
+
+Path("ran-{name}").touch()
+rule = Rule(
+    id="house-{name}", stage="lint", title="Use {name}", level="warning", why="Ours.", cost="None.", source="ours",
+    finds=lambda run: (Hit(at="base_model", message="says {name}"),), examples=(),
+)
+"""
+
+
+def committed(workspace: Path, files: Mapping[str, str]) -> str:
+    """A commit with these files, and its name."""
+    for name, text in files.items():
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text(text)
+    named = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "one more"]):
+        subprocess.run([*named, *words], cwd=workspace, check=True, capture_output=True)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=workspace, check=True, capture_output=True, text=True)
+    return head.stdout.strip()
+
+
+@pytest.fixture
+def based(workspace: Path) -> Job:
+    """A pull request that changes a rule of its base, and adds a folder of rules to the settings."""
+    base = committed(
+        workspace,
+        {"advisor.toml": 'rules = ["house"]\n', "house/house_base.py": RULE.replace("{name}", "base")},
+    )
+    changed = {
+        "house/house_base.py": RULE.replace("{name}", "pull"),
+        "more/house_more.py": RULE.replace("{name}", "more"),
+    }
+    committed(workspace, {"advisor.toml": 'rules = ["house", "more"]\n', **changed})
+    return Job(workspace, {"gpus": "1x rtx-4090"}, base=base)
+
+
+def test_a_pull_request_is_checked_by_the_rules_of_its_base_as_they_are_there(based: Job):
+    done = Job(based.workspace, {**based.inputs, "against": "none"}, base=based.base).step("Check")
+    assert (based.workspace / "ran-base").exists(), done.stdout + done.stderr
+    assert "(house-base)" in done.stdout and "says base" in done.stdout
+    assert not list(based.workspace.glob("ran-[pm]*"))
+    assert subprocess.run(
+        ["git", "status", "--short"], cwd=based.workspace, check=True, capture_output=True
+    ).stdout == (b"?? ran-base\n")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "event", "rule"),
+    [
+        ({"isolated": "true"}, "pull_request", None),
+        ({"rules": "/nowhere"}, "pull_request", None),
+        ({}, "pull_request", "base"),
+        ({}, "pull_request_target", "base"),
+    ],
+)
+def test_rules_of_the_base_are_run_where_nothing_else_is_asked_for(
+    based: Job, inputs: dict[str, str], event: str, rule: str | None
+):
+    Job(based.workspace, {**based.inputs, **inputs}, event=event, base=based.base).step("Check")
+    assert [path.name for path in based.workspace.glob("ran-*")] == ([f"ran-{rule}"] if rule else [])
+
+
+@pytest.mark.parametrize("rules", ["../outside", "/tmp", "missing", "linked"])
+def test_rules_of_the_base_that_lie_elsewhere_are_a_warning_and_not_run(workspace: Path, rules: str):
+    (workspace.parent / "outside").mkdir()
+    (workspace.parent / "outside" / "house_out.py").write_text(RULE.replace("{name}", "out"))
+    (workspace / "linked").symlink_to(workspace.parent / "outside")
+    base = committed(workspace, {"advisor.toml": f'rules = ["{rules}"]\n'})
+    run = Job(workspace, {"gpus": "1x rtx-4090"}, base=base)
+    done = run.step("Check")
+    assert "::warning title=advisor::the rules of the base are not run: " in done.stdout
+    assert not list(workspace.glob("ran-*")) and run.outputs()["exit-code"] == "0"
+
+
 def test_a_run_without_hardware_is_a_warning(workspace: Path):
     (workspace / "advisor.toml").write_text('ignore = ["unknown-hardware"]\n')
     (workspace / "run.yaml").write_text(
@@ -398,6 +476,24 @@ def test_fixes_on_lines_of_the_pull_request_are_suggested_once(compared: Job):
     assert "```suggestion\nmicro_batch_size: 1\ngradient_accumulation_steps: 8\n```" in comment["body"]
     assert compared.step("Suggest", GH_REVIEWED=comment["body"]).returncode == 0
     assert len([call for call in compared.read("gh.log").splitlines() if "POST" in call]) == 1
+
+
+def test_a_review_with_anything_that_github_does_not_know_is_told_apart():
+    comment = {"path": "run.yaml", "line": 3, "side": "RIGHT", "body": "words"}
+    review = {"event": "COMMENT", "body": "words", "comments": [comment]}
+    ours = jsonschema.Draft202012Validator(GITHUB_REVIEW)
+    assert ours.is_valid(review)
+    for wrong in (
+        {"line_number": 3},
+        {"start_line": 2},
+        {"line": "3"},
+        {"position": 4},
+        {"side": "BOTH"},
+        {"path": "/run.yaml"},
+    ):
+        assert not ours.is_valid({**review, "comments": [{**comment, **wrong}]}), wrong
+    assert not ours.is_valid({**review, "event": "COMMENTED"}) and not ours.is_valid({"comments": [comment]})
+    assert jsonschema.Draft202012Validator(GITHUB_PUBLISHED).is_valid({"comments": [{"path": "a", "body": "b"}]})
 
 
 def test_suggestions_that_cannot_be_sent_are_a_warning(compared: Job):

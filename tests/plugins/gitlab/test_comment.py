@@ -11,29 +11,8 @@ import jsonschema
 import pytest
 from advisor.plugins.gitlab.comment import main
 
-DISCUSSION: dict[str, Any] = {
-    "type": "object",
-    "required": ["body", "position"],
-    "additionalProperties": False,
-    "properties": {
-        "body": {"type": "string", "maxLength": 1_000_000},
-        "position": {
-            "type": "object",
-            "required": ["position_type", "base_sha", "head_sha", "start_sha", "new_path", "old_path", "new_line"],
-            "additionalProperties": False,
-            "properties": {
-                "position_type": {"const": "text"},
-                "base_sha": {"type": "string"},
-                "head_sha": {"type": "string"},
-                "start_sha": {"type": "string"},
-                "new_path": {"type": "string"},
-                "old_path": {"type": "string"},
-                "new_line": {"type": "integer", "minimum": 1},
-            },
-        },
-    },
-}
-"""What GitLab takes: docs.gitlab.com/api/discussions, "Create a new merge request thread"."""
+from ...review_requests import GITLAB_DISCUSSION
+
 Asked = list[tuple[str, str, Any]]
 ONE = {
     "body": "<!-- axolotl-advisor 0123456789abcdef -->\nwords\n\n```suggestion:-0+0\na: 1\n```",
@@ -102,7 +81,7 @@ def test_a_first_push_makes_a_note_and_a_discussion(gitlab: GitLab, files: tuple
     ]
     assert gitlab.asked[1][2] == {"body": "<!-- axolotl-advisor -->\n### advisor\n"}
     discussion = gitlab.asked[2][2]
-    jsonschema.Draft202012Validator(DISCUSSION).validate(discussion)
+    jsonschema.Draft202012Validator(GITLAB_DISCUSSION).validate(discussion)
     shas = {name: discussion["position"][name] for name in ("base_sha", "start_sha", "head_sha")}
     assert shas == {"base_sha": "aaa", "start_sha": "aaa", "head_sha": "bbb"}
 

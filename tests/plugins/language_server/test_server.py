@@ -42,6 +42,11 @@ datasets:
     type: alpaca
 """
 TYPO = CONFIG.replace("lora_r: 16", "lora_rr: 16  # é𝄞 why")
+ROOMY = (
+    CONFIG.replace("1x rtx-4090", "1x a100-80gb")
+    .replace("micro_batch_size: 8", "micro_batch_size: 1")
+    .replace("gradient_accumulation_steps: 1", "gradient_accumulation_steps: 8")
+)
 LONGEST = 120
 
 
@@ -281,6 +286,34 @@ def test_hover_says_what_a_key_does_to_this_run(tmp_path: Path):
         assert "| **true** |" in await editor.hover("run.yaml", "gradient_checkpointing")
         assert "unknown-key" in await editor.hover("run.yaml", "lora_rr")
         assert await editor.hover("run.yaml", "num_epochs") == ""
+
+    with_editor(tmp_path, used)
+
+
+def test_hover_over_the_model_shows_the_flowchart_and_what_the_room_is_good_for(tmp_path: Path):
+    async def used(editor: Editor) -> None:
+        await editor.open("run.yaml", CONFIG)
+        said = await editor.hover("run.yaml", "base_model")
+        assert "| gradient checkpointing | done |" in said and "| LoRA | done |" in said
+        assert "with the room that is left" not in said
+        await editor.type("run.yaml", ROOMY)
+        said = await editor.hover("run.yaml", "base_model")
+        assert "**with the room that is left**: " in said and " s a step (-" in said and "\n- `" in said
+        assert "flowchart" not in said
+
+    with_editor(tmp_path, used)
+
+
+def test_the_room_that_is_left_is_used_with_one_edit(tmp_path: Path):
+    async def used(editor: Editor) -> None:
+        await editor.open("run.yaml", ROOMY)
+        found = await editor.actions("run.yaml")
+        (title,) = (title for title in found if "Use the room that is left (" in title)
+        after = editor.accept(found[title])["run.yaml"]
+        assert yaml.safe_load(after)["micro_batch_size"] > 1 and "# é𝄞" in after
+        assert "does-not-fit" not in codes(await editor.type("run.yaml", after))
+        await editor.type("run.yaml", CONFIG)
+        assert not [title for title in await editor.actions("run.yaml") if "room" in title]
 
     with_editor(tmp_path, used)
 

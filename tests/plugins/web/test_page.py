@@ -200,6 +200,19 @@ def test_nothing_leaves_the_page(page: Page, address: str):
     assert Listener.heard == []
 
 
+def test_a_plain_server_of_the_folder_is_enough(browser: Any, site: Path):
+    command = [sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1", "-d", str(site), "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        try:
+            assert server.stdout is not None
+            port = server.stdout.readline().partition(" port ")[2].split()[0]
+            page = Page(browser, f"http://127.0.0.1:{port}/")
+            assert page.asked and all(url.startswith((f"http://127.0.0.1:{port}/", "blob:")) for url in page.asked)
+            assert not page.errors
+        finally:
+            server.terminate()
+
+
 @pytest.mark.parametrize("width", [360, 800, 1400])
 def test_nothing_is_clipped(page: Page, width: int):
     page.tab.set_viewport_size({"width": width, "height": 900})
