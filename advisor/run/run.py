@@ -130,6 +130,20 @@ class Images:
         return f"{how_many} of {self.width}x{self.height} a row ({self.origin})"
 
 
+@record
+class Prepared:
+    """The dataset that axolotl has already tokenized for this config, where rows are neither packed nor padded.
+
+    ``tokens`` of its longest row, and ``padded`` to the multiple that batches are padded to; ``sequence_len`` that it
+    was cut at; ``folder`` as the config names it.
+    """
+
+    padded: int
+    tokens: int
+    sequence_len: int
+    folder: str
+
+
 @record(eq=False)
 class Run:
     """One training run. Immutable; every fact says where it came from through ``origins``.
@@ -188,6 +202,7 @@ class Run:
     sequence_len: int = 512
     sample_packing: bool = False
     pads_to_sequence_len: bool = False
+    prepared: Prepared | None = None
     optimizer: str = "adamw_torch_fused"
     optim_target_modules: tuple[str, ...] = ()
 
