@@ -276,7 +276,7 @@ _QUICK = Deviations(activation=QUICK_GELU, activation_gradient=QUICK_GELU_GRADIE
 LAYERS = {
     clip: Layers("encoder.layers", "layer", with_class, (4, 6, 2, 4), _QUICK, wide=True),
     siglip: Layers("encoder.layers", "layer", fixed, (4, 6, 2, 4)),
-    smolvlm: Layers("encoder.layers", "layer", split, (4, 6, 2, 4)),
+    smolvlm: Layers("encoder.layers", "layer", split, (4, 4, 4, 4)),
     paddleocr: Layers("encoder.layers", "layer", resized, (4, 4, 4, 4), Deviations(fresh_query=True), hooked=False),
     pixtral: Layers("transformer.layers", "rms", longest, (2, 4, 2, 4)),
     llama4: Layers("model.layers", "layer", chunks, (5, 5, 1, 3)),
