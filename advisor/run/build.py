@@ -101,6 +101,7 @@ def axolotl_facts(
         "optim_target_modules": reader.texts("optim_target_modules"),
         "unfrozen_parameters": reader.texts("unfrozen_parameters"),
         "freeze_multimodal": reader.flag("freeze_mm_modules"),
+        "float8": read.float8(reader),
         "fake_quantization": read.fake_quantization(reader),
         "torch_compile": reader.take("torch_compile", False, "axolotl's default") not in (False, "auto"),
     }

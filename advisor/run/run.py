@@ -22,6 +22,7 @@ Adapter = Literal["lora", "qlora"]
 Quantization = Literal["nf4", "int8", "mxfp4", "nvfp4", "fp8", "gptq"]
 AttentionKernel = Literal["eager", "sdpa", "flash", "flex", "xformers", "sage"]
 ExpertsKernel = Literal["grouped_mm", "eager", "scattermoe", "sonicmoe"]
+Float8 = Literal["tensorwise", "rowwise", "rowwise_with_gw_hp"]
 Loss = Literal["plain", "liger-fused", "liger", "cut", "chunked"]
 Classifier = Literal["sequence", "token"]
 Device = Literal["gpu", "cpu", "nvme"]
@@ -218,6 +219,8 @@ class Run:
     """Fused Liger layers in use: ``rms_norm``, ``glu``, ``rope``, ``layer_norm``."""
     tiled_mlp_shards: int = 1
     torch_compile: bool = False
+    float8: Float8 | None = None
+    """How torchao's linear layers scale to fp8, in which they multiply: ``fp8``."""
     fake_quantization: FakeQuantization | None = None
     """What quantization-aware training rounds in each forward."""
 

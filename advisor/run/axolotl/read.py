@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from advisor.models import Architecture
-from advisor.run import Adapter, AttentionKernel, ExpertsKernel, FakeQuantization, Lora, Loss, Quantization
+from advisor.run import Adapter, AttentionKernel, ExpertsKernel, FakeQuantization, Float8, Lora, Loss, Quantization
 from advisor.run.axolotl.preference import MOST_ROWS, classifier
 from advisor.run.axolotl.reader import MOST, Reader, as_integer
 from advisor.run.stack import Stack
@@ -179,6 +179,17 @@ def quantization(reader: Reader, model: Architecture | None, adapter: Adapter | 
         "quantize_moe_experts": reader.flag("quantize_moe_experts") and method in {"nf4", "int8"},
         "experts": experts_kernel(reader),
     }
+
+
+def float8(reader: Reader) -> Float8 | None:
+    """The recipe of linear layers that multiply in fp8: axolotl/utils/schemas/fp8.py:7-31@0.19.0."""
+    if not reader.flag("fp8"):
+        return None
+    match reader.text("fp8_config.recipe", "tensorwise"):
+        case "rowwise" | "rowwise_with_gw_hp" as recipe:
+            return recipe
+        case _:
+            return "tensorwise"
 
 
 def fake_quantization(reader: Reader) -> FakeQuantization | None:
