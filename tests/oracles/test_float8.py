@@ -1,6 +1,8 @@
 # pyright: basic, reportMissingImports=false
 """Training in fp8: what torchao's linear layers keep and hold, of the recipes that axolotl takes."""
 
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -16,7 +18,12 @@ from .trace import Setting, trace  # noqa: E402
 pytestmark = pytest.mark.oracle
 
 LAYERS = 3
-WIDTHS = {"hidden_size": 512, "num_attention_heads": 8, "num_key_value_heads": 2, "intermediate_size": 1536}
+WIDTHS: dict[str, Any] = {
+    "hidden_size": 512,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "intermediate_size": 1536,
+}
 MAKES = {
     "llama": family("LlamaConfig", **WIDTHS),
     "qwen3": family("Qwen3Config", **WIDTHS | {"head_dim": 96, "intermediate_size": 1024}),

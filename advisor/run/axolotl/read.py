@@ -306,6 +306,8 @@ def loss(reader: Reader, rl: str | None) -> LossFacts:
         kind = "chunked"
     elif liger and reader.flag("liger_cross_entropy"):
         kind = "liger"
+    if "DiffusionPlugin" in listed:
+        kind = "diffusion"
     if rl is not None:
         kind = "liger-fused" if reader.flag("dpo_use_liger_kernel") else "plain"
     if classifier(reader) is not None:
