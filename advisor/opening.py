@@ -91,10 +91,20 @@ def open_run(config: Document, context: Context) -> Opened:
 
     model = with_traces(*model_for(config, context), built, context)
     if isinstance(model, Architecture):
-        return Opened(built(model), context=context)
+        return Opened(with_prepared_rows(built(model)), context=context)
     reason = f" ({model.reason})" if model.reason else ""
     run = replace(built(None), model_reason=reason, model_config=model.config, model_hints=model.remedies)
     return Opened(run, model, context)
+
+
+def with_prepared_rows(run: Run) -> Run:
+    """The run with the longest row of the dataset that axolotl has prepared for it, where rows differ in length."""
+    if run.sample_packing or run.pads_to_sequence_len or run.rl is not None or run.classifier is not None:
+        return run
+    from advisor.run.axolotl.prepared import prepared_rows
+
+    prepared = prepared_rows(run.config, run.working_directory, run.sequence_len)
+    return run if prepared is None else replace(run, prepared=prepared)
 
 
 def with_traces(

@@ -119,7 +119,9 @@ def replayed(run: Run, options: Options) -> Estimate | None:
     if found is None or (found.verdict != "tight" and not options.details):
         return found
     from advisor.memory.reserved.refine import settled, with_reserved
+    from advisor.memory.rows import as_counted
 
+    run = as_counted(run)
     found = settled(run, found)
     return with_reserved(run, found) if options.details else found
 

@@ -13,7 +13,7 @@ from advisor.memory.generation import VLLM_NAME, resident_vllm, rollout_phase
 from advisor.memory.gradients import between_micro_steps, bucket_copies, step_gradients
 from advisor.memory.groups import Weights
 from advisor.memory.host import host_terms
-from advisor.memory.ledger import Estimate, Phase, PhaseName, Range, Term
+from advisor.memory.ledger import Estimate, Phase, PhaseName, Range, Rows, Term
 from advisor.memory.lora_targets import layers_named, told_apart
 from advisor.memory.model import (
     autocast_terms,
@@ -26,7 +26,7 @@ from advisor.memory.model import (
 )
 from advisor.memory.optimizer_states import optimizer_terms, step_terms
 from advisor.memory.ranges import needed, range_notes, reserved_peak
-from advisor.memory.rows import rows_of
+from advisor.memory.rows import as_counted, rows_of
 from advisor.memory.towers import counted, image_notes, images_of
 from advisor.memory.uncounted import uncounted
 from advisor.memory.weights import weights_of
@@ -42,6 +42,7 @@ def estimate(run: Run) -> Estimate | None:
     hardware, model = run.hardware, with_layers_apart(run, run.model)
     if model is not run.model:
         run = replace(run, model=model)
+    rows, run = rows_of(run), as_counted(run)
     weights = weights_of(run, model)
     phases = tuple(phases_of(run, model, weights))
     peak = max(phases, key=lambda phase: phase.bytes)
@@ -53,8 +54,8 @@ def estimate(run: Run) -> Estimate | None:
         reserved_peak=beyond_vllm(reserved_peak, run, peak),
         usable=hardware.usable,
         outside_torch=hardware.outside_torch,
-        notes=(*map(str, missing), *notes_of(run, model), *range_notes(run)),
-        rows=rows_of(run),
+        notes=(*map(str, missing), *notes_of(run, model, rows), *range_notes(run)),
+        rows=rows,
         images=images_of(run) if any(tower.kind == "vision" for tower in counted(run, model)) else None,
         uncounted=missing,
     )
@@ -125,10 +126,9 @@ def worst(phases: list[Phase]) -> Phase:
     return max(phases, key=lambda phase: phase.bytes)
 
 
-def notes_of(run: Run, model: Architecture) -> list[str]:
+def notes_of(run: Run, model: Architecture, rows: Rows) -> list[str]:
     """What a reader of the numbers should know."""
     notes = [*model.extra]
-    rows = rows_of(run)
     if not rows.full:
         notes.append(f"rows are counted at their worst case, {rows.origin} {rows.length}; shorter rows need less")
     notes += image_notes(run, model)

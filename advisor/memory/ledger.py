@@ -61,6 +61,11 @@ class Rows:
     origin: str
     full: bool
 
+    @property
+    def prepared(self) -> bool:
+        """Whether axolotl has already prepared the rows."""
+        return self.origin != "sequence_len"
+
 
 @record
 class HostTerm:
@@ -147,7 +152,8 @@ class Estimate:
         """``condition``, and the length that rows are counted at where they may be shorter."""
         if self.rows.full or self.verdict == "unknown":
             return self.condition
-        return f"{self.condition}, for rows of up to {self.rows.length} tokens"
+        which = ", the longest prepared" if self.rows.prepared else ""
+        return f"{self.condition}, for rows of up to {self.rows.length} tokens{which}"
 
     @property
     def verdict(self) -> Verdict:

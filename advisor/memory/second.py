@@ -26,4 +26,4 @@ def second_estimate(run: Run, length: int) -> Second | None:
         how = "packed" if run.sample_packing else "padded"
         return Second(length, None, f"rows are {how} to {found.rows.length} tokens, whatever their own length")
     evaluated = min(length, run.eval_sequence_len)
-    return Second(length, estimate(replace(run, sequence_len=length, eval_sequence_len=evaluated)))
+    return Second(length, estimate(replace(run, sequence_len=length, eval_sequence_len=evaluated, prepared=None)))

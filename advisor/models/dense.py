@@ -38,6 +38,7 @@ FAMILIES: dict[str, Family] = {
     "ernie4_5": Family(
         Decoder(softmax(bias="use_bias"), gated(bias="use_bias"), deviations=Deviations(rotary=8)),
     ),
+    "paddleocr_vl_text": Family(Decoder(softmax(bias="use_bias"), gated(bias="use_bias")), lora_kernels="unpatchable"),
     "helium": Family(
         Decoder(
             softmax(bias="attention_bias", out_bias=False),

@@ -88,6 +88,22 @@ def lfm2_projector(c: Config, tower: Config, text: Config) -> Tensors:
     )
 
 
+def smolvlm_projector(c: Config, tower: Config, text: Config) -> Tensors:
+    """Pixel shuffle and one linear."""
+    merged = tower.hidden * c.size("scale_factor", 2) ** 2
+    return linear("modality_projection.proj", merged, text.hidden, "projector")
+
+
+def paddle_projector(_: Config, tower: Config, text: Config) -> Tensors:
+    """A norm, four patches joined, two linears."""
+    merged = tower.hidden * tower.size("spatial_merge_size", 2) ** 2
+    return (
+        *norm("pre_norm", tower.hidden, True),
+        *linear("linear_1", merged, merged, "projector", True),
+        *linear("linear_2", merged, text.hidden, "projector", True),
+    )
+
+
 def paligemma_projector(c: Config, tower: Config, text: Config) -> Tensors:
     """One linear."""
     return linear("linear", tower.hidden, c.size("projection_dim", text.hidden), "projector", True)
@@ -250,6 +266,24 @@ FAMILIES: dict[str, Family] = {
     "llava_next": Family(_newlined("llama"), lora_kernels="unpatchable"),
     "llava_onevision": Family(_newlined("qwen2"), lora_kernels="unpatchable"),
     "paligemma": Family(_projected("gemma", paligemma_projector), liger=LIGER, lora_kernels="unpatchable"),
+    "smolvlm": Family(
+        Multimodal(
+            "llama",
+            (("vision_config", "model.vision_model", {"": vision.smolvlm}),),
+            (("vision_config", "model.connector", smolvlm_projector),),
+            prefix="model.text_model",
+        ),
+        liger=LIGER_LOSS,
+        lora_kernels="unpatchable",
+    ),
+    "paddleocr_vl": Family(
+        Multimodal(
+            "paddleocr_vl_text",
+            (("vision_config", "model.visual.vision_model", {"": vision.paddleocr}),),
+            (("vision_config", "model.projector", paddle_projector),),
+        ),
+        lora_kernels="unpatchable",
+    ),
     "mistral3": Family(_projected("mistral", mistral_projector), cut=True),
     "internvl": Family(_projected("qwen2", internvl_projector), liger=LIGER_LOSS, cut=True, lora_kernels="unpatchable"),
     "lfm2_vl": Family(_projected("lfm2", lfm2_projector), cut=True, lora_kernels="unpatchable"),

@@ -14,7 +14,7 @@ from advisor.models.parts import Tensors
 from advisor.record import record
 
 Held = tuple[int, int, int, int]
-Rule = Literal["fixed", "near", "longest", "tiles", "sound"]
+Rule = Literal["fixed", "near", "longest", "tiles", "split", "sound"]
 
 
 @record
@@ -23,7 +23,8 @@ class Grid:
 
     ``fixed``: resized to ``side``; ``near``: to the nearest multiples of a token, at most ``most`` pixels;
     ``longest``: shrunk until its longer edge is ``side``; ``tiles``: cut into up to ``most`` tiles of ``side``, and
-    one of all; ``sound``: a clip has ``most``, whatever its length. ``extra`` patches a sequence are learned.
+    one of all; ``split``: its longer edge is made ``most`` tiles of ``side``, and one of all is added; ``sound``: a
+    clip has ``most``, whatever its length. ``extra`` patches a sequence are learned.
     """
 
     rule: Rule
@@ -41,6 +42,10 @@ class Grid:
             case "tiles":
                 tiles = tiled(width, height, self.side, self.most)
                 return tiles + (1 if tiles > 1 else 0), self.of_side() + self.extra
+            case "split":
+                scale = self.most * self.side / max(width, height)
+                tiles = ceil(width * scale / self.side) * ceil(height * scale / self.side)
+                return tiles + 1, self.of_side() + self.extra
             case "longest":
                 shrunk = max(1.0, max(width, height) / self.side)
                 return 1, self.up(width / shrunk) * self.up(height / shrunk)

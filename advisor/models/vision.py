@@ -12,6 +12,7 @@ from advisor.models.tower import Grid, Layers
 QUICK_GELU = (2, 2)
 """QuickGELUActivation (activations.py@5.16.1) keeps its sigmoid."""
 QUICK_GELU_GRADIENT = (6, 6)
+PADDLE_PIXELS = 1536 * 1536
 _QKVO = ("q_proj", "k_proj", "v_proj", "o_proj")
 _QKV_OUT = ("q_proj", "k_proj", "v_proj", "out_proj")
 _FC = ("fc1", "fc2")
@@ -92,6 +93,16 @@ def siglip(c: Config) -> Tensors:
         *norms(("post_layernorm",), h),
         *(within("head", pooling(h, c.size("intermediate_size"))) if c.flag("vision_use_head", True) else ()),
     )
+
+
+def smolvlm(c: Config) -> Tensors:
+    """SmolVLM's: SigLIP's ViT without its head."""
+    return tuple(tensor for tensor in siglip(c) if not tensor.name.startswith("head."))
+
+
+def paddleocr(c: Config) -> Tensors:
+    """PaddleOCR-VL's: likewise, its patches turned by their place."""
+    return smolvlm(c)
 
 
 def pooling(h: int, inner: int) -> Tensors:
@@ -251,10 +262,22 @@ def chunks(c: Config) -> Grid:
     return Grid("tiles", side(c, "patch_size"), 2, side(c, "image_size"), most=16, extra=1)
 
 
+def split(c: Config) -> Grid:
+    """Enlarged to four tiles along the longer edge, and the whole image (image_processing_smolvlm.py@5.16.1)."""
+    return Grid("split", side(c, "patch_size"), 3, side(c, "image_size"), most=4)
+
+
+def resized(c: Config) -> Grid:
+    """To multiples of two patches, up to max_pixels (image_processing_paddleocr_vl.py@5.16.1)."""
+    return Grid("near", side(c, "patch_size"), c.size("spatial_merge_size", 2), most=PADDLE_PIXELS)
+
+
 _QUICK = Deviations(activation=QUICK_GELU, activation_gradient=QUICK_GELU_GRADIENT)
 LAYERS = {
     clip: Layers("encoder.layers", "layer", with_class, (4, 6, 2, 4), _QUICK, wide=True),
     siglip: Layers("encoder.layers", "layer", fixed, (4, 6, 2, 4)),
+    smolvlm: Layers("encoder.layers", "layer", split, (4, 4, 4, 4)),
+    paddleocr: Layers("encoder.layers", "layer", resized, (4, 4, 4, 4), Deviations(fresh_query=True), hooked=False),
     pixtral: Layers("transformer.layers", "rms", longest, (2, 4, 2, 4)),
     llama4: Layers("model.layers", "layer", chunks, (5, 5, 1, 3)),
     internvl: Layers("encoder.layer", "layer", tiles, (2, 4, 2, 4), Deviations(branch_scales=True)),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from advisor.documents import Change, Document, Path, Set, as_path, new_document
 from advisor.hardware import Hardware
 from advisor.models import Architecture
-from advisor.run import Ebft, Fsdp, Images, Run, Zero, axolotl, deepspeed
+from advisor.run import Ebft, Fsdp, Images, Prepared, Run, Zero, axolotl, deepspeed
 from advisor.run.axolotl import preference, read, sharding
 from advisor.run.axolotl.reader import Reader
 from advisor.run.deepspeed import Section
@@ -35,6 +35,7 @@ def build_run(
     deepspeed_editable: bool = False,
     measured: tuple[MeasuredRun, ...] = (),
     images: Images | None = None,
+    prepared: Prepared | None = None,
 ) -> Run:
     """The run that these documents describe on this hardware. Values that cannot be read stand at their defaults."""
     reader = Reader(config)
@@ -62,6 +63,7 @@ def build_run(
         deepspeed_editable=deepspeed_editable,
         measured=measured,
         images=images,
+        prepared=prepared,
         unreadable=unreadable,
         **facts,
     )
@@ -99,6 +101,7 @@ def axolotl_facts(
         "optim_target_modules": reader.texts("optim_target_modules"),
         "unfrozen_parameters": reader.texts("unfrozen_parameters"),
         "freeze_multimodal": reader.flag("freeze_mm_modules"),
+        "float8": read.float8(reader),
         "fake_quantization": read.fake_quantization(reader),
         "torch_compile": reader.take("torch_compile", False, "axolotl's default") not in (False, "auto"),
     }
@@ -201,6 +204,7 @@ def rebuilt(run: Run, config: Document, section: Section | None) -> Run:
         deepspeed_editable=run.deepspeed_editable,
         measured=run.measured,
         images=run.images,
+        prepared=run.prepared,
     )
     if run.model is not None:
         return again

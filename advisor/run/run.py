@@ -22,7 +22,8 @@ Adapter = Literal["lora", "qlora"]
 Quantization = Literal["nf4", "int8", "mxfp4", "nvfp4", "fp8", "gptq"]
 AttentionKernel = Literal["eager", "sdpa", "flash", "flex", "xformers", "sage"]
 ExpertsKernel = Literal["grouped_mm", "eager", "scattermoe", "sonicmoe"]
-Loss = Literal["plain", "liger-fused", "liger", "cut", "chunked"]
+Float8 = Literal["tensorwise", "rowwise", "rowwise_with_gw_hp"]
+Loss = Literal["plain", "liger-fused", "liger", "cut", "chunked", "diffusion"]
 Classifier = Literal["sequence", "token"]
 Device = Literal["gpu", "cpu", "nvme"]
 ZeroStage = Literal[0, 1, 2, 3]
@@ -130,6 +131,20 @@ class Images:
         return f"{how_many} of {self.width}x{self.height} a row ({self.origin})"
 
 
+@record
+class Prepared:
+    """The dataset that axolotl has already tokenized for this config, where rows are neither packed nor padded.
+
+    ``tokens`` of its longest row, and ``padded`` to the multiple that batches are padded to; ``sequence_len`` that it
+    was cut at; ``folder`` as the config names it.
+    """
+
+    padded: int
+    tokens: int
+    sequence_len: int
+    folder: str
+
+
 @record(eq=False)
 class Run:
     """One training run. Immutable; every fact says where it came from through ``origins``.
@@ -188,6 +203,7 @@ class Run:
     sequence_len: int = 512
     sample_packing: bool = False
     pads_to_sequence_len: bool = False
+    prepared: Prepared | None = None
     optimizer: str = "adamw_torch_fused"
     optim_target_modules: tuple[str, ...] = ()
 
@@ -203,6 +219,8 @@ class Run:
     """Fused Liger layers in use: ``rms_norm``, ``glu``, ``rope``, ``layer_norm``."""
     tiled_mlp_shards: int = 1
     torch_compile: bool = False
+    float8: Float8 | None = None
+    """How torchao's linear layers scale to fp8, in which they multiply: ``fp8``."""
     fake_quantization: FakeQuantization | None = None
     """What quantization-aware training rounds in each forward."""
 

@@ -5,8 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from advisor.memory import loss
+from advisor.memory import estimate, loss
 from advisor.models.architecture import Architecture
+from advisor.opening import open_configs
 from advisor.run import Lora, Run
 from advisor.run.stack import Stack
 
@@ -76,3 +77,15 @@ def test_capped_logits_cost_one_more_tensor():
     capped = replace(MODEL, model_type="gemma2")
     run = run_of()
     assert per_logit(loss.loss_saved_bytes(run, capped)) == 6
+
+
+def test_masked_tokens_are_scored_at_the_worst_case() -> None:
+    plugin = ["axolotl.integrations.diffusion.DiffusionPlugin"]
+    config = {"base_model": "meta-llama/Llama-3.2-1B", "datasets": [{"path": "d"}], "learning_rate": 1e-4}
+    run = open_configs(config | {"sequence_len": 512, "plugins": plugin}, gpus="1x h100").run
+    assert run.model is not None
+    assert run.loss == "diffusion"
+    found = estimate(run)
+    assert found is not None
+    assert found.uncounted == ()
+    assert loss.loss_forward_peak_bytes(run, run.model) == 16 * 512 * 128256

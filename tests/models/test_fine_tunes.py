@@ -34,7 +34,7 @@ def test_a_fine_tune_is_asked_about_by_family_and_size(name: str, base: str | No
 
 def test_a_misspelt_name_is_one_of_the_same_size_and_organisation():
     assert misspelt("Qwen/Qwen2.5-7b-Insruct") == "Qwen/Qwen2.5-7B-Instruct"
-    assert misspelt("tencent/Hunyuan-0.5B-Instruct") is None
+    assert misspelt("tencent/Hunyuan-0.6B-Instruct") is None
     assert misspelt("my-org/Qwen2.5-7B") is None
 
 

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -16,6 +17,8 @@ from transformers.models.internvl.configuration_internvl import InternVLVisionCo
 from transformers.models.internvl.modeling_internvl import InternVLVisionModel
 from transformers.models.llama4.configuration_llama4 import Llama4VisionConfig
 from transformers.models.llama4.modeling_llama4 import Llama4VisionModel
+from transformers.models.paddleocr_vl.configuration_paddleocr_vl import PaddleOCRVisionConfig
+from transformers.models.paddleocr_vl.modeling_paddleocr_vl import PaddleOCRVisionEncoderLayer, PaddleOCRVisionModel
 from transformers.models.pixtral.configuration_pixtral import PixtralVisionConfig
 from transformers.models.pixtral.modeling_pixtral import PixtralVisionModel
 from transformers.models.qwen2_5_vl.configuration_qwen2_5_vl import Qwen2_5_VLVisionConfig
@@ -27,12 +30,14 @@ from transformers.models.qwen2_vl.configuration_qwen2_vl import Qwen2VLVisionCon
 from transformers.models.qwen2_vl.modeling_qwen2_vl import Qwen2VisionTransformerPretrainedModel, Qwen2VLVisionBlock
 from transformers.models.qwen3_vl.configuration_qwen3_vl import Qwen3VLVisionConfig
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLVisionBlock, Qwen3VLVisionModel
+from transformers.models.smolvlm.configuration_smolvlm import SmolVLMVisionConfig
+from transformers.models.smolvlm.modeling_smolvlm import SmolVLMEncoderLayer, SmolVLMVisionTransformer
 from transformers.models.voxtral.configuration_voxtral import VoxtralEncoderConfig
 from transformers.models.voxtral.modeling_voxtral import VoxtralEncoder
 
 from advisor.models import audio, vision, visual
 from advisor.models.config import Config
-from advisor.models.tower import Tower, tower
+from advisor.models.tower import Grid, Tower, tower
 from advisor.tracing.allocations import Trace
 from advisor.tracing.cuda_emulation import CudaHabits
 from advisor.tracing.recorder import Recorder, materialise
@@ -84,6 +89,11 @@ def hidden(model: Any) -> torch.Tensor:
         return model(start, cu_seqlens=torch.tensor([0, PATCHES], dtype=torch.int32), position_embeddings=tables)
 
 
+def rows(model: Any) -> torch.Tensor:
+    start = torch.zeros(1, PATCHES, 192, dtype=torch.bfloat16, requires_grad=True) * 1
+    return model(start, attention_mask=None)
+
+
 TOWERS: dict[str, tuple[Callable[[Config], Any], Any, Any, Callable[[Any], torch.Tensor]]] = {
     "clip": (vision.clip, CLIPVisionModel, CLIPVisionConfig(**WIDTHS), pixels),
     "siglip": (
@@ -92,6 +102,8 @@ TOWERS: dict[str, tuple[Callable[[Config], Any], Any, Any, Callable[[Any], torch
         SiglipVisionConfig(**WIDTHS, vision_use_head=False, hidden_act="gelu_pytorch_tanh"),
         pixels,
     ),
+    "smolvlm": (vision.smolvlm, SmolVLMEncoderLayer, SmolVLMVisionConfig(**WIDTHS), rows),
+    "paddleocr": (vision.paddleocr, PaddleOCRVisionEncoderLayer, PaddleOCRVisionConfig(**WIDTHS), hidden),
     "pixtral": (vision.pixtral, PixtralVisionModel, PixtralVisionConfig(**WIDTHS), sized_pixels),
     "llama4": (
         vision.llama4,
@@ -141,11 +153,14 @@ TOWERS: dict[str, tuple[Callable[[Config], Any], Any, Any, Callable[[Any], torch
     ),
 }
 
+BY_LAYER = (hidden, rows)
 ENCODERS: dict[str, Any] = {
     "qwen2": Qwen2VisionTransformerPretrainedModel,
     "qwen2_5": Qwen2_5_VisionTransformerPretrainedModel,
     "qwen3": Qwen3VLVisionModel,
     "glm4v": Glm4vVisionModel,
+    "paddleocr": PaddleOCRVisionModel,
+    "smolvlm": SmolVLMVisionTransformer,
 }
 WHOLE = {name: partial(ENCODERS.get(name, module), config) for name, (_, module, config, _) in TOWERS.items()}
 """Whole encoders, with their embeddings."""
@@ -156,7 +171,9 @@ def known(name: str) -> Tower:
     build, _, config, _ = TOWERS[name]
     shapes = {**vision.LAYERS, **visual.LAYERS, **audio.LAYERS}
     section = Config(config.to_dict(), config.model_type, name)
-    return tower("audio" if name == "voxtral" else "vision", "tower", section, shapes[build], build(section), ())
+    found = tower("audio" if name == "voxtral" else "vision", "tower", section, shapes[build], build(section), ())
+    # Of an image in tiles one is traced.
+    return replace(found, grid=Grid("fixed", found.grid.patch, side=SIDE)) if found.grid.rule == "split" else found
 
 
 def traced(name: str, *, autocast: bool, trained: bool) -> Trace:
@@ -164,14 +181,14 @@ def traced(name: str, *, autocast: bool, trained: bool) -> Trace:
     _, module, config, call = TOWERS[name]
     config._attn_implementation = "sdpa"
     with torch.device("meta"):
-        model: Any = (Blocks(module, config) if call is hidden else module(config)).to(torch.bfloat16).train()
+        model: Any = (Blocks(module, config) if call in BY_LAYER else module(config)).to(torch.bfloat16).train()
     result = Trace()
     recorder = Recorder(result)
     with as_on_cuda(Setting()):
         materialise(model, recorder.weights, recorder.mark_gradient)
         if not trained:
             model.requires_grad_(False)
-            if call is not hidden:
+            if call not in BY_LAYER:
                 model.enable_input_require_grads()
         watch(decoder_layers(model), recorder)
         with recorder:

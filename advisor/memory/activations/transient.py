@@ -18,6 +18,7 @@ from advisor.memory.activations.dtypes import Adapters, Numbers, adapters, numbe
 from advisor.memory.activations.experts import passing_weights
 from advisor.memory.activations.fake_quantized import passing_in_quantizers
 from advisor.memory.activations.feedforward import dense_amounts, has_shared_gate, mlp_amounts
+from advisor.memory.activations.float8 import casting_to_float8
 from advisor.memory.activations.from_trace import measured
 from advisor.memory.activations.layer import amounts
 from advisor.memory.activations.linear_inputs import Site, mlp_input, mlp_output, site_amounts, sites
@@ -42,6 +43,7 @@ def working_bytes(run: Run, block: Block) -> int:
     _, norm = family_and_norm(run, block)
     output = numbers(run, norm).stream * block.hidden if run.activation_checkpointing and run.reentrant else 0
     weights = passing_weights(run, run.compute_bytes, block) + passing_in_quantizers(run, block)
+    weights += casting_to_float8(run, block)
     return measured(run, block, "working", derived_bytes) + run.tokens * output + weights
 
 

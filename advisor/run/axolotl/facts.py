@@ -9,6 +9,7 @@ from advisor.run import (
     Ebft,
     ExpertsKernel,
     FakeQuantization,
+    Float8,
     Fsdp,
     Lora,
     Loss,
@@ -98,6 +99,7 @@ class OtherFacts(TypedDict):  # noqa: D101
     unfrozen_parameters: tuple[str, ...]
     freeze_multimodal: bool
     torch_compile: bool
+    float8: Float8 | None
     fake_quantization: FakeQuantization | None
 
 

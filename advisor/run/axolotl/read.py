@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from advisor.models import Architecture
-from advisor.run import Adapter, AttentionKernel, ExpertsKernel, FakeQuantization, Lora, Loss, Quantization
+from advisor.run import Adapter, AttentionKernel, ExpertsKernel, FakeQuantization, Float8, Lora, Loss, Quantization
 from advisor.run.axolotl.preference import MOST_ROWS, classifier
 from advisor.run.axolotl.reader import MOST, Reader, as_integer
 from advisor.run.stack import Stack
@@ -181,6 +181,17 @@ def quantization(reader: Reader, model: Architecture | None, adapter: Adapter | 
     }
 
 
+def float8(reader: Reader) -> Float8 | None:
+    """The recipe of linear layers that multiply in fp8: axolotl/utils/schemas/fp8.py:7-31@0.19.0."""
+    if not reader.flag("fp8"):
+        return None
+    match reader.text("fp8_config.recipe", "tensorwise"):
+        case "rowwise" | "rowwise_with_gw_hp" as recipe:
+            return recipe
+        case _:
+            return "tensorwise"
+
+
 def fake_quantization(reader: Reader) -> FakeQuantization | None:
     """Types of weights and inputs: axolotl/utils/schemas/quantization.py, QATConfig@0.19.0."""
     if not reader.mapping("qat"):
@@ -295,6 +306,8 @@ def loss(reader: Reader, rl: str | None) -> LossFacts:
         kind = "chunked"
     elif liger and reader.flag("liger_cross_entropy"):
         kind = "liger"
+    if "DiffusionPlugin" in listed:
+        kind = "diffusion"
     if rl is not None:
         kind = "liger-fused" if reader.flag("dpo_use_liger_kernel") else "plain"
     if classifier(reader) is not None:
