@@ -40,6 +40,10 @@ def uncovered(run: Run) -> Iterator[str]:
         yield "Liger's kernels" if run.liger or "liger" in run.loss else f"the loss `{run.loss}`"
     if run.rl is not None or run.reference_model:
         yield "training on preferences or rewards"
+    if run.classifier is not None:
+        yield "a classifier's head and loss"
+    if run.fake_quantization is not None:
+        yield "weights rounded in forward"
     if run.torch_compile or run.tiled_mlp_shards > 1 or run.activation_offloading is not None:
         yield "compiled, tiled or offloaded layers"
     if not run.stack.at_least("transformers", run.model.family.common_loss_since or "4.46.0"):
