@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.attention import masked
-from advisor.memory.lora_targets import layers_named
+from advisor.memory.lora_targets import is_target, layers_named
 from advisor.models.family import family_of
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 LINEARS = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 OPTIMIZERS = frozenset({"adamw_torch", "adamw_torch_fused", "adamw_bnb_8bit", "adamw_8bit"})
+SCORES = frozenset({"plain", "cut"})
 PAGED = frozenset({"paged_adamw_8bit", "paged_adamw_32bit"})
 
 
@@ -36,7 +37,7 @@ def uncovered(run: Run) -> Iterator[str]:
         yield f"training in {run.precision}"
     if run.optimizer not in OPTIMIZERS | PAGED:
         yield f"the optimizer {run.optimizer}"
-    if run.loss != "plain" or run.liger:
+    if run.loss not in SCORES or run.liger:
         yield "Liger's kernels" if run.liger or "liger" in run.loss else f"the loss `{run.loss}`"
     if run.rl is not None or run.reference_model:
         yield "training on preferences or rewards"
@@ -87,5 +88,7 @@ def uncovered_method(run: Run) -> Iterator[str]:
         yield "other widths of weights"
     if lora is None:
         return
+    if run.model is not None and not any(is_target(lora, x) for block in run.model.blocks for x in block.linears):
+        yield "an adapter without targets"
     if lora.dora or lora.target_parameters or lora.modules_to_save or layers_named(lora):
         yield "DoRA, trained modules or adapters in some layers alone"

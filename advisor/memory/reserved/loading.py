@@ -11,6 +11,7 @@ from advisor.memory.reserved.autograd import Storage
 from advisor.memory.reserved.decoder import Layer, Model
 from advisor.memory.reserved.linears import Adapted, FourBit, Linear, Plain
 from advisor.memory.reserved.operations import FULL, HALF
+from advisor.memory.reserved.scores import score_of
 from advisor.memory.weights import storage
 from advisor.models import Architecture, Block, Tensor
 from advisor.models.architecture import Linear as Shape
@@ -126,8 +127,7 @@ class Loader:
         head = embedding if model.tied else self.plain(tensors["head"].numel, tensors["head"].module)
         asks = self.run.activation_checkpointing and self.run.adapter is not None
         last = Plain(model.hidden_size, model.vocab_size, head)
-        shifts = not self.run.stack.at_least("transformers", "4.49.0")
-        return Model(embedding, model.hidden_size, layers, norm, last, self.weights, asks, shifts)
+        return Model(embedding, model.hidden_size, layers, norm, last, self.weights, asks, score_of(self.run))
 
     def prepare(self, model: Model) -> None:
         """Makes of it what is trained: cast by axolotl, with its adapter."""

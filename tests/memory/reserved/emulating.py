@@ -39,6 +39,7 @@ def run_of(setting: Mapping[str, Any]) -> Run:
         reentrant=setting["checkpointing"] == "reentrant",
         optimizer=setting["optimizer"],
         embeddings_fp32=setting["fp32_embeddings"],
+        loss=setting["loss"],
     )
 
 

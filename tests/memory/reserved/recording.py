@@ -24,6 +24,8 @@ from advisor.tracing.cuda_emulation import CudaHabits
 from advisor.tracing.modules import FLASH
 from advisor.tracing.step import as_on_cuda
 
+from .kernels import scored
+
 Events = list[tuple[int, int]]
 """(number of the allocation, bytes), and (its number, 0) where it is freed."""
 
@@ -200,6 +202,8 @@ def built(setting: dict[str, Any]) -> Any:
         )
     model.tie_weights()
     model.train()
+    if setting["loss"] != "plain":
+        scored(model, setting["loss"])
     if attention == "flash":
         model.config._attn_implementation = FLASH
     if setting["checkpointing"]:

@@ -32,12 +32,14 @@ BASE: dict[str, Any] = {
     "targets": (),
     "fp32_embeddings": False,
     "kernels": (),
+    "loss": "plain",
 }
 KERNELS = ("mlp", "qkv", "o")
 LORA = {"method": "lora", "targets": EVERY}
 QLORA = {"method": "qlora", "targets": EVERY}
 REENTRANT = {"checkpointing": "reentrant"}
 HOOKS = {"checkpointing": "non-reentrant"}
+CUT = {"loss": "cut"}
 
 CHANGES: dict[str, dict[str, Any]] = {
     "full": {},
@@ -68,6 +70,9 @@ CHANGES: dict[str, dict[str, Any]] = {
     "lora, fused": {**LORA, "kernels": KERNELS},
     "lora, fused, dropout, reentrant": {**LORA, **REENTRANT, "kernels": KERNELS, "dropout": 0.1},
     "lora, fused, qwen3, non-reentrant": {**LORA, **HOOKS, "kernels": KERNELS, "config": QWEN3},
+    "full, cut loss": CUT,
+    "full, cut loss, tied, reentrant, two micro-steps": {**CUT, **REENTRANT, "config": TIED, "micro_steps": 2},
+    "lora, cut loss, one row": {**LORA, **CUT, "rows": 1},
     "qlora": QLORA,
     "qlora, dropout, reentrant": {**QLORA, **REENTRANT, "dropout": 0.1},
     "qlora, non-reentrant, one row": {**QLORA, **HOOKS, "rows": 1},

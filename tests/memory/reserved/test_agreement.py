@@ -75,6 +75,14 @@ MORE: dict[str, dict[str, Any]] = {
     },
 }
 
+CUT = {"plugins": ["axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin"], "cut_cross_entropy": True}
+MORE |= {
+    f"{model}, {method}, cut loss{way}": {"base_model": MODELS[model], **METHODS[method], **CUT, **keys}
+    for model in ("llama 8B", "qwen3 0.6B")
+    for method in ("full", "LoRA", "QLoRA")
+    for way, keys in (("", {}), (", checkpointing", {"gradient_checkpointing": True}))
+}
+
 
 def settings() -> dict[str, dict[str, Any]]:
     """The settings by what they are called."""
