@@ -104,7 +104,7 @@ Backward = Callable[["Node", list[Tensor]], Sequence[Tensor | None]]
 class Node:
     """One operation in the graph: what it saved, and where its gradients go."""
 
-    __slots__ = ("back", "edges", "needs", "order", "saved")
+    __slots__ = ("back", "edges", "held", "needs", "order", "saved")
 
     def __init__(self, tape: Tape, back: Backward, inputs: Iterable[Tensor]) -> None:
         tape.nodes += 1
@@ -114,6 +114,8 @@ class Node:
         self.edges: list[Node | Tensor | None] = [one and (one[0] or one[1]) for one in given]
         self.needs = [one is not None for one in given]
         self.saved: list[Tensor | Packed] = []
+        self.held: Tensor | None = None
+        """What is kept as an attribute, out of sight of hooks, and as long as the graph."""
 
     def keep(self, tape: Tape, *tensors: Tensor) -> None:
         """Saves tensors for backward."""

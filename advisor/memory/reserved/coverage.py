@@ -77,7 +77,7 @@ def is_plain(block: Block) -> bool:
 def uncovered_method(run: Run) -> Iterator[str]:
     """What of the adapter and the quantization no tape has."""
     lora = run.lora
-    if run.quantization not in {None, "nf4"} or (run.quantization and lora is None):
+    if run.quantization not in {None, "nf4", "int8"} or (run.quantization and lora is None):
         yield f"weights in {run.quantization}"
     if (
         run.fp32_residual_stream

@@ -56,6 +56,43 @@ def cut(hidden: Any, weight: Any, labels: Any) -> Any:
     return CutCrossEntropy.apply(hidden.flatten(0, -2), weight, predicted(labels))
 
 
+class EightBitProduct(torch.autograd.Function):
+    """bitsandbytes/autograd/_functions.py, MatMul8bitLt; backends/cuda/ops.py@0.50.2: no column has an outlier."""
+
+    @staticmethod
+    def forward(context: Any, x: Any, layer: Any) -> Any:
+        single = x.to(torch.float16)
+        scales, codes = torch.empty(x.shape[:-1]), torch.empty(x.shape, dtype=torch.int8)
+        large = single.abs() >= 6.0
+        found = large.any()
+        del found, large, single
+        sums = torch.empty(*x.shape[:-1], layer.out_features, dtype=torch.int32)
+        halves = torch.empty_like(sums, dtype=torch.float16)
+        result = halves.to(x.dtype)
+        del sums, halves, codes, scales
+        context.layer, context.inputs = layer, x
+        return result
+
+    @staticmethod
+    def backward(context: Any, gradient: Any) -> Any:
+        codes, scales, width = context.layer.weight, context.layer.scales, context.inputs.dtype
+        whole = codes.to(width, copy=True).mul_(scales.unsqueeze(1).mul(1.0 / 127.0))
+        return torch.matmul(gradient, whole), None
+
+
+class EightBit(torch.nn.Module):
+    """bitsandbytes/nn/modules.py, Linear8bitLt@0.50.2."""
+
+    def __init__(self, base: torch.nn.Linear) -> None:
+        super().__init__()
+        self.in_features, self.out_features = base.in_features, base.out_features
+        self.weight = torch.nn.Parameter(torch.empty_like(base.weight, dtype=torch.int8), requires_grad=False)
+        self.register_buffer("scales", torch.empty(base.out_features))
+
+    def forward(self, x: Any) -> Any:
+        return EightBitProduct.apply(x, self)
+
+
 SCORES = {"cut": cut}
 
 

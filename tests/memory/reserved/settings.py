@@ -37,6 +37,7 @@ BASE: dict[str, Any] = {
 KERNELS = ("mlp", "qkv", "o")
 LORA = {"method": "lora", "targets": EVERY}
 QLORA = {"method": "qlora", "targets": EVERY}
+INT8 = {"method": "int8", "targets": EVERY}
 REENTRANT = {"checkpointing": "reentrant"}
 HOOKS = {"checkpointing": "non-reentrant"}
 CUT = {"loss": "cut"}
@@ -74,6 +75,9 @@ CHANGES: dict[str, dict[str, Any]] = {
     "full, cut loss, tied, reentrant, two micro-steps": {**CUT, **REENTRANT, "config": TIED, "micro_steps": 2},
     "lora, cut loss, one row": {**LORA, **CUT, "rows": 1},
     "qlora": QLORA,
+    "int8": INT8,
+    "int8, dropout, reentrant": {**INT8, **REENTRANT, "dropout": 0.1},
+    "int8, non-reentrant, attention, two micro-steps": {**INT8, **HOOKS, "targets": EVERY[:4], "micro_steps": 2},
     "qlora, dropout, reentrant": {**QLORA, **REENTRANT, "dropout": 0.1},
     "qlora, non-reentrant, one row": {**QLORA, **HOOKS, "rows": 1},
     "qlora, qwen3, tied, reentrant": {**QLORA, **REENTRANT, "config": {**QWEN3, "tie_word_embeddings": True}},

@@ -40,6 +40,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "LoRA": LORA,
     "LoRA with dropout": {**LORA, "lora_dropout": 0.05},
     "QLoRA": {**LORA, "adapter": "qlora", "load_in_4bit": True},
+    "8-bit LoRA": {**LORA, "load_in_8bit": True},
 }
 HOOKS = {"gradient_checkpointing": True, "gradient_checkpointing_kwargs": {"use_reentrant": False}}
 WAYS: dict[str, dict[str, Any]] = {
