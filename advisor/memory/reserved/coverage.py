@@ -80,7 +80,7 @@ def uncovered_method(run: Run) -> Iterator[str]:
     if run.quantization not in {None, "nf4", "int8"} or (run.quantization and lora is None):
         yield f"weights in {run.quantization}"
     if (
-        run.fp32_residual_stream
+        (run.fp32_residual_stream and not run.embeddings_fp32)
         or run.unfrozen_parameters
         or run.stack.base_dtype == "float32"
         or (run.upcasts_unquantized and run.stack.trainer != "axolotl")

@@ -83,6 +83,7 @@ class EightBit:
             factors = tape.new(self.n_out, FULL)
             del factors
             result = tape.new(given[0].count // self.n_out * self.n_in, width)
+            result.reshaped = True
             del weight
             return (result,)
 

@@ -55,6 +55,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "full, reentrant": REENTRANT,
     "full, non-reentrant": HOOKS,
     "full, sdpa": {"attention": "sdpa"},
+    "full, sdpa, fp32 embeddings": {"attention": "sdpa", "fp32_embeddings": True},
     "full, mistral": {"config": MISTRAL},
     "full, qwen2": {"config": QWEN2},
     "full, qwen3": {"config": QWEN3},

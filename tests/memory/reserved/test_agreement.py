@@ -76,12 +76,19 @@ MORE: dict[str, dict[str, Any]] = {
     },
 }
 
+ALONE = {"attn_implementation": None, "micro_batch_size": 1, "pad_to_sequence_len": False}
+"""sdpa without a mask."""
 CUT = {"plugins": ["axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin"], "cut_cross_entropy": True}
 MORE |= {
     f"{model}, {method}, cut loss{way}": {"base_model": MODELS[model], **METHODS[method], **CUT, **keys}
     for model in ("llama 8B", "qwen3 0.6B")
     for method in ("full", "LoRA", "QLoRA")
     for way, keys in (("", {}), (", checkpointing", {"gradient_checkpointing": True}))
+}
+MORE |= {
+    ", ".join(filter(None, (model, "full, fp32 tables", way))): {"base_model": MODELS[model], **keys, **ALONE}
+    for model in ("llama 8B", "llama 1B", "qwen3 0.6B")
+    for way, keys in WAYS.items()
 }
 
 
