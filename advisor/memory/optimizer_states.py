@@ -35,7 +35,7 @@ def optimizer_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
             n = 1
     if optimizer.paged:
         bytes_ = unpaged_bytes(optimizer, weights) // n
-        text = f"states of tensors below {LEAST_PAGED:,} elements, and scales"
+        text = f"{bytes_ * n:,} B of small tensors, and scales"
         return (Term("optimizer states", "optimizer", bytes_, text + (f" / {n}" if n > 1 else ""), optimizer.source),)
     bytes_ = sum(state_bytes(optimizer, group) for group in weights.trained) // n
     text = f"{run.optimizer}: {per_element(bytes_ * n, weights.trained_elements)} B x {weights.trained_elements:,}"
