@@ -15,6 +15,7 @@ from advisor.memory.gradients import (
 )
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
+from advisor.memory.model import autocast_terms
 from advisor.memory.optimizers import optimizer_named
 from advisor.memory.towers import backward_terms, counted, tower_terms
 from advisor.models import Architecture, Block
@@ -25,6 +26,8 @@ TIED = "torch/csrc/autograd/input_buffer.cpp: gradients of one tensor are summed
 
 def backward_phases(run: Run, model: Architecture, weights: Weights, fixed: tuple[Term, ...]) -> list[Phase]:
     """Backward at its ends: the last layer, with all activations; the first, with all gradients; and behind that.
+
+    Autocast's copies of weights go with the layers that kept them.
 
     Towers, which compute first, have their backward last.
     """
@@ -50,12 +53,14 @@ def backward_phases(run: Run, model: Architecture, weights: Weights, fixed: tupl
             *first_given,
             *kept,
             *head_gradient(run, model),
+            *autocast_terms(run, model, weights, "layer"),
             *busy,
             *gathered_terms(run, model, weights, "layer"),
         ),
         (
             *last_gradients(run, model, weights),
             *(held or first_layer_terms(run, layer)),
+            *autocast_terms(run, model, weights, "first layer"),
             *seen,
             *busy,
             *gathered_terms(run, model, weights, "first layer"),
@@ -133,13 +138,17 @@ def waiting_head(run: Run, model: Architecture, weights: Weights) -> tuple[Term,
 
 
 def embedding_gradients(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
-    """What the embedding's gradient takes besides all gradients: tied to the head, that one, its own and their sum."""
+    """What the embedding's gradient takes besides all gradients: tied to the head, that one, its own and their sum.
+
+    The sum goes into the head's gradient where that is no view: a fused loss makes it, or autocast's cast does.
+    """
     consumed = run.sharding is None and optimizer_named(run.optimizer).fused_backward
     if isinstance(run.sharding, Fsdp) or run.zero_stage == 3 or consumed:
         return ()
     bytes_ = embedding_bytes(run, weights)
     accumulated = run.gradient_accumulation_steps > 1 or reduces_early(run)
-    copies = (2 if model.tied else 0) + (1 if accumulated else 0)
+    fresh = run.loss in {"cut", "liger-fused"} or (run.embeddings_fp32 and run.autocast)
+    copies = (0 if not model.tied else 1 if fresh else 2) + (1 if accumulated else 0)
     text = f"{bytes_:,} B x {copies}"
     return (Term("embedding's gradient", "gradients", copies * bytes_, text, TIED),)
 

@@ -88,7 +88,7 @@ def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:
     states = (*asleep, *resident_vllm(run))
     copies, computing = autocast_terms(run, model, weights), dequantized_terms(run, model)
     training = (*states, *retained_terms(run, model))
-    layers = (*training, *computing, *autocast_terms(run, model, weights, "layer"))
+    layers = (*training, *computing)
     losing = (*training, *between_micro_steps(run, weights))
     late = autocast_terms(run, model, weights, "loss")
     stepping = (

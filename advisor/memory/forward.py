@@ -9,6 +9,7 @@ from advisor.memory.activations import (
     forward_working_bytes,
     head_saved_bytes,
     lasting_bytes,
+    passing_bytes,
     saved_bytes,
     saved_formula,
 )
@@ -43,12 +44,19 @@ def loss_phases(
         (*fixed, *kept, *read_by_head(run, model), *ended, forward, *lasting_buckets(run)),
         (*late, *kept, *starts, backward, *buckets_at_loss(run)),
     ]
+    moments.append((*fixed, *kept_terms(run, model), *passing_terms(run, model)))
     moments += [(*fixed, *tower_terms(run, model), *forward_terms(run, one)) for one in counted(run, model)]
     if copied := root_copied(run, model, forward=True):
         moments.append((*fixed, *copied))
     if copied := root_copied(run, model, forward=False):
         moments.append((*late, *kept, *copied, loss_term(run, model, loss.loss_saved_bytes(run, model))))
     return [Phase("forward and loss", moment) for moment in moments]
+
+
+def passing_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """What the last layer's forward holds and does not save: wider than a fused loss where adapters are in fp32."""
+    bytes_ = passing_bytes(run, model.blocks[-1]) if model.blocks else 0
+    return (Term("last layer's intermediates", "activations", bytes_, f"{run.tokens:,} tokens", WORKING),)
 
 
 def read_by_head(run: Run, model: Architecture) -> tuple[Term, ...]:

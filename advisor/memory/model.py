@@ -12,7 +12,7 @@ from advisor.memory.weights import LOADER, loaded_weights
 from advisor.models import Architecture
 from advisor.run import Fsdp, Run, Zero
 
-Moment = Literal["forward", "loss", "layer"]
+Moment = Literal["forward", "loss", "layer", "first layer"]
 """Forward, the start of the loss's backward, and the backward of a layer."""
 CUBLAS = "pytorch issue 83461: 8,519,680 B for each cuBLAS handle and stream"
 REFERENCE = "axolotl/train.py:127-165@0.19.0: a second copy of the model, loaded the same way"
@@ -77,24 +77,31 @@ def stored_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
 def autocast_terms(run: Run, model: Architecture, weights: Weights, when: Moment = "forward") -> tuple[Term, ...]:
     """bf16 copies of fp32 weights that are trained and enter a matrix product.
 
-    Autocast drops its own when forward ends, and the graph keeps those that it saved: of checkpointed layers none, so
-    that when the loss's backward begins there is the head's alone, and in a layer's backward also that layer's.
+    Autocast drops its own when forward ends, and the graph keeps those that it saved, until their layer's backward has
+    used them: of checkpointed layers none, so that when the loss's backward begins there is the head's alone, and in a
+    layer's backward that layer's.
     """
     if not run.autocast or isinstance(run.sharding, Fsdp):
         return ()
     multiplied = [g for g in weights.trained if g.width == 4 and (model.tied or not g.embedding)]
-    fused, kept = copied_elements(run, model)
+    fused, kept = copied_elements(run, model, when)
     elements = sum(group.matrix_elements for group in multiplied) - fused
-    if run.activation_checkpointing and when != "forward":
-        outside = sum(group.matrix_elements for group in multiplied if group.embedding or group.name == "head")
-        elements = outside + (-(-(elements - outside) // model.layers) if when == "layer" else 0)
+    outside = sum(group.matrix_elements for group in multiplied if group.embedding or group.name == "head")
+    inside, alone = elements - outside, run.activation_checkpointing or when == "first layer"
+    match when:
+        case "loss" if alone:
+            elements = outside
+        case "layer" | "first layer":
+            elements = -(-inside // model.layers) if alone else inside
+        case _:
+            pass
     copies = Term("autocast copies", "overhead", 2 * elements, f"2 B x {elements:,} trained fp32 elements", AUTOCAST)
     if not kept:
         return (copies,)
     return (copies, Term("adapters' copies", "overhead", 2 * kept, f"2 B x {kept:,} fp32 elements", FUSED_COPIES))
 
 
-def copied_elements(run: Run, model: Architecture) -> tuple[int, int]:
+def copied_elements(run: Run, model: Architecture, when: Moment = "forward") -> tuple[int, int]:
     """Elements of fp32 adapters that no cache of autocast's holds, and how many of the copies are there at once.
 
     axolotl's kernels copy theirs themselves; PEFT takes views of those of stacked experts, and autocast's cache is for
@@ -105,7 +112,7 @@ def copied_elements(run: Run, model: Architecture) -> tuple[int, int]:
     experts, one = expert_adapter_elements(run, model)
     every = all_adapter_elements(run, model) + experts
     layer = max(adapter_elements(run, block) for block in model.blocks) + one
-    return every, layer if checkpoints(run) else every
+    return every, layer if checkpoints(run) or when == "first layer" else every
 
 
 def dequantized_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
@@ -176,7 +183,7 @@ def load_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, .
         case _:
             text = f"{weights.bytes:,} B / {run.tensor_parallel_size}"
             whole = Term("weights", "weights", weights.bytes // run.tensor_parallel_size, text, LOADER)
-            return (whole, *upcast_terms(run, model), *second_model(run, model))
+            return (whole, *upcast_terms(run, model, adapter=weights.trained_bytes), *second_model(run, model))
 
 
 def second_model(run: Run, model: Architecture) -> tuple[Term, ...]:
@@ -237,10 +244,16 @@ def sharded_load(run: Run) -> bool:
             return False
 
 
-def upcast_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
-    """fp32 copies of embeddings and head that exist while axolotl casts them, and what the last was made of."""
+def upcast_terms(run: Run, model: Architecture, *, adapter: int = 0) -> tuple[Term, ...]:
+    """fp32 copies of embeddings and head that exist while axolotl casts them, and what the last was made of.
+
+    An adapter of so many bytes, which is counted elsewhere, is made only when they have gone.
+    """
     if isinstance(run.sharding, Fsdp) or run.stack.trainer != "axolotl" or run.precision == "fp32":
         return ()
     last = max(model.by_kind.get("embedding", 0), model.by_kind.get("head", 0))
     elements = last if run.embeddings_fp32 else model.by_kind.get("embedding", 0) + model.by_kind.get("head", 0) + last
-    return (Term("embeddings in fp32, for a moment", "overhead", 2 * elements, f"2 B more x {elements:,}", UPCAST),)
+    later = adapter if run.adapter is not None else 0
+    more = max(0, 2 * elements - later)
+    text = f"2 B more x {elements:,}" + (f", before {later:,} B of adapters" if later else "")
+    return (Term("embeddings in fp32, for a moment", "overhead", more, text, UPCAST),)

@@ -1,10 +1,11 @@
 """Optimizer states, master weights, and what the optimizer's step holds in addition."""
 
 from functools import lru_cache
+from math import prod
 
 from advisor.memory.groups import Group, Shape, Weights
 from advisor.memory.ledger import Term
-from advisor.memory.optimizers import BYTES, OPTIMIZERS, Optimizer, Width, optimizer_named
+from advisor.memory.optimizers import BYTES, LEAST_PAGED, LEAST_QUANTIZED, OPTIMIZERS, Optimizer, Width, optimizer_named
 from advisor.memory.zero_shards import flat_groups, groups_of, widest_shard
 from advisor.run import Fsdp, Run, Zero
 
@@ -33,10 +34,27 @@ def optimizer_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
         case None:
             n = 1
     if optimizer.paged:
-        return ()
+        bytes_ = unpaged_bytes(optimizer, weights) // n
+        text = f"{bytes_ * n:,} B of small tensors, and scales"
+        return (Term("optimizer states", "optimizer", bytes_, text + (f" / {n}" if n > 1 else ""), optimizer.source),)
     bytes_ = sum(state_bytes(optimizer, group) for group in weights.trained) // n
     text = f"{run.optimizer}: {per_element(bytes_ * n, weights.trained_elements)} B x {weights.trained_elements:,}"
     return (Term("optimizer states", "optimizer", bytes_, text + (f" / {n}" if n > 1 else ""), optimizer.source),)
+
+
+def unpaged_bytes(optimizer: Optimizer, weights: Weights) -> int:
+    """What paged optimizers keep on the GPU: the states of small tensors, and the scales of 8-bit ones.
+
+    bitsandbytes/optim/optimizer.py, get_state_buffer, init_state@0.50.2.
+    """
+    total = 0.0
+    for shape, count in weights.trained_shapes:
+        elements = prod(shape)
+        for width in optimizer.states:
+            bits = BYTES["fp32" if elements < LEAST_QUANTIZED else width]
+            scales = bits % 1
+            total += count * elements * (bits if elements < LEAST_PAGED else scales)
+    return round(total)
 
 
 def effective_optimizer(run: Run) -> Optimizer:

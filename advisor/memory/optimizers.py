@@ -113,6 +113,11 @@ OPTIMIZERS: dict[str, Optimizer] = {
     "q_galore_adamw8bit": Optimizer(("int8", "int8"), "q-galore, rank 256", low_rank=256, approximate=True),
 }
 
+LEAST_PAGED = 100_000
+"""Elements from which bitsandbytes pages states: bitsandbytes/optim/optimizer.py, get_state_buffer@0.50.2."""
+LEAST_QUANTIZED = 4096
+"""Elements from which it quantizes them: min_8bit_size."""
+
 UNKNOWN = Optimizer(ADAM, "unknown optimizer: counted as AdamW", approximate=True)
 
 # Bytes per element; block scales: fp32 per 256 elements (8 bit), per 128 (4 bit).

@@ -10,6 +10,9 @@ TWICE = {"gradient_accumulation_steps": 2}
 OVERLAP = {"stage": 1, "overlap_comm": True}
 ALONE = {"stage": 1, "overlap_comm": False}
 
+HALF = {"attn_implementation": "flash_attention_2"}
+CUT = {"plugins": ["axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin"], "cut_cross_entropy": True}
+
 
 @pytest.mark.parametrize(
     ("keys", "expected"),
@@ -61,9 +64,12 @@ def test_gradients_at_the_first_layer(tmp_path, keys, expected):
         ({}, 0),
         # Accumulated, the new one lies next to the old.
         (TWICE, 4 * TABLE),
-        # Of a tied table both uses' gradients, and their sum where it is accumulated.
-        ({"tied": True}, 2 * 4 * TABLE),
-        ({**TWICE, "tied": True}, 3 * 4 * TABLE),
+        # Of a tied table both uses' gradients; autocast's cast makes the head's, into which the other is added.
+        ({"tied": True}, 4 * TABLE),
+        ({**TWICE, "tied": True}, 2 * 4 * TABLE),
+        # In half precision it is a view of a product, and their sum is new; a fused loss makes one that is none.
+        ({"tied": True, **HALF}, 2 * 2 * TABLE),
+        ({"tied": True, **HALF, **CUT}, 2 * TABLE),
         ({"zero": ALONE}, 0),
         ({"zero": OVERLAP}, 2 * TABLE),
         ({"zero": {"stage": 2}}, 2 * TABLE),

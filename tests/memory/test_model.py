@@ -130,6 +130,22 @@ def test_of_checkpointed_layers_one_has_its_copies_at_a_time(tmp_path):
     assert moments == [0, 2 * ADAPTER // found.model.layers]
 
 
+def test_copies_go_with_the_backward_of_what_they_are_of(tmp_path):
+    found = small(tmp_path)
+    whens = ("forward", "loss", "layer", "first layer")
+    assert [bytes_of(autocast_terms(found.run, found.model, found.weights, when)) for when in whens] == [
+        2 * TABLE,
+        2 * TABLE,
+        0,
+        0,
+    ]
+
+
+def test_an_adapter_is_made_when_fp32_tables_have_gone(tmp_path):
+    found = small(tmp_path, **LORA)
+    assert bytes_of(load_terms(found.run, found.model, found.weights)) == 2 * P + 2 * 3 * TABLE
+
+
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [

@@ -19,7 +19,12 @@ FLAT = 6 * TABLE // 2 + 450
     ("keys", "expected"),
     [
         ({}, {STATES: 2 * UPCAST}),
-        (PAGED, {}),
+        # Small tensors' states are not paged, nor are the scales of 8-bit ones: the tables' 100,000 elements are enough.
+        (PAGED, {STATES: 8 * (P - 2 * TABLE)}),
+        (
+            {"optimizer": "paged_adamw_8bit"},
+            {STATES: 2 * (P - 900) + round(2 * (P - 900) * 4 / 256) + 8 * 900 - 2 * 2 * TABLE},
+        ),
         (fsdp(2), {STATES: 2 * 2 * P // 2}),
         (fsdp(1), {STATES: 2 * 4 * P // 2}),
         (fsdp(2, offload_params=True), {}),

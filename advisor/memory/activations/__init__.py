@@ -9,7 +9,7 @@ from advisor.memory.activations.experts import checkpoints
 from advisor.memory.activations.from_trace import facts_of, traced_source
 from advisor.memory.activations.layer import lasting_bytes, saved_bytes, saved_formula
 from advisor.memory.activations.non_layer import checkpoint_bytes, head_saved_bytes
-from advisor.memory.activations.transient import working_bytes
+from advisor.memory.activations.transient import passing_bytes, working_bytes
 
 __all__ = [
     "checkpoint_bytes",
@@ -18,6 +18,7 @@ __all__ = [
     "forward_working_bytes",
     "head_saved_bytes",
     "lasting_bytes",
+    "passing_bytes",
     "saved_bytes",
     "saved_formula",
     "traced_source",

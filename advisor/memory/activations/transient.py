@@ -58,6 +58,15 @@ def derived_bytes(run: Run, block: Block) -> int:
     return max(0, run.tokens * per_token, closing_bytes(run, n, family, norm, block), kernels, alone)
 
 
+def passing_bytes(run: Run, block: Block) -> int:
+    """What the forward of the last layer holds that it does not save, at an fp32 adapter of its down projection."""
+    _, norm = family_and_norm(run, block)
+    n = numbers(run, norm)
+    if block.mlp is None or fuses_mlp(run, block) or run.activation_checkpointing:
+        return 0
+    return run.tokens * total(recomputed_forward(run, n, block), widths(run, block))
+
+
 def is_alone(block: Block) -> bool:
     """Whether a layer is nothing but attention or an MLP, with one norm before it, whose gradient is the widest."""
     return (block.attention is None) != (block.mlp is None) and block.norm == "rms"

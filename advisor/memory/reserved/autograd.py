@@ -79,13 +79,15 @@ class Storage:
 class Tensor:
     """A tensor, or a view of all of one: its memory, and what computed it."""
 
-    __slots__ = ("count", "embedding", "gradient", "node", "storage", "trained", "width")
+    __slots__ = ("count", "embedding", "gradient", "node", "reshaped", "storage", "trained", "width")
 
     def __init__(self, storage: Storage, count: int, width: int, *, trained: bool = False) -> None:
         self.storage, self.count, self.width, self.trained = storage, count, width, trained
         self.node: Node | None = None
         self.gradient: Tensor | None = None
         self.embedding = False
+        self.reshaped = False
+        """Whether it comes out of a view: nothing is added into such a gradient, it is added into a new tensor."""
 
     @property
     def requires_grad(self) -> bool:
@@ -104,7 +106,7 @@ Backward = Callable[["Node", list[Tensor]], Sequence[Tensor | None]]
 class Node:
     """One operation in the graph: what it saved, and where its gradients go."""
 
-    __slots__ = ("back", "edges", "needs", "order", "saved")
+    __slots__ = ("back", "edges", "held", "needs", "order", "saved")
 
     def __init__(self, tape: Tape, back: Backward, inputs: Iterable[Tensor]) -> None:
         tape.nodes += 1
@@ -114,6 +116,8 @@ class Node:
         self.edges: list[Node | Tensor | None] = [one and (one[0] or one[1]) for one in given]
         self.needs = [one is not None for one in given]
         self.saved: list[Tensor | Packed] = []
+        self.held: Tensor | None = None
+        """What is kept as an attribute, out of sight of hooks, and as long as the graph."""
 
     def keep(self, tape: Tape, *tensors: Tensor) -> None:
         """Saves tensors for backward."""
@@ -195,11 +199,11 @@ def dependencies(root: Node) -> dict[Node | Tensor, int]:
 
 
 def add(tape: Tape, buffers: dict[Node | Tensor, Tensor], target: Node | Tensor, arrived: Tensor) -> None:
-    """Adds a gradient to what has come so far: into it, if nothing else refers to it."""
+    """Adds a gradient to what has come so far: into it, if it is no view and nothing else refers to it."""
     old = buffers.pop(target, None)
     if old is None:
         buffers[target] = arrived
-    elif tape.adds_in_place and not shared(old):
+    elif tape.adds_in_place and not old.reshaped and not shared(old):
         buffers[target] = old
     else:
         buffers[target] = tape.new(max(old.count, arrived.count), old.width)

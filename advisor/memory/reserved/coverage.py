@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.attention import masked
-from advisor.memory.lora_targets import layers_named
+from advisor.memory.lora_targets import is_target, layers_named
 from advisor.models.family import family_of
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 LINEARS = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 OPTIMIZERS = frozenset({"adamw_torch", "adamw_torch_fused", "adamw_bnb_8bit", "adamw_8bit"})
+SCORES = frozenset({"plain", "cut"})
 PAGED = frozenset({"paged_adamw_8bit", "paged_adamw_32bit"})
 
 
@@ -36,10 +37,14 @@ def uncovered(run: Run) -> Iterator[str]:
         yield f"training in {run.precision}"
     if run.optimizer not in OPTIMIZERS | PAGED:
         yield f"the optimizer {run.optimizer}"
-    if run.loss != "plain" or run.liger:
+    if run.loss not in SCORES or run.liger:
         yield "Liger's kernels" if run.liger or "liger" in run.loss else f"the loss `{run.loss}`"
     if run.rl is not None or run.reference_model:
         yield "training on preferences or rewards"
+    if run.classifier is not None:
+        yield "a classifier's head and loss"
+    if run.fake_quantization is not None:
+        yield "weights rounded in forward"
     if run.torch_compile or run.tiled_mlp_shards > 1 or run.activation_offloading is not None:
         yield "compiled, tiled or offloaded layers"
     if not run.stack.at_least("transformers", run.model.family.common_loss_since or "4.46.0"):
@@ -72,10 +77,10 @@ def is_plain(block: Block) -> bool:
 def uncovered_method(run: Run) -> Iterator[str]:
     """What of the adapter and the quantization no tape has."""
     lora = run.lora
-    if run.quantization not in {None, "nf4"} or (run.quantization and lora is None):
+    if run.quantization not in {None, "nf4", "int8"} or (run.quantization and lora is None):
         yield f"weights in {run.quantization}"
     if (
-        run.fp32_residual_stream
+        (run.fp32_residual_stream and not run.embeddings_fp32)
         or run.unfrozen_parameters
         or run.stack.base_dtype == "float32"
         or (run.upcasts_unquantized and run.stack.trainer != "axolotl")
@@ -83,5 +88,7 @@ def uncovered_method(run: Run) -> Iterator[str]:
         yield "other widths of weights"
     if lora is None:
         return
+    if run.model is not None and not any(is_target(lora, x) for block in run.model.blocks for x in block.linears):
+        yield "an adapter without targets"
     if lora.dora or lora.target_parameters or lora.modules_to_save or layers_named(lora):
         yield "DoRA, trained modules or adapters in some layers alone"

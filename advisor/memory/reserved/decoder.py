@@ -31,6 +31,8 @@ PASSES: dict[str, Callable[[Tape, Callable[[Tensor], Tensor], Tensor], Tensor]] 
     "reentrant": reentrant,
     "non-reentrant": non_reentrant,
 }
+Score = Callable[["Tape", "Tensor", "Plain", "Batch"], tuple["Tensor | None", "Tensor"]]
+"""What the head reads, the head and the rows, to the logits, if the model returns any, and the loss."""
 Tables = tuple["Tensor", ...]
 """Cosines and sines; and the positions, which layers are given and do not read."""
 
@@ -128,8 +130,8 @@ class Model:
     weights: Sequence[Tensor]
     asks_for_gradients: bool = False
     """Whether the embedding's output is made to need a gradient: ``enable_input_require_grads``."""
-    shifts_logits: bool = False
-    """Whether the loss copies its logits, as transformers did before 4.49."""
+    score: Score = losses.plain
+    """The head and the loss."""
 
     @property
     def trained(self) -> list[Tensor]:
@@ -156,15 +158,10 @@ class Model:
         accelerate/utils/operations.py, ConvertOutputsToFp32@1.13.0.
         """
         tape.autocast = tape.computes_half
-        hidden = self.decoded(tape, batch)
-        hidden = ended(tape, hidden)
-        logits = self.head(tape, hidden)
-        scored = losses.shifted if self.shifts_logits else losses.plain
-        loss = scored(tape, logits, batch.rows, batch.length)
-        del hidden
+        logits, loss = self.score(tape, ended(tape, self.decoded(tape, batch)), self.head, batch)
         tape.autocast = False
         tape.casts.clear()
-        returned = cast(tape, logits, FULL) if tape.computes_half else logits
+        returned = cast(tape, logits, FULL) if tape.computes_half and logits is not None else logits
         del returned
         return loss
 

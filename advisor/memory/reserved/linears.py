@@ -65,13 +65,67 @@ class FourBit:
         return cast(tape, result, came)
 
 
+class EightBit:
+    """bitsandbytes' Linear8bitLt: inputs in 8 bits, and backward by the whole weight in half precision.
+
+    bitsandbytes/autograd/_functions.py, MatMul8bitLt; backends/cuda/ops.py, int8_vectorwise_quant, int8_linear_matmul,
+    int8_mm_dequant@0.50.2. Of the few columns that have outliers (arXiv 2208.07339) there are none here.
+    """
+
+    def __init__(self, n_in: int, n_out: int, kept: tuple[Tensor, ...], bias: Tensor | None) -> None:
+        self.n_in, self.n_out, self.kept, self.bias = n_in, n_out, kept, bias
+
+    def __call__(self, tape: Tape, x: Tensor) -> Tensor:
+        """The product, in the precision of ``x``. Its input stays as long as the graph, for it is no saved tensor."""
+
+        def back(_node: Node, given: list[Tensor]) -> tuple[Tensor]:
+            weight = tape.new(self.n_in * self.n_out, width)
+            factors = tape.new(self.n_out, FULL)
+            del factors
+            result = tape.new(given[0].count // self.n_out * self.n_in, width)
+            result.reshaped = True
+            del weight
+            return (result,)
+
+        width = x.width
+        node = node_for(tape, back, x)
+        codes, scales = self.quantized(tape, x)
+        result = self.multiplied(tape, x.count // self.n_in, width)
+        del codes, scales
+        if node is not None:
+            node.held = x.detached()
+            result.node = node
+        return result
+
+    def quantized(self, tape: Tape, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The input in 8 bits, and a factor a token; outliers are looked for in 16 bits."""
+        single = tape.new(x.count, HALF)
+        scales = tape.new(x.count // self.n_in, FULL)
+        codes = tape.new(x.count, 1)
+        sizes = tape.new(x.count, HALF)
+        large = tape.new(x.count, 1)
+        del sizes
+        found = tape.new(1, 1)
+        del found, large, single
+        return codes, scales
+
+    def multiplied(self, tape: Tape, tokens: int, width: int) -> Tensor:
+        """Sums in 32 bits, turned to fp16, and to the input's precision."""
+        count = tokens * self.n_out
+        sums = tape.new(count, 4)
+        single = tape.new(count, HALF)
+        result = tape.new(count, width)
+        del sums, single
+        return result
+
+
 class Adapted:
-    """LoRA as PEFT computes it: peft/tuners/lora/layer.py, Linear.forward; bnb.py, Linear4bit.forward@0.20.0."""
+    """LoRA as PEFT computes it: peft/tuners/lora/layer.py, Linear.forward; bnb.py, Linear4bit and 8bit@0.20.0."""
 
     a: Tensor
     b: Tensor
 
-    def __init__(self, base: Plain | FourBit, rank: int, *, dropout: bool) -> None:
+    def __init__(self, base: Plain | FourBit | EightBit, rank: int, *, dropout: bool) -> None:
         self.n_in, self.n_out, self.base, self.rank, self.dropout = base.n_in, base.n_out, base, rank, dropout
 
     def __call__(self, tape: Tape, x: Tensor) -> Tensor:
@@ -80,7 +134,7 @@ class Adapted:
         kept = result.width
         if isinstance(self.base, FourBit):
             result = copied(tape, result)
-        if not (tape.autocast and isinstance(self.base, FourBit)):
+        if not tape.autocast or isinstance(self.base, Plain):
             x = cast(tape, x, self.a.width)
         inner = dropped(tape, x) if self.dropout else x
         low = matmul(tape, inner, self.a, self.rank)

@@ -9,8 +9,9 @@ from advisor.memory.groups import base_width
 from advisor.memory.lora_targets import is_target, rank_at
 from advisor.memory.reserved.autograd import Storage
 from advisor.memory.reserved.decoder import Layer, Model
-from advisor.memory.reserved.linears import Adapted, FourBit, Linear, Plain
+from advisor.memory.reserved.linears import Adapted, EightBit, FourBit, Linear, Plain
 from advisor.memory.reserved.operations import FULL, HALF
+from advisor.memory.reserved.scores import score_of
 from advisor.memory.weights import storage
 from advisor.models import Architecture, Block, Tensor
 from advisor.models.architecture import Linear as Shape
@@ -66,12 +67,15 @@ class Loader:
         """A linear layer, which may get an adapter."""
         count = shape.n_in * shape.n_out
         lora = self.run.lora
-        base: Plain | FourBit
-        if self.run.quantization == "nf4":
-            base = self.four_bit(shape, self.plain(shape.n_out, shape.module) if bias else None)
-        else:
-            weight = self.plain(count, shape.module)
-            base = Plain(shape.n_in, shape.n_out, weight, self.plain(shape.n_out, shape.module) if bias else None)
+        base: Plain | FourBit | EightBit
+        match self.run.quantization:
+            case "nf4":
+                base = self.four_bit(shape, self.plain(shape.n_out, shape.module) if bias else None)
+            case "int8":
+                base = self.eight_bit(shape, self.plain(shape.n_out, shape.module) if bias else None)
+            case _:
+                weight = self.plain(count, shape.module)
+                base = Plain(shape.n_in, shape.n_out, weight, self.plain(shape.n_out, shape.module) if bias else None)
         if lora is None or not is_target(lora, shape):
             return base
         self.adapted.append(Adapted(base, rank_at(lora, shape.path), dropout=lora.dropout > 0))
@@ -87,6 +91,15 @@ class Loader:
             kept.append(self.tape.new(-(-count // 64 // 256), FULL))
         del arrived
         return FourBit(shape.n_in, shape.n_out, tuple(kept), bias, nested=nested)
+
+    def eight_bit(self, shape: Shape, bias: Memory | None) -> EightBit:
+        """An 8-bit weight, quantized in fp16: transformers/integrations/bitsandbytes.py, Bnb8bitQuantize@5.16.1."""
+        count = shape.n_in * shape.n_out
+        self.pieces.append(len(self.tape.events))
+        arrived, single = self.tape.new(count, HALF), self.tape.new(count, HALF)
+        kept = (self.tape.new(shape.n_out, FULL), self.tape.new(count, 1))
+        del arrived, single
+        return EightBit(shape.n_in, shape.n_out, kept, bias)
 
     def layer(self, block: Block, biased: set[str]) -> Layer:
         """One decoder layer: attention, MLP, norms."""
@@ -126,8 +139,7 @@ class Loader:
         head = embedding if model.tied else self.plain(tensors["head"].numel, tensors["head"].module)
         asks = self.run.activation_checkpointing and self.run.adapter is not None
         last = Plain(model.hidden_size, model.vocab_size, head)
-        shifts = not self.run.stack.at_least("transformers", "4.49.0")
-        return Model(embedding, model.hidden_size, layers, norm, last, self.weights, asks, shifts)
+        return Model(embedding, model.hidden_size, layers, norm, last, self.weights, asks, score_of(self.run))
 
     def prepare(self, model: Model) -> None:
         """Makes of it what is trained: cast by axolotl, with its adapter."""

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
 from advisor.memory.reserved.operations import FULL, LONG, cast
 
+if TYPE_CHECKING:
+    from advisor.memory.reserved.decoder import Batch
+    from advisor.memory.reserved.linears import Plain
 
-def plain(tape: Tape, logits: Tensor, rows: int, length: int) -> Tensor:
+Scored = tuple[Tensor, Tensor]
+"""Logits and loss."""
+
+
+def plain(tape: Tape, hidden: Tensor, head: Plain, batch: Batch) -> Scored:
+    """The logits, and transformers' loss of them."""
+    logits = head(tape, hidden)
+    return logits, causal(tape, logits, batch.rows, batch.length)
+
+
+def copying(tape: Tape, hidden: Tensor, head: Plain, batch: Batch) -> Scored:
+    """Likewise before transformers 4.49."""
+    logits = head(tape, hidden)
+    return logits, shifted(tape, logits, batch.rows, batch.length)
+
+
+def causal(tape: Tape, logits: Tensor, rows: int, length: int) -> Tensor:
     """transformers/loss/loss_utils.py, ForCausalLMLoss@5.16.1: in fp32, over shifted labels."""
     logits = cast(tape, logits, FULL)
     padded = tape.new(rows * (length + 1), LONG)
@@ -17,7 +38,7 @@ def plain(tape: Tape, logits: Tensor, rows: int, length: int) -> Tensor:
 
 
 def shifted(tape: Tape, logits: Tensor, rows: int, length: int) -> Tensor:
-    """The same before transformers 4.49: logits without the last token are copied, unless they are of one row."""
+    """The same with logits copied: logits without the last token are copied, unless they are of one row."""
     logits = cast(tape, logits, FULL)
     labels = tape.new(rows * (length - 1), LONG)
     scored = logits if rows == 1 else without_last(tape, logits, length)

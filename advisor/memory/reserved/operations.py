@@ -8,6 +8,8 @@ from __future__ import annotations
 from advisor.memory.reserved.autograd import Backward, Node, Tape, Tensor, node_for
 
 HALF, FULL, LONG = 2, 4, 8
+BIAS = 2
+"""The last input of a linear: its gradient is a sum, those before are views of a product."""
 
 
 def cast(tape: Tape, x: Tensor, width: int) -> Tensor:
@@ -133,7 +135,8 @@ def matmul(tape: Tape, x: Tensor, weight: Tensor, n_out: int, bias: Tensor | Non
         results: list[Tensor | None] = [None] * len(sizes)
         for index in (1, 0) if bias is None else (0, 1, 2):
             if node.needs[index]:
-                results[index] = tape.new(*sizes[index])
+                found = results[index] = tape.new(*sizes[index])
+                found.reshaped = index < BIAS
         return results
 
     bias = None if bias is None else autocast(tape, bias)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from advisor.memory.optimizers import LEAST_PAGED, LEAST_QUANTIZED
 from advisor.memory.reserved.autograd import Tape, Tensor
 from advisor.memory.reserved.operations import FULL
 
@@ -54,10 +55,6 @@ def bitsandbytes_states(tape: Tape, weight: Tensor, optimizer: str) -> list[Tens
         return [] if managed else [tape.new(weight.count, FULL) for _ in range(2)]
     made = [] if managed else [tape.new(weight.count, 1) for _ in range(2)]
     return [*made, *(tape.new(-(-weight.count // 256), FULL) for _ in range(2))]
-
-
-LEAST_PAGED = 100_000
-LEAST_QUANTIZED = 4096
 
 
 def foreach_roots(tape: Tape, weights: Sequence[Tensor]) -> None:

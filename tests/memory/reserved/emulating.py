@@ -14,7 +14,8 @@ from advisor.run.stack import Stack
 
 def run_of(setting: Mapping[str, Any]) -> Run:
     """The run of a setting."""
-    adapter = None if setting["method"] == "full" else setting["method"]
+    method = setting["method"]
+    adapter = {"full": None, "lora": "lora", "qlora": "qlora", "int8": "lora"}[method]
     lora = Lora(
         rank=setting["rank"],
         alpha=16,
@@ -30,7 +31,7 @@ def run_of(setting: Mapping[str, Any]) -> Run:
         stack=Stack(padding="full"),
         adapter=adapter,
         lora=lora if adapter else None,
-        quantization="nf4" if adapter == "qlora" else None,
+        quantization={"qlora": "nf4", "int8": "int8"}.get(method),
         micro_batch_size=setting["rows"],
         gradient_accumulation_steps=setting["micro_steps"],
         sequence_len=setting["length"],
@@ -39,6 +40,7 @@ def run_of(setting: Mapping[str, Any]) -> Run:
         reentrant=setting["checkpointing"] == "reentrant",
         optimizer=setting["optimizer"],
         embeddings_fp32=setting["fp32_embeddings"],
+        loss=setting["loss"],
     )
 
 

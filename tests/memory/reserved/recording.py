@@ -24,6 +24,8 @@ from advisor.tracing.cuda_emulation import CudaHabits
 from advisor.tracing.modules import FLASH
 from advisor.tracing.step import as_on_cuda
 
+from .kernels import EightBit, scored
+
 Events = list[tuple[int, int]]
 """(number of the allocation, bytes), and (its number, 0) where it is freed."""
 
@@ -140,8 +142,8 @@ class FourBit(torch.nn.Module):
         return FourBitProduct.apply(x.to(torch.bfloat16), self, self.bias).to(kept)
 
 
-class FourBitAdapter(torch.nn.Module):
-    """peft/tuners/lora/bnb.py, Linear4bit.forward@0.20.0."""
+class QuantizedAdapter(torch.nn.Module):
+    """peft/tuners/lora/bnb.py, Linear4bit.forward and Linear8bitLt.forward@0.20.0."""
 
     def __init__(self, base: torch.nn.Module, rank: int, dropout: float) -> None:
         super().__init__()
@@ -151,22 +153,24 @@ class FourBitAdapter(torch.nn.Module):
         self.dropout = torch.nn.Dropout(dropout) if dropout else torch.nn.Identity()
 
     def forward(self, x: Any) -> Any:
-        result = self.base_layer(x).clone()
+        result = self.base_layer(x)
+        if isinstance(self.base_layer, FourBit):
+            result = result.clone()
         if not torch.is_autocast_enabled("cpu"):
             x = x.to(self.lora_A.weight.dtype)
         output = self.lora_B(self.lora_A(self.dropout(x))) * 2.0
         return result + (output if torch.is_autocast_enabled("cpu") else output.to(result.dtype))
 
 
-def quantized(model: Any, rank: int, dropout: float, targets: tuple[str, ...]) -> Any:
-    """The model with 4-bit linears but for the head, and adapters on some."""
+def quantized(model: Any, kind: type[Any], rank: int, dropout: float, targets: tuple[str, ...]) -> Any:
+    """The model with quantized linears but for the head, and adapters on some."""
     head = model.get_output_embeddings()
     with torch.device("meta"):
         for module in list(model.modules()):
             for name, child in list(module.named_children()):
                 if isinstance(child, torch.nn.Linear) and child is not head:
-                    base = FourBit(child)
-                    module._modules[name] = FourBitAdapter(base, rank, dropout) if name in targets else base
+                    base = kind(child)
+                    module._modules[name] = QuantizedAdapter(base, rank, dropout) if name in targets else base
     for name, weight in model.named_parameters():
         weight.requires_grad_("lora_" in name)
     return model
@@ -179,8 +183,8 @@ def adapted(model: Any, setting: dict[str, Any]) -> Any:
     rank, dropout, targets = setting["rank"], setting["dropout"], tuple(setting["targets"])
     if setting["checkpointing"]:
         model.enable_input_require_grads()
-    if setting["method"] == "qlora":
-        return quantized(model, rank, dropout, targets)
+    if setting["method"] != "lora":
+        return quantized(model, {"qlora": FourBit, "int8": EightBit}[setting["method"]], rank, dropout, targets)
     lora = LoraConfig(r=rank, lora_dropout=dropout, target_modules=list(targets), task_type="CAUSAL_LM")
     model = get_peft_model(model, lora)
     for name, weight in model.named_parameters():
@@ -200,6 +204,8 @@ def built(setting: dict[str, Any]) -> Any:
         )
     model.tie_weights()
     model.train()
+    if setting["loss"] != "plain":
+        scored(model, setting["loss"])
     if attention == "flash":
         model.config._attn_implementation = FLASH
     if setting["checkpointing"]:

@@ -32,12 +32,15 @@ BASE: dict[str, Any] = {
     "targets": (),
     "fp32_embeddings": False,
     "kernels": (),
+    "loss": "plain",
 }
 KERNELS = ("mlp", "qkv", "o")
 LORA = {"method": "lora", "targets": EVERY}
 QLORA = {"method": "qlora", "targets": EVERY}
+INT8 = {"method": "int8", "targets": EVERY}
 REENTRANT = {"checkpointing": "reentrant"}
 HOOKS = {"checkpointing": "non-reentrant"}
+CUT = {"loss": "cut"}
 
 CHANGES: dict[str, dict[str, Any]] = {
     "full": {},
@@ -52,6 +55,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "full, reentrant": REENTRANT,
     "full, non-reentrant": HOOKS,
     "full, sdpa": {"attention": "sdpa"},
+    "full, sdpa, fp32 embeddings": {"attention": "sdpa", "fp32_embeddings": True},
     "full, mistral": {"config": MISTRAL},
     "full, qwen2": {"config": QWEN2},
     "full, qwen3": {"config": QWEN3},
@@ -68,7 +72,13 @@ CHANGES: dict[str, dict[str, Any]] = {
     "lora, fused": {**LORA, "kernels": KERNELS},
     "lora, fused, dropout, reentrant": {**LORA, **REENTRANT, "kernels": KERNELS, "dropout": 0.1},
     "lora, fused, qwen3, non-reentrant": {**LORA, **HOOKS, "kernels": KERNELS, "config": QWEN3},
+    "full, cut loss": CUT,
+    "full, cut loss, tied, reentrant, two micro-steps": {**CUT, **REENTRANT, "config": TIED, "micro_steps": 2},
+    "lora, cut loss, one row": {**LORA, **CUT, "rows": 1},
     "qlora": QLORA,
+    "int8": INT8,
+    "int8, dropout, reentrant": {**INT8, **REENTRANT, "dropout": 0.1},
+    "int8, non-reentrant, attention, two micro-steps": {**INT8, **HOOKS, "targets": EVERY[:4], "micro_steps": 2},
     "qlora, dropout, reentrant": {**QLORA, **REENTRANT, "dropout": 0.1},
     "qlora, non-reentrant, one row": {**QLORA, **HOOKS, "rows": 1},
     "qlora, qwen3, tied, reentrant": {**QLORA, **REENTRANT, "config": {**QWEN3, "tie_word_embeddings": True}},

@@ -40,6 +40,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "LoRA": LORA,
     "LoRA with dropout": {**LORA, "lora_dropout": 0.05},
     "QLoRA": {**LORA, "adapter": "qlora", "load_in_4bit": True},
+    "8-bit LoRA": {**LORA, "load_in_8bit": True},
 }
 HOOKS = {"gradient_checkpointing": True, "gradient_checkpointing_kwargs": {"use_reentrant": False}}
 WAYS: dict[str, dict[str, Any]] = {
@@ -73,6 +74,21 @@ MORE: dict[str, dict[str, Any]] = {
         "sequence_len": 8192,
         "gradient_checkpointing": True,
     },
+}
+
+ALONE = {"attn_implementation": None, "micro_batch_size": 1, "pad_to_sequence_len": False}
+"""sdpa without a mask."""
+CUT = {"plugins": ["axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin"], "cut_cross_entropy": True}
+MORE |= {
+    f"{model}, {method}, cut loss{way}": {"base_model": MODELS[model], **METHODS[method], **CUT, **keys}
+    for model in ("llama 8B", "qwen3 0.6B")
+    for method in ("full", "LoRA", "QLoRA")
+    for way, keys in (("", {}), (", checkpointing", {"gradient_checkpointing": True}))
+}
+MORE |= {
+    ", ".join(filter(None, (model, "full, fp32 tables", way))): {"base_model": MODELS[model], **keys, **ALONE}
+    for model in ("llama 8B", "llama 1B", "qwen3 0.6B")
+    for way, keys in WAYS.items()
 }
 
 

@@ -44,3 +44,22 @@ def test_the_engine_adds_gradients_in_place():
     source.grad_fn.register_prehook(lambda given: seen.append(given[0].data_ptr()))
     (first.sum() + second.sum()).backward()
     assert seen[2] == seen[0] != seen[1]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(("rows", "most"), [((600,), 2), ((2, 300), 3)])
+def test_the_engine_adds_nothing_into_a_view(rows: tuple[int, ...], most: int):
+    """A linear's gradient of rows of rows is a view of a product; two of them are added into a third tensor."""
+    torch = pytest.importorskip("torch")
+    source = torch.ones(*rows, 64, requires_grad=True) * 1.0
+    results = [torch.nn.functional.linear(source, torch.ones(width, 64)) for width in (30, 31)]
+    total = sum(one.sum() for one in results)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        total.backward()
+    changes = [event.nbytes() for event in profile.profiler.kineto_results.events() if event.name() == "[memory]"]
+    live = peak = 0
+    for change in changes:
+        if abs(change) == 4 * source.numel():
+            live += change
+            peak = max(peak, live)
+    assert peak == most * 4 * source.numel()

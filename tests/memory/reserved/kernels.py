@@ -1,0 +1,107 @@
+# pyright: basic, reportMissingImports=false
+"""Kernels that only a GPU has, by the tensors that they make, in the order of their sources."""
+
+from types import MethodType
+from typing import Any
+
+import torch
+from transformers.modeling_outputs import CausalLMOutputWithPast
+
+
+class CutCrossEntropy(torch.autograd.Function):
+    """cut_cross_entropy/cce.py, cce_lse_forward.py, indexed_dot.py, cce_backward.py (axolotl-ai-cloud)."""
+
+    @staticmethod
+    def forward(context: Any, hidden: Any, weight: Any, places: Any) -> Any:
+        count, words = places.numel(), weight.shape[0]
+        sums = torch.empty(count, dtype=torch.float32)
+        locks = torch.empty(-(-count // 128), dtype=torch.int32)
+        means = torch.empty(words, dtype=torch.float32)
+        del locks
+        scores = torch.empty(count, dtype=torch.float32)
+        loss = scores.add_(sums).sum()
+        context.save_for_backward(hidden, weight, sums, places, means)
+        return loss
+
+    @staticmethod
+    def backward(context: Any, _gradient: Any) -> Any:
+        hidden, weight, sums, _places, means = context.saved_tensors
+        values, order = torch.empty(means.shape), torch.empty(means.shape, dtype=torch.long)
+        del values
+        ordered = torch.empty(means.shape, dtype=torch.int32)
+        del order
+        by_width = -(-hidden.shape[1] // 64)
+        trained = context.needs_input_grad[1]
+        of_hidden = torch.empty_like(hidden)
+        of_weight = torch.empty_like(weight) if trained else None
+        locks = [torch.empty(-(-sums.numel() // 128), by_width, dtype=torch.int32)]
+        if trained:
+            locks.append(torch.empty(-(-weight.shape[0] // 128), by_width, dtype=torch.int32))
+        del ordered, locks
+        return of_hidden, of_weight, None
+
+
+def predicted(labels: Any) -> Any:
+    """cut_cross_entropy/utils.py, _build_flat_valids: every token but the first of a row."""
+    shifted = labels[..., 1:]
+    wanted = shifted != -100
+    places = torch.empty(shifted.numel(), 2, dtype=torch.long)
+    del wanted
+    places = places.to(torch.int32)
+    return places.sum(1)
+
+
+def cut(hidden: Any, weight: Any, labels: Any) -> Any:
+    """The sum over tokens."""
+    return CutCrossEntropy.apply(hidden.flatten(0, -2), weight, predicted(labels))
+
+
+class EightBitProduct(torch.autograd.Function):
+    """bitsandbytes/autograd/_functions.py, MatMul8bitLt; backends/cuda/ops.py@0.50.2: no column has an outlier."""
+
+    @staticmethod
+    def forward(context: Any, x: Any, layer: Any) -> Any:
+        single = x.to(torch.float16)
+        scales, codes = torch.empty(x.shape[:-1]), torch.empty(x.shape, dtype=torch.int8)
+        large = single.abs() >= 6.0
+        found = large.any()
+        del found, large, single
+        sums = torch.empty(*x.shape[:-1], layer.out_features, dtype=torch.int32)
+        halves = torch.empty_like(sums, dtype=torch.float16)
+        result = halves.to(x.dtype)
+        del sums, halves, codes, scales
+        context.layer, context.inputs = layer, x
+        return result
+
+    @staticmethod
+    def backward(context: Any, gradient: Any) -> Any:
+        codes, scales, width = context.layer.weight, context.layer.scales, context.inputs.dtype
+        whole = codes.to(width, copy=True).mul_(scales.unsqueeze(1).mul(1.0 / 127.0))
+        return torch.matmul(gradient, whole), None
+
+
+class EightBit(torch.nn.Module):
+    """bitsandbytes/nn/modules.py, Linear8bitLt@0.50.2."""
+
+    def __init__(self, base: torch.nn.Linear) -> None:
+        super().__init__()
+        self.in_features, self.out_features = base.in_features, base.out_features
+        self.weight = torch.nn.Parameter(torch.empty_like(base.weight, dtype=torch.int8), requires_grad=False)
+        self.register_buffer("scales", torch.empty(base.out_features))
+
+    def forward(self, x: Any) -> Any:
+        return EightBitProduct.apply(x, self)
+
+
+SCORES = {"cut": cut}
+
+
+def scored(model: Any, loss: str) -> None:
+    """Gives a model a forward that makes no logits."""
+
+    def forward(self: Any, input_ids: Any, labels: Any, num_items_in_batch: Any, **options: Any) -> Any:
+        outputs = self.model(input_ids=input_ids, **options)
+        total = SCORES[loss](outputs.last_hidden_state, self.lm_head.weight, labels)
+        return CausalLMOutputWithPast(loss=total / num_items_in_batch)
+
+    model.forward = MethodType(forward, model)
