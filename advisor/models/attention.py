@@ -5,7 +5,8 @@ The functions here return the builder for a table row; biases are constants or t
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Literal, cast
 
 from advisor.models.architecture import Attention
 from advisor.models.config import Config
@@ -31,7 +32,21 @@ def softmax_widths(c: Config, layer: Layer, query_key_norm: bool = False, gated:
         query_key_norm,
         softcap,
         gated=gated,
+        rotated=rotated(c),
     )
+
+
+PARTLY_ROTATED = {"phi": 0.5, "gpt_neox": 0.25, "stablelm": 0.25}
+"""Class defaults of ``partial_rotary_factor``: models/phi/configuration_phi.py:88, gpt_neox:98, stablelm:68@5.16.1."""
+
+
+def rotated(c: Config) -> int | None:
+    """Elements of a head that are rotated; None where the config says nothing, and so all."""
+    parameters = c.get("rope_parameters")
+    inner = cast("Mapping[str, object]", parameters) if isinstance(parameters, Mapping) else {}
+    said = (inner.get("partial_rotary_factor"), c.get("partial_rotary_factor"), c.get("rotary_pct"))
+    share = next((one for one in said if isinstance(one, int | float)), PARTLY_ROTATED.get(c.model_type))
+    return None if share is None else int(c.head_dim * min(max(share, 0), 1))
 
 
 def softmax(

@@ -9,7 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from advisor.memory.reserved.autograd import Event, Tape
-from advisor.memory.reserved.decoder import Batch
+from advisor.memory.reserved.layers import Batch
 from advisor.memory.reserved.loading import Loader
 from advisor.memory.reserved.step import Trainer
 from advisor.record import record

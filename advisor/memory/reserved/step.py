@@ -12,7 +12,8 @@ from advisor.memory.reserved.operations import FULL, LONG
 from advisor.memory.reserved.optimizers import clipped, stepped
 
 if TYPE_CHECKING:
-    from advisor.memory.reserved.decoder import Batch, Model
+    from advisor.memory.reserved.decoder import Model
+    from advisor.memory.reserved.layers import Batch
 
 
 WORKSPACE = 8_519_680

@@ -34,6 +34,15 @@ MODELS = {
     "qwen2 1.5B": "Qwen/Qwen2.5-1.5B",
     "qwen3 0.6B": "Qwen/Qwen3-0.6B",
 }
+WIDER = {
+    "gemma 2B": "google/gemma-2b",
+    "gemma2 2B": "google/gemma-2-2b",
+    "gemma3 1B": "google/gemma-3-1b-pt",
+    "phi3 mini": "microsoft/Phi-3-mini-4k-instruct",
+    "granite 2B": "ibm-granite/granite-3.1-2b-base",
+    "phi-2": "microsoft/phi-2",
+}
+"""Models of families with layers of their own."""
 LORA: dict[str, Any] = {"adapter": "lora", "lora_r": 16, "lora_alpha": 32, "lora_target_linear": True}
 METHODS: dict[str, dict[str, Any]] = {
     "full": {},
@@ -84,7 +93,13 @@ def settings() -> dict[str, dict[str, Any]]:
         for method, keys in METHODS.items()
         for way, more in WAYS.items()
     }
-    return found | MORE
+    wider = {
+        ", ".join(filter(None, (name, method, way))): {"base_model": model, **METHODS[method], **WAYS[way]}
+        for name, model in WIDER.items()
+        for method, way in (("full", ""), ("LoRA with dropout", ""), ("LoRA", "checkpointing"), ("QLoRA", ""))
+        if (name, method) != ("phi-2", "QLoRA")
+    }
+    return found | wider | MORE
 
 
 SETTINGS = settings()

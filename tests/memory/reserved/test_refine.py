@@ -118,7 +118,8 @@ def test_a_tape_allocates_what_published_runs_measured():
     ("change", "word"),
     [
         (("lora_alpha: 16", "lora_alpha: 16\npeft_use_dora: true"), "DoRA"),
-        (("Qwen/Qwen3-0.6B", "google/gemma-3-1b-it"), "the family"),
+        (("Qwen/Qwen3-0.6B", "bigcode/starcoder2-3b"), "the family"),
+        (("Qwen/Qwen3-0.6B", "google/gemma-3-4b-it"), "the family"),
         (("sequence_len: 512", "sequence_len: 512\noptimizer: lion_8bit"), "the optimizer lion_8bit"),
         (("sequence_len: 512", "sequence_len: 512\nrl: dpo"), "training on preferences"),
         (("bf16: true", "fp16: true"), "training in fp16"),
@@ -127,3 +128,11 @@ def test_a_tape_allocates_what_published_runs_measured():
 def test_what_no_tape_has_is_named(make_run: Callable[..., Run], change: tuple[str, str], word: str):
     named = list(uncovered(make_run(CONFIG.replace(*change))))
     assert any(one.startswith(word) for one in named), named
+
+
+def test_four_bit_weights_behind_layer_norms_have_no_tape(make_run: Callable[..., Run]):
+    """They give back fp32, as they get it from the norm, and the ledger counts half precision."""
+    config = CONFIG.replace("Qwen/Qwen3-0.6B", "microsoft/phi-2")
+    assert covered(make_run(config))
+    quantized = make_run(config.replace("adapter: lora", "adapter: qlora\nload_in_4bit: true"))
+    assert list(uncovered(quantized)) == ["quantized weights behind layer norms"]
