@@ -5,8 +5,7 @@ The functions here return the builder for a table row; biases are constants or t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, cast
+from typing import Literal
 
 from advisor.models.architecture import Attention
 from advisor.models.config import Config
@@ -42,9 +41,9 @@ PARTLY_ROTATED = {"phi": 0.5, "gpt_neox": 0.25, "stablelm": 0.25}
 
 def rotated(c: Config) -> int | None:
     """Elements of a head that are rotated; None where the config says nothing, and so all."""
-    parameters = c.get("rope_parameters")
-    inner = cast("Mapping[str, object]", parameters) if isinstance(parameters, Mapping) else {}
-    said = (inner.get("partial_rotary_factor"), c.get("partial_rotary_factor"), c.get("rotary_pct"))
+    parameters = c.section("rope_parameters")
+    inner = parameters.get("partial_rotary_factor") if parameters else None
+    said = (inner, c.get("partial_rotary_factor"), c.get("rotary_pct"))
     share = next((one for one in said if isinstance(one, int | float)), PARTLY_ROTATED.get(c.model_type))
     return None if share is None else int(c.head_dim * min(max(share, 0), 1))
 

@@ -147,10 +147,12 @@ class Loader:
         linears = [self.linear(shape, bias=shape.name in biased) for shape in shapes]
         assert block.mlp is not None, "coverage.is_plain"
         if len(linears) == GATED:
-            return Gated(*linears, fused)
+            gate, up, down = linears
+            return Gated(gate, up, down, fused)
+        up, down = linears
         if block.mlp.gated:
-            return FusedGated(*linears)
-        return PlainFeed(*linears, activation_of(deviations))
+            return FusedGated(up, down)
+        return PlainFeed(up, down, activation_of(deviations))
 
     def warm_up(self) -> None:
         """A block as large as the model, which is given back at once."""

@@ -86,7 +86,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "qlora, non-reentrant, one row": {**QLORA, **HOOKS, "rows": 1},
     "qlora, qwen3, tied, reentrant": {**QLORA, **REENTRANT, "config": {**QWEN3, "tie_word_embeddings": True}},
 }
-CHANGES |= {
+OF_FAMILIES: dict[str, dict[str, Any]] = {
     "full, gemma": {"config": GEMMA},
     "full, gemma2": {"config": GEMMA2},
     "lora, dropout, gemma2, reentrant": {**LORA, **REENTRANT, "config": GEMMA2, "dropout": 0.1},
@@ -117,4 +117,4 @@ CHANGES |= {
     },
     "full, cwm": {"config": CWM},
 }
-SETTINGS = {name: {**BASE, **changes} for name, changes in CHANGES.items()}
+SETTINGS = {name: {**BASE, **changes} for name, changes in (CHANGES | OF_FAMILIES).items()}

@@ -107,7 +107,7 @@ SETTINGS = settings()
 
 def peaks(keys: Mapping[str, Any]) -> tuple[int, int]:
     """Allocated bytes at the peak of the tape, and of the ledger."""
-    run = open_configs({**BASE, **keys}, None, "1x h200", None).run
+    run = open_configs({**BASE, **keys}, None, "1x a100-80gb", None).run
     assert not list(uncovered(run))
     found = estimate(run)
     assert found is not None

@@ -136,3 +136,17 @@ def test_four_bit_weights_behind_layer_norms_have_no_tape(make_run: Callable[...
     assert covered(make_run(config))
     quantized = make_run(config.replace("adapter: lora", "adapter: qlora\nload_in_4bit: true"))
     assert list(uncovered(quantized)) == ["quantized weights behind layer norms"]
+
+
+def test_workspaces_of_cublas_are_as_large_as_the_card_has_them(make_run: Callable[..., Run]):
+    found = {
+        gpus: sum(size for (number, size), part in sized(make_run(CONFIG, gpus=gpus)) if part == "workspace")
+        for gpus in ("1x a100-80gb", "1x h100-80gb", "1x b200")
+    }
+    assert found == {"1x a100-80gb": 2 * 8_519_680, "1x h100-80gb": 64 << 20, "1x b200": 64 << 20}
+
+
+def sized(run: Run) -> list[tuple[tuple[int, int], str]]:
+    """The allocations of a run, with what made them."""
+    tape = recorded(run)
+    return [((number, size), tape.parts[number]) for number, size in tape.events if size]
