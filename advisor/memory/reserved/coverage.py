@@ -92,5 +92,7 @@ def uncovered_method(run: Run) -> Iterator[str]:
         yield "other widths of weights"
     if lora is None:
         return
-    if lora.dora or lora.target_parameters or lora.modules_to_save or layers_named(lora):
-        yield "DoRA, trained modules or adapters in some layers alone"
+    if lora.dora or lora.target_parameters or lora.modules_to_save:
+        yield "DoRA or trained modules"
+    if layers_named(lora) and (lora.kernels or len(run.model.blocks if run.model else ()) > 1):
+        yield "fused adapters, or layers of several kinds, in some layers alone"

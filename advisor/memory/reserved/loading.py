@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations import lora_kernels
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.groups import base_width
-from advisor.memory.lora_targets import is_target, rank_at
+from advisor.memory.lora_targets import is_target, layers_named, rank_at
 from advisor.memory.reserved.autograd import Storage
 from advisor.memory.reserved.decoder import Model
 from advisor.memory.reserved.families import BY_KIND, NORMS_FIRST, OUTPUT_FIRST, SCALED, WAYS, activation_of, order_of
@@ -46,6 +47,8 @@ class Loader:
         """How many events there were when each weight began to be loaded."""
         self.adapted: list[Adapted] = []
         self.final = {tensor.module: self.final_width(tensor) for tensor in model.tensors}
+        self.index = -1
+        """Of the layer that is being made."""
         self.to_cast: list[tuple[Memory, int]] = []
 
     def final_width(self, tensor: Tensor) -> int:
@@ -77,7 +80,8 @@ class Loader:
         else:
             weight = self.plain(count, shape.module)
             base = Plain(shape.n_in, shape.n_out, weight, self.plain(shape.n_out, shape.module) if bias else None)
-        if lora is None or not is_target(lora, shape):
+        here = replace(shape, module=shape.module.replace("*", str(self.index)))
+        if lora is None or not is_target(lora, here if layers_named(lora) else shape):
             return base
         self.adapted.append(Adapted(base, rank_at(lora, shape.path), dropout=lora.dropout > 0))
         return self.adapted[-1]
@@ -100,6 +104,7 @@ class Loader:
 
     def layer(self, block: Block, biased: set[str], kind: int = 0) -> Layer:
         """One decoder layer: attention, MLP, norms."""
+        self.index += 1
         deviations, norm_kind = family_and_norm(self.run, block)
         name = self.model.decoder_type or self.model.model_type
         norm = next(tensor.module for tensor in self.model.tensors if tensor.kind == "norm" and "*" in tensor.name)

@@ -86,6 +86,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "qlora, non-reentrant, one row": {**QLORA, **HOOKS, "rows": 1},
     "qlora, qwen3, tied, reentrant": {**QLORA, **REENTRANT, "config": {**QWEN3, "tie_word_embeddings": True}},
 }
+SOME = ("layers.0.self_attn.q_proj", "layers.0.mlp.down_proj", "layers.2.self_attn.v_proj", "layers.2.mlp.up_proj")
 OF_FAMILIES: dict[str, dict[str, Any]] = {
     "full, gemma": {"config": GEMMA},
     "full, gemma2": {"config": GEMMA2},
@@ -115,6 +116,7 @@ OF_FAMILIES: dict[str, dict[str, Any]] = {
         **HOOKS,
         "config": {"model_type": "granite", **SIZES, **TOKENS},
     },
+    "lora, some layers, reentrant": {**LORA, **REENTRANT, "targets": SOME},
     "full, cwm": {"config": CWM},
 }
 SETTINGS = {name: {**BASE, **changes} for name, changes in (CHANGES | OF_FAMILIES).items()}

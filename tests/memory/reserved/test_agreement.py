@@ -56,6 +56,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "checkpointing": {"gradient_checkpointing": True},
     "checkpointing by hooks": HOOKS,
 }
+SITES = ("self_attn.q_proj", "self_attn.v_proj", "mlp.down_proj")
 KERNELS = dict.fromkeys(("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel"), True)
 MORE: dict[str, dict[str, Any]] = {
     **{
@@ -74,6 +75,12 @@ MORE: dict[str, dict[str, Any]] = {
         "lora_target_linear": False,
         "lora_target_modules": ["q_proj", "v_proj"],
         **HOOKS,
+    },
+    "llama 8B, LoRA, some layers": {
+        **LORA,
+        "base_model": MODELS["llama 8B"],
+        "lora_target_linear": False,
+        "lora_target_modules": [f"layers.{index}.{name}" for index in (0, 1, 30) for name in SITES],
     },
     "qwen2 1.5B, QLoRA, one long row": {
         **METHODS["QLoRA"],
