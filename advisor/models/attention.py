@@ -44,8 +44,9 @@ def rotated(c: Config) -> int | None:
     parameters = c.section("rope_parameters")
     inner = parameters.get("partial_rotary_factor") if parameters else None
     said = (inner, c.get("partial_rotary_factor"), c.get("rotary_pct"))
-    share = next((one for one in said if isinstance(one, int | float)), PARTLY_ROTATED.get(c.model_type))
-    return None if share is None else int(c.head_dim * min(max(share, 0), 1))
+    shares = (one for one in said if isinstance(one, int | float) and 0 <= one <= 1)
+    share = next(shares, PARTLY_ROTATED.get(c.model_type))
+    return None if share is None else int(c.head_dim * share)
 
 
 def softmax(
