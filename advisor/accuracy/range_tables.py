@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from advisor.accuracy.fitted import BY_HAND
 from advisor.accuracy.held_out import HeldOut, whole
+from advisor.accuracy.replays import NearLimit
 from advisor.accuracy.report import Accuracy
 from advisor.accuracy.tables import percent, share, words
 from advisor.memory.evidence import Slack, published_evidence
@@ -38,6 +39,26 @@ def width_table(report: Accuracy) -> Iterator[str]:
     for expandable, segments in ((False, "without"), (True, "with")):
         if (width := report.median_widths.get(expandable)) is not None:
             yield f"{'all':<44}{segments:>20}{'':>10}{width:>14.0%}"
+
+
+def replay_table(report: Accuracy) -> Iterator[str]:
+    """The reserved range of runs that a tape covers, without and with the replay; and what ``needed`` says of some."""
+    yield f"{'reserved range, one GPU, of runs with a tape':<46}{'published':>18}{'replayed':>20}"
+    yield f"{'':<46}{'in range':>10}{'width':>8}{'in range':>12}{'width':>8}"
+    for one in report.replays:
+        without = f"{share(one.held):>10}{one.width:>8.0%}"
+        yield f"{one.kind:<46}{without}{share(one.held_with):>12}{one.width_with:>8.0%}"
+    if report.near_limits:
+        yield f"{'near their limit, with a tape':<46}{'needs GiB':>18}{'of':>8}  without, with the replay"
+        yield from (near_line(one) for one in report.near_limits)
+
+
+def near_line(one: NearLimit) -> str:
+    """One run near its card's limit."""
+    low, high = one.needed_with_gib
+    said = one.verdict if one.verdict == one.verdict_with else f"{one.verdict}, {one.verdict_with}"
+    name = f"{one.id}, which {'failed' if one.failed else 'went through'}"
+    return f"{name:<46}{f'{low:.1f} to {high:.1f}':>18}{one.usable_gib:>8.1f}  {said}"
 
 
 def slack_table() -> Iterator[str]:

@@ -10,6 +10,7 @@ from advisor.accuracy.groups import Compared, Group, Share, compared, group, gro
 from advisor.accuracy.held_out import HeldOut, by_file, by_repository, held_out
 from advisor.accuracy.judging import Judged, width
 from advisor.accuracy.ranges import sure
+from advisor.accuracy.replays import NearLimit, Replayed, near_limits, replays
 from advisor.memory.kinds import expandable_segments, kind_of
 from advisor.record import record
 from advisor.util import GIB
@@ -65,6 +66,8 @@ class Accuracy:
     failures: Sequence[Failure]
     widths: Sequence[Width]
     median_widths: Mapping[bool, float]
+    replays: Sequence[Replayed]
+    near_limits: Sequence[NearLimit]
     files: Sequence[HeldOut]
     repositories: Sequence[HeldOut]
     claims: Sequence[Claim]
@@ -84,6 +87,8 @@ def accuracy(cases: Sequence[Judged], *, published: bool = True) -> Accuracy:
         failures=[failure(case) for case in cases if case.case.out_of_memory and not sure(case)],
         widths=widths_of(cases),
         median_widths=median_widths(cases),
+        replays=replays(cases),
+        near_limits=near_limits(cases),
         files=held_out(cases, by_file) if published else (),
         repositories=held_out(cases, by_repository) if published else (),
         claims=list(claims()) if published else (),

@@ -8,7 +8,14 @@ from textwrap import fill
 from advisor.accuracy.claims import Claim, middle_error
 from advisor.accuracy.fitted import FITTED, MISSING
 from advisor.accuracy.groups import Share
-from advisor.accuracy.range_tables import failure_table, held_out_table, slack_table, verdict_lines, width_table
+from advisor.accuracy.range_tables import (
+    failure_table,
+    held_out_table,
+    replay_table,
+    slack_table,
+    verdict_lines,
+    width_table,
+)
 from advisor.accuracy.report import Accuracy
 from advisor.accuracy.tables import compared_table, group_table, other_table, percent, words
 from advisor.util import GIB
@@ -21,6 +28,8 @@ def text(report: Accuracy) -> str:
         blocks.append(failure_table(report))
     if report.widths:
         blocks.append(width_table(report))
+    if report.replays:
+        blocks.append(replay_table(report))
     if report.published:
         blocks += [slack_table(), held_out_table(report), claim_table(report), fitted_lines(), missing_lines(report)]
     return "\n\n".join("\n".join(block) for block in blocks)

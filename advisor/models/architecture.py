@@ -90,6 +90,8 @@ class Attention:
     """Its output is multiplied by a sigmoid gate before the last projection."""
     own_keys: bool = True
     """False where keys and values are another layer's, which keeps them."""
+    rotated: int | None = None
+    """Elements of a head that its position turns; None is all of them."""
 
 
 @record(eq=False)

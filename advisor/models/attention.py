@@ -31,7 +31,22 @@ def softmax_widths(c: Config, layer: Layer, query_key_norm: bool = False, gated:
         query_key_norm,
         softcap,
         gated=gated,
+        rotated=rotated(c),
     )
+
+
+PARTLY_ROTATED = {"phi": 0.5, "gpt_neox": 0.25, "stablelm": 0.25}
+"""Class defaults of ``partial_rotary_factor``: models/phi/configuration_phi.py:88, gpt_neox:98, stablelm:68@5.16.1."""
+
+
+def rotated(c: Config) -> int | None:
+    """Elements of a head that are rotated; None where the config says nothing, and so all."""
+    parameters = c.section("rope_parameters")
+    inner = parameters.get("partial_rotary_factor") if parameters else None
+    said = (inner, c.get("partial_rotary_factor"), c.get("rotary_pct"))
+    shares = (one for one in said if isinstance(one, int | float) and 0 <= one <= 1)
+    share = next(shares, PARTLY_ROTATED.get(c.model_type))
+    return None if share is None else int(c.head_dim * share)
 
 
 def softmax(

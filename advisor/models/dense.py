@@ -34,7 +34,7 @@ FAMILIES: dict[str, Family] = {
     "mistral": Family(Decoder(plan=plain_plan), liger=LIGER, cut=True, has_tapes=True),
     "ministral": Family(Decoder(plan=plain_plan), liger=LIGER, cut=True),
     "ministral3": Family(Decoder(plan=plain_plan), liger=LIGER_LAYERS, cut=True),
-    "cwm": Family(Decoder(_BIASED, gated(bias="mlp_bias"), partial(plain_plan, every=4))),
+    "cwm": Family(Decoder(_BIASED, gated(bias="mlp_bias"), partial(plain_plan, every=4)), has_tapes=True),
     "ernie4_5": Family(
         Decoder(softmax(bias="use_bias"), gated(bias="use_bias"), deviations=Deviations(rotary=8)),
     ),
@@ -69,6 +69,7 @@ FAMILIES: dict[str, Family] = {
         Decoder(_BIASED, gated(bias="mlp_bias"), deviations=Deviations(scales_residual=True)),
         liger=LIGER_LAYERS,
         cut=True,
+        has_tapes=True,
     ),
     "arcee": Family(
         Decoder(
@@ -155,12 +156,13 @@ FAMILIES: dict[str, Family] = {
         ),
         cut=True,
     ),
-    "gemma": Family(Decoder(_BIASED, deviations=OFFSET), liger=LIGER, cut=True),
+    "gemma": Family(Decoder(_BIASED, deviations=OFFSET), liger=LIGER, cut=True, has_tapes=True),
     "gemma2": Family(
         Decoder(_BIASED, plan=partial(plain_plan, every=2), norms=SANDWICH, deviations=OFFSET),
         liger=LIGER,
         cut=True,
         soft_capped=True,
+        has_tapes=True,
     ),
     "vaultgemma": Family(
         Decoder(
@@ -172,13 +174,17 @@ FAMILIES: dict[str, Family] = {
         soft_capped=True,
     ),
     "gemma3_text": Family(
-        Decoder(_HEAD_NORM, plan=partial(plain_plan, every=6), norms=SANDWICH, deviations=OFFSET), liger=LIGER, cut=True
+        Decoder(_HEAD_NORM, plan=partial(plain_plan, every=6), norms=SANDWICH, deviations=OFFSET),
+        liger=LIGER,
+        cut=True,
+        has_tapes=True,
     ),
     "phi3": Family(
         Decoder(fused_softmax("self_attn.qkv_proj", "self_attn.o_proj"), fused(), plain_plan, deviations=FRESH_QUERY),
         liger=LIGER,
         cut=True,
         lora_kernels="unpatchable",
+        has_tapes=True,
     ),
     "glm": Family(
         Decoder(
@@ -255,6 +261,7 @@ FAMILIES: dict[str, Family] = {
         ),
         cut=True,
         lora_kernels="unpatchable",
+        has_tapes=True,
     ),
     "internlm2": Family(
         Decoder(

@@ -174,3 +174,20 @@ def test_the_figures_are_also_to_be_had_as_json(report: Accuracy):
     assert len(said["groups"]) == len(report.groups)
     assert said["missing"]
     assert said["fitted"]
+
+
+def test_what_the_replay_does_to_the_reserved_range_is_said(report: Accuracy, screen: Result):
+    """Few published runs have a tape, and of the narrow range not all are in: neither is hidden."""
+    *kinds, every = report.replays
+    assert sum(one.held.whole for one in kinds) == every.held.whole >= 7
+    assert every.held.part <= every.held.whole
+    assert every.held_with.part >= 5
+    assert every.width_with < 0.1 < 0.5 < every.width
+    assert "reserved range, one GPU, of runs with a tape" in screen.output
+    assert f"{every.held_with.part}/{every.held_with.whole}" in screen.output
+
+
+def test_the_replay_loosens_no_verdict_near_the_limit(report: Accuracy):
+    assert [one.id for one in report.near_limits] == ["FMS-017", "FMS-021"]
+    for one in report.near_limits:
+        assert one.verdict_with == one.verdict or one.failed

@@ -9,9 +9,9 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from advisor.memory.reserved.autograd import Event, Tape
-from advisor.memory.reserved.decoder import Batch
+from advisor.memory.reserved.layers import Batch
 from advisor.memory.reserved.loading import Loader
-from advisor.memory.reserved.step import Trainer
+from advisor.memory.reserved.step import Trainer, workspace_of
 from advisor.record import record
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def recorded(run: Run) -> Recorded:
     tape.mark("base")
     loader.prepare(model)
     tape.mark("load")
-    trainer = Trainer(tape, model, batch_of(run), min(run.gradient_accumulation_steps, MICRO_STEPS), run.optimizer)
+    micro_steps = min(run.gradient_accumulation_steps, MICRO_STEPS)
+    trainer = Trainer(tape, model, batch_of(run), micro_steps, run.optimizer, workspace_of(run))
     for number in range(STEPS):
         trainer.step()
         if number == 0 and run.evaluates:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from advisor.models import Architecture, Block
     from advisor.run import Run
 
-LINEARS = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 OPTIMIZERS = frozenset({"adamw_torch", "adamw_torch_fused", "adamw_bnb_8bit", "adamw_8bit"})
 SCORES = frozenset({"plain", "cut"})
 PAGED = frozenset({"paged_adamw_8bit", "paged_adamw_32bit"})
@@ -39,6 +38,8 @@ def uncovered(run: Run) -> Iterator[str]:
         yield f"the optimizer {run.optimizer}"
     if run.loss not in SCORES or run.liger:
         yield "Liger's kernels" if run.liger or "liger" in run.loss else f"the loss `{run.loss}`"
+    elif run.loss == "cut" and (run.model.family.soft_capped or run.model.deviations.scales_residual):
+        yield "logits that are capped or divided inside of a loss"
     if run.rl is not None or run.reference_model:
         yield "training on preferences or rewards"
     if run.classifier is not None:
@@ -61,6 +62,8 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
         yield f"the family {decoder}"
     elif any(not is_plain(block) for block in model.blocks):
         yield "some of its layers"
+    elif run.quantization and any(block.norm == "layer" for block in model.blocks):
+        yield "quantized weights behind layer norms"
     elif run.attention not in {"flash", "sdpa"}:
         yield f"{run.attention} attention"
     elif any(block.attention and masked(run, model.deviations, block.attention) for block in model.blocks):
@@ -68,10 +71,18 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
 
 
 def is_plain(block: Block) -> bool:
-    """Whether a layer is one of Llama's, or of Qwen's."""
-    names = {linear.name for linear in block.linears}
+    """Whether a layer has softmax attention and one MLP, and nothing else."""
     attention, mlp = block.attention, block.mlp
-    return names == LINEARS and attention is not None and mlp is not None and not mlp.experts and mlp.gated
+    counts = tuple(sum(linear.kind == kind for linear in block.linears) for kind in ("attention", "mlp"))
+    return (
+        attention is not None
+        and attention.kind == "softmax"
+        and not (attention.gated or attention.value_norm)
+        and mlp is not None
+        and not mlp.experts
+        and counts in {(4, 3), (2, 2), (4, 2), (2, 3)}
+        and len(block.linears) == sum(counts)
+    )
 
 
 def uncovered_method(run: Run) -> Iterator[str]:
@@ -90,5 +101,7 @@ def uncovered_method(run: Run) -> Iterator[str]:
         return
     if run.model is not None and not any(is_target(lora, x) for block in run.model.blocks for x in block.linears):
         yield "an adapter without targets"
-    if lora.dora or lora.target_parameters or lora.modules_to_save or layers_named(lora):
-        yield "DoRA, trained modules or adapters in some layers alone"
+    if lora.dora or lora.target_parameters or lora.modules_to_save:
+        yield "DoRA or trained modules"
+    if layers_named(lora) and (lora.kernels or len(run.model.blocks if run.model else ()) > 1):
+        yield "fused adapters, or layers of several kinds, in some layers alone"

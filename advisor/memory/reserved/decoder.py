@@ -1,24 +1,23 @@
-"""The decoder layers and the model around them, as transformers 5.16.1 computes them."""
+"""The model around the decoder layers, as transformers 5.16.1 computes it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from advisor.memory.reserved import fused, losses
-from advisor.memory.reserved.attention import by_head, flash, rotated
+from advisor.memory.reserved import losses
 from advisor.memory.reserved.autograd import node_for
 from advisor.memory.reserved.checkpoint import non_reentrant, reentrant
-from advisor.memory.reserved.linears import Adapted
-from advisor.memory.reserved.norms import rms_norm
-from advisor.memory.reserved.operations import FULL, HALF, LONG, activation, add, cast, embedded, product
+from advisor.memory.reserved.layers import turned
+from advisor.memory.reserved.operations import FULL, HALF, LONG, cast, embedded, scaled
 from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.autograd import Node, Tape, Tensor
-    from advisor.memory.reserved.linears import Linear, Plain
-    from advisor.models import Attention
+    from advisor.memory.reserved.layers import Batch, Layer
+    from advisor.memory.reserved.linears import Plain
+    from advisor.memory.reserved.norms import Norm
 
 
 def straight(_tape: Tape, layer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
@@ -33,89 +32,6 @@ PASSES: dict[str, Callable[[Tape, Callable[[Tensor], Tensor], Tensor], Tensor]] 
 }
 Score = Callable[["Tape", "Tensor", "Plain", "Batch"], tuple["Tensor | None", "Tensor"]]
 """What the head reads, the head and the rows, to the logits, if the model returns any, and the loss."""
-Tables = tuple["Tensor", ...]
-"""Cosines and sines; and the positions, which layers are given and do not read."""
-
-
-@record(eq=False)
-class Batch:
-    """Rows of one length, and how a forward over them is kept for backward."""
-
-    rows: int
-    length: int
-    checkpointing: str = ""
-    """``reentrant``, ``non-reentrant`` or none."""
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of all rows."""
-        return self.rows * self.length
-
-
-@record(eq=False)
-class Layer:
-    """A decoder layer like Llama's: models/llama/modeling_llama.py, LlamaDecoderLayer.forward@5.16.1."""
-
-    attention: Attention
-    query: Linear
-    key: Linear
-    value: Linear
-    output: Linear
-    gate: Linear
-    up: Linear
-    down: Linear
-    norms: tuple[Tensor, Tensor]
-    query_key_norms: tuple[Tensor, Tensor] | None = None
-    kernels: frozenset[str] = frozenset()
-    """Which of axolotl's fused functions compute its linears: ``qkv``, ``o``, ``mlp``."""
-
-    def __call__(self, tape: Tape, batch: Batch, tables: Tables, x: Tensor) -> Tensor:
-        """Attention and MLP, each added to what came in."""
-        residual = x
-        hidden = rms_norm(tape, x, self.norms[0])
-        hidden = self.attend(tape, batch, tables, hidden)
-        hidden = add(tape, residual, hidden)
-        residual = hidden
-        hidden = rms_norm(tape, hidden, self.norms[1])
-        hidden = self.feed(tape, hidden)
-        return add(tape, residual, hidden)
-
-    def attend(self, tape: Tape, batch: Batch, tables: Tables, x: Tensor) -> Tensor:
-        """Self attention."""
-        query, key, value = self.project(tape, x)
-        query, key = rotated(tape, query, tables), rotated(tape, key, tables)
-        output = flash(tape, batch.rows, batch.length, self.attention, (query, key, value))
-        if "o" in self.kernels and isinstance(self.output, Adapted):
-            return fused.output(tape, output, self.output)
-        return self.output(tape, output)
-
-    def project(self, tape: Tape, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values, with their norms."""
-        if "qkv" in self.kernels:
-            query, key, value = fused.projected(tape, x, together(self.query, self.key, self.value))
-            query = self.normed(tape, by_head(tape, query), 0)
-            key = self.normed(tape, by_head(tape, key), 1)
-            return query, key, value
-        query = self.normed(tape, by_head(tape, self.query(tape, x)), 0)
-        key = self.normed(tape, by_head(tape, self.key(tape, x)), 1)
-        return query, key, self.value(tape, x)
-
-    def normed(self, tape: Tape, x: Tensor, index: int) -> Tensor:
-        """Queries or keys through their norm, where they have one."""
-        return x if self.query_key_norms is None else rms_norm(tape, x, self.query_key_norms[index])
-
-    def feed(self, tape: Tape, x: Tensor) -> Tensor:
-        """The gated MLP."""
-        if "mlp" in self.kernels:
-            return fused.mlp(tape, x, together(self.gate, self.up, self.down))
-        inner = product(tape, activation(tape, self.gate(tape, x)), self.up(tape, x))
-        return self.down(tape, inner)
-
-
-def together(*some: Linear) -> tuple[Adapted, Adapted, Adapted]:
-    """Three linears that a fused function computes: all have adapters."""
-    first, second, third = (one for one in some if isinstance(one, Adapted))
-    return first, second, third
 
 
 @record(eq=False)
@@ -125,13 +41,17 @@ class Model:
     embedding: Tensor
     hidden: int
     layers: Sequence[Layer]
-    norm: Tensor
+    norm: Norm
     head: Plain
     weights: Sequence[Tensor]
     asks_for_gradients: bool = False
     """Whether the embedding's output is made to need a gradient: ``enable_input_require_grads``."""
     score: Score = losses.plain
     """The head and the loss."""
+    scales_embedding: Literal["inside", "outside"] | None = None
+    """Whether the embedding's output is multiplied by a number, in its own module or after it."""
+    kinds: int = 1
+    """How many kinds of layers have positions of their own."""
 
     @property
     def trained(self) -> list[Tensor]:
@@ -141,16 +61,21 @@ class Model:
     def decoded(self, tape: Tape, batch: Batch) -> Tensor:
         """What the head reads."""
         inputs = embedded(tape, self.embedding, batch.tokens, self.hidden)
+        if self.scales_embedding == "inside":
+            inputs = scaled(tape, inputs)
         inputs.trained = inputs.trained or self.asks_for_gradients
+        if self.scales_embedding == "outside":
+            inputs = scaled(tape, inputs)
         counted = tape.new(batch.length, LONG)
         positions = tape.new(batch.length, LONG)
         del counted
-        tables = (*rotary_tables(tape, batch.length, self.layers[0].attention.head_dim, inputs.width), positions)
+        width = turned(self.layers[0].mixer.attention)
+        each = [(*rotary_tables(tape, batch.length, width, inputs.width), positions) for _ in range(self.kinds)]
         pass_through = PASSES[batch.checkpointing]
         hidden = inputs
         for layer in self.layers:
-            hidden = pass_through(tape, partial(layer, tape, batch, tables), hidden)
-        return rms_norm(tape, hidden, self.norm)
+            hidden = pass_through(tape, partial(layer, tape, batch, each[layer.kind]), hidden)
+        return self.norm(tape, hidden)
 
     def loss(self, tape: Tape, batch: Batch) -> Tensor:
         """The loss of a micro-step; logits come back in fp32 and live until it is returned.

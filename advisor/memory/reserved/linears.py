@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
-from advisor.memory.reserved.operations import FULL, HALF, add, cast, copied, dropped, matmul, scaled
+from advisor.memory.reserved.operations import FULL, HALF, add, cast, copied, dropped, hyperbolic, matmul, scaled
 
 
 class Linear(Protocol):
@@ -28,6 +28,27 @@ class Plain:
     def __call__(self, tape: Tape, x: Tensor) -> Tensor:
         """The product."""
         return matmul(tape, x, self.weight, self.n_out, self.bias)
+
+
+class Head(Plain):
+    """``lm_head`` and what some families do to its logits: Granite divides them, Gemma 2 caps them."""
+
+    def __init__(
+        self, n_in: int, n_out: int, weight: Tensor, bias: Tensor | None, *, divides: bool, caps: bool
+    ) -> None:
+        super().__init__(n_in, n_out, weight, bias)
+        self.divides, self.caps = divides, caps
+
+    def __call__(self, tape: Tape, x: Tensor) -> Tensor:
+        """The logits."""
+        logits = super().__call__(tape, x)
+        if self.divides:
+            logits = scaled(tape, logits)
+        if self.caps:
+            logits = scaled(tape, logits)
+            logits = hyperbolic(tape, logits)
+            logits = scaled(tape, logits)
+        return logits
 
 
 class FourBit:

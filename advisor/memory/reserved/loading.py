@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations import lora_kernels
+from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.groups import base_width
-from advisor.memory.lora_targets import is_target, rank_at
+from advisor.memory.lora_targets import is_target, layers_named, rank_at
 from advisor.memory.reserved.autograd import Storage
-from advisor.memory.reserved.decoder import Layer, Model
-from advisor.memory.reserved.linears import Adapted, EightBit, FourBit, Linear, Plain
+from advisor.memory.reserved.decoder import Model
+from advisor.memory.reserved.families import BY_KIND, NORMS_FIRST, OUTPUT_FIRST, SCALED, WAYS, activation_of, order_of
+from advisor.memory.reserved.layers import LLAMA, Feed, FusedGated, Gated, Layer, Mixer
+from advisor.memory.reserved.layers import Plain as PlainFeed
+from advisor.memory.reserved.linears import Adapted, EightBit, FourBit, Head, Linear, Plain
+from advisor.memory.reserved.norms import Norm
 from advisor.memory.reserved.operations import FULL, HALF
 from advisor.memory.reserved.scores import score_of
 from advisor.memory.weights import storage
@@ -20,11 +26,11 @@ from advisor.run import Run
 if TYPE_CHECKING:
     from advisor.memory.reserved.autograd import Tape
     from advisor.memory.reserved.autograd import Tensor as Memory
+    from advisor.models.deviations import Deviations
+    from advisor.models.deviations import Norm as Kind
 
-ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
-MLP = ("gate_proj", "up_proj", "down_proj")
-
-
+GATED = 3
+"""Linears of an MLP with a gate of its own."""
 FUSED = {"qkv": "q_proj", "o": "o_proj", "mlp": "down_proj"}
 
 
@@ -42,6 +48,8 @@ class Loader:
         """How many events there were when each weight began to be loaded."""
         self.adapted: list[Adapted] = []
         self.final = {tensor.module: self.final_width(tensor) for tensor in model.tensors}
+        self.index = -1
+        """Of the layer that is being made."""
         self.to_cast: list[tuple[Memory, int]] = []
 
     def final_width(self, tensor: Tensor) -> int:
@@ -76,7 +84,8 @@ class Loader:
             case _:
                 weight = self.plain(count, shape.module)
                 base = Plain(shape.n_in, shape.n_out, weight, self.plain(shape.n_out, shape.module) if bias else None)
-        if lora is None or not is_target(lora, shape):
+        here = replace(shape, module=shape.module.replace("*", str(self.index)))
+        if lora is None or not is_target(lora, here if layers_named(lora) else shape):
             return base
         self.adapted.append(Adapted(base, rank_at(lora, shape.path), dropout=lora.dropout > 0))
         return self.adapted[-1]
@@ -101,21 +110,67 @@ class Loader:
         del arrived, single
         return EightBit(shape.n_in, shape.n_out, kept, bias)
 
-    def layer(self, block: Block, biased: set[str]) -> Layer:
+    def norm(self, width: int, module: str, kind: Kind, *, bias: bool = False) -> Norm:
+        """A norm's weight, and its bias."""
+        weight = self.plain(width, module)
+        return Norm(kind, weight, self.plain(width, module) if bias else None)
+
+    def layer(self, block: Block, biased: set[str], kind: int = 0) -> Layer:
         """One decoder layer: attention, MLP, norms."""
-        shapes = {linear.name: linear for linear in block.linears}
+        self.index += 1
+        deviations, norm_kind = family_and_norm(self.run, block)
+        name = self.model.decoder_type or self.model.model_type
+        norm = next(tensor.module for tensor in self.model.tensors if tensor.kind == "norm" and "*" in tensor.name)
+        with_bias = f"{norm}.bias" in {tensor.name for tensor in self.model.tensors}
+
+        def norms() -> tuple[Norm, ...]:
+            return tuple(self.norm(block.hidden, norm, norm_kind, bias=with_bias) for _ in range(block.norms))
+
+        first = norms() if name in NORMS_FIRST else ()
+        taken = lora_kernels.fused(self.run, block)
+        kernels = frozenset(kernel for kernel, linear in FUSED.items() if linear in taken)
+        mixer = self.mixer(block, biased, norm_kind, kernels)
+        feed = self.feed(block, biased, deviations, "mlp" in kernels)
+        return Layer(
+            mixer,
+            feed,
+            first or norms(),
+            order_of(block, deviations),
+            kind,
+            scales=deviations.scales_residual,
+        )
+
+    def mixer(self, block: Block, biased: set[str], norm_kind: Kind, kernels: frozenset[str]) -> Mixer:
+        """Attention."""
         attention = block.attention
         assert attention is not None, "coverage.is_plain"
-        norm = next(module for module in self.final if module.endswith("input_layernorm"))
-        query, key, value, output = (self.linear(shapes[name], bias=name in biased) for name in ATTENTION)
+        shapes = [linear for linear in block.linears if linear.kind == "attention"]
+        name = self.model.decoder_type or self.model.model_type
+        if name in OUTPUT_FIRST:
+            output, *inputs = (self.linear(shape, bias=shape.name in biased) for shape in (shapes[-1], *shapes[:-1]))
+        else:
+            *inputs, output = (self.linear(shape, bias=shape.name in biased) for shape in shapes)
         both = None
         if attention.query_key_norm:
-            both = (self.plain(attention.head_dim, norm), self.plain(attention.head_dim, norm))
-        gate, up, down = (self.linear(shapes[name], bias=name in biased) for name in MLP)
-        norms = (self.plain(block.hidden, norm), self.plain(block.hidden, norm))
-        taken = lora_kernels.fused(self.run, block)
-        kernels = frozenset(kernel for kernel, name in FUSED.items() if name in taken)
-        return Layer(attention, query, key, value, output, gate, up, down, norms, both, kernels)
+            norm = next(tensor.module for tensor in self.model.tensors if tensor.kind == "norm" and "*" in tensor.name)
+            both = (
+                self.norm(attention.head_dim, norm, norm_kind),
+                self.norm(attention.head_dim, norm, norm_kind),
+            )
+        return Mixer(attention, tuple(inputs), output, both, kernels, WAYS.get(name, LLAMA))
+
+    def feed(self, block: Block, biased: set[str], deviations: Deviations, fused: bool) -> Feed:
+        """The MLP."""
+        shapes = [linear for linear in block.linears if linear.kind == "mlp"]
+        linears = [self.linear(shape, bias=shape.name in biased) for shape in shapes]
+        assert block.mlp is not None, "coverage.is_plain"
+        if len(linears) == GATED:
+            gate, up, down = linears
+            return Gated(gate, up, down, fused)
+        up, down = linears
+        if block.mlp.gated:
+            return FusedGated(up, down)
+        return PlainFeed(up, down, activation_of(deviations))
 
     def warm_up(self) -> None:
         """A block as large as the model, which is given back at once."""
@@ -129,17 +184,44 @@ class Loader:
     def base(self) -> Model:
         """The model as transformers loads it."""
         self.warm_up()
-        model, tensors = self.model, {tensor.kind: tensor for tensor in self.model.tensors}
+        model, tensors = self.model, {tensor.kind: tensor for tensor in reversed(self.model.tensors)}
+        name = model.decoder_type or model.model_type
         table = tensors["embedding"]
-        biased = {t.module.rpartition(".")[2] for t in model.tensors if t.name.endswith("proj.bias")}
+        biased = {t.module.rpartition(".")[2] for t in model.tensors if t.name.endswith(".bias")}
         embedding = self.plain(table.numel, table.module)
         embedding.embedding = True
-        layers = [self.layer(block, biased) for block in model.blocks for _ in range(block.count)]
-        norm = self.plain(model.hidden_size, next(one for one in self.final if one.endswith("model.norm")))
+        windows = [block.attention.window for block in model.blocks if block.attention is not None]
+        kinds = len(set(windows)) if name in BY_KIND else 1
+        layers = [
+            self.layer(block, biased, int(kinds > 1 and window is not None))
+            for block, window in zip(model.blocks, windows, strict=True)
+            for _ in range(block.count)
+        ]
+        ends = next(t.module for t in model.tensors if t.kind == "norm" and "*" not in t.name)
+        norm = self.norm(model.hidden_size, ends, layers[0].norms[0].kind, bias=layers[0].norms[0].bias is not None)
         head = embedding if model.tied else self.plain(tensors["head"].numel, tensors["head"].module)
         asks = self.run.activation_checkpointing and self.run.adapter is not None
-        last = Plain(model.hidden_size, model.vocab_size, head)
-        return Model(embedding, model.hidden_size, layers, norm, last, self.weights, asks, score_of(self.run))
+        bias = self.plain(model.vocab_size, tensors["head"].module) if "lm_head" in biased else None
+        last = Head(
+            model.hidden_size,
+            model.vocab_size,
+            head,
+            bias,
+            caps=model.family.soft_capped,
+            divides=model.deviations.scales_residual,
+        )
+        return Model(
+            embedding,
+            model.hidden_size,
+            layers,
+            norm,
+            last,
+            self.weights,
+            asks_for_gradients=asks,
+            score=score_of(self.run),
+            scales_embedding=SCALED.get(name),
+            kinds=kinds,
+        )
 
     def prepare(self, model: Model) -> None:
         """Makes of it what is trained: cast by axolotl, with its adapter."""

@@ -1,9 +1,40 @@
-"""RMS norms in plain operations: models/llama/modeling_llama.py, LlamaRMSNorm.forward@5.16.1."""
+"""RMS norms in plain operations: models/llama/modeling_llama.py, LlamaRMSNorm.forward@5.16.1; and layer norms."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
-from advisor.memory.reserved.operations import FULL, cast
+from advisor.memory.reserved.operations import FULL, cast, copied
+from advisor.record import record
+
+if TYPE_CHECKING:
+    from advisor.models.deviations import Norm as Kind
+
+
+@record(eq=False)
+class Norm:
+    """A norm and its weights."""
+
+    kind: Kind
+    weight: Tensor
+    bias: Tensor | None = None
+
+    def __call__(self, tape: Tape, x: Tensor) -> Tensor:
+        """What it returns."""
+        match self.kind:
+            case "offset rms":
+                return offset_rms_norm(tape, x, self.weight)
+            case "fp32 rms":
+                return wide_rms_norm(tape, x, self.weight)
+            case "layer":
+                return layer_norm(tape, x, self.weight, self.bias)
+            case _:
+                return rms_norm(tape, x, self.weight)
+
+
+NORMS: frozenset[Kind] = frozenset({"rms", "offset rms", "fp32 rms", "layer"})
+"""The kinds that a tape has."""
 
 
 def rms_norm(tape: Tape, x: Tensor, weight: Tensor) -> Tensor:
@@ -18,8 +49,53 @@ def rms_norm(tape: Tape, x: Tensor, weight: Tensor) -> Tensor:
     return result
 
 
-def inverse_root(tape: Tape, x: Tensor, rows: int) -> tuple[Tensor, Tensor]:
-    """The mean of the squares, and one over its root."""
+def wide_rms_norm(tape: Tape, x: Tensor, weight: Tensor) -> Tensor:
+    """The weight multiplies in fp32: models/olmo2/modeling_olmo2.py, Olmo2RMSNorm.forward@5.16.1."""
+    wide = cast(tape, x, FULL)
+    variance, root = inverse_root(tape, wide, x.count // weight.count)
+    normed = by_row(tape, wide, root)
+    del wide, root
+    result = cast(tape, weighted(tape, weight, normed), x.width)
+    del variance, normed
+    return result
+
+
+def offset_rms_norm(tape: Tape, x: Tensor, weight: Tensor) -> Tensor:
+    """One plus the weight, in fp32: models/gemma3/modeling_gemma3.py, Gemma3RMSNorm.forward@5.16.1."""
+    wide = cast(tape, x, FULL)
+    _, root = inverse_root(tape, wide, x.count // weight.count, keeps_variance=False)
+    normed = by_row(tape, wide, root)
+    del wide, root
+    exact = cast(tape, weight, FULL)
+    factor = copied(tape, exact)
+    del exact
+    product = weighted(tape, factor, normed, weight_last=True)
+    del normed, factor
+    return cast(tape, product, x.width)
+
+
+def layer_norm(tape: Tape, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """``nn.LayerNorm``, which CUDA's autocast runs in fp32: aten/src/ATen/native/layer_norm.cpp@2.13.0."""
+
+    def back(node: Node, _given: list[Tensor]) -> list[Tensor | None]:
+        return [tape.new(*size) if needed else None for size, needed in zip(sizes, node.needs, strict=True)]
+
+    inputs = [one for one in (x, weight, bias) if one is not None]
+    if tape.autocast:
+        inputs = [cast(tape, one, FULL) for one in inputs]
+    sizes = [(one.count, one.width) for one in inputs]
+    node = node_for(tape, back, *inputs)
+    rows = x.count // weight.count
+    result = tape.new(x.count, inputs[0].width)
+    statistics = tape.new(rows, FULL), tape.new(rows, FULL)
+    if node is not None:
+        node.keep(tape, *inputs, *statistics)
+    result.node = node
+    return result
+
+
+def inverse_root(tape: Tape, x: Tensor, rows: int, *, keeps_variance: bool = True) -> tuple[Tensor | None, Tensor]:
+    """The mean of the squares, if it has a name that keeps it, and one over its root."""
 
     def back(node: Node, given: list[Tensor]) -> tuple[Tensor]:
         cubed, halved = tape.new(rows, FULL), tape.new(rows, FULL)
@@ -37,9 +113,11 @@ def inverse_root(tape: Tape, x: Tensor, rows: int) -> tuple[Tensor, Tensor]:
     count = x.count
     node = node_for(tape, back, x)
     squares = tape.new(count, FULL)
-    variance = tape.new(rows, FULL)
+    variance: Tensor | None = tape.new(rows, FULL)
     del squares
     shifted = tape.new(rows, FULL)
+    if not keeps_variance:
+        variance = None
     root = tape.new(rows, FULL)
     del shifted
     if node is not None:
@@ -67,21 +145,22 @@ def by_row(tape: Tape, x: Tensor, factors: Tensor) -> Tensor:
     return result
 
 
-def weighted(tape: Tape, weight: Tensor, x: Tensor) -> Tensor:
-    """Rows times a weight."""
+def weighted(tape: Tape, weight: Tensor, x: Tensor, *, weight_last: bool = False) -> Tensor:
+    """Rows times a weight; the gradient of what stands on the right is made first."""
 
     def back(node: Node, given: list[Tensor]) -> tuple[Tensor | None, Tensor | None]:
         count, width = given[0].count, given[0].width
+        whole = tape.new(count, width) if trained and weight_last else None
         inner = tape.new(count, width) if reaches else None
         if not trained:
             return inner, None
-        whole = tape.new(count, width)
+        whole = whole or tape.new(count, width)
         node.drop_unpacked()
         of_weight = tape.new(size, weight_width)
         del whole
         return inner, of_weight
 
-    reaches, trained, size, weight_width = x.requires_grad, weight.trained, weight.count, weight.width
+    reaches, trained, size, weight_width = x.requires_grad, weight.requires_grad, weight.count, weight.width
     node = node_for(tape, back, x, weight)
     if node is not None:
         node.keep(tape, *((x,) if trained else ()), *((weight,) if reaches else ()))

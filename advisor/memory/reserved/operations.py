@@ -5,6 +5,8 @@ Several operations that always follow each other are one here, with their tempor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from advisor.memory.reserved.autograd import Backward, Node, Tape, Tensor, node_for
 
 HALF, FULL, LONG = 2, 4, 8
@@ -87,6 +89,71 @@ def copied(tape: Tape, x: Tensor) -> Tensor:
     return result
 
 
+def piece(tape: Tape, x: Tensor, count: int) -> Tensor:
+    """A slice: a view, whose gradient is as large as what it was cut from."""
+
+    def back(_node: Node, given: list[Tensor]) -> tuple[Tensor]:
+        return (tape.new(whole, given[0].width),)
+
+    whole = x.count
+    node = node_for(tape, back, x)
+    result = Tensor(x.storage, count, x.width)
+    result.node = node
+    return result
+
+
+def joined(tape: Tape, left: Tensor, right: Tensor) -> Tensor:
+    """A concatenation, whose gradients are views."""
+
+    def back(_node: Node, given: list[Tensor]) -> tuple[Tensor, Tensor]:
+        storage, width = given[0].storage, given[0].width
+        return Tensor(storage, counts[0], width), Tensor(storage, counts[1], width)
+
+    counts = left.count, right.count
+    node = node_for(tape, back, left, right)
+    result = tape.new(sum(counts), max(left.width, right.width))
+    result.node = node
+    return result
+
+
+def split(tape: Tape, x: Tensor, counts: Sequence[int]) -> list[Tensor]:
+    """Views of all of it, whose gradients are concatenated once the last is there."""
+
+    def back(_node: Node, given: list[Tensor]) -> tuple[Tensor]:
+        result = tape.new(whole, given[0].width)
+        given.clear()
+        others.clear()
+        return (result,)
+
+    def handed_on(count: int, index: int) -> Tensor:
+        def pick(_node: Node, given: list[Tensor]) -> list[Tensor | None]:
+            if index == 0:
+                return [given.pop()]
+            others.append(given.pop())
+            return [None]
+
+        result = Tensor(x.storage, count, x.width)
+        result.node = node_for(tape, pick, joint) if node is not None else None
+        return result
+
+    whole = x.count
+    others: list[Tensor] = []
+    node = node_for(tape, back, x)
+    joint = x.detached()
+    joint.node = node
+    return [handed_on(count, index) for index, count in enumerate(counts)]
+
+
+def hyperbolic(tape: Tape, x: Tensor) -> Tensor:
+    """tanh: it saves its result."""
+    node = node_for(tape, back_alike(tape), x)
+    result = tape.new(x.count, x.width)
+    if node is not None:
+        node.keep(tape, result.detached())
+    result.node = node
+    return result
+
+
 def product(tape: Tape, left: Tensor, right: Tensor) -> Tensor:
     """A product of two tensors of one size; the gradient of the right one is made first."""
 
@@ -94,8 +161,11 @@ def product(tape: Tape, left: Tensor, right: Tensor) -> Tensor:
         gradient = given[0]
         of_right = tape.new(gradient.count, gradient.width) if node.needs[1] else None
         of_left = tape.new(gradient.count, gradient.width) if node.needs[0] else None
+        if of_left is not None and of_left.width != left_width:
+            of_left = tape.new(of_left.count, left_width)
         return of_left, of_right
 
+    left_width = left.width
     node = node_for(tape, back, left, right)
     if node is not None:
         if node.needs[1]:
@@ -117,6 +187,42 @@ def activation(tape: Tape, x: Tensor) -> Tensor:
     return result
 
 
+def tanh_gelu(tape: Tape, x: Tensor) -> Tensor:
+    """NewGELUActivation (transformers/activations.py@5.16.1): autocast runs the power in fp32."""
+    half = scaled(tape, x)
+    inner = powered(tape, x)
+    inner = scaled(tape, inner)
+    inner = add(tape, x, inner)
+    inner = scaled(tape, inner)
+    inner = hyperbolic(tape, inner)
+    inner = copied(tape, inner)
+    return product(tape, half, inner)
+
+
+def powered(tape: Tape, x: Tensor) -> Tensor:
+    """A power, which saves its input."""
+
+    def back(_node: Node, given: list[Tensor]) -> tuple[Tensor]:
+        count, width = given[0].count, given[0].width
+        lower, multiplied = tape.new(count, width), tape.new(count, width)
+        result = tape.new(count, width)
+        del lower, multiplied
+        return (result,)
+
+    x = cast(tape, x, FULL) if tape.autocast else x
+    node = node_for(tape, back, x)
+    if node is not None:
+        node.keep(tape, x)
+    result = tape.new(x.count, x.width)
+    result.node = node
+    return result
+
+
+def squared_relu(tape: Tape, x: Tensor) -> Tensor:
+    """ReLUSquaredActivation (transformers/activations.py@5.16.1)."""
+    return powered(tape, hyperbolic(tape, x))
+
+
 def dropped(tape: Tape, x: Tensor) -> Tensor:
     """Dropout: the result and a mask of one byte, which is saved (aten/src/ATen/native/cuda/Dropout.cu)."""
     node = node_for(tape, back_alike(tape), x)
@@ -134,6 +240,8 @@ def matmul(tape: Tape, x: Tensor, weight: Tensor, n_out: int, bias: Tensor | Non
     def back(node: Node, _given: list[Tensor]) -> list[Tensor | None]:
         results: list[Tensor | None] = [None] * len(sizes)
         for index in (1, 0) if bias is None else (0, 1, 2):
+            if index == BIAS:  # the engine sums it, after what hooks gave back is gone
+                node.drop_unpacked()
             if node.needs[index]:
                 found = results[index] = tape.new(*sizes[index])
                 found.reshaped = index < BIAS

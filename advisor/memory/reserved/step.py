@@ -12,10 +12,24 @@ from advisor.memory.reserved.operations import FULL, LONG
 from advisor.memory.reserved.optimizers import clipped, stepped
 
 if TYPE_CHECKING:
-    from advisor.memory.reserved.decoder import Batch, Model
+    from advisor.memory.reserved.decoder import Model
+    from advisor.memory.reserved.layers import Batch
+    from advisor.run import Run
 
 
 WORKSPACE = 8_519_680
+LARGE_WORKSPACE = 32 << 20
+LARGE = frozenset({9, 10, 11, 12})
+"""Major compute capabilities with the large one: Hopper, and in newer versions of torch Blackwell."""
+
+
+def workspace_of(run: Run) -> int:
+    """Bytes of one of cuBLAS's workspaces on the card of a run: getChosenWorkspaceSize.
+
+    aten/src/ATen/cuda/CublasHandlePool.cpp@2.13.0.
+    """
+    capability = run.hardware.gpu.compute_capability if run.hardware else None
+    return LARGE_WORKSPACE if capability and capability[0] in LARGE else WORKSPACE
 
 
 class Trainer:

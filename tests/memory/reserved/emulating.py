@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from advisor.memory.reserved.autograd import Event, Tape
-from advisor.memory.reserved.decoder import Batch
+from advisor.memory.reserved.layers import Batch
 from advisor.memory.reserved.loading import Loader
 from advisor.memory.reserved.step import Trainer
 from advisor.models import describe

@@ -19,6 +19,7 @@ from accelerate.utils.operations import ConvertOutputsToFp32
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from transformers.models.gemma3 import modeling_gemma3
 
 from advisor.tracing.cuda_emulation import CudaHabits
 from advisor.tracing.modules import FLASH
@@ -139,7 +140,8 @@ class FourBit(torch.nn.Module):
 
     def forward(self, x: Any) -> Any:
         kept = x.dtype
-        return FourBitProduct.apply(x.to(torch.bfloat16), self, self.bias).to(kept)
+        x = x.to(torch.bfloat16)
+        return FourBitProduct.apply(x, self, self.bias).to(kept)
 
 
 class QuantizedAdapter(torch.nn.Module):
@@ -160,6 +162,18 @@ class QuantizedAdapter(torch.nn.Module):
             x = x.to(self.lora_A.weight.dtype)
         output = self.lora_B(self.lora_A(self.dropout(x))) * 2.0
         return result + (output if torch.is_autocast_enabled("cpu") else output.to(result.dtype))
+
+
+def in_fp32(function: Any) -> Any:
+    """As CUDA's autocast calls it, in recomputed layers too."""
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if torch.is_autocast_enabled("cpu"):
+            args = tuple(CudaHabits.single(one) for one in args)
+            kwargs = {name: CudaHabits.single(one) for name, one in kwargs.items()}
+        return function(*args, **kwargs)
+
+    return called
 
 
 def quantized(model: Any, kind: type[Any], rank: int, dropout: float, targets: tuple[str, ...]) -> Any:
@@ -232,6 +246,9 @@ def on_cuda() -> Iterator[None]:
         as_on_cuda(),
         mock.patch.dict(ALL_ATTENTION_FUNCTIONS._global_mapping, {FLASH: flash}),
         mock.patch.object(functional, "scaled_dot_product_attention", kernel),
+        mock.patch.object(functional, "layer_norm", in_fp32(functional.layer_norm)),
+        mock.patch.object(torch, "pow", in_fp32(torch.pow)),
+        mock.patch.object(modeling_gemma3, "set", lambda kinds: sorted(frozenset(kinds)), create=True),
     ):
         yield
 

@@ -16,6 +16,16 @@ TIED = {**LLAMA, "tie_word_embeddings": True}
 MISTRAL = {"model_type": "mistral", **SIZES, "head_dim": 48, "sliding_window": None}
 QWEN2 = {"model_type": "qwen2", **SIZES}
 QWEN3 = {"model_type": "qwen3", **SIZES, "head_dim": 48}
+TOKENS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+GEMMA = {"model_type": "gemma", **SIZES, **TOKENS, "head_dim": 48, "tie_word_embeddings": True}
+GEMMA2 = {**GEMMA, "model_type": "gemma2"}
+SLIDING = ("sliding_attention", "sliding_attention", "full_attention")
+GEMMA3 = {**GEMMA, "model_type": "gemma3_text", "layer_types": list(SLIDING)}
+PHI3 = {"model_type": "phi3", **SIZES, **TOKENS}
+PHI = {"model_type": "phi", **SIZES, **TOKENS, "num_key_value_heads": 6}
+NEOX = {"model_type": "gpt_neox", **SIZES, **TOKENS, "num_key_value_heads": 6}
+HUNYUAN = {"model_type": "hunyuan_v1_dense", **SIZES, **TOKENS, "head_dim": 48}
+CWM = {"model_type": "cwm", **SIZES}
 EVERY = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 BASE: dict[str, Any] = {
@@ -38,6 +48,9 @@ KERNELS = ("mlp", "qkv", "o")
 LORA = {"method": "lora", "targets": EVERY}
 QLORA = {"method": "qlora", "targets": EVERY}
 INT8 = {"method": "int8", "targets": EVERY}
+OF_PHI3 = ("qkv_proj", "o_proj", "gate_up_proj", "down_proj")
+OF_PHI = ("q_proj", "k_proj", "v_proj", "dense", "fc1", "fc2")
+OF_NEOX = ("query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h")
 REENTRANT = {"checkpointing": "reentrant"}
 HOOKS = {"checkpointing": "non-reentrant"}
 CUT = {"loss": "cut"}
@@ -83,4 +96,37 @@ CHANGES: dict[str, dict[str, Any]] = {
     "qlora, non-reentrant, one row": {**QLORA, **HOOKS, "rows": 1},
     "qlora, qwen3, tied, reentrant": {**QLORA, **REENTRANT, "config": {**QWEN3, "tie_word_embeddings": True}},
 }
-SETTINGS = {name: {**BASE, **changes} for name, changes in CHANGES.items()}
+SOME = ("layers.0.self_attn.q_proj", "layers.0.mlp.down_proj", "layers.2.self_attn.v_proj", "layers.2.mlp.up_proj")
+OF_FAMILIES: dict[str, dict[str, Any]] = {
+    "full, gemma": {"config": GEMMA},
+    "full, gemma2": {"config": GEMMA2},
+    "lora, dropout, gemma2, reentrant": {**LORA, **REENTRANT, "config": GEMMA2, "dropout": 0.1},
+    "full, gemma3": {"config": GEMMA3},
+    "qlora, gemma3, non-reentrant, foreach": {**QLORA, **HOOKS, "config": GEMMA3, "optimizer": "adamw_torch"},
+    "lora, fused, gemma3, reentrant": {**LORA, **REENTRANT, "kernels": KERNELS, "config": GEMMA3},
+    "full, phi3": {"config": PHI3},
+    "lora, dropout, phi3, reentrant": {**LORA, **REENTRANT, "config": PHI3, "targets": OF_PHI3, "dropout": 0.1},
+    "full, phi3, non-reentrant, two micro-steps": {**HOOKS, "config": PHI3, "micro_steps": 2},
+    "full, phi": {"config": PHI},
+    "full, phi, reentrant": {**REENTRANT, "config": PHI},
+    "qlora, phi, non-reentrant, foreach": {
+        **QLORA,
+        **HOOKS,
+        "config": PHI,
+        "targets": OF_PHI,
+        "optimizer": "adamw_torch",
+    },
+    "full, gpt_neox": {"config": NEOX},
+    "lora, dropout, gpt_neox, reentrant": {**LORA, **REENTRANT, "config": NEOX, "targets": OF_NEOX, "dropout": 0.1},
+    "full, gpt_neox, non-reentrant, two micro-steps": {**HOOKS, "config": NEOX, "micro_steps": 2},
+    "full, hunyuan": {"config": HUNYUAN},
+    "full, granite": {"config": {"model_type": "granite", **SIZES, **TOKENS}},
+    "lora, granite, non-reentrant": {
+        **LORA,
+        **HOOKS,
+        "config": {"model_type": "granite", **SIZES, **TOKENS},
+    },
+    "lora, some layers, reentrant": {**LORA, **REENTRANT, "targets": SOME},
+    "full, cwm": {"config": CWM},
+}
+SETTINGS = {name: {**BASE, **changes} for name, changes in (CHANGES | OF_FAMILIES).items()}

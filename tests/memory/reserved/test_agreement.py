@@ -34,6 +34,15 @@ MODELS = {
     "qwen2 1.5B": "Qwen/Qwen2.5-1.5B",
     "qwen3 0.6B": "Qwen/Qwen3-0.6B",
 }
+WIDER = {
+    "gemma 2B": "google/gemma-2b",
+    "gemma2 2B": "google/gemma-2-2b",
+    "gemma3 1B": "google/gemma-3-1b-pt",
+    "phi3 mini": "microsoft/Phi-3-mini-4k-instruct",
+    "granite 2B": "ibm-granite/granite-3.1-2b-base",
+    "phi-2": "microsoft/phi-2",
+}
+"""Models of families with layers of their own."""
 LORA: dict[str, Any] = {"adapter": "lora", "lora_r": 16, "lora_alpha": 32, "lora_target_linear": True}
 METHODS: dict[str, dict[str, Any]] = {
     "full": {},
@@ -48,6 +57,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "checkpointing": {"gradient_checkpointing": True},
     "checkpointing by hooks": HOOKS,
 }
+SITES = ("self_attn.q_proj", "self_attn.v_proj", "mlp.down_proj")
 KERNELS = dict.fromkeys(("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel"), True)
 MORE: dict[str, dict[str, Any]] = {
     **{
@@ -66,6 +76,12 @@ MORE: dict[str, dict[str, Any]] = {
         "lora_target_linear": False,
         "lora_target_modules": ["q_proj", "v_proj"],
         **HOOKS,
+    },
+    "llama 8B, LoRA, some layers": {
+        **LORA,
+        "base_model": MODELS["llama 8B"],
+        "lora_target_linear": False,
+        "lora_target_modules": [f"layers.{index}.{name}" for index in (0, 1, 30) for name in SITES],
     },
     "qwen2 1.5B, QLoRA, one long row": {
         **METHODS["QLoRA"],
@@ -100,7 +116,13 @@ def settings() -> dict[str, dict[str, Any]]:
         for method, keys in METHODS.items()
         for way, more in WAYS.items()
     }
-    return found | MORE
+    wider = {
+        ", ".join(filter(None, (name, method, way))): {"base_model": model, **METHODS[method], **WAYS[way]}
+        for name, model in WIDER.items()
+        for method, way in (("full", ""), ("LoRA with dropout", ""), ("LoRA", "checkpointing"), ("QLoRA", ""))
+        if (name, method) != ("phi-2", "QLoRA")
+    }
+    return found | wider | MORE
 
 
 SETTINGS = settings()
@@ -108,7 +130,7 @@ SETTINGS = settings()
 
 def peaks(keys: Mapping[str, Any]) -> tuple[int, int]:
     """Allocated bytes at the peak of the tape, and of the ledger."""
-    run = open_configs({**BASE, **keys}, None, "1x h200", None).run
+    run = open_configs({**BASE, **keys}, None, "1x a100-80gb", None).run
     assert not list(uncovered(run))
     found = estimate(run)
     assert found is not None

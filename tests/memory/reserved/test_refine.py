@@ -118,7 +118,8 @@ def test_a_tape_allocates_what_published_runs_measured():
     ("change", "word"),
     [
         (("lora_alpha: 16", "lora_alpha: 16\npeft_use_dora: true"), "DoRA"),
-        (("Qwen/Qwen3-0.6B", "google/gemma-3-1b-it"), "the family"),
+        (("Qwen/Qwen3-0.6B", "bigcode/starcoder2-3b"), "the family"),
+        (("Qwen/Qwen3-0.6B", "google/gemma-3-4b-it"), "the family"),
         (("sequence_len: 512", "sequence_len: 512\noptimizer: lion_8bit"), "the optimizer lion_8bit"),
         (("sequence_len: 512", "sequence_len: 512\nrl: dpo"), "training on preferences"),
         (("sequence_len: 512", "sequence_len: 512\nreward_model: true"), "a classifier's head"),
@@ -129,3 +130,25 @@ def test_a_tape_allocates_what_published_runs_measured():
 def test_what_no_tape_has_is_named(make_run: Callable[..., Run], change: tuple[str, str], word: str):
     named = list(uncovered(make_run(CONFIG.replace(*change))))
     assert any(one.startswith(word) for one in named), named
+
+
+def test_four_bit_weights_behind_layer_norms_have_no_tape(make_run: Callable[..., Run]):
+    """They give back fp32, as they get it from the norm, and the ledger counts half precision."""
+    config = CONFIG.replace("Qwen/Qwen3-0.6B", "microsoft/phi-2")
+    assert covered(make_run(config))
+    quantized = make_run(config.replace("adapter: lora", "adapter: qlora\nload_in_4bit: true"))
+    assert list(uncovered(quantized)) == ["quantized weights behind layer norms"]
+
+
+def test_workspaces_of_cublas_are_as_large_as_the_card_has_them(make_run: Callable[..., Run]):
+    found = {
+        gpus: sum(size for (number, size), part in sized(make_run(CONFIG, gpus=gpus)) if part == "workspace")
+        for gpus in ("1x a100-80gb", "1x h100-80gb", "1x b200")
+    }
+    assert found == {"1x a100-80gb": 2 * 8_519_680, "1x h100-80gb": 64 << 20, "1x b200": 64 << 20}
+
+
+def sized(run: Run) -> list[tuple[tuple[int, int], str]]:
+    """The allocations of a run, with what made them."""
+    tape = recorded(run)
+    return [((number, size), tape.parts[number]) for number, size in tape.events if size]

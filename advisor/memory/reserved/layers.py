@@ -1,0 +1,311 @@
+"""The decoder layers, as transformers 5.16.1 computes them: attention and MLP between norms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from advisor.memory.reserved import fused
+from advisor.memory.reserved.attention import by_head, flash, rotated
+from advisor.memory.reserved.linears import Adapted
+from advisor.memory.reserved.operations import activation, add, copied, joined, piece, product, scaled, split
+from advisor.record import record
+
+if TYPE_CHECKING:
+    from advisor.memory.reserved.autograd import Tape, Tensor
+    from advisor.memory.reserved.linears import Linear
+    from advisor.memory.reserved.norms import Norm
+    from advisor.models import Attention
+
+Tables = tuple["Tensor", ...]
+"""Cosines and sines; and the positions, which layers are given and do not read."""
+Order = Literal["before", "around", "after", "parallel", "one norm"]
+"""Where a layer's norms stand: before attention and MLP, before and after, after; or both parts read the same stream,
+through a norm each or through one."""
+
+
+@record(eq=False)
+class Batch:
+    """Rows of one length, and how a forward over them is kept for backward."""
+
+    rows: int
+    length: int
+    checkpointing: str = ""
+    """``reentrant``, ``non-reentrant`` or none."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all rows."""
+        return self.rows * self.length
+
+
+@record(eq=False)
+class Way:
+    """How attention goes about it; the defaults are those of Llama and Qwen 3."""
+
+    joins: Literal["", "each", "both", "both kept"] = ""
+    """Whether what is rotated is concatenated with what is not, and so what the kernel returns is copied.
+
+    Queries before keys, as models/phi3 does; or both after both are rotated (models/gpt_neox), where names keep the
+    rotated ones to the end (models/phi@5.16.1).
+    """
+    splits: bool = False
+    """Whether one projection for all three is split by head, not cut (models/gpt_neox@5.16.1)."""
+    norms: Literal["at once", "in turn", "after rotation"] = "at once"
+    """When the norms of queries and keys come: with each projection (models/qwen3), after all (models/gemma3), or last
+    (models/hunyuan_v1_dense@5.16.1)."""
+
+
+LLAMA = Way()
+
+
+@record(eq=False)
+class Mixer:
+    """Softmax attention with its projections: models/llama/modeling_llama.py, LlamaAttention.forward@5.16.1."""
+
+    attention: Attention
+    inputs: tuple[Linear, ...]
+    """Of queries, keys and values each, or one for all."""
+    output: Linear
+    norms: tuple[Norm, Norm] | None = None
+    """Of queries and keys, by head."""
+    kernels: frozenset[str] = frozenset()
+    """Which of axolotl's fused functions compute its linears: ``qkv``, ``o``."""
+    way: Way = LLAMA
+    """What it does otherwise than Llama's."""
+
+    def __call__(self, tape: Tape, batch: Batch, tables: Tables, x: Tensor) -> Tensor:
+        """Self attention."""
+        query, key, value = self.projected(tape, x)
+        query, key, rest = self.turned(tape, tables, query, key)
+        if self.norms is not None and self.way.norms == "after rotation":
+            query = self.norms[0](tape, query)
+            key = self.norms[1](tape, key)
+        output = flash(tape, batch.rows, batch.length, self.attention, (query, key, value))
+        if self.way.joins:
+            output = copied(tape, output)
+        result = self.ended(tape, output)
+        del rest
+        return result
+
+    def ended(self, tape: Tape, output: Tensor) -> Tensor:
+        """The last projection."""
+        if "o" in self.kernels and isinstance(self.output, Adapted):
+            return fused.output(tape, output, self.output)
+        return self.output(tape, output)
+
+    def turned(
+        self, tape: Tape, tables: Tables, query: Tensor, key: Tensor
+    ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+        """Queries and keys by their positions, and what a name keeps to the end."""
+        if not self.way.joins:
+            return rotated(tape, query, tables), rotated(tape, key, tables), ()
+        first, second = self.parts(tape, query), self.parts(tape, key)
+        if self.way.joins == "each":
+            return (
+                joined(tape, rotated(tape, first[0], tables), first[1]),
+                joined(tape, rotated(tape, second[0], tables), second[1]),
+                (),
+            )
+        of_query, of_key = rotated(tape, first[0], tables), rotated(tape, second[0], tables)
+        keeps = (of_query, of_key, first[1], second[1]) if self.way.joins == "both kept" else ()
+        query = joined(tape, of_query, first[1])
+        del of_query
+        return query, joined(tape, of_key, second[1]), keeps
+
+    def parts(self, tape: Tape, x: Tensor) -> tuple[Tensor, Tensor]:
+        """What is rotated, and what is not: views."""
+        count = x.count // self.attention.head_dim * turned(self.attention)
+        first = x if count == x.count else piece(tape, x, count)  # Python's indexing returns the tensor itself
+        return first, piece(tape, x, x.count - count)
+
+    def projected(self, tape: Tape, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values, with their norms."""
+        if len(self.inputs) == 1:
+            return self.cut(tape, self.inputs[0](tape, x))
+        first, second, third = self.inputs
+        if "qkv" in self.kernels:
+            query, key, value = fused.projected(tape, x, together(first, second, third))
+            if self.way.norms == "at once":
+                query = self.normed(tape, by_head(tape, query), 0)
+                key = self.normed(tape, by_head(tape, key), 1)
+                return query, key, value
+            query, key = by_head(tape, query), by_head(tape, key)
+            if self.way.norms == "in turn":
+                query = self.normed(tape, query, 0)
+                key = self.normed(tape, key, 1)
+            return query, key, value
+        if self.way.norms == "at once":
+            query = self.normed(tape, by_head(tape, first(tape, x)), 0)
+            key = self.normed(tape, by_head(tape, second(tape, x)), 1)
+            return query, key, third(tape, x)
+        query, key, value = by_head(tape, first(tape, x)), by_head(tape, second(tape, x)), third(tape, x)
+        if self.way.norms == "in turn":
+            query = self.normed(tape, query, 0)
+            key = self.normed(tape, key, 1)
+        return query, key, value
+
+    def normed(self, tape: Tape, x: Tensor, index: int) -> Tensor:
+        """Queries or keys through their norm, where they have one."""
+        return x if self.norms is None else self.norms[index](tape, x)
+
+    def cut(self, tape: Tape, all_three: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values of one projection: views of it."""
+        one = self.attention
+        rows = all_three.count // (one.query_width + one.key_width + one.value_width)
+        counts = [rows * width for width in (one.query_width, one.key_width, one.value_width)]
+        if self.way.splits:
+            query, key, value = split(tape, by_head(tape, all_three), counts)
+            return query, key, value
+        query, key, value = (piece(tape, all_three, count) for count in counts)
+        return by_head(tape, query), by_head(tape, key), value
+
+
+@record(eq=False)
+class Gated:
+    """An MLP with a gate: LlamaMLP.forward."""
+
+    gate: Linear
+    up: Linear
+    down: Linear
+    fused: bool = False
+    """Whether axolotl's function computes all three."""
+
+    def __call__(self, tape: Tape, x: Tensor) -> Tensor:
+        """What it adds to the stream."""
+        if self.fused:
+            return fused.mlp(tape, x, together(self.gate, self.up, self.down))
+        inner = product(tape, activation(tape, self.gate(tape, x)), self.up(tape, x))
+        return self.down(tape, inner)
+
+
+@record(eq=False)
+class FusedGated:
+    """The same with one linear for gate and up: models/phi3/modeling_phi3.py, Phi3MLP.forward@5.16.1."""
+
+    gate_up: Linear
+    down: Linear
+
+    def __call__(self, tape: Tape, x: Tensor) -> Tensor:
+        """What it adds to the stream."""
+        up = self.gate_up(tape, x)
+        gate, up = split(tape, up, (up.count // 2,) * 2)
+        up = product(tape, up, activation(tape, gate))
+        return self.down(tape, up)
+
+
+@record(eq=False)
+class Plain:
+    """Two linears with an activation between them."""
+
+    up: Linear
+    down: Linear
+    activation: Callable[[Tape, Tensor], Tensor] = activation
+
+    def __call__(self, tape: Tape, x: Tensor) -> Tensor:
+        """What it adds to the stream."""
+        hidden = self.up(tape, x)
+        hidden = self.activation(tape, hidden)
+        return self.down(tape, hidden)
+
+
+Feed = Gated | FusedGated | Plain
+
+
+@record(eq=False)
+class Layer:
+    """A decoder layer: models/llama/modeling_llama.py, LlamaDecoderLayer.forward@5.16.1, and others by their order."""
+
+    mixer: Mixer
+    feed: Feed
+    norms: tuple[Norm, ...]
+    order: Order = "before"
+    kind: int = 0
+    """Which of the model's tables of positions it reads."""
+    scales: bool = False
+    """Whether both are multiplied by a number before they join the stream (models/granite@5.16.1)."""
+
+    def __call__(self, tape: Tape, batch: Batch, tables: Tables, x: Tensor) -> Tensor:
+        """Attention and MLP, each added to what came in."""
+        return ORDERS[self.order](self, tape, partial(self.mixer, tape, batch, tables), x)
+
+    def onto(self, tape: Tape, residual: Tensor, x: Tensor) -> Tensor:
+        """The stream with attention or MLP in it."""
+        return add(tape, residual, scaled(tape, x) if self.scales else x)
+
+
+Attend = Callable[["Tensor"], "Tensor"]
+
+
+def norms_before(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
+    """Llama's order."""
+    residual = x
+    hidden = layer.norms[0](tape, x)
+    hidden = attend(hidden)
+    hidden = layer.onto(tape, residual, hidden)
+    residual = hidden
+    hidden = layer.norms[1](tape, hidden)
+    hidden = layer.feed(tape, hidden)
+    return layer.onto(tape, residual, hidden)
+
+
+def norms_around(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
+    """Gemma's order since its second version: models/gemma2/modeling_gemma2.py, Gemma2DecoderLayer.forward@5.16.1."""
+    residual = x
+    hidden = layer.norms[0](tape, x)
+    hidden = attend(hidden)
+    hidden = layer.norms[1](tape, hidden)
+    hidden = add(tape, residual, hidden)
+    residual = hidden
+    hidden = layer.norms[2](tape, hidden)
+    hidden = layer.feed(tape, hidden)
+    hidden = layer.norms[3](tape, hidden)
+    return add(tape, residual, hidden)
+
+
+def norms_after(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
+    """OLMo 2's order: models/olmo2/modeling_olmo2.py, Olmo2DecoderLayer.forward@5.16.1."""
+    residual = x
+    hidden = attend(x)
+    hidden = layer.norms[0](tape, hidden)
+    hidden = add(tape, residual, hidden)
+    residual = hidden
+    hidden = layer.feed(tape, hidden)
+    hidden = layer.norms[1](tape, hidden)
+    return add(tape, residual, hidden)
+
+
+def parallel(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
+    """models/gpt_neox/modeling_gpt_neox.py, GPTNeoXLayer.forward@5.16.1."""
+    attended = attend(layer.norms[0](tape, x))
+    fed = layer.feed(tape, layer.norms[1](tape, x))
+    return add(tape, add(tape, fed, attended), x)
+
+
+def one_norm(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
+    """models/phi/modeling_phi.py, PhiDecoderLayer.forward@5.16.1."""
+    hidden = layer.norms[0](tape, x)
+    attended = attend(hidden)
+    fed = layer.feed(tape, hidden)
+    return add(tape, add(tape, attended, fed), x)
+
+
+ORDERS: dict[Order, Callable[[Layer, Tape, Attend, Tensor], Tensor]] = {
+    "before": norms_before,
+    "around": norms_around,
+    "after": norms_after,
+    "parallel": parallel,
+    "one norm": one_norm,
+}
+
+
+def turned(attention: Attention) -> int:
+    """Elements of a head that are rotated."""
+    return attention.head_dim if attention.rotated is None else attention.rotated
+
+
+def together(*some: Linear) -> tuple[Adapted, Adapted, Adapted]:
+    """Three linears that a fused function computes: all have adapters."""
+    first, second, third = (one for one in some if isinstance(one, Adapted))
+    return first, second, third
