@@ -79,6 +79,16 @@ def parse_toml(source: Source, remedy: str = "fix the TOML, or pass --isolated")
         place = {"line": len(source.text.splitlines())}
         place |= {word: int(number) for word, number in re.findall(r"(line|column) (\d+)", str(error))}
         raise InputError(message, source.shown, place["line"], place.get("column", 0), remedy) from error
+    except RecursionError:
+        raise InputError("not valid TOML: nested too deeply", source.shown, remedy=remedy) from None
+    except ValueError as error:  # of Python's own: a number of more than 4300 digits
+        raise InputError("a number has too many digits", source.shown, long_number(source.text), 0, remedy) from error
+
+
+def long_number(text: str) -> int:
+    """The first line with a number that Python does not read; 0 without one."""
+    rows = enumerate(text.splitlines(), 1)
+    return next((line for line, row in rows if re.search(r"[\d_]{4301}", row)), 0)
 
 
 WORD = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""

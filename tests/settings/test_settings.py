@@ -339,3 +339,15 @@ def test_reading_good_settings_imports_no_pydantic(write: Write):
     root = Path(__file__).parents[2]
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
     assert answer.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        (f"[stack]\naxolotl = {'9' * 5000}\n", 2, "a number has too many digits"),
+        (f"select = {'[' * 100_000}\n", 0, "not valid TOML: nested too deeply"),
+    ],
+)
+def test_what_python_itself_cannot_read_is_an_error_of_the_file(write: Write, text: str, line: int, message: str):
+    error = error_of(write("advisor.toml", text))
+    assert (error.message, error.line) == (message, line)
