@@ -99,9 +99,10 @@ def uncovered_method(run: Run) -> Iterator[str]:
         yield "other widths of weights"
     if lora is None:
         return
-    if run.model is not None and not any(is_target(lora, x) for block in run.model.blocks for x in block.linears):
+    blocks = run.model.blocks if run.model is not None else ()
+    if not layers_named(lora) and not any(is_target(lora, linear) for block in blocks for linear in block.linears):
         yield "an adapter without targets"
     if lora.dora or lora.target_parameters or lora.modules_to_save:
         yield "DoRA or trained modules"
-    if layers_named(lora) and (lora.kernels or len(run.model.blocks if run.model else ()) > 1):
+    if layers_named(lora) and (lora.kernels or len(blocks) > 1):
         yield "fused adapters, or layers of several kinds, in some layers alone"
