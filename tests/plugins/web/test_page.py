@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from advisor.plugins.web.build import build
-from advisor.plugins.web.command import POLICY, server_of
+from advisor.plugins.web.serving import POLICY, server_of
 
 from advisor.errors import InputError
 
