@@ -22,8 +22,8 @@ FITTED = (
     ),
     Fitted(
         "cuBLAS workspaces",
-        "2 x 8,519,680 B",
-        "advisor/memory/model.py: workspace_terms",
+        "2 x 8,519,680 B, 2 x 32 MiB from Hopper on",
+        "advisor/memory/workspaces.py",
         "the size is torch's; that there are two is what the runs with DeepSpeed leave over",
     ),
     Fitted(

@@ -9,12 +9,13 @@ from advisor.memory.deepspeed import embedding_elements, largest_module
 from advisor.memory.groups import Weights, base_width
 from advisor.memory.ledger import Term
 from advisor.memory.weights import LOADER, loaded_weights
+from advisor.memory.workspaces import SOURCE as CUBLAS
+from advisor.memory.workspaces import THREADS, workspace_bytes
 from advisor.models import Architecture
 from advisor.run import Fsdp, Run, Zero
 
 Moment = Literal["forward", "loss", "layer", "first layer"]
 """Forward, the start of the loss's backward, and the backward of a layer."""
-CUBLAS = "pytorch issue 83461: 8,519,680 B for each cuBLAS handle and stream"
 REFERENCE = "axolotl/train.py:127-165@0.19.0: a second copy of the model, loaded the same way"
 TRL_REFERENCE = "trl/trainer/grpo_trainer.py:962-971, utils.py, create_model_from_path@1.9.0: fp32 unless told else"
 QUANTIZED_LOAD = "transformers/modeling_utils.py@5.16.1: quantized weights are loaded whole on every rank, then sharded"
@@ -148,7 +149,8 @@ def reference_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
 
 def workspace_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """cuBLAS workspaces, which torch's allocator counts, and the rotary tables that each layer of old models kept."""
-    workspaces = Term("cuBLAS workspaces", "overhead", 2 * 8_519_680, "2 x 8,519,680 B", CUBLAS)
+    each = workspace_bytes(run)
+    workspaces = Term("cuBLAS workspaces", "overhead", THREADS * each, f"{THREADS} x {each:,} B", CUBLAS)
     return (workspaces, *rotary_terms(run, model))
 
 

@@ -6,9 +6,6 @@ from advisor import Example, Hit, Rule, Run
 from advisor.memory import estimate
 from advisor.util import gib
 
-# The phases that grow with the rows in flight.
-OF_THE_BATCH = frozenset({"forward and loss", "backward"})
-
 
 def finds(run: Run) -> Iterator[Hit]:
     """The verdict, where the range of what is needed holds what is usable."""
@@ -18,17 +15,8 @@ def finds(run: Run) -> Iterator[Hit]:
         yield Hit(
             "",
             f"{span} needed, {gib(found.usable)} usable on each of {run.hardware.title}{found.grounds}:"
-            f" fragmentation decides whether it fails; {remedy(run, found.peak_phase)}",
+            f" fragmentation decides whether it fails; the peak is the {found.peak_phase}",
         )
-
-
-def remedy(run: Run, phase: str) -> str:
-    """What makes the peak lower at the least price."""
-    if phase not in OF_THE_BATCH:
-        return "shard or offload more"
-    if run.micro_batch_size > 1:
-        return f"lower `micro_batch_size: {run.micro_batch_size}`, and accumulate more"
-    return f"shorten `sequence_len: {run.sequence_len}`, or offload something"
 
 
 rule = Rule(
@@ -40,7 +28,8 @@ rule = Rule(
     proof="read",
     why="""
         What is usable lies inside the range of what is needed. Fragmentation decides, and it differs from batch to
-        batch.
+        batch. Steps that make it fit and train the same are shown where there are such; else shorten `sequence_len`,
+        or use a card with more memory.
     """,
     safe=False,
     source="advisor/memory/ranges.py",

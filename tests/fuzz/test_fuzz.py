@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-INPUTS = int(os.environ.get("ADVISOR_FUZZ_INPUTS", "100"))
+INPUTS = int(os.environ.get("ADVISOR_FUZZ_INPUTS", "40"))
 MOST_SECONDS = 120 + 5 * INPUTS
 """What a hang of the process itself, where no watchdog of its own ends it, may take."""
 

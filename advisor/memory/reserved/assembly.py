@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from advisor.memory.reserved.autograd import Event, Tape
 from advisor.memory.reserved.layers import Batch
 from advisor.memory.reserved.loading import Loader
-from advisor.memory.reserved.step import Trainer, workspace_of
+from advisor.memory.reserved.step import Trainer
+from advisor.memory.workspaces import workspace_bytes
 from advisor.record import record
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def recorded(run: Run) -> Recorded:
     loader.prepare(model)
     tape.mark("load")
     micro_steps = min(run.gradient_accumulation_steps, MICRO_STEPS)
-    trainer = Trainer(tape, model, batch_of(run), micro_steps, run.optimizer, workspace_of(run))
+    trainer = Trainer(tape, model, batch_of(run), micro_steps, run.optimizer, workspace_bytes(run))
     for number in range(STEPS):
         trainer.step()
         if number == 0 and run.evaluates:

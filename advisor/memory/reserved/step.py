@@ -14,29 +14,13 @@ from advisor.memory.reserved.optimizers import clipped, stepped
 if TYPE_CHECKING:
     from advisor.memory.reserved.decoder import Model
     from advisor.memory.reserved.layers import Batch
-    from advisor.run import Run
-
-
-WORKSPACE = 8_519_680
-LARGE_WORKSPACE = 32 << 20
-LARGE = frozenset({9, 10, 11, 12})
-"""Major compute capabilities with the large one: Hopper, and in newer versions of torch Blackwell."""
-
-
-def workspace_of(run: Run) -> int:
-    """Bytes of one of cuBLAS's workspaces on the card of a run: getChosenWorkspaceSize.
-
-    aten/src/ATen/cuda/CublasHandlePool.cpp@2.13.0.
-    """
-    capability = run.hardware.gpu.compute_capability if run.hardware else None
-    return LARGE_WORKSPACE if capability and capability[0] in LARGE else WORKSPACE
 
 
 class Trainer:
     """What outlives a step: the states of the optimizer, and until there are new ones, the last batches and loss."""
 
     def __init__(
-        self, tape: Tape, model: Model, batch: Batch, micro_steps: int, optimizer: str, workspace: int = WORKSPACE
+        self, tape: Tape, model: Model, batch: Batch, micro_steps: int, optimizer: str, workspace: int
     ) -> None:
         self.tape, self.model, self.batch, self.micro_steps, self.optimizer = tape, model, batch, micro_steps, optimizer
         self.workspace = workspace
