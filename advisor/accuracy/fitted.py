@@ -23,7 +23,7 @@ FITTED = (
     Fitted(
         "cuBLAS workspaces",
         "2 x 8,519,680 B, 2 x 32 MiB from Hopper on",
-        "advisor/memory/workspaces.py",
+        "advisor/memory/workspaces.py: workspace_bytes",
         "the size is torch's; that there are two is what the runs with DeepSpeed leave over",
     ),
     Fitted(
