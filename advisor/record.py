@@ -89,6 +89,7 @@ def filled(cls: Any) -> Callable[..., None]:
                 facts[name] = make()
         twice = given and named and not named.keys().isdisjoint(places[: len(given)])
         if len(facts) != count or len(given) > len(places) or twice or (named and not names.issuperset(named)):
-            raise TypeError(f"{cls.__name__} takes {', '.join(names)}, each once; those without a default are needed")
+            wrong = (set(facts) ^ names) or set(named) or {"more values than fields"}
+            raise TypeError(f"{cls.__name__}: unknown, missing or given twice: {', '.join(sorted(wrong))}")
 
     return init

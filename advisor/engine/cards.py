@@ -7,7 +7,8 @@ from functools import cached_property
 from advisor.engine.larger import on_hardware
 from advisor.engine.regression import errors_but_memory
 from advisor.engine.states import State
-from advisor.hardware import Gpu, Hardware, find_gpu, gpu_names, instances
+from advisor.hardware import Gpu, Hardware, find_gpu, gpu_names
+from advisor.hardware.instances import instances
 from advisor.memory import Estimate
 from advisor.record import record
 from advisor.run import Run

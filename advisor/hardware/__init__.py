@@ -2,7 +2,6 @@
 
 from advisor.hardware.catalogue import find_gpu, gpu_names, larger_gpus
 from advisor.hardware.gpu import Gpu, Hardware, Link
-from advisor.hardware.instances import instances
 from advisor.hardware.parse import gpu_named, parse_hardware
 
 __all__ = [
@@ -13,7 +12,6 @@ __all__ = [
     "find_gpu",
     "gpu_named",
     "gpu_names",
-    "instances",
     "larger_gpus",
     "parse_hardware",
 ]

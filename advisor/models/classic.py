@@ -11,7 +11,7 @@ from advisor.models.attention import fused_softmax, softmax
 from advisor.models.config import Config
 from advisor.models.decoder import Decoder
 from advisor.models.deviations import TANH_FORWARD, TANH_GELU, TANH_GRADIENT, Deviations
-from advisor.models.family import Family
+from advisor.models.family import Family, Taped
 from advisor.models.mlp import gated, plain
 from advisor.models.parts import Layer, Part, Tensors, linear, loose, norm
 
@@ -201,6 +201,7 @@ FAMILIES: dict[str, Family] = {
         ),
         lora_kernels="unpatchable",
         embedding_modules=("embed_in", "embed_out"),
+        tape=Taped(joins="both", splits=True, norms_first=True),
     ),
     "bloom": Family(
         _GPT(

@@ -20,7 +20,7 @@ from advisor.models.deviations import (
     XIELU_TRAINED,
     Deviations,
 )
-from advisor.models.family import LIGER, LIGER_LAYERS, LIGER_LOSS, LIGER_WITHOUT_ROPE, Family
+from advisor.models.family import LIGER, LIGER_LAYERS, LIGER_LOSS, LIGER_WITHOUT_ROPE, Family, Taped
 from advisor.models.mlp import fused, gated, plain
 
 _GLM4 = ("input_layernorm", "post_attention_layernorm", "post_self_attn_layernorm", "post_mlp_layernorm")
@@ -70,6 +70,7 @@ FAMILIES: dict[str, Family] = {
         liger=LIGER_LAYERS,
         cut=True,
         has_tapes=True,
+        tape=Taped(scales_embedding="after"),
     ),
     "arcee": Family(
         Decoder(
@@ -99,6 +100,7 @@ FAMILIES: dict[str, Family] = {
         ),
         liger=LIGER,
         cut=True,
+        tape=Taped(norms="after rotation"),
     ),
     "exaone4": Family(
         Decoder(
@@ -156,13 +158,20 @@ FAMILIES: dict[str, Family] = {
         ),
         cut=True,
     ),
-    "gemma": Family(Decoder(_BIASED, deviations=OFFSET), liger=LIGER, cut=True, has_tapes=True),
+    "gemma": Family(
+        Decoder(_BIASED, deviations=OFFSET),
+        liger=LIGER,
+        cut=True,
+        has_tapes=True,
+        tape=Taped(scales_embedding="inside"),
+    ),
     "gemma2": Family(
         Decoder(_BIASED, plan=partial(plain_plan, every=2), norms=SANDWICH, deviations=OFFSET),
         liger=LIGER,
         cut=True,
         soft_capped=True,
         has_tapes=True,
+        tape=Taped(scales_embedding="inside"),
     ),
     "vaultgemma": Family(
         Decoder(
@@ -178,6 +187,7 @@ FAMILIES: dict[str, Family] = {
         liger=LIGER,
         cut=True,
         has_tapes=True,
+        tape=Taped(norms="in turn", scales_embedding="inside", tables_by_kind=True),
     ),
     "phi3": Family(
         Decoder(fused_softmax("self_attn.qkv_proj", "self_attn.o_proj"), fused(), plain_plan, deviations=FRESH_QUERY),
@@ -185,6 +195,7 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         lora_kernels="unpatchable",
         has_tapes=True,
+        tape=Taped(joins="each", output_first=True),
     ),
     "glm": Family(
         Decoder(
@@ -206,6 +217,7 @@ FAMILIES: dict[str, Family] = {
     "stablelm": Family(
         Decoder(softmax(bias="use_qkv_bias", out_bias=False), norm="layer", norm_bias=True, deviations=FRESH_QUERY),
         lora_kernels="unpatchable",
+        tape=Taped(joins="both kept"),
     ),
     "starcoder2": Family(
         Decoder(
@@ -262,6 +274,7 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         lora_kernels="unpatchable",
         has_tapes=True,
+        tape=Taped(joins="both kept"),
     ),
     "internlm2": Family(
         Decoder(

@@ -25,6 +25,38 @@ LIGER_WITHOUT_ROPE = LIGER - {"rope"}
 
 
 @record(eq=False)
+class Taped:
+    """What of a layer changes the order of its allocations, not their sizes; the defaults are Llama's and Qwen 3's."""
+
+    joins: Literal["", "each", "both", "both kept"] = ""
+    """Whether what is rotated is concatenated with what is not, and so what the kernel returns is copied.
+
+    Queries before keys, as models/phi3 does; or both after both are rotated (models/gpt_neox), where names keep the
+    rotated ones to the end (models/phi@5.16.1).
+    """
+    splits: bool = False
+    """Whether one projection for all three is split by head, not cut (models/gpt_neox@5.16.1)."""
+    norms: Literal["at once", "in turn", "after rotation"] = "at once"
+    """When the norms of queries and keys come: with each projection (models/qwen3), after all (models/gemma3), or last
+    (models/hunyuan_v1_dense@5.16.1)."""
+    output_first: bool = False
+    """Whether attention makes its last projection before the first: Phi3Attention.__init__@5.16.1."""
+    norms_first: bool = False
+    """Whether a layer makes its norms first: GPTNeoXLayer.__init__@5.16.1."""
+    scales_embedding: Literal["", "inside", "after"] = ""
+    """Whether the embedding's output is multiplied, in its module (models/gemma3/modeling_gemma3.py,
+    Gemma3TextScaledWordEmbedding@5.16.1) or after it (models/granite/modeling_granite.py, GraniteModel.forward)."""
+    tables_by_kind: bool = False
+    """Whether sliding layers have tables of positions of their own: Gemma3TextModel.forward@5.16.1.
+
+    Tapes have the layers by their kinds, and so let go of those tables a few layers sooner or later.
+    """
+
+
+LIKE_LLAMA = Taped()
+
+
+@record(eq=False)
 class Family:
     """What the libraries do with models of one ``model_type``; the defaults are Llama's but for Liger and CCE.
 
@@ -78,6 +110,8 @@ class Family:
     """Whether logits are capped: tanh keeps its output (models/gemma2/modeling_gemma2.py@5.16.1)."""
     has_tapes: bool = False
     """Whether layers like its own were recorded for the replay of torch's allocator: tests/memory/reserved."""
+    tape: Taped = LIKE_LLAMA
+    """In which order its layers allocate."""
     common_loss_since: str = ""
     """The transformers from which on the model calls the common loss; before, it had one in the logits' precision.
 

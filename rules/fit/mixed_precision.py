@@ -48,7 +48,7 @@ rule = Rule(
                 bf16: true
                 gradient_checkpointing: true
             """,
-            memory="24.8 -> 15.5 GiB",
+            memory="24.8 -> 14.2 GiB",
         ),
         Example(
             gpus="1x a100-40gb",

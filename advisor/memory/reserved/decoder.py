@@ -48,7 +48,7 @@ class Model:
     """Whether the embedding's output is made to need a gradient: ``enable_input_require_grads``."""
     score: Score = losses.plain
     """The head and the loss."""
-    scales_embedding: Literal["inside", "outside"] | None = None
+    scales_embedding: Literal["", "inside", "after"] = ""
     """Whether the embedding's output is multiplied by a number, in its own module or after it."""
     kinds: int = 1
     """How many kinds of layers have positions of their own."""
@@ -64,7 +64,7 @@ class Model:
         if self.scales_embedding == "inside":
             inputs = scaled(tape, inputs)
         inputs.trained = inputs.trained or self.asks_for_gradients
-        if self.scales_embedding == "outside":
+        if self.scales_embedding == "after":
             inputs = scaled(tape, inputs)
         counted = tape.new(batch.length, LONG)
         positions = tape.new(batch.length, LONG)

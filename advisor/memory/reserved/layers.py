@@ -10,6 +10,7 @@ from advisor.memory.reserved import fused
 from advisor.memory.reserved.attention import by_head, flash, rotated
 from advisor.memory.reserved.linears import Adapted
 from advisor.memory.reserved.operations import activation, add, copied, joined, piece, product, scaled, split
+from advisor.models.family import LIKE_LLAMA, Taped
 from advisor.record import record
 
 if TYPE_CHECKING:
@@ -41,26 +42,6 @@ class Batch:
 
 
 @record(eq=False)
-class Way:
-    """How attention goes about it; the defaults are those of Llama and Qwen 3."""
-
-    joins: Literal["", "each", "both", "both kept"] = ""
-    """Whether what is rotated is concatenated with what is not, and so what the kernel returns is copied.
-
-    Queries before keys, as models/phi3 does; or both after both are rotated (models/gpt_neox), where names keep the
-    rotated ones to the end (models/phi@5.16.1).
-    """
-    splits: bool = False
-    """Whether one projection for all three is split by head, not cut (models/gpt_neox@5.16.1)."""
-    norms: Literal["at once", "in turn", "after rotation"] = "at once"
-    """When the norms of queries and keys come: with each projection (models/qwen3), after all (models/gemma3), or last
-    (models/hunyuan_v1_dense@5.16.1)."""
-
-
-LLAMA = Way()
-
-
-@record(eq=False)
 class Mixer:
     """Softmax attention with its projections: models/llama/modeling_llama.py, LlamaAttention.forward@5.16.1."""
 
@@ -72,7 +53,7 @@ class Mixer:
     """Of queries and keys, by head."""
     kernels: frozenset[str] = frozenset()
     """Which of axolotl's fused functions compute its linears: ``qkv``, ``o``."""
-    way: Way = LLAMA
+    way: Taped = LIKE_LLAMA
     """What it does otherwise than Llama's."""
 
     def __call__(self, tape: Tape, batch: Batch, tables: Tables, x: Tensor) -> Tensor:

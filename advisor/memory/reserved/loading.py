@@ -11,8 +11,8 @@ from advisor.memory.groups import base_width
 from advisor.memory.lora_targets import is_target, layers_named, rank_at
 from advisor.memory.reserved.autograd import Storage
 from advisor.memory.reserved.decoder import Model
-from advisor.memory.reserved.families import BY_KIND, NORMS_FIRST, OUTPUT_FIRST, SCALED, WAYS, activation_of, order_of
-from advisor.memory.reserved.layers import LLAMA, Feed, FusedGated, Gated, Layer, Mixer
+from advisor.memory.reserved.families import activation_of, order_of
+from advisor.memory.reserved.layers import Feed, FusedGated, Gated, Layer, Mixer
 from advisor.memory.reserved.layers import Plain as PlainFeed
 from advisor.memory.reserved.linears import Adapted, EightBit, FourBit, Head, Linear, Plain
 from advisor.memory.reserved.norms import Norm
@@ -21,6 +21,7 @@ from advisor.memory.reserved.scores import score_of
 from advisor.memory.weights import storage
 from advisor.models import Architecture, Block, Tensor
 from advisor.models.architecture import Linear as Shape
+from advisor.models.family import family_of
 from advisor.run import Run
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Loader:
 
     def __init__(self, tape: Tape, run: Run, model: Architecture) -> None:
         self.tape, self.run, self.model = tape, run, model
+        self.taped = (family_of(model.decoder_type or model.model_type) or model.family).tape
         self.weights: list[Memory] = []
         self.pieces: list[int] = []
         """How many events there were when each weight began to be loaded."""
@@ -119,14 +121,13 @@ class Loader:
         """One decoder layer: attention, MLP, norms."""
         self.index += 1
         deviations, norm_kind = family_and_norm(self.run, block)
-        name = self.model.decoder_type or self.model.model_type
         norm = next(tensor.module for tensor in self.model.tensors if tensor.kind == "norm" and "*" in tensor.name)
         with_bias = f"{norm}.bias" in {tensor.name for tensor in self.model.tensors}
 
         def norms() -> tuple[Norm, ...]:
             return tuple(self.norm(block.hidden, norm, norm_kind, bias=with_bias) for _ in range(block.norms))
 
-        first = norms() if name in NORMS_FIRST else ()
+        first = norms() if self.taped.norms_first else ()
         taken = lora_kernels.fused(self.run, block)
         kernels = frozenset(kernel for kernel, linear in FUSED.items() if linear in taken)
         mixer = self.mixer(block, biased, norm_kind, kernels)
@@ -145,8 +146,7 @@ class Loader:
         attention = block.attention
         assert attention is not None, "coverage.is_plain"
         shapes = [linear for linear in block.linears if linear.kind == "attention"]
-        name = self.model.decoder_type or self.model.model_type
-        if name in OUTPUT_FIRST:
+        if self.taped.output_first:
             output, *inputs = (self.linear(shape, bias=shape.name in biased) for shape in (shapes[-1], *shapes[:-1]))
         else:
             *inputs, output = (self.linear(shape, bias=shape.name in biased) for shape in shapes)
@@ -157,7 +157,7 @@ class Loader:
                 self.norm(attention.head_dim, norm, norm_kind),
                 self.norm(attention.head_dim, norm, norm_kind),
             )
-        return Mixer(attention, tuple(inputs), output, both, kernels, WAYS.get(name, LLAMA))
+        return Mixer(attention, tuple(inputs), output, both, kernels, self.taped)
 
     def feed(self, block: Block, biased: set[str], deviations: Deviations, fused: bool) -> Feed:
         """The MLP."""
@@ -185,13 +185,12 @@ class Loader:
         """The model as transformers loads it."""
         self.warm_up()
         model, tensors = self.model, {tensor.kind: tensor for tensor in reversed(self.model.tensors)}
-        name = model.decoder_type or model.model_type
         table = tensors["embedding"]
         biased = {t.module.rpartition(".")[2] for t in model.tensors if t.name.endswith(".bias")}
         embedding = self.plain(table.numel, table.module)
         embedding.embedding = True
         windows = [block.attention.window for block in model.blocks if block.attention is not None]
-        kinds = len(set(windows)) if name in BY_KIND else 1
+        kinds = len(set(windows)) if self.taped.tables_by_kind else 1
         layers = [
             self.layer(block, biased, int(kinds > 1 and window is not None))
             for block, window in zip(model.blocks, windows, strict=True)
@@ -219,7 +218,7 @@ class Loader:
             self.weights,
             asks_for_gradients=asks,
             score=score_of(self.run),
-            scales_embedding=SCALED.get(name),
+            scales_embedding=self.taped.scales_embedding,
             kinds=kinds,
         )
 
