@@ -28,6 +28,8 @@ Config = Mapping[str, Any] | str | os.PathLike[str]
 NAMED = re.compile(rb"^deepspeed:[ \t]*[\"']?([^\s\"'#]+)", re.MULTILINE)
 MOST_FILES = 5000
 PLUGIN_GPUS = "advisor.gpus"
+PREPARED = "last_run_prepared"
+"""Where axolotl keeps what it has tokenized: axolotl/common/const.py:3@0.19.0."""
 
 
 @record(eq=False)
@@ -101,9 +103,12 @@ def with_prepared_rows(run: Run) -> Run:
     """The run with the longest row of the dataset that axolotl has prepared for it, where rows differ in length."""
     if run.sample_packing or run.pads_to_sequence_len or run.rl is not None or run.classifier is not None:
         return run
+    base = run.config.get("dataset_prepared_path") or PREPARED
+    if not isinstance(base, str) or not os.path.isdir(os.path.join(run.working_directory, base)):
+        return run
     from advisor.run.axolotl.prepared import prepared_rows
 
-    prepared = prepared_rows(run.config, run.working_directory, run.sequence_len)
+    prepared = prepared_rows(run.config, run.working_directory, base, run.sequence_len)
     return run if prepared is None else replace(run, prepared=prepared)
 
 

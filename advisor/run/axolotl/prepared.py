@@ -11,8 +11,6 @@ from advisor.run.axolotl.arrow import longest_list
 from advisor.run.run import Prepared
 from advisor.util import is_list, is_mapping, read_start
 
-DEFAULT_FOLDER = "last_run_prepared"
-"""axolotl/common/const.py:3@0.19.0."""
 MULTIPLE = 64
 """What batches are padded to a multiple of: axolotl/core/builders/causal.py:386-394@0.19.0."""
 MOST_STATE = 1 << 20
@@ -70,16 +68,10 @@ NOT_FOLLOWED = ("added_tokens_overrides", "skip_prepare_dataset", "push_dataset_
 """Keys under which no dataset is prepared on disk, or under another name."""
 
 
-def prepared_rows(config: Document, working_directory: str, sequence_len: int) -> Prepared | None:
-    """The longest row of the dataset that axolotl would load from disk for this config; None where there is none."""
+def prepared_rows(config: Document, working_directory: str, base: str, sequence_len: int) -> Prepared | None:
+    """The longest row of the dataset below ``base`` that axolotl would load for this config; None if there is none."""
     name = dataset_hash(config)
-    if name is None:
-        return None
-    base = config.get("dataset_prepared_path") or DEFAULT_FOLDER
-    if not isinstance(base, str):
-        return None
-    folder = os.path.join(working_directory, base, name)
-    longest = longest_row(folder)
+    longest = None if name is None else longest_row(os.path.join(working_directory, base, name))
     if longest is None:
         return None
     multiple = 1 if config.get("pad_to_sequence_len") is False else MULTIPLE
