@@ -57,8 +57,19 @@ def with_reserved(run: Run, found: Estimate) -> Estimate:
     from advisor.memory.reserved.replay import reserved_peaks
 
     low, high = reserved_peaks(run)
-    reserved = Range(round(low * MARGIN[0]), round(high * MARGIN[1]) + ROUNDING)
+    reserved = on_card(found, Range(round(low * MARGIN[0]), round(high * MARGIN[1]) + ROUNDING))
     return replace(found, reserved_peak=reserved, ranges="replay", notes=(*told(found), REPLAYED))
+
+
+def on_card(found: Estimate, reserved: Range) -> Range:
+    """What of a range a card can hold: torch gives cached blocks back and tries again before it fails.
+
+    c10/cuda/CUDACachingAllocator.cpp, DeviceCachingAllocator::malloc@2.13.0.
+    """
+    if found.verdict == "does-not-fit" or reserved.high <= found.usable:
+        return reserved
+    low = found.allocated_peak if reserved.low > found.usable else reserved.low
+    return Range(low, found.usable)
 
 
 REPLAYED = "the reserved range rests on a replay of the step's allocations through torch's allocator"

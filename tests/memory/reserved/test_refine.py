@@ -58,6 +58,16 @@ def test_the_reserved_range_of_a_covered_run_is_a_few_percent_wide(run: Run, fou
     assert refined.needed == found.needed
 
 
+def test_no_more_is_reserved_than_a_card_has(run: Run, found: Estimate):
+    """Near the limit torch gives cached blocks back, so that anything down to what is allocated may be reserved."""
+    free = with_reserved(run, found).reserved_peak
+    for usable, low in ((free.high - 1, free.low), (free.low - 1, found.allocated_peak)):
+        near = replace(found, usable=usable, needed=Range(found.allocated_peak, usable))
+        assert with_reserved(run, near).reserved_peak == Range(low, usable)
+    failing = replace(found, usable=free.low - 1, needed=Range(free.low, free.high))
+    assert failing.verdict == "does-not-fit" and with_reserved(run, failing).reserved_peak == free
+
+
 def test_what_is_not_covered_keeps_the_published_range(make_run: Callable[..., Run]):
     other = make_run(CONFIG.replace("lora_alpha: 16", "lora_alpha: 16\npeft_use_dora: true"))
     estimated = estimate(other)
