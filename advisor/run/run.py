@@ -350,9 +350,9 @@ class Run:
     def excludes_adapters(self) -> bool:
         """Whether the config asks for what axolotl refuses with an adapter.
 
-        Quantization-aware training, fused modules.
+        Quantization-aware training, fused modules, the ternary weights of Falcon-E.
         """
-        keys = ("qat", "flash_attn_fuse_mlp", "flash_attn_fuse_qkv")
+        keys = ("qat", "flash_attn_fuse_mlp", "flash_attn_fuse_qkv", "use_onebitllms")
         return any(self.config.get(key) for key in keys)
 
     @property

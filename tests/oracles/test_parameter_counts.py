@@ -71,7 +71,7 @@ def kinds(model: Any) -> dict[str, int]:
     counts: Counter[str] = Counter()
     seen: set[int] = set()
     for path, module in model.named_modules():
-        if re.search(r"vis|audio|multi_modal|embed_vision|image", path):
+        if re.search(r"vis|audio|multi_modal|embed_vision|image|^model\.projector", path):
             continue
         for parameter in module.parameters(recurse=False):
             if id(parameter) in seen:
