@@ -66,7 +66,7 @@ class Row:
         """Of one GPU in a step, padding included."""
         return self.run.tokens * self.run.gradient_accumulation_steps
 
-    @property
+    @cached_property
     def seconds(self) -> float | None:
         """Of a step, good to compare rows: PCIe where the link is not known."""
         return State(self.run).seconds
@@ -89,9 +89,8 @@ def clusters_of(run: Run, gpu: Gpu) -> Iterator[Hardware]:
         yield from (replace(one, nodes=nodes, network_bytes_per_s=net) for nodes in NODES)
 
 
-def rows_on(run: Run, places: Iterable[Hardware]) -> list[Row]:
-    """The run as written on each of these."""
-    errors = errors_anywhere(run)
+def rows_on(run: Run, places: Iterable[Hardware], errors: frozenset[str]) -> list[Row]:
+    """The run as written on each of these; ``errors`` as in ``errors_anywhere``."""
     moved = (on_hardware(run, hardware) for hardware in places)
     return [Row(one, State(one).estimate, of_config=errors) for one in moved]
 

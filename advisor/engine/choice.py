@@ -1,10 +1,10 @@
 """Which cards to show: of each the number that does best, as written or with a plan, until a screen is full."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 
-from advisor.engine.cards import Row, clusters_of, nodes_of, rows_on
+from advisor.engine.cards import Row, clusters_of, errors_anywhere, nodes_of, rows_on
 from advisor.engine.states import Plan
 from advisor.hardware import Gpu, Hardware
 from advisor.record import record
@@ -34,11 +34,13 @@ class Card:
     gpu: Gpu
     rows: Sequence[Row]
     run: Run
+    errors: frozenset[str]
+    """Rules that find an error in the config wherever it runs."""
 
     @cached_property
     def clusters(self) -> list[Row]:
         """The run on several nodes, as written."""
-        return rows_on(self.run, clusters_of(self.run, self.gpu))
+        return rows_on(self.run, clusters_of(self.run, self.gpu), self.errors)
 
 
 @record(eq=False)
@@ -85,12 +87,17 @@ class Choice:
         return end if self.wanted.accepts(end) else None
 
 
+def cards_of(run: Run, gpus: Iterable[Gpu]) -> Iterator[Card]:
+    """The cards, each with the run on one node of each size."""
+    errors = errors_anywhere(run)
+    return (Card(gpu, rows_on(run, nodes_of(run, gpu), errors), run, errors) for gpu in gpus)
+
+
 def chosen_rows(run: Run, gpus: Iterable[Gpu], wanted: Wanted) -> list[Row]:
     """Of each card the best number: what fits as written, then with plans, those that may be best first."""
-    cards = [Card(gpu, rows_on(run, nodes_of(run, gpu)), run) for gpu in gpus]
     choice = Choice(wanted)
     lacking: list[Card] = []
-    for card in cards:
+    for card in cards_of(run, gpus):
         row = best_of(wanted, [row for row in card.rows if row.fits and wanted.accepts(row)])
         choice.chosen.extend([] if row is None else [row])
         lacking.extend([card] if row is None else [])
@@ -125,8 +132,7 @@ def planned_row(choice: Choice, card: Card, *, safe: bool) -> Row | None:
 def every_row(run: Run, gpus: Iterable[Gpu], wanted: Wanted) -> list[Row]:
     """Every number of every card that does, as written or with a plan; several nodes where one is too few."""
     choice = Choice(replace(wanted, plans=1 << 30))
-    for gpu in gpus:
-        card = Card(gpu, rows_on(run, nodes_of(run, gpu)), run)
+    for card in cards_of(run, gpus):
         found = [row for row in map(choice.done, card.rows) if row is not None]
         if all(row.changes_training or row.estimate.condition for row in found):
             found += [row for row in map(choice.done, card.clusters) if row is not None]

@@ -1,6 +1,7 @@
 """Errors that an edit brings about: what a fix and a plan must never do."""
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from weakref import WeakKeyDictionary
 
 from advisor.engine.registry import built_in_rules
@@ -26,15 +27,18 @@ def new_errors(before: Run, after: Run, *, memory: bool = True) -> list[str]:
 def errors_of(run: Run) -> Counter[str]:
     """How many errors each built-in rule finds."""
     if run not in _known:
-        hits = ((rule, hit) for rule in error_rules(run) for hit in rule.finds(run))
-        _known[run] = Counter(rule.id for rule, hit in hits if (hit.level or rule.level) == "error")
+        _known[run] = Counter(errors_by(error_rules(run), run))
     return _known[run]
 
 
 def errors_but_memory(run: Run) -> frozenset[str]:
     """The built-in rules that find an error, those about the size of the run not asked."""
-    rules = [rule for rule in error_rules(run) if rule.id not in OF_MEMORY]
-    return frozenset(rule.id for rule in rules if any((hit.level or rule.level) == "error" for hit in rule.finds(run)))
+    return frozenset(errors_by((rule for rule in error_rules(run) if rule.id not in OF_MEMORY), run))
+
+
+def errors_by(rules: Iterable[Rule], run: Run) -> Iterator[str]:
+    """The name of a rule for each error that it finds."""
+    return (rule.id for rule in rules for hit in rule.finds(run) if (hit.level or rule.level) == "error")
 
 
 def error_rules(run: Run) -> list[Rule]:

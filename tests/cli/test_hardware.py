@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from advisor.cli.main import main
 from advisor.documents import parse
 from advisor.engine import cards, check
-from advisor.engine.cards import all_gpus, nodes_of, rows_on
+from advisor.engine.cards import all_gpus, errors_anywhere, nodes_of, rows_on
 from advisor.engine.states import Plan, State
 from advisor.opening import Context, open_run
 from advisor.run import Run
@@ -225,6 +225,6 @@ def test_rules_are_asked_about_a_card_only_where_the_memory_is_enough(monkeypatc
     asked: list[Run] = []
     own = cards.errors_but_memory
     monkeypatch.setattr(cards, "errors_but_memory", lambda run: asked.append(run) or own(run))
-    rows = rows_on(run, [place for gpu in all_gpus() for place in nodes_of(run, gpu)])
+    rows = rows_on(run, [place for gpu in all_gpus() for place in nodes_of(run, gpu)], errors_anywhere(run))
     enough = [row for row in rows if row.estimate.verdict == "fits"]
     assert [row for row in rows if row.fits] and 0 < len(asked) <= len(enough) + 1 < len(rows)

@@ -1,0 +1,34 @@
+"""What layers do otherwise than Llama's, as far as a tape is concerned."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from advisor.memory.reserved.operations import activation, squared_relu, tanh_gelu
+from advisor.models.deviations import SQUARED_RELU_GRADIENT, TANH_GELU
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from advisor.memory.reserved.autograd import Tape, Tensor
+    from advisor.memory.reserved.layers import Order
+    from advisor.models import Block
+    from advisor.models.deviations import Deviations
+
+
+def order_of(block: Block, deviations: Deviations) -> Order:
+    """Where the norms of a layer stand."""
+    if block.norms == 1:
+        return "one norm"
+    if block.norms > 2:
+        return "around"
+    if deviations.post_norm:
+        return "after"
+    return "parallel" if deviations.parallel else "before"
+
+
+def activation_of(deviations: Deviations) -> Callable[[Tape, Tensor], Tensor]:
+    """The activation of an MLP without a gate."""
+    if deviations.activation == TANH_GELU:
+        return tanh_gelu
+    return squared_relu if deviations.activation_gradient == SQUARED_RELU_GRADIENT else activation
