@@ -7,7 +7,7 @@ from advisor.memory.deepspeed import gathers
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
 from advisor.models import Architecture
-from advisor.run import Run
+from advisor.run import Rollouts, Run
 
 CACHE = "transformers/cache_utils.py, DynamicLayer.update@5.16.1: a row's keys and values are copied as it grows"
 VLLM_NAME = "vLLM"
@@ -34,9 +34,13 @@ def rollout_phase(run: Run, model: Architecture, weights: Weights, fixed: Terms,
     if made.engine == "vllm":
         starts = Phase("generation", (*loaded, *vllm_terms(run)))
         return (max(starts, Phase("generation", (*fixed, *vllm_terms(run))), key=lambda phase: phase.bytes),)
-    prompt = max(1, run.sequence_len - made.completion)
-    moment = answering(run, model, weights, made.rows, prompt, made.completion, whole=True)
+    moment = answering(run, model, weights, made.rows, prompt_tokens(run, made), made.completion, whole=True)
     return (Phase("generation", (*fixed, *moment)),)
+
+
+def prompt_tokens(run: Run, made: Rollouts) -> int:
+    """What the answer leaves of a row to its prompt."""
+    return max(1, run.sequence_len - made.completion)
 
 
 def resident_vllm(run: Run) -> tuple[Term, ...]:
@@ -66,14 +70,18 @@ def answering(
     )
 
 
-def cache_terms(run: Run, model: Architecture, tokens: int) -> tuple[Term, ...]:
-    """Keys and values of all tokens in all layers, and one layer's twice while a token is added."""
-    width = run.compute_bytes
-    layers = [
+def cached_layers(model: Architecture) -> list[tuple[int, int]]:
+    """How many layers have keys and values of their own, and the elements of a token in each."""
+    return [
         (b.count, b.attention.key_width + b.attention.value_width)
         for b in model.blocks
         if b.attention and b.attention.own_keys
     ]
+
+
+def cache_terms(run: Run, model: Architecture, tokens: int) -> tuple[Term, ...]:
+    """Keys and values of all tokens in all layers, and one layer's twice while a token is added."""
+    width, layers = run.compute_bytes, cached_layers(model)
     each, widest = sum(count * both for count, both in layers), max((both for _, both in layers), default=0)
     text = f"{width} B x {tokens:,} tokens x ({each:,} in all layers + {widest:,})"
     return (Term("key-value cache", "activations", width * tokens * (each + widest), text, CACHE),)

@@ -3,6 +3,7 @@
 A roofline without a figure behind it: each token reads the weights and the keys and values of its rows.
 """
 
+from advisor.memory.generation import cached_layers, prompt_tokens
 from advisor.memory.groups import Weights
 from advisor.models import Architecture
 from advisor.run import Rollouts, Run, Zero
@@ -23,7 +24,7 @@ def terms(run: Run, model: Architecture, weights: Weights, card: Card, links: Li
     if made is None or made.engine == "server":
         return []
     times = run.micro_batch_size * run.gradient_accumulation_steps / made.rows / made.iterations
-    prompt = max(1, run.sequence_len - made.completion)
+    prompt = prompt_tokens(run, made)
     at_once = rows_at_once(run, model, weights, made)
     waves = made.rows / at_once
     token = token_seconds(run, model, card, made, at_once, prompt)
@@ -79,8 +80,4 @@ def active_weights(model: Architecture) -> float:
 
 def cache_bytes(run: Run, model: Architecture) -> int:
     """Bytes of keys and values of one token in all layers."""
-    return run.compute_bytes * sum(
-        block.count * (block.attention.key_width + block.attention.value_width)
-        for block in model.blocks
-        if block.attention is not None and block.attention.own_keys
-    )
+    return run.compute_bytes * sum(count * elements for count, elements in cached_layers(model))

@@ -108,24 +108,21 @@ class Mixer:
         first, second, third = self.inputs
         if "qkv" in self.kernels:
             query, key, value = fused.projected(tape, x, together(first, second, third))
-            if self.way.norms == "at once":
-                query = self.normed(tape, by_head(tape, query), 0)
-                key = self.normed(tape, by_head(tape, key), 1)
-                return query, key, value
-            query, key = by_head(tape, query), by_head(tape, key)
-            if self.way.norms == "in turn":
-                query = self.normed(tape, query, 0)
-                key = self.normed(tape, key, 1)
-            return query, key, value
-        if self.way.norms == "at once":
-            query = self.normed(tape, by_head(tape, first(tape, x)), 0)
-            key = self.normed(tape, by_head(tape, second(tape, x)), 1)
-            return query, key, third(tape, x)
-        query, key, value = by_head(tape, first(tape, x)), by_head(tape, second(tape, x)), third(tape, x)
+            query = self.headed(tape, query, 0)
+            key = self.headed(tape, key, 1)
+        else:
+            query = self.headed(tape, first(tape, x), 0)
+            key = self.headed(tape, second(tape, x), 1)
+            value = third(tape, x)
         if self.way.norms == "in turn":
             query = self.normed(tape, query, 0)
             key = self.normed(tape, key, 1)
         return query, key, value
+
+    def headed(self, tape: Tape, x: Tensor, index: int) -> Tensor:
+        """Queries or keys by head, and through their norm where that comes at once."""
+        x = by_head(tape, x)
+        return self.normed(tape, x, index) if self.way.norms == "at once" else x
 
     def normed(self, tape: Tape, x: Tensor, index: int) -> Tensor:
         """Queries or keys through their norm, where they have one."""

@@ -11,7 +11,7 @@ from advisor.memory.groups import base_width
 from advisor.memory.lora_targets import is_target, layers_named, rank_at
 from advisor.memory.reserved.autograd import Storage
 from advisor.memory.reserved.decoder import Model
-from advisor.memory.reserved.families import activation_of, order_of
+from advisor.memory.reserved.deviations import activation_of, order_of
 from advisor.memory.reserved.layers import Feed, FusedGated, Gated, Layer, Mixer
 from advisor.memory.reserved.layers import Plain as PlainFeed
 from advisor.memory.reserved.linears import Adapted, EightBit, FourBit, Head, Linear, Plain

@@ -69,12 +69,17 @@ def back_alike(tape: Tape) -> Backward:
     return back
 
 
-def scaled(tape: Tape, x: Tensor) -> Tensor:
-    """A product with a number."""
+def alike(tape: Tape, x: Tensor) -> Tensor:
+    """What such an operation makes: a tensor of the same size and width."""
     node = node_for(tape, back_alike(tape), x)
     result = tape.new(x.count, x.width)
     result.node = node
     return result
+
+
+def scaled(tape: Tape, x: Tensor) -> Tensor:
+    """A product with a number."""
+    return alike(tape, x)
 
 
 def copied(tape: Tape, x: Tensor) -> Tensor:
@@ -146,11 +151,9 @@ def split(tape: Tape, x: Tensor, counts: Sequence[int]) -> list[Tensor]:
 
 def hyperbolic(tape: Tape, x: Tensor) -> Tensor:
     """tanh: it saves its result."""
-    node = node_for(tape, back_alike(tape), x)
-    result = tape.new(x.count, x.width)
-    if node is not None:
-        node.keep(tape, result.detached())
-    result.node = node
+    result = alike(tape, x)
+    if result.node is not None:
+        result.node.keep(tape, result.detached())
     return result
 
 
@@ -179,11 +182,9 @@ def product(tape: Tape, left: Tensor, right: Tensor) -> Tensor:
 
 def activation(tape: Tape, x: Tensor) -> Tensor:
     """SiLU or GELU as one kernel: it saves its input."""
-    node = node_for(tape, back_alike(tape), x)
-    if node is not None:
-        node.keep(tape, x)
-    result = tape.new(x.count, x.width)
-    result.node = node
+    result = alike(tape, x)
+    if result.node is not None:
+        result.node.keep(tape, x)
     return result
 
 
@@ -225,12 +226,10 @@ def squared_relu(tape: Tape, x: Tensor) -> Tensor:
 
 def dropped(tape: Tape, x: Tensor) -> Tensor:
     """Dropout: the result and a mask of one byte, which is saved (aten/src/ATen/native/cuda/Dropout.cu)."""
-    node = node_for(tape, back_alike(tape), x)
-    result = tape.new(x.count, x.width)
+    result = alike(tape, x)
     mask = tape.new(x.count, 1)
-    if node is not None:
-        node.keep(tape, mask)
-    result.node = node
+    if result.node is not None:
+        result.node.keep(tape, mask)
     return result
 
 
