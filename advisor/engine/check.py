@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from advisor.documents import Edit, PatchError
 from advisor.engine.certainty import certain_hits, without_echoes
-from advisor.engine.finding import LEVELS, Finding, Fix, Report, WholePlan
+from advisor.engine.finding import LEVELS, PLANNED, Finding, Fix, Report, WholePlan
 from advisor.engine.help import Planner, with_help
 from advisor.engine.locations import document_of, place_of
 from advisor.engine.plan import Tier, plan_fit
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from advisor.memory.basis import Basis
     from advisor.memory.second import Second
     from advisor.speed import StepTime, Unpriced
-
-PLANNED: Mapping[str, str] = {"does-not-fit": "does-not-fit", "tight": "tight-fit"}
-"""The verdicts that get a plan, each with the rule that says it."""
 
 
 @record(eq=False)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from advisor.speed import StepTime, Unpriced
 
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")
+PLANNED: Mapping[str, str] = {"does-not-fit": "does-not-fit", "tight": "tight-fit"}
+"""The verdicts that get a plan, each with the rule that says it."""
 
 
 @record

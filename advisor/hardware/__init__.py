@@ -4,17 +4,7 @@ from advisor.hardware.catalogue import find_gpu, gpu_names, larger_gpus
 from advisor.hardware.gpu import Gpu, Hardware, Link
 from advisor.hardware.parse import gpu_named, parse_hardware
 
-__all__ = [
-    "Gpu",
-    "Hardware",
-    "Link",
-    "detect",
-    "find_gpu",
-    "gpu_named",
-    "gpu_names",
-    "larger_gpus",
-    "parse_hardware",
-]
+__all__ = ["Gpu", "Hardware", "Link", "detect", "find_gpu", "gpu_named", "gpu_names", "larger_gpus", "parse_hardware"]
 
 
 def detect() -> Hardware | None:

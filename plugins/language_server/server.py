@@ -6,8 +6,7 @@ from importlib import import_module
 from typing import Any
 
 import advisor
-from advisor.engine.check import PLANNED
-from advisor.engine.finding import Report
+from advisor.engine.finding import PLANNED, Report
 from advisor.errors import InputError
 
 from .actions import FIX_ALL, QUICK, actions, is_at_model
