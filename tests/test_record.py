@@ -5,11 +5,11 @@ import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from advisor.record import record
+from advisor.record import MANY, record
 
 
 class Fields:
@@ -63,6 +63,17 @@ def test_does_what_a_dataclass_does(call: Callable[[Any], object], options: dict
     assert outcome(lambda: call(ours)) == outcome(lambda: call(theirs))
 
 
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize("options", [{}, {"eq": False}, {"kw_only": True}], ids=str)
+def test_does_the_same_after_many_instances(call: Callable[[Any], object], options: dict[str, Any]) -> None:
+    theirs, ours = both(**options)
+    first = ours.__init__
+    for _ in range(MANY):
+        ours(name="a")
+    assert ours.__init__ is not first
+    assert outcome(lambda: call(ours)) == outcome(lambda: call(theirs))
+
+
 @record
 class Point:
     """At the top of a module, so that it can be pickled."""
@@ -110,3 +121,28 @@ def test_a_subclass_has_its_fields_and_its_parents() -> None:
 
     assert (Point(1).x, Space(1, 2, 3).z, Space(1, 2, 3).y) == (1, 3, 2)
     assert Space(1, 2) != Point(1, 2)
+
+
+def test_a_subclass_whose_parent_has_many_instances_takes_its_own_fields() -> None:
+    @record
+    class Base:
+        x: int
+
+    for number in range(MANY):
+        Base(number)
+
+    @record
+    class Wider(Base):
+        y: int = 0
+
+    assert (Wider(1, 2).x, Wider(1, 2).y, Wider(1) == Wider(1, 0)) == (1, 2, True)
+
+
+def test_class_variables_are_no_fields() -> None:
+    @record
+    class Counted:
+        kinds: ClassVar[int] = 3
+        x: int
+
+    assert [one.name for one in dataclasses.fields(Counted)] == ["x"]
+    assert vars(Counted(1)) == {"x": 1}

@@ -1,12 +1,12 @@
 """Finds rules by folder: one file, one ``rule``; and the order of the flowchart, which is data."""
 
 import importlib
-import importlib.util
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -87,16 +87,17 @@ def load_rule(path: Path, stage: Stage | None = None) -> Rule:
 
 
 def executed(path: Path) -> ModuleType:
-    """The module of a rule file; what goes wrong inside it is reported with its file."""
+    """The module of a rule file; what goes wrong inside it is reported with its file.
+
+    Without a spec, which costs as much as reading and running the file.
+    """
     name = "advisor_rule_" + re.sub(r"\W", "_", str(path.with_suffix("")))
     if name in sys.modules:
         return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise InputError("cannot be loaded as Python", str(path))
-    module = importlib.util.module_from_spec(spec)
+    module = ModuleType(name)
+    module.__file__ = str(path)
     try:
-        spec.loader.exec_module(module)
+        exec(SourceFileLoader(name, str(path)).get_code(name) or "", vars(module))
     except Exception as error:
         line = error.lineno or 0 if isinstance(error, SyntaxError) else 0
         raise InputError(f"{type(error).__name__}: {error}", str(path), line, remedy="fix the rule file") from error

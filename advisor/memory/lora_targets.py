@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from advisor.run import Lora
@@ -28,7 +29,8 @@ def everywhere(lora: Lora) -> bool:
     return lora.target_linear or "all-linear" in lora.targets
 
 
-def named(names: Iterable[str], module: str) -> bool:
+@lru_cache(maxsize=4096)
+def named(names: tuple[str, ...], module: str) -> bool:
     """Whether a module is one of ``names``, in full or by its last parts."""
     return any(module == name or module.endswith("." + name) for name in names)
 
@@ -43,7 +45,13 @@ def matches_pattern(pattern: str, module: str) -> bool:
 
 def layers_named(lora: Lora) -> bool:
     """Whether the targets name layers by number, so that layers may differ."""
-    return any(character.isdigit() for target in lora.targets for character in target) and not everywhere(lora)
+    return not everywhere(lora) and has_numbers(lora.targets)
+
+
+@lru_cache(maxsize=64)
+def has_numbers(targets: tuple[str, ...]) -> bool:
+    """Whether a digit is in any of the targets."""
+    return any(character.isdigit() for target in targets for character in target)
 
 
 def layers_wrapped(lora: Lora, module: str, count: int) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from difflib import SequenceMatcher, get_close_matches
 
 from advisor.models import catalogue
 from advisor.record import record
@@ -30,6 +29,8 @@ class Parts:
 
 def misspelt(name: str) -> str | None:
     """The published name of the same size that differs from this one by the fewest letters; None if by many."""
+    from difflib import get_close_matches
+
     known = {each.lower(): each for each in catalogue.catalogue_ids()}
     close = get_close_matches(name.lower(), known, n=4, cutoff=CLOSE)
     organisation = name.lower().partition("/")[0]
@@ -45,6 +46,8 @@ def size_of(name: str) -> str:
 
 def alike(one: str, other: str) -> bool:
     """Whether two organisations may be one, misspelt."""
+    from difflib import SequenceMatcher
+
     return SequenceMatcher(None, one, other).ratio() >= CLOSE
 
 
