@@ -1,21 +1,22 @@
 """What goes wrong with input, said once and clearly."""
 
-from dataclasses import dataclass
 
-
-@dataclass
 class InputError(Exception):
     """Input that cannot be used: what is wrong, where, and what to do about it.
 
     ``line`` and ``column`` are 1-based; 0 means that the place is the whole file. ``note``: said, but no failure.
     """
 
-    message: str
-    file: str = ""
-    line: int = 0
-    column: int = 0
-    remedy: str = ""
-    note: bool = False
+    def __init__(
+        self, message: str, file: str = "", line: int = 0, column: int = 0, remedy: str = "", *, note: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.file = file
+        self.line = line
+        self.column = column
+        self.remedy = remedy
+        self.note = note
 
     def __str__(self) -> str:
         place = self.file

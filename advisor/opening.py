@@ -5,7 +5,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +14,7 @@ from advisor.documents.repository import checkout_of, lies_in, repository_of
 from advisor.errors import InputError
 from advisor.hardware import Hardware, detect, parse_hardware
 from advisor.models import Architecture, Unknown, resolve_with_config
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.run import Images, Run
 from advisor.run.build import build_run
 from advisor.run.deepspeed import Section, has_shipped_name, shipped

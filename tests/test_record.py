@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from advisor.record import MANY, record
+from advisor.record import MANY, record, replace
 
 
 class Fields:
@@ -136,6 +136,24 @@ def test_a_subclass_whose_parent_has_many_instances_takes_its_own_fields() -> No
         y: int = 0
 
     assert (Wider(1, 2).x, Wider(1, 2).y, Wider(1) == Wider(1, 0)) == (1, 2, True)
+
+
+def test_replace_takes_fields_and_leaves_what_was_cached() -> None:
+    point = Point(1, 2)
+    assert point.total == 3
+    assert vars(replace(point, y=5)) == {"x": 1, "y": 5}
+    with pytest.raises(TypeError, match="unknown: total"):
+        replace(point, total=4)
+
+
+def test_fields_can_be_set_where_a_class_is_not_frozen() -> None:
+    @record(frozen=False)
+    class Open:
+        x: int
+
+    one = Open(1)
+    one.x = 2
+    assert one.x == 2
 
 
 def test_class_variables_are_no_fields() -> None:

@@ -5,10 +5,9 @@ Each constant that was chosen with figures in view has a second value here, from
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import cast
 
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.speed import constants
 from advisor.speed.constants import Constant
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from advisor.accuracy.judging import Judged, holds, verdict, width
 from advisor.memory.kinds import kind_of
 from advisor.memory.reserved.coverage import covered
 from advisor.memory.reserved.refine import settled, with_reserved
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.util import GIB
 
 if TYPE_CHECKING:

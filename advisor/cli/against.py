@@ -4,7 +4,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 from advisor.cli.changed_since import base_in, git, top_of
 from advisor.cli.options import CheckOptions
@@ -12,13 +11,13 @@ from advisor.documents import parse
 from advisor.engine.finding import Against, Finding, Report
 from advisor.errors import InputError
 from advisor.opening import deepspeed_candidates, open_json
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.report.fingerprint import code
 from advisor.session import Examined, Session, examine, examined
-from advisor.util import Buffers
+from advisor.util import Buffers, regex
 
 OPTION = "--against"
-HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,\d+)? @@", re.MULTILINE)
+HUNK = regex(r"^@@ -\S+ \+(\d+)(?:,\d+)? @@", re.MULTILINE)
 
 
 def validate_against(paths: Sequence[str], options: CheckOptions) -> None:

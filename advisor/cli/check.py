@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +15,7 @@ from advisor.engine.suppression import said_once
 from advisor.errors import InputError
 from advisor.opening import Opened
 from advisor.progress import shown
+from advisor.record import replace
 from advisor.session import Examined, Session, examined, session_for
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 import re
 import sys
-from dataclasses import replace
 
 import click
 
@@ -11,12 +10,13 @@ from advisor.documents import write_all
 from advisor.errors import InputError
 from advisor.opening import open_run
 from advisor.progress import doing, shown
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.report.terminal import colored, draws, own_style, width
 from advisor.run import Run
 from advisor.session import Examined, RunOptions, examine, session_for
+from advisor.util import regex
 
-TOKENS = re.compile(r"(\d+(?:\.\d+)?)\s*([kmbt]?)", re.IGNORECASE)
+TOKENS = regex(r"(\d+(?:\.\d+)?)\s*([kmbt]?)", re.IGNORECASE)
 THOUSANDS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
 
 

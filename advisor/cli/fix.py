@@ -1,6 +1,5 @@
 """``advisor check --fix`` and ``--diff``."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -17,6 +16,7 @@ from advisor.engine.suppression import said_once
 from advisor.errors import InputError
 from advisor.opening import Opened, namers
 from advisor.progress import each, shown
+from advisor.record import replace
 from advisor.session import Session
 
 

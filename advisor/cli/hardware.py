@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import click
 
@@ -17,13 +16,14 @@ from advisor.errors import InputError
 from advisor.hardware import Gpu, gpu_named, parse_hardware
 from advisor.opening import open_run
 from advisor.progress import doing, shown
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.report import cards
 from advisor.report.cards import Offer
 from advisor.report.terminal import own_style
 from advisor.report.time import steps_of
 from advisor.run import Run
 from advisor.session import RunOptions, Session, session_for
+from advisor.util import regex
 
 MOST_SHOWN = 12
 MOST_PLANNED = 24
@@ -32,7 +32,7 @@ FEW_PLANNED = 10
 """Plans where cards are shown beside other things: about a second of CPU."""
 ANYWHERE = "1x b200"
 """Where a run is read whose own cards are unknown."""
-DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([hd])", re.IGNORECASE)
+DURATION = regex(r"(\d+(?:\.\d+)?)\s*([hd])", re.IGNORECASE)
 HOURS = {"h": 1.0, "d": 24.0}
 
 

@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 
 import click
 
@@ -12,6 +11,7 @@ from advisor.cli.launchers.placement import cloud_of, config_of, hardware_of, se
 from advisor.engine.blocking import NO_BLOCK, in_one_line
 from advisor.engine.finding import Finding, Report
 from advisor.errors import InputError
+from advisor.record import replace
 from advisor.report.terminal import colored, draws, width
 from advisor.session import RunOptions, examine
 from advisor.session.disk import shortage

@@ -2,12 +2,11 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 
 from advisor.documents import Document
 from advisor.documents.repository import lies_in
 from advisor.opening import Opened
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.run import Run
 from advisor.run.deepspeed import Section
 

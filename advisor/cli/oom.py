@@ -1,7 +1,6 @@
 """``advisor oom``: why a run died, and the next steps of the flowchart from what was really free."""
 
 import sys
-from dataclasses import replace
 
 import click
 
@@ -13,6 +12,7 @@ from advisor.cli.crash_log.next_steps import next_steps
 from advisor.cli.options import config_at
 from advisor.errors import InputError
 from advisor.opening import Context, Opened, open_run
+from advisor.record import replace
 from advisor.report.terminal import colored, draws, width
 from advisor.run import Run
 from advisor.session import RunOptions, Session, examined, session_for

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 
 import click
 
@@ -18,6 +17,7 @@ from advisor.engine.fix import Fixed, merged, report_after
 from advisor.engine.suppression import said_once
 from advisor.errors import InputError
 from advisor.opening import Opened
+from advisor.record import replace
 from advisor.report.terminal import own_style
 from advisor.session import Session
 

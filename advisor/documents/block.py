@@ -7,10 +7,11 @@ from advisor.documents.changes import PatchError
 from advisor.documents.draft import Additions, Draft, Slot, last
 from advisor.documents.node import Node
 from advisor.documents.yaml_writer import block, entry, inline, is_block, list_item, scalar, scalar_or_empty
+from advisor.util import regex
 
-_HEADER = re.compile(r"[|>][0-9]?([+-]?)")
-_COMMENT_LINES = re.compile(r"(?:[ \t]*(?:\r\n|\n|\r))*(?P<blanks> *)#[^\r\n]*(?:\r\n|\n|\r|\Z)")
-_BLANK_LINES = re.compile(r"(?:[ \t]*(?:\r\n|\n|\r))*")
+_HEADER = regex(r"[|>][0-9]?([+-]?)")
+_COMMENT_LINES = regex(r"(?:[ \t]*(?:\r\n|\n|\r))*(?P<blanks> *)#[^\r\n]*(?:\r\n|\n|\r|\Z)")
+_BLANK_LINES = regex(r"(?:[ \t]*(?:\r\n|\n|\r))*")
 
 
 class Block:

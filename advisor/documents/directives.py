@@ -7,11 +7,12 @@ from functools import lru_cache
 from advisor.documents.node import Node, walk
 from advisor.documents.source import Source
 from advisor.record import record
+from advisor.util import regex
 
-_COMMENT = re.compile(r"(?:^|(?<=\s))#[ \t]*advisor:[ \t]*(?P<body>[^\r\n]*)", re.MULTILINE)
-_IGNORE = re.compile(r"(?P<name>ignore|file-ignore)\[(?P<argument>[^\]]*)\](?:[\s:]\s*(?P<reason>.*))?$")
-_ID = re.compile(r"[\w-]")
-_SETTING = re.compile(r"(?P<name>gpus|model)[ \t]*=[ \t]*(?P<argument>\S.*)")
+_COMMENT = regex(r"(?:^|(?<=\s))#[ \t]*advisor:[ \t]*(?P<body>[^\r\n]*)", re.MULTILINE)
+_IGNORE = regex(r"(?P<name>ignore|file-ignore)\[(?P<argument>[^\]]*)\](?:[\s:]\s*(?P<reason>.*))?$")
+_ID = regex(r"[\w-]")
+_SETTING = regex(r"(?P<name>gpus|model)[ \t]*=[ \t]*(?P<argument>\S.*)")
 
 
 @record

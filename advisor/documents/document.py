@@ -1,7 +1,6 @@
 """A file's values, with their places, and the changes that wait to be written into it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +20,7 @@ from advisor.documents.directives import Directive, directives_in
 from advisor.documents.node import Text, same
 from advisor.documents.source import Source, Syntax, locate, overridden, parsed
 from advisor.documents.splices import Splice, spliced
-from advisor.record import record
+from advisor.record import record, replace
 
 
 @record(eq=False)

@@ -1,9 +1,8 @@
 """A text that is being changed: its tree, its habits of writing, and the splices gathered so far."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -12,9 +11,10 @@ from advisor.documents.node import Node, Text, walk
 from advisor.documents.splices import Splices
 from advisor.documents.yaml_writer import Style, is_block
 from advisor.record import record
+from advisor.util import regex
 
-_COLON = re.compile(r"[ \t]*:")
-_BLANKS = re.compile(r"[ \t]*")
+_COLON = regex(r"[ \t]*:")
+_BLANKS = regex(r"[ \t]*")
 
 Additions = Mapping[int, Sequence[tuple[Any, Any]]]
 """New pairs of key and value (None and an item in lists), by the index of the entry before them; -1: none."""
@@ -30,7 +30,7 @@ class Slot:
     """Blanks before the key or the dash."""
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, frozen=False)
 class Draft:
     """Offsets refer to ``source`` throughout; nothing is changed until the splices are settled."""
 

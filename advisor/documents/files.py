@@ -1,21 +1,20 @@
 """Documents from the disk, and back onto it: all files or none, each whole at any moment."""
 
 import os
-import re
 import signal
 import stat
 import threading
 import time
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from types import FrameType
 
 from advisor.documents.document import Document, parse
 from advisor.errors import InputError
-from advisor.util import MAX_BYTES, read_start
+from advisor.record import record
+from advisor.util import MAX_BYTES, read_start, regex
 
-TEMPORARY = re.compile(r"\d+-\d+\.tmp")
+TEMPORARY = regex(r"\d+-\d+\.tmp")
 STALE_SECONDS = 3600
 
 
@@ -42,7 +41,7 @@ def read(path: str | os.PathLike[str]) -> Document:
     return parse(raw, name, "json" if name.lower().endswith(".json") else "yaml")
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, frozen=False)
 class _Staged:
     """A file about to be replaced. ``old`` is None for a new one."""
 

@@ -1,14 +1,14 @@
 """Edits inside ``{...}`` and ``[...]``: YAML's flow style, and all of JSON."""
 
-import re
 from typing import Any
 
 from advisor.documents.draft import Additions, Draft, Slot
 from advisor.documents.node import Node
 from advisor.documents.yaml_writer import inline, is_block, scalar
+from advisor.util import regex
 
-_COMMA = re.compile(r"(?:\s|#[^\r\n]*)*,")
-_NOTHING_MORE = re.compile(r"\s*(?:#.*)?$")
+_COMMA = regex(r"(?:\s|#[^\r\n]*)*,")
+_NOTHING_MORE = regex(r"\s*(?:#.*)?$")
 
 
 class Flow:

@@ -6,11 +6,10 @@ from typing import Any, cast
 
 from advisor.documents.node import MAX_DEPTH, MAX_NODES, Node
 from advisor.documents.yaml_tree import DuplicateKeyError, TreeError
+from advisor.util import regex
 
-_TOKEN = re.compile(
-    r'[ \t\r\n]*(?:(?P<string>"(?:[^"\\]|\\.)*")|(?P<mark>[{}\[\]:,])|(?P<word>[^\s{}\[\]:,"]+))', re.DOTALL
-)
-_LONG_INTEGER = re.compile(r"\d{4301,}")
+_TOKEN = regex(r'[ \t\r\n]*(?:(?P<string>"(?:[^"\\]|\\.)*")|(?P<mark>[{}\[\]:,])|(?P<word>[^\s{}\[\]:,"]+))', re.DOTALL)
+_LONG_INTEGER = regex(r"\d{4301,}")
 
 
 class _RepeatedError(Exception):

@@ -1,22 +1,24 @@
 """The tree of a text: what stands where. Offsets are in characters of the text without its BOM."""
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, cast
 
 from advisor.documents.changes import Span
 from advisor.record import record
+from advisor.util import regex
 
 Kind = Literal["scalar", "mapping", "sequence", "alias"]
 MAX_DEPTH = 100
 MAX_NODES = 100_000
-_LINE_END = re.compile(r"\r\n|\n|\r")
+_LINE_END = regex(r"\r\n|\n|\r")
 
 
-@dataclass(eq=False, repr=False, slots=True)
+CACHED = ("overridden", "index")
+"""What is filled in once the tree stands."""
+
+
 class Node:
     """A value with its place. ``start`` includes anchor and tag; a block collection ends with its last child.
 
@@ -24,21 +26,33 @@ class Node:
     ``children`` of a mapping are key, value, key, value, ...
     """
 
-    kind: Kind
-    start: int
-    end: int
-    style: str = ""
-    value: Any = None
-    children: "list[Node]" = field(default_factory=list["Node"])
-    anchor: str | None = None
-    target: "Node | None" = None
-    """The node that an alias names."""
-    size: int = 1
-    """Nodes in it, with aliases written out."""
-    overridden: "list[Node]" = field(default_factory=list["Node"])
-    """The keys of a mapping that it holds again further down; the last one counts."""
-    index: "dict[Any, tuple[Node, Node]] | None" = None
-    """The entries by key, filled when one is first asked for."""
+    __slots__ = ("kind", "start", "end", "style", "value", "children", "anchor", "target", "size", *CACHED)
+
+    def __init__(
+        self,
+        kind: Kind,
+        start: int,
+        end: int,
+        style: str = "",
+        value: Any = None,
+        *,
+        target: "Node | None" = None,
+        size: int = 1,
+    ) -> None:
+        self.kind: Kind = kind
+        self.start, self.end = start, end
+        self.style = style
+        self.value = value
+        self.children: list[Node] = []
+        self.anchor: str | None = None
+        self.target = target
+        """The node that an alias names."""
+        self.size = size
+        """Nodes in it, with aliases written out."""
+        self.overridden: list[Node] = []
+        """The keys of a mapping that it holds again further down; the last one counts."""
+        self.index: dict[Any, tuple[Node, Node]] | None = None
+        """The entries by key, filled when one is first asked for."""
 
     @property
     def entries(self) -> "list[tuple[Node, Node]]":

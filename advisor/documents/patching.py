@@ -11,8 +11,9 @@ from advisor.documents.draft import Draft, Slot
 from advisor.documents.source import Source, Syntax
 from advisor.documents.splices import Splice, Splices
 from advisor.documents.yaml_writer import Style, block
+from advisor.util import regex
 
-_END_MARK = re.compile(r"^\.\.\.", re.MULTILINE)
+_END_MARK = regex(r"^\.\.\.", re.MULTILINE)
 
 
 def splices_for(source: Source, new: dict[str, Any], changes: Iterable[Change]) -> list[Splice]:

@@ -1,6 +1,6 @@
 """Replacements of pieces of a text, gathered in any order, in the end one after the other without overlap."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from advisor.record import record
 
@@ -14,7 +14,7 @@ class Splice:
     text: str
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, frozen=False)
 class Splices:
     """What is to happen to a text."""
 

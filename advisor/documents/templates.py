@@ -1,13 +1,14 @@
 """Files that are no YAML or JSON yet: templates that wait to be rendered."""
 
 import re
-from dataclasses import replace
 
 from advisor.documents import Syntax, parse
 from advisor.errors import InputError
+from advisor.record import replace
+from advisor.util import regex
 
-EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
-STATEMENT = re.compile(r"\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+EXPRESSION = regex(r"\{\{.*?\}\}", re.DOTALL)
+STATEMENT = regex(r"\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 
 
 def as_template(error: InputError, raw: bytes, *, named: bool) -> InputError:

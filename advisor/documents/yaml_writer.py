@@ -9,8 +9,9 @@ from typing import Any, cast
 from advisor.documents.changes import PatchError
 from advisor.documents.yaml_scalars import STR, implicit_tag
 from advisor.record import record
+from advisor.util import regex
 
-_PLAIN = re.compile(r"(?![-?:](?:\s|$))(?![,\[\]{}#&*!|>'\"%@`=])(?!---|\.\.\.)\S")
+_PLAIN = regex(r"(?![-?:](?:\s|$))(?![,\[\]{}#&*!|>'\"%@`=])(?!---|\.\.\.)\S")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 

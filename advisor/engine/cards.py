@@ -1,7 +1,7 @@
 """A run on the cards of the catalogue, as written: on one node of each size, and on several nodes."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 
 from advisor.engine.larger import on_hardware
@@ -10,7 +10,7 @@ from advisor.engine.states import State
 from advisor.hardware import Gpu, Hardware, find_gpu, gpu_names
 from advisor.hardware.instances import instances
 from advisor.memory import Estimate
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.run import Run
 from advisor.speed import StepTime, shown, step_time
 

@@ -1,7 +1,6 @@
 """Run -> Report: what the rules find, what the flowchart plans, what could be given back."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from advisor.documents import Edit, PatchError
@@ -19,7 +18,7 @@ from advisor.engine.states import Plan, State
 from advisor.engine.suppression import quiet_in, suppressed
 from advisor.memory import Estimate, estimate
 from advisor.opening import Opened
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.run import Fsdp, Run, Zero
 from advisor.run.build import prefixed
 

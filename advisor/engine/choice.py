@@ -1,13 +1,13 @@
 """Which cards to show: of each the number that does best, as written or with a plan, until a screen is full."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 
 from advisor.engine.cards import Row, clusters_of, errors_anywhere, nodes_of, rows_on
 from advisor.engine.states import Plan
 from advisor.hardware import Gpu, Hardware
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.run import Run
 
 CLOSE = 1.25

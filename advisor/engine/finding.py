@@ -1,11 +1,11 @@
 """What the advisor says of a run: findings, each at a place, each with its fix where there is one."""
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from advisor.engine.rule import Level
-from advisor.record import record
+from advisor.record import record, replace
 
 if TYPE_CHECKING:
     from advisor.documents import Edit

@@ -1,7 +1,6 @@
 """What ``--fix`` writes: lint fixes and the plan, until nothing is left to do; all files of a call at once."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from advisor.documents import Change, Document, as_path
 from advisor.engine.check import Options, check_run, finding_of, lint_hits, planned, room_rules
@@ -16,7 +15,7 @@ from advisor.engine.suppression import is_ignored
 from advisor.errors import InputError
 from advisor.memory import estimate
 from advisor.opening import Context, Opened, deepspeed_for, open_run
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.run import Run
 from advisor.run.build import prefixed, rebuilt, with_config
 from advisor.run.deepspeed import Section, has_shipped_name

@@ -1,12 +1,12 @@
 """Advice that goes with the verdict: does batch size one fit, how far the plan gets, which hardware would do."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from advisor.engine.finding import Finding
 from advisor.engine.larger import hardware_that_would_do
 from advisor.engine.states import Plan
 from advisor.memory import estimate
+from advisor.record import replace
 from advisor.run import Run
 from advisor.util import gib
 

@@ -1,10 +1,10 @@
 """Hardware on which a run would do: more of the same cards, or larger ones."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from advisor.engine.states import Plan
 from advisor.hardware import Hardware, larger_gpus
+from advisor.record import replace
 from advisor.run import Run
 from advisor.run.build import rebuilt
 

@@ -1,13 +1,12 @@
 """The largest value of a key with which a run still fits, as written and with the plan."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from advisor.documents import Set
 from advisor.engine.states import Plan, State
 from advisor.errors import InputError
 from advisor.opening import Opened, open_run
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.run import Run
 
 STEP_OF_LENGTH = 256

@@ -1,13 +1,13 @@
 """Points of a plan: sets of moves from the run as written, each worked out once."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 
 from advisor.engine.rule import Rule
 from advisor.engine.states import State, loads_alike, resumes, trains_the_same
 from advisor.engine.steps import alternatives, run_after
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.run import Run
 
 Move = tuple[str, int]

@@ -4,7 +4,6 @@ import importlib
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 
 from advisor.engine.rule import Rule, Stage
 from advisor.errors import InputError
+from advisor.record import replace
 from advisor.run import Run
 from advisor.util import toml_library
 

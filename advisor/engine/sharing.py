@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 
 from advisor.engine.check import Options
 from advisor.engine.fix import Fixed, fixed
 from advisor.opening import Opened, is_own
+from advisor.record import replace
 from advisor.run import Run
 
 

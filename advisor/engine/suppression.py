@@ -3,12 +3,12 @@
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
 from advisor.documents import Directive, Document
 from advisor.engine.finding import Finding, Place, Report
+from advisor.record import replace
 from advisor.run import Run
 
 Spot = tuple[str, int]

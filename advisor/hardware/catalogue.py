@@ -1,7 +1,6 @@
 """The built-in catalogue of GPUs (``gpus.json``), and how people, nvidia-smi and torch name them."""
 
 import json
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -10,12 +9,14 @@ from typing import Any
 from advisor.errors import InputError
 from advisor.hardware.gpu import GIB, Gpu
 from advisor.record import record
+from advisor.util import regex
 
 GPUS = Path(__file__).with_name("gpus.json")
 # Words that tell no two cards of the catalogue apart. "laptop", "d" and "super" do, so they stay.
-DECORATION = re.compile(
+DECORATION = regex(
     "nvidia|amd|geforce|instinct|tesla|quadro|rtx|generation|blackwell|workstation|server|edition|max|q|hbm[23]e?|gpus?"
 )
+WORD, SIZE, GAP = regex("[a-z0-9]+"), regex(r"(\d+)g(?:i?b)?"), regex(r"(?<=\d)\s+(?=gi?b\b)")
 FORMS = {
     "sxm": "sxm",
     "sxm2": "sxm",
@@ -39,15 +40,21 @@ class Name:
 def read_name(text: str) -> Name:
     """Takes a name apart; case, spaces, dashes and makers' words do not matter."""
     model, size, form = "", None, None
-    together = re.sub(r"(?<=\d)\s+(?=gi?b\b)", "", text.lower())
-    for word in re.findall(r"[a-z0-9]+", together):
-        if sized := re.fullmatch(r"(\d+)g(?:i?b)?", word):
-            size = int(sized[1])
-        elif word in FORMS:
-            form = FORMS[word]
-        elif not DECORATION.fullmatch(word):
-            model += word
-    return Name(re.sub(r"^rtx(?=.)", "", model), size, form)
+    for word in WORD.findall(GAP.sub("", text.lower())):
+        named, sized, formed = read_word(word)
+        model += named
+        size, form = size if sized is None else sized, formed or form
+    return Name(model if model == "rtx" else model.removeprefix("rtx"), size, form)
+
+
+@lru_cache(maxsize=512)
+def read_word(word: str) -> tuple[str, int | None, str | None]:
+    """What a word of a name says: a part of the model, a size in GB, or a form. Makers' words say nothing."""
+    if sized := SIZE.fullmatch(word):
+        return "", int(sized[1]), None
+    if word in FORMS:
+        return "", None, FORMS[word]
+    return ("" if DECORATION.fullmatch(word) else word), None, None
 
 
 @record(eq=False)

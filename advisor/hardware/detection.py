@@ -4,13 +4,12 @@ import importlib
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from advisor.hardware.catalogue import catalogue, find_gpu
 from advisor.hardware.gpu import DETECTED, GIB, Gpu, Hardware
-from advisor.record import record
+from advisor.record import record, replace
 
 QUERY = ("index", "uuid", "name", "memory.total", "memory.free", "compute_cap", "mig.mode.current")
 TIMEOUT_SECONDS = 5

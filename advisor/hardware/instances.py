@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from advisor.hardware.catalogue import catalogue
 from advisor.hardware.gpu import GIB, Gpu
@@ -22,19 +23,26 @@ class Instance:
 
 
 @lru_cache(maxsize=1)
+def written() -> Mapping[str, Any]:
+    """``instances.json``."""
+    return json.loads(Path(__file__).with_name("instances.json").read_text(encoding="utf-8"))
+
+
+@lru_cache(maxsize=1)
+def rows() -> Mapping[str, Mapping[str, Any]]:
+    """The rows of all machines, by what is left of their names once case, dashes and Azure's ``Standard_`` are."""
+    return {spelling(row["name"]): row for row in written()["instances"]}
+
+
 def instances() -> Mapping[str, Instance]:
-    """All machines, by what is left of their names once case, dashes and Azure's ``Standard_`` are."""
-    data = json.loads(Path(__file__).with_name("instances.json").read_text(encoding="utf-8"))
-    return {
-        spelling(row["name"]): Instance(
-            row["name"],
-            catalogue().gpus[row["gpu"]],
-            row["gpus"],
-            row["host_gib"] * GIB,
-            data["sources"][row["source"]],
-        )
-        for row in data["instances"]
-    }
+    """All machines, by the same names."""
+    return {name: read_instance(row) for name, row in rows().items()}
+
+
+def read_instance(row: Mapping[str, Any]) -> Instance:
+    """One machine."""
+    gpu, source = catalogue().gpus[row["gpu"]], written()["sources"][row["source"]]
+    return Instance(row["name"], gpu, row["gpus"], row["host_gib"] * GIB, source)
 
 
 def spelling(name: str) -> str:
@@ -44,12 +52,13 @@ def spelling(name: str) -> str:
 
 def find_instance(name: str) -> Instance | None:
     """The machine of that name, or None."""
-    return instances().get(spelling(name))
+    row = rows().get(spelling(name))
+    return read_instance(row) if row is not None else None
 
 
 def near_instances(name: str) -> list[str]:
     """Up to three machines whose names look like ``name``, best first."""
     import difflib
 
-    near = difflib.get_close_matches(spelling(name), instances(), n=3, cutoff=0.75)
-    return [instances()[key].name for key in near]
+    near = difflib.get_close_matches(spelling(name), rows(), n=3, cutoff=0.75)
+    return [rows()[key]["name"] for key in near]

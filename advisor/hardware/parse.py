@@ -6,8 +6,9 @@ from advisor.errors import InputError
 from advisor.hardware.catalogue import assumption, find_gpu, near_names
 from advisor.hardware.gpu import UNITS, Gpu, Hardware, Link
 from advisor.hardware.instances import find_instance, near_instances
+from advisor.util import regex
 
-SPEC = re.compile(
+SPEC = regex(
     r"""\s*
     (?:(?:(?P<nodes>\d+)\s*n(?:odes?)?(?:\s+of)?\s*)?(?P<gpus>\d+)\s*[x×*]\s*|(?P<plain>\d{1,3})\s+(?=[a-z]))?
     (?P<name>.*?)
@@ -15,9 +16,9 @@ SPEC = re.compile(
     \s*""",
     re.VERBOSE,
 )
-OPTION = re.compile(r"[\s,]+(?P<name>[a-z]+)\s*=\s*(?P<value>[^=]*?)(?=[\s,]+[a-z]+\s*=|\s*$)")
+OPTION = regex(r"[\s,]+(?P<name>[a-z]+)\s*=\s*(?P<value>[^=]*?)(?=[\s,]+[a-z]+\s*=|\s*$)")
 COUNTS = ("gpus", "plain", "colon", "after")
-SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
+SIZE = regex(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
 # A lone prefix is binary, as free(1), docker and slurm have it.
 SIZE_UNITS = {unit.lower(): factor for unit, factor in UNITS.items()} | {
     "m": 1 << 20,
@@ -30,7 +31,7 @@ LONGEST = 20
 OPTIONS = ("host", "link", "net")
 
 
-NET = re.compile(r"(\d+(?:\.\d+)?)\s*(g|t)b(?:it)?(?:/s|ps)?")
+NET = regex(r"(\d+(?:\.\d+)?)\s*(g|t)b(?:it)?(?:/s|ps)?")
 LINKS: tuple[Link, ...] = ("nvlink", "pcie", "pcie-slow")
 
 

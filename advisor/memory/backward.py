@@ -1,7 +1,5 @@
 """Backward at its two ends: the last layer, with all activations, and the first, with all gradients."""
 
-from dataclasses import replace
-
 from advisor.memory import fsdp
 from advisor.memory.activations import checkpoint_bytes, checkpoints, saved_bytes, saved_formula, working_bytes
 from advisor.memory.deepspeed import bucket_terms, flattened_terms, gathered_terms, overflow_terms
@@ -19,6 +17,7 @@ from advisor.memory.model import autocast_terms
 from advisor.memory.optimizers import optimizer_named
 from advisor.memory.towers import backward_terms, counted, tower_terms
 from advisor.models import Architecture, Block
+from advisor.record import replace
 from advisor.run import Fsdp, Run, Zero
 
 TIED = "torch/csrc/autograd/input_buffer.cpp: gradients of one tensor are summed before they are accumulated"

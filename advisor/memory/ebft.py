@@ -1,13 +1,12 @@
 """EBFT: a frozen network's hidden states, by which answers are compared, and answers made at many places at once."""
 
-from dataclasses import replace
-
 from advisor.memory import loss
 from advisor.memory.activations import forward_working_bytes, head_saved_bytes
 from advisor.memory.forward import SAVED, kept_terms, norm_text
 from advisor.memory.groups import Weights, base_width
 from advisor.memory.ledger import Phase, Term
 from advisor.models import Architecture
+from advisor.record import replace
 from advisor.run import Ebft, Run, Zero
 
 NETWORK = "axolotl/core/trainers/ebft/trainer.py:114-124, strided.py:395-480@0.19.0: a frozen copy of the model"

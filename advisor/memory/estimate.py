@@ -1,7 +1,6 @@
 """Run -> Estimate: the phases of one training step, each the sum of its terms. The peak is the largest phase."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import lru_cache
 
 from advisor.memory.activations import traced_source
@@ -31,6 +30,7 @@ from advisor.memory.towers import counted, image_notes, images_of
 from advisor.memory.uncounted import uncounted
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture
+from advisor.record import replace
 from advisor.run import Run
 
 

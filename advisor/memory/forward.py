@@ -1,7 +1,5 @@
 """The forward pass at its end, in training and in evaluation: what is kept for backward, and the loss."""
 
-from dataclasses import replace
-
 from advisor.memory import loss
 from advisor.memory.activations import (
     checkpoint_bytes,
@@ -20,6 +18,7 @@ from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
 from advisor.memory.towers import counted, forward_terms, tower_terms
 from advisor.models import Architecture, Block
+from advisor.record import replace
 from advisor.run import Run
 
 CHECKPOINTS = "torch/utils/checkpoint.py: only a layer's input is kept (arXiv 1604.06174)"

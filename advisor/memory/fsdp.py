@@ -1,6 +1,5 @@
 """What FSDP holds in addition to its shards: gathered units, and gradients that are whole until they are reduced."""
 
-from dataclasses import replace
 from typing import Literal
 
 from advisor.memory.activations import checkpoint_bytes
@@ -9,6 +8,7 @@ from advisor.memory.gradients import accumulates_whole, gradient_terms
 from advisor.memory.groups import Group, Weights
 from advisor.memory.ledger import Term
 from advisor.models import Architecture
+from advisor.record import replace
 from advisor.run import Fsdp, Run
 
 Moment = Literal[

@@ -1,12 +1,11 @@
 """What answering takes: the keys and values of every token so far, ZeRO-3's whole model, or vLLM's share."""
 
-from dataclasses import replace
-
 from advisor.memory.activations import forward_working_bytes
 from advisor.memory.deepspeed import gathers
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
 from advisor.models import Architecture
+from advisor.record import replace
 from advisor.run import Rollouts, Run
 
 CACHE = "transformers/cache_utils.py, DynamicLayer.update@5.16.1: a row's keys and values are copied as it grows"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from advisor.record import replace
 from advisor.run import Lora
 
 if TYPE_CHECKING:

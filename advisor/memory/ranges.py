@@ -5,12 +5,11 @@ the cache grows beyond it. Both rest on published runs.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from advisor.memory.evidence import Evidence, published_evidence
 from advisor.memory.kinds import ANY, expandable_segments, kind_of, kinds_of, sharding_of
 from advisor.memory.ledger import Range
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.run import Run
 
 ROUNDING = 64 << 20

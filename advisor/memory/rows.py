@@ -1,8 +1,7 @@
 """How long rows are taken to be."""
 
-from dataclasses import replace
-
 from advisor.memory.ledger import Rows
+from advisor.record import replace
 from advisor.run import Run
 
 

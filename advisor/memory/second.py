@@ -1,10 +1,8 @@
 """A second estimate, for rows of another length, next to that which the verdict rests on."""
 
-from dataclasses import replace
-
 from advisor.memory.estimate import estimate
 from advisor.memory.ledger import Estimate
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.run import Run
 
 

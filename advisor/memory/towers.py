@@ -1,7 +1,6 @@
 """Activations of the towers for images and sound, for images of a stated or an assumed size."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import cast
 
 from advisor.memory.activations import (
@@ -17,6 +16,7 @@ from advisor.memory.lora_targets import is_target
 from advisor.memory.weights import trained_count
 from advisor.models import Architecture
 from advisor.models.tower import Tower
+from advisor.record import replace
 from advisor.run import Images, Run
 
 DEFAULT = Images(1, 1024, 1024, "assumed")

@@ -7,7 +7,7 @@ bytes that no formula here says, unless its value is off.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -61,6 +61,11 @@ class Row:
     needs: str | None = None
     at: str | None = None
 
+    @cached_property
+    def top(self) -> str:
+        """The key of the config that it stands at or below."""
+        return (self.at or self.key).partition(".")[0]
+
 
 @cache
 def rows() -> tuple[Row, ...]:
@@ -73,7 +78,9 @@ def uncounted(run: Run) -> tuple[Uncounted, ...]:
     """What this run turns on that is not counted. Of other trainers than axolotl no key is known to mean anything."""
     if run.stack.trainer != "axolotl":
         return ()
-    return tuple(Uncounted(row.at or row.key, row.what, row.memory, row.source) for row in rows() if is_on(run, row))
+    written = run.config.values_mapping
+    there = (row for row in rows() if row.top in written and is_on(run, row))
+    return tuple(Uncounted(row.at or row.key, row.what, row.memory, row.source) for row in there)
 
 
 def is_on(run: Run, row: Row) -> bool:

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache
 
 from advisor.memory.adapters import adapter_groups
 from advisor.memory.groups import Shape, Weights, base_width, group_of
 from advisor.models import Architecture, Tensor
+from advisor.record import replace
 from advisor.run import Fsdp, Run, Zero
 
 # bitsandbytes 4-bit: half a byte, one 8-bit scale per 64 elements, one fp32 per 256 of those (arXiv 2305.14314,

@@ -1,8 +1,7 @@
 """Models that end in a score: transformers puts a small linear layer where the vocabulary's head was."""
 
-from dataclasses import replace
-
 from advisor.models.architecture import Architecture, Tensor
+from advisor.record import replace
 
 
 def classifier(model: Architecture, classes: int, *, bias: bool) -> Architecture:

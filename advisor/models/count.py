@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from advisor.errors import InputError
 from advisor.models.architecture import Architecture
 from advisor.models.config import Config
 from advisor.models.family import UNKNOWN, family_of
+from advisor.record import replace
 
 if TYPE_CHECKING:
     from advisor.models.decoder import Decoder, Text

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from advisor.models import catalogue
 from advisor.record import record
+from advisor.util import regex
 
-SIZE = re.compile(r"(\d+x)?\d+(\.\d+)?[bm]")
-ACTIVE = re.compile(r"a\d+(\.\d+)?b")
+SIZE = regex(r"(\d+x)?\d+(\.\d+)?[bm]")
+ACTIVE = regex(r"a\d+(\.\d+)?b")
 CLOSE = 0.85
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from advisor.models.architecture import Attention, Mlp
 from advisor.models.config import Config
 from advisor.models.decoder import FULL, SANDWICH, SLIDING, Decoder, fitted
@@ -11,6 +9,7 @@ from advisor.models.deviations import Deviations
 from advisor.models.family import LIGER_LAYERS, LIGER_WITHOUT_ROPE, Family
 from advisor.models.mlp import experts, gated_linears
 from advisor.models.parts import Layer, Part, Tensors, linear, loose, norm, within
+from advisor.record import replace
 
 _SHARED = "shared"
 """Ends the ``Layer.mixer`` of a layer that reuses keys and values: ``sliding_attention/shared``."""

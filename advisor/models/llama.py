@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from advisor.models.attention import softmax
 from advisor.models.config import Config
 from advisor.models.decoder import FULL, Decoder
@@ -11,6 +9,7 @@ from advisor.models.deviations import Deviations
 from advisor.models.family import LIGER, Family
 from advisor.models.mlp import experts, gated
 from advisor.models.parts import Layer, Part, Tensors, loose
+from advisor.record import replace
 
 _CROSS = "cross_attention"
 

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 from advisor.errors import InputError
 from advisor.models import catalogue, hub
 from advisor.models.architecture import Architecture
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.util import MAX_BYTES, Buffers, read_start
 
 _STORED: tuple[tuple[re.Pattern[str], str | None], ...] = (
@@ -42,7 +42,7 @@ class Unknown:
     """Whether its config was found; then transformers can be asked for its architecture (``--trace``)."""
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, frozen=False)
 class _Search:
     """What one search has met so far."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import ceil, sqrt
 from typing import Literal
 
@@ -11,7 +10,7 @@ from advisor.models.architecture import Attention, Block, Linear, Mlp
 from advisor.models.config import Config
 from advisor.models.deviations import LLAMA, Deviations
 from advisor.models.parts import Tensors
-from advisor.record import record
+from advisor.record import record, replace
 
 Held = tuple[int, int, int, int]
 Rule = Literal["fixed", "near", "longest", "tiles", "split", "sound"]

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from advisor.record import record
-from advisor.util import printable
+from advisor.util import printable, regex
 
-NUMBER = re.compile(r"[+-]?[\d.,]+(?: (?:of|to) [\d.,]+)?")
-CODE = re.compile(r"(`+)([^`]+)\1(?!`)")
+NUMBER = regex(r"[+-]?[\d.,]+(?: (?:of|to) [\d.,]+)?")
+CODE = regex(r"(`+)([^`]+)\1(?!`)")
 
 
 @record

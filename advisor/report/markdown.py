@@ -27,7 +27,7 @@ from advisor.report.wording import (
     steps,
     totals,
 )
-from advisor.util import path_shown, printable
+from advisor.util import path_shown, printable, regex
 
 
 def render(reports: Sequence[Report], _style: Style) -> str:
@@ -164,7 +164,7 @@ def code(text: str, *, html: bool = False) -> str:
     return f"<code>{marks}</code>"
 
 
-SPAN = re.compile(r"(?<!`)(`{1,8})(?!`)([^`]+)\1(?!`)")
+SPAN = regex(r"(?<!`)(`{1,8})(?!`)([^`]+)\1(?!`)")
 """Code, where it closes and holds no backtick (CommonMark 0.31, 6.1, allows more)."""
 
 

@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from advisor.documents import Change, Document, Path, Set, as_path, new_document
 from advisor.hardware import Hardware
 from advisor.models import Architecture
+from advisor.record import replace
 from advisor.run import Ebft, Fsdp, Images, Prepared, Run, Zero, axolotl, deepspeed
 from advisor.run.axolotl import preference, read, sharding
 from advisor.run.axolotl.reader import Reader

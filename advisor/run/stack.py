@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from advisor.errors import InputError
-from advisor.record import record
+from advisor.record import record, replace
 
 Trainer = Literal["axolotl", "hf-trainer", "trl-sft", "HF"]
 BaseDtype = Literal["float32", "bfloat16", "float16"]

@@ -1,14 +1,13 @@
 """Values that cannot be read: of a wrong type, or a template's, which are not there before it is rendered."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from advisor.documents import Document, Path
 from advisor.record import record
-from advisor.util import is_list, is_mapping
+from advisor.util import is_list, is_mapping, regex
 
-PLACEHOLDER = re.compile(r"\s*(\$\{[^{}]+\}|\{\{[^{}]+\}\})\s*")
+PLACEHOLDER = regex(r"\s*(\$\{[^{}]+\}|\{\{[^{}]+\}\})\s*")
 LITERAL = frozenset({"chat_template_jinja"})
 """Keys whose values are templates of their own, which axolotl renders itself."""
 NAMES_THE_RUN = frozenset({"base_model", "base_model_config", "deepspeed", "model_config", "overrides_of_model_config"})

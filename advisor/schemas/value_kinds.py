@@ -1,14 +1,13 @@
 """Whether a value is of a kind, as pydantic's lax mode converts what YAML gives."""
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Any, cast
 
 from advisor.run.axolotl.reader import FALSE, TRUE
-from advisor.util import is_list, is_mapping
+from advisor.util import is_list, is_mapping, regex
 
-_INTEGER = re.compile(r"\s*[+-]?[\d_]+(\.0*)?\s*")
+_INTEGER = regex(r"\s*[+-]?[\d_]+(\.0*)?\s*")
 
 
 def fits(kinds: Sequence[Any], value: object) -> bool:

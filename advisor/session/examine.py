@@ -1,6 +1,5 @@
 """Document -> everything that is found: the run, the report, and what speaks against a launch."""
 
-from dataclasses import replace
 from functools import cached_property
 
 from advisor.documents import Document
@@ -9,7 +8,7 @@ from advisor.engine.check import Options, check_run
 from advisor.engine.finding import Finding, Report
 from advisor.hardware import Hardware
 from advisor.opening import Opened, open_run
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.run import Run
 from advisor.session.session import Session
 

@@ -1,11 +1,10 @@
 """``--images``: how many a row has, and how large."""
 
-import re
-
 from advisor.errors import InputError
 from advisor.run import Images
+from advisor.util import regex
 
-IMAGES = re.compile(r"(\d{1,4})x(\d{1,5})x(\d{1,5})")
+IMAGES = regex(r"(\d{1,4})x(\d{1,5})x(\d{1,5})")
 
 
 def read_images(text: str) -> Images:

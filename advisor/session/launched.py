@@ -1,11 +1,11 @@
 """The GPUs of a launch: what is stated for it, else what this machine has, else what config and settings say."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from advisor.documents import Document
 from advisor.hardware import Hardware, detect, parse_hardware
 from advisor.opening import hardware_for, plugin_hardware
+from advisor.record import replace
 from advisor.session.session import Session
 
 

@@ -3,13 +3,12 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from advisor.documents.excluding import Excluded, excluded
 from advisor.engine.check import Options
 from advisor.engine.rule import Level
 from advisor.opening import Context, Opened
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.run.history import measured_here
 from advisor.session.flowcharts import chosen
 from advisor.session.images import read_images

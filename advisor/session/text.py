@@ -1,9 +1,9 @@
 """Texts, on disk or not -> everything that is found, for editors, pages and agents."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from advisor.documents import parse
+from advisor.record import replace
 from advisor.session.examine import Examined, examine
 from advisor.session.options import RunOptions
 from advisor.session.session import Session, session_for

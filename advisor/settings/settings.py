@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 from typing import Any, NoReturn, cast, get_args
 
 from advisor.engine.rule import Level
 from advisor.errors import InputError
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.run.stack import KINDS, is_allowed
 from advisor.settings.toml import Key, Source, Table, nearest_settings
 

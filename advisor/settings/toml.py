@@ -7,7 +7,7 @@ from typing import cast
 
 from advisor.errors import InputError
 from advisor.record import record
-from advisor.util import toml_library
+from advisor.util import regex, toml_library
 
 Table = dict[str, object]
 Key = tuple[str, ...]
@@ -92,8 +92,8 @@ def long_number(text: str) -> int:
 
 
 WORD = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
-HEADER = re.compile(rf"\s*\[\[?\s*({WORD}(?:\s*\.\s*{WORD})*)\s*\]")
-ASSIGNMENT = re.compile(rf"\s*({WORD}(?:\s*\.\s*{WORD})*)\s*=")
+HEADER = regex(rf"\s*\[\[?\s*({WORD}(?:\s*\.\s*{WORD})*)\s*\]")
+ASSIGNMENT = regex(rf"\s*({WORD}(?:\s*\.\s*{WORD})*)\s*=")
 
 
 def key_lines(text: str) -> Iterator[tuple[Key, int]]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from advisor.models import Architecture, Unknown
+from advisor.record import replace
 from advisor.run import Run
 
 Model = Architecture | Unknown
@@ -51,7 +52,6 @@ def asked_for(model: Model, config: Mapping[str, object], built: Built, found: l
 
 def with_reason(model: Model, reason: str) -> Model:
     """What is known without the trace that failed, and why it failed."""
-    from dataclasses import replace
 
     if isinstance(model, Unknown):
         return Unknown(model.name, f"{model.reason}; {reason}", (), "trace-failed")

@@ -11,9 +11,10 @@ from advisor.models.config import ALIASES
 from advisor.models.decoder import as_linear
 from advisor.record import record
 from advisor.tracing.inventory import each_tensor
+from advisor.util import regex
 
 LINEAR_MIXER = r"Delta|Recurrent|Rwkv|LSTM|Linear\w*Attention|Lightning"
-NUMBERING = re.compile(r"idx|index|layer_id|layer_num")
+NUMBERING = regex(r"idx|index|layer_id|layer_num")
 
 
 @record

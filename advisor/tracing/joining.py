@@ -1,13 +1,13 @@
 """Several traces of one config as one architecture, and with what else is known of the model."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from advisor.models.architecture import Architecture, Block
 from advisor.models.config import Config
 from advisor.models.count import quantization
 from advisor.models.search import Unknown
 from advisor.models.traced import Facts
+from advisor.record import replace
 
 
 def traceable_facts(facts: Facts) -> Facts:

@@ -1,12 +1,13 @@
 """At which lengths a model is traced: three, on the same side of every window as the run's rows."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import cast
 
+from advisor.util import regex
+
 STEP = 1024
 """A multiple of the chunks in which linear attention and state spaces work."""
-WINDOW = re.compile(r"window|attention_chunk_size|local_attention")
+WINDOW = regex(r"window|attention_chunk_size|local_attention")
 
 
 def windows_of(config: Mapping[str, object]) -> tuple[int, ...]:

@@ -5,7 +5,6 @@ Runs in a process of its own: it loads torch, and an odd model may abort it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,6 +12,7 @@ import transformers
 
 from advisor.models.architecture import Architecture, Block
 from advisor.models.traced import Facts, Growth, LayerTrace, ModelTrace
+from advisor.record import replace
 from advisor.tracing.allocations import Trace, belongs, layer_forward_working, layer_saved, layer_working
 from advisor.tracing.blocks import Group, block, groups, read
 from advisor.tracing.inventory import tensors

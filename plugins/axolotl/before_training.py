@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from advisor.documents import Change, Document, PatchError, Path, Remove, Set, new_document, read
@@ -11,6 +10,7 @@ from advisor.documents.changes import plain
 from advisor.documents.node import same
 from advisor.errors import InputError
 from advisor.hardware import Hardware
+from advisor.record import replace
 from advisor.run.overrides import OF_THE_COMMAND
 from advisor.session import Examined, RunOptions, examine, session_for
 from advisor.session.launched import launched_on

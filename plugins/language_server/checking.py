@@ -1,7 +1,6 @@
 """What is found of the texts that are open: at once without a plan, and with it when typing pauses."""
 
 import os
-from dataclasses import replace
 
 from advisor.documents import parse
 from advisor.documents.discovery import is_config, is_deepspeed
@@ -9,7 +8,7 @@ from advisor.engine.check import check_run
 from advisor.engine.finding import Report
 from advisor.engine.fix import Fixed, fixed
 from advisor.opening import Opened, open_json, open_run
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.session import Examined, RunOptions, Session, examined, text_session
 from advisor.util import Buffers
 

@@ -1,7 +1,6 @@
 """What the page asks of Python, inside the browser: texts in JSON -> markup and patched files in JSON."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from advisor.cli.hardware import offers_of
@@ -9,6 +8,7 @@ from advisor.engine.cards import all_gpus
 from advisor.engine.finding import Report
 from advisor.engine.fix import fixed
 from advisor.errors import InputError
+from advisor.record import replace
 from advisor.report.cards import entries
 from advisor.report.html_markup import folded, plain, prose, tag
 from advisor.report.html_memory import ledger, memory

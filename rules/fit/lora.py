@@ -1,8 +1,7 @@
 """Train small adapters instead of the weights."""
 
-from dataclasses import replace
-
 from advisor import Example, Rule, Run, RunEdits
+from advisor.record import replace
 from advisor.run import Adapter
 from advisor.run.axolotl.checkpointing import bears_zero_3, for_new_tokens, for_zero_3
 from advisor.run.axolotl.flags import is_on

@@ -1,8 +1,7 @@
 """Quantize the frozen base to 4 bits."""
 
-from dataclasses import replace
-
 from advisor import Example, Rule, Run, RunEdits
+from advisor.record import replace
 from advisor.run.axolotl.checkpointing import bears_zero_3, for_new_tokens, for_zero_3
 from advisor.run.axolotl.lora_kernels import for_attention
 

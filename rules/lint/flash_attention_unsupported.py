@@ -1,13 +1,13 @@
 """An attention kernel that the card or the model does not have."""
 
-import re
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Change, Remove, Set
 from advisor.run.axolotl.attention import WIDEST_FLASH_HEAD, Kernel, kernel, plain, widest_head
+from advisor.util import regex
 
-FLASH = re.compile(r"flash_attention_[234]")
+FLASH = regex(r"flash_attention_[234]")
 LIMITED = frozenset({"flash_attention_2", "flash_attention_3"})
 HYBRID = "gemma4_hybrid_attn_impl"
 

@@ -1,11 +1,11 @@
 """Embeddings, head and norms that axolotl keeps in fp32."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from advisor import Example, Hit, Rule, Run
 from advisor.memory import estimate
 from advisor.models import Architecture
+from advisor.record import replace
 from advisor.util import gib
 
 LEAST = 0.05

@@ -1,11 +1,11 @@
 """Whole embeddings trained along with an adapter."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from advisor import Example, Hit, Rule, Run
 from advisor.memory import estimate
 from advisor.models import Architecture
+from advisor.record import replace
 from advisor.util import GIB, gib
 
 KEY = "lora_modules_to_save"

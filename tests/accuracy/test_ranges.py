@@ -1,7 +1,6 @@
 """Ranges from measured runs: how they are derived, which entry speaks for a run, and what the estimate says of it."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -13,6 +12,7 @@ from advisor.memory import estimate
 from advisor.memory.evidence import published_evidence
 from advisor.memory.kinds import ANY, kind_of, sharding_of
 from advisor.memory.ranges import fragmentation, reservation
+from advisor.record import replace
 from advisor.run import Run
 
 Make = Callable[..., Run]

@@ -6,11 +6,11 @@ shares of the peak and of the links, after what is usually reached.
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 
 from advisor.memory.activations import checkpoints
 from advisor.memory.groups import Weights
 from advisor.memory.weights import weights_of
+from advisor.record import replace
 from advisor.run import Fsdp, Run, Zero
 from advisor.speed import StepTime, constants, step_time
 from advisor.speed.constants import Constant

@@ -7,6 +7,7 @@ from advisor.engine.plan import plan_fit
 from advisor.engine.registry import built_in_rules, flowcharts, tiers
 from advisor.engine.states import State
 from advisor.memory import estimate
+from advisor.record import replace
 from advisor.run.build import edited
 
 FULL = """
@@ -104,7 +105,6 @@ def test_the_micro_batch_is_the_largest_divisor_with_which_the_end_fits(make_run
     plan = planned(make_run(FULL, "8x a100-80gb"), safe_only=True)
     chosen = plan.end.run.micro_batch_size
     assert 4 % chosen == 0
-    from dataclasses import replace
 
     larger = replace(plan.end.run, micro_batch_size=min(4, chosen * 2))
     assert chosen == 4 or estimate(larger).verdict != "fits"

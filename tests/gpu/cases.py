@@ -1,9 +1,11 @@
 """What is measured: a setting of a training step, the order of settings, and how the advisor reads them."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
+
+from advisor.record import replace
 
 TINY = {
     "hidden_size": 64,

@@ -1,9 +1,9 @@
 # pyright: basic
 """The formulas for activations against traces of the real transformers modules."""
 
-from dataclasses import replace
-
 import pytest
+
+from advisor.record import replace
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

@@ -1,9 +1,9 @@
 # pyright: basic
 """Reward models: their tensors are those of transformers' classifiers, and no logits of the vocabulary exist."""
 
-from dataclasses import replace
-
 import pytest
+
+from advisor.record import replace
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -1,9 +1,9 @@
 # pyright: basic
 """axolotl's fused LoRA kernels against traces of axolotl's own functions: what they keep and hold."""
 
-from dataclasses import replace
-
 import pytest
+
+from advisor.record import replace
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")

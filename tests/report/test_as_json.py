@@ -4,6 +4,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from advisor.record import replace
 from advisor.report import render_check, render_estimate, schema_models
 
 from .samples import DOES_NOT_FIT, FITS, JSON_ALONE, LINT, ROOM, TIGHT, gib
@@ -124,6 +125,5 @@ def test_estimate_says_file_and_hardware_first():
 
 
 def test_text_outside_ascii_is_left_readable():
-    from dataclasses import replace
 
     assert '"file": "训练.yaml"' in render_check([replace(FITS, file="训练.yaml")], "json")

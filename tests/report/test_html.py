@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from advisor.cli.main import main
+from advisor.record import replace
 from advisor.report import render_check
 
 from ..browser import CLIPPED, FAINT, launched

@@ -1,12 +1,12 @@
 """A death and the run that died -> what was foreseen against what happened, and the run on what was really free."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from advisor.cli.crash_log.frames import PHASES
 from advisor.cli.crash_log.parse import Death
 from advisor.engine.larger import on_hardware
 from advisor.memory import Estimate, Phase, estimate
+from advisor.record import replace
 from advisor.run import Run
 from advisor.util import gib
 

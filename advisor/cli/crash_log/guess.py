@@ -8,13 +8,14 @@ from advisor.cli.crash_log.parse import Death, line_of, number
 from advisor.hardware import Gpu, Hardware
 from advisor.hardware.catalogue import catalogue
 from advisor.record import record
+from advisor.util import regex
 
 NEAR = 0.02
 """How far a card's total may be from the one in the log."""
 MOST_RANKS = 65_536
 USUAL_NODE = 8
 """GPUs of a node, where there are more ranks than that."""
-RANK = re.compile(
+RANK = regex(
     r"\[(?:rank|default)(?P<first>\d+)\]:|\[(?:PG [^\]\n]{0,200} )?Rank (?P<watchdog>\d+)\]"
     r"|(?<!lora[ _])\brank[: ]{1,40}(?P<table>\d+)\b",
     re.IGNORECASE,

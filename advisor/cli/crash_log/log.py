@@ -1,15 +1,15 @@
 """The end of a log, as the patterns see it."""
 
-import re
 import sys
 from pathlib import Path
 
 from advisor.errors import InputError
+from advisor.util import regex
 
 MOST_BYTES = 64 << 20
 """Of a log, its end: a run dies last."""
 MOST_OF_A_LINE = 4000
-LONG = re.compile(rf"(?<![^\n\r])[^\n\r]{{{MOST_OF_A_LINE + 1},}}")
+LONG = regex(rf"(?<![^\n\r])[^\n\r]{{{MOST_OF_A_LINE + 1},}}")
 
 
 def log_text(log: str) -> str:

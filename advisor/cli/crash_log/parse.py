@@ -8,6 +8,7 @@ from advisor.cli.crash_log.frames import Moment, moment_of
 from advisor.cli.crash_log.log import clipped
 from advisor.errors import InputError
 from advisor.record import record
+from advisor.util import regex
 
 Cause = Literal["gpu", "apple", "vllm", "host", "elsewhere"]
 """A GPU's memory, Apple's, vLLM's share of a GPU, the host's, or another rank: this log shows what followed from it."""
@@ -19,9 +20,9 @@ SCATTERED = 0.05
 """Of a card: reserved memory in pieces from which on it is fragmented. Below it the card is full."""
 
 # c10/cuda/CUDACachingAllocator.cpp, OutOfMemoryError; "capacty" was its spelling in torch 2.1.
-TRIED = re.compile(rf"(?:CUDA|HIP|XPU) out of memory\.\s+(?:\[\w+\]:\s*)?Tried to allocate {SIZE}")
+TRIED = regex(rf"(?:CUDA|HIP|XPU) out of memory\.\s+(?:\[\w+\]:\s*)?Tried to allocate {SIZE}")
 # aten/src/ATen/mps/MPSAllocator.mm; its GB are of 1024 MB.
-APPLE = re.compile(
+APPLE = regex(
     rf"MPS backend out of memory \(MPS allocated: {SIZE}, other allocations: {SIZE}, max allowed: {SIZE}\)\."
     rf" Tried to allocate {SIZE}"
 )
@@ -33,8 +34,8 @@ FIELDS: Mapping[str, re.Pattern[str]] = {
     "unallocated": re.compile(rf"{SIZE} is reserved by PyTorch but unallocated"),
     "reserved": re.compile(rf"{SIZE} reserved in total by PyTorch|{SIZE} cached"),
 }
-GPU = re.compile(r"\bGPU (\d+)")
-RANK = re.compile(r"^\[(?:rank|default)\d+\]:", re.MULTILINE)
+GPU = regex(r"\bGPU (\d+)")
+RANK = regex(r"^\[(?:rank|default)\d+\]:", re.MULTILINE)
 BARE: Mapping[str, re.Pattern[str]] = {
     "cuBLAS": re.compile(r"CUBLAS_STATUS_ALLOC_FAILED"),
     "CUDA": re.compile(r"CUDA error: out of memory"),
@@ -46,20 +47,20 @@ BARE: Mapping[str, re.Pattern[str]] = {
 }
 """Out of memory, said by a library that has no figures."""
 # vllm/v1/core/kv_cache_utils.py, check_enough_kv_cache_memory; vllm/v1/worker/utils.py, request_memory.
-VLLM = re.compile(
+VLLM = regex(
     r"No available memory for the cache blocks|larger than the available KV cache memory"
     r"|on startup is less than desired GPU memory utilization"
 )
 # torch/distributed/elastic/multiprocessing/errors; deepspeed/launcher/launch.py:341@0.18.9; subprocess; slurmstepd;
 # Kubernetes; the kernel's log; c10/core/impl/alloc_cpu.cpp.
-HOST = re.compile(
+HOST = regex(
     r"exitcode\s*:\s*-9\b|(?:[Ee]xit(?:ed)?(?: with)?|return|non-zero exit) (?:[Cc]ode|status)[:= ]{1,8}(?:-9|137)\b"
     r"|Signal 9 \(SIGKILL\)|died with <Signals\.SIGKILL"
     r"|oom[-_]kill|OOMKilled|Out of memory: Killed process"
     r"|^(?:.*: line \d+: +\d+ )?Killed\b|DefaultCPUAllocator: (?:can't|not enough)|\bMemoryError\b",
     re.MULTILINE,
 )
-FOLLOWED = re.compile(
+FOLLOWED = regex(
     r"Watchdog caught collective operation timeout|NCCL communicator was aborted|Connection (?:closed|reset) by peer"
     r"|ncclRemoteError|ncclSystemError|ncclInternalError|Broken pipe|DistBackendError|NCCL error"
 )

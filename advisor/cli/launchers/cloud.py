@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 
 from advisor.documents import Document, read
 from advisor.errors import InputError
@@ -10,12 +9,13 @@ from advisor.hardware import Hardware, parse_hardware
 from advisor.hardware.catalogue import variants
 from advisor.hardware.gpu import GIB
 from advisor.hardware.parse import parse_size
-from advisor.record import record
+from advisor.record import record, replace
+from advisor.util import regex
 
 CARDS = ("gpu", "gpu_type", "accelerator", "accelerators", "instance_type", "machine_type", "platform")
 COUNTS = ("gpu_count", "num_gpus", "gpus", "count")
 NODES = ("node_count", "num_nodes", "nodes")
-PRESET = re.compile(r"(?P<gpus>\d{1,3})gpu-\d+vcpu-(?P<memory>\d{1,5})gb")
+PRESET = regex(r"(?P<gpus>\d{1,3})gpu-\d+vcpu-(?P<memory>\d{1,5})gb")
 """Nebius: ``8gpu-128vcpu-1600gb``."""
 
 

@@ -1,9 +1,7 @@
 """A launch command -> which config it trains, with which overrides, on how many processes."""
 
 import os
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from advisor.cli.launchers.launchers import (
@@ -17,9 +15,11 @@ from advisor.cli.launchers.launchers import (
 )
 from advisor.cli.launchers.scripts import script_in, trained_by
 from advisor.cli.launchers.training import Command
+from advisor.record import replace
 from advisor.run.overrides import OF_THE_COMMAND
+from advisor.util import regex
 
-ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+ASSIGNMENT = regex(r"[A-Za-z_]\w*=")
 YAML = (".yml", ".yaml")
 FILES = ("axolotl/cli/train.py", "scripts/finetune.py")
 OTHER_WORK = ("prepare_ds_only", "inference", "merge_lora", "shard")

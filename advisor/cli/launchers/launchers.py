@@ -2,12 +2,11 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.util import is_mapping
 
 Count = Literal["nodes", "per_node", "total", "devices"]

@@ -1,7 +1,6 @@
 """A command -> the config as it will be trained, and the GPUs that it will be trained on."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import click
 
@@ -10,6 +9,7 @@ from advisor.cli.launchers.training import Command
 from advisor.documents import Document, read
 from advisor.errors import InputError
 from advisor.hardware import Hardware
+from advisor.record import replace
 from advisor.run.overrides import overridden
 from advisor.session import RunOptions, Session, session_for
 from advisor.session.launched import launched_on

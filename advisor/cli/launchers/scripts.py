@@ -3,12 +3,11 @@
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from advisor.cli.launchers.launchers import ENVIRONMENT, Scale
 from advisor.cli.launchers.shell import ASSIGNMENT, SHELLS, UNKNOWN, Line, commands, script_text
 from advisor.cli.launchers.training import Command
-from advisor.record import record
+from advisor.record import record, replace
 
 Reader = Callable[[Sequence[str], Mapping[str, str], Scale, int], Command]
 WRAPPERS = {"env", "nohup", "time", "sudo", "exec", "nice", "setsid", "stdbuf", "timeout", "srun", "mpirun", "command"}

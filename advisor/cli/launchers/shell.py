@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from advisor.record import record
-from advisor.util import read_start
+from advisor.util import read_start, regex
 
 SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
 MOST_BYTES = 1 << 20
 SHEBANG = re.compile(rb"#![^\n]*\b(?:ba|z|da|k)?sh\b")
-TOKEN = re.compile(
+TOKEN = regex(
     r"""(?P<space>[ \t\r]+|\\\r?\n)|(?P<comment>(?<![^\s;&|()])\#[^\n]*)
     |(?P<heredoc><<-?(?!<)[ \t]*["']?(?P<end>\w+)["']?)
     |(?P<redirect>(?:\d{0,3}|&)(?:>>|>&|<&|>\||<<<|>|<))|(?P<operator>&&|\|\||;;|[;&|()\n])
@@ -22,14 +22,14 @@ TOKEN = re.compile(
     |(?P<open>`|\$\(|\$)|\\(?P<escaped>.)|(?P<plain>[^\s;&|()<>'"\\$`]+)""",
     re.VERBOSE | re.DOTALL,
 )
-INSIDE = re.compile(r"\\(?P<escaped>[\"\\$`\n])|(?P<expansion>\$\{[^}\n]{0,200}\}|\$\w+|\$[@*])|(?P<open>`|\$\()")
-NAMED = re.compile(r"\$\{?(?P<name>\w+|[@*])(?P<default>:?-(?P<value>[^${}`]*))?\}?")
-OWN_FOLDER = re.compile(
+INSIDE = regex(r"\\(?P<escaped>[\"\\$`\n])|(?P<expansion>\$\{[^}\n]{0,200}\}|\$\w+|\$[@*])|(?P<open>`|\$\()")
+NAMED = regex(r"\$\{?(?P<name>\w+|[@*])(?P<default>:?-(?P<value>[^${}`]*))?\}?")
+OWN_FOLDER = regex(
     r"""\$\(\s*(?:cd\s+["']?)?(?:\$\(\s*)?dirname\s+(?:--\s+)?["']?\$\{?(?:0|BASH_SOURCE(?:\[0\])?)\}?["']?\s*\)"""
     r"""(?:["']?\s*(?:&&|;)\s*pwd(?:\s+-P)?\s*\))?|\$\{(?:0|BASH_SOURCE(?:\[0\])?)%/\*\}"""
 )
 """The usual ways in which a script names its own folder."""
-ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+ASSIGNMENT = regex(r"[A-Za-z_]\w*=")
 OPENING = {"if": "fi", "for": "done", "while": "done", "until": "done", "select": "done", "case": "esac", "{": "}"}
 AGAIN = {"then", "do", "else", "elif", "!", "time", "exec", "command", "nohup"}
 """Words before a command that leave it what it is."""

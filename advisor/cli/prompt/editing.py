@@ -6,7 +6,6 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,6 +17,7 @@ from advisor.documents import Path as KeyPath
 from advisor.documents.node import same
 from advisor.errors import InputError
 from advisor.opening import Context, open_run
+from advisor.record import replace
 from advisor.run import Run
 from advisor.run.build import rebuilt
 from advisor.run.deepspeed import Section

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 
 import click
 
@@ -13,7 +12,7 @@ from advisor.engine.check import finding_of, lint_hits
 from advisor.engine.finding import Finding
 from advisor.errors import InputError
 from advisor.opening import Context
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.report.style import Style
 
 Steps = tuple[str, ...]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 from itertools import chain
 
@@ -16,7 +16,7 @@ from advisor.engine.states import Plan, State
 from advisor.engine.suppression import is_ignored
 from advisor.memory import estimate
 from advisor.opening import Opened
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.run import Run
 
 Key = tuple[object, ...]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.activations.norms import rms_amounts
 from advisor.models.deviations import Deviations, Norm
+from advisor.record import replace
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Attention, Block

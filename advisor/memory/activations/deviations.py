@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from advisor.models.deviations import LLAMA, XIELU
+from advisor.record import replace
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Block

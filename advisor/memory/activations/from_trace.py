@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from advisor.memory.activations.dtypes import adapters, casts_inputs
+from advisor.record import replace
 from advisor.run import Lora
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount, total, widths, written
@@ -44,8 +45,9 @@ def saved_formula(run: Run, block: Block) -> str:
     return traced_text(run, block) if block.traces else written(amounts(run, block), widths(run, block))
 
 
-def amounts(run: Run, block: Block) -> list[Amount]:
-    """Every kept tensor of a layer, in bytes per token."""
+@lru_cache(maxsize=16)
+def amounts(run: Run, block: Block) -> tuple[Amount, ...]:
+    """Every kept tensor of a layer, in bytes per token. An estimate asks for those of a layer three times."""
     family, norm = family_and_norm(run, block)
     n = numbers(run, norm)
     attention = block.attention
@@ -59,7 +61,7 @@ def amounts(run: Run, block: Block) -> list[Amount]:
     # The fused MLP leaves out the dropout that some families have behind it.
     masks = [(family.residual_masks - fuses_mlp(run, block), "h")] if family.residual_masks else []
     scaled = [(2 * n.compute, "h")] if family.branch_scales and n.trained else []
-    return [
+    return (
         *norms,
         *scaled,
         *inputs,
@@ -68,7 +70,7 @@ def amounts(run: Run, block: Block) -> list[Amount]:
         *mlp_amounts(run, n, family, block),
         *per_layer_input(n, block),
         *dora_amounts(run, n, block),
-    ]
+    )
 
 
 def per_layer_input(n: Numbers, block: Block) -> Iterator[Amount]:

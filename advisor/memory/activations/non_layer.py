@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, total, widths
@@ -14,6 +13,7 @@ from advisor.memory.activations.from_trace import measured, measured_outside
 from advisor.memory.activations.norms import norm_amounts
 from advisor.memory.loss import head_is_trained
 from advisor.models.deviations import Deviations
+from advisor.record import replace
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Architecture, Block

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount
@@ -11,6 +10,7 @@ from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.activations.experts import adapted, expert_width
 from advisor.memory.lora_targets import adapts_experts, stacked
 from advisor.models.deviations import Deviations
+from advisor.record import replace
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Mlp

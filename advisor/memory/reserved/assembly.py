@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from random import Random
@@ -13,7 +12,7 @@ from advisor.memory.reserved.layers import Batch
 from advisor.memory.reserved.loading import Loader
 from advisor.memory.reserved.step import Trainer
 from advisor.memory.workspaces import workspace_bytes
-from advisor.record import record
+from advisor.record import record, replace
 
 if TYPE_CHECKING:
     from advisor.run import Run

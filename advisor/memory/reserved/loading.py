@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations import lora_kernels
@@ -22,6 +21,7 @@ from advisor.memory.weights import storage
 from advisor.models import Architecture, Block, Tensor
 from advisor.models.architecture import Linear as Shape
 from advisor.models.family import family_of
+from advisor.record import replace
 from advisor.run import Run
 
 if TYPE_CHECKING:

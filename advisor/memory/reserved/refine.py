@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from advisor.memory.ledger import Range
 from advisor.memory.reserved.coverage import covered
+from advisor.record import replace
 
 if TYPE_CHECKING:
     from advisor.memory.ledger import Estimate

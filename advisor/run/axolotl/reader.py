@@ -1,17 +1,16 @@
 """Typed reading of a document's keys, remembering where each fact came from."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
 from advisor.run.unreadable import is_placeholder
-from advisor.util import is_list, is_mapping
+from advisor.util import is_list, is_mapping, regex
 
 Kept = TypeVar("Kept")
 
 TRUE = frozenset({"true", "t", "yes", "y", "on", "1"})
 FALSE = frozenset({"false", "f", "no", "n", "off", "0"})
-INTEGER = re.compile(r"[+-]?\d{1,19}")
+INTEGER = regex(r"[+-]?\d{1,19}")
 MOST = 2**64
 """Above any size there is; a product of several still fits into a float."""
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from advisor.documents import Path
-from advisor.util import is_list, is_mapping
+from advisor.util import is_list, is_mapping, regex
 
 Values = Mapping[str, Any]
-WORD = re.compile(r"[A-Za-z][\w.]*\w")
+WORD = regex(r"[A-Za-z][\w.]*\w")
 
 
 def pointed(values: Values, problem: Values) -> str:

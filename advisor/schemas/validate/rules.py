@@ -1,6 +1,5 @@
 """What the real libraries say of a run, as rules that are there for a call with ``--validate``."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any
@@ -11,11 +10,12 @@ from advisor.run import Run
 from advisor.schemas.validate.client import Library
 from advisor.schemas.validate.locate import pointed
 from advisor.schemas.validate.requests import axolotl_question, deepspeed_question
+from advisor.util import regex
 
 Values = dict[str, Any]
 MOST_WORDS = 300
 # pydantic puts the names of types and classes into a place as well.
-FIELD = re.compile(r"(?!(?:bool|int|float|str|dict|list|none|nullable)$)[a-z][a-z0-9_]*")
+FIELD = regex(r"(?!(?:bool|int|float|str|dict|list|none|nullable)$)[a-z][a-z0-9_]*")
 REST = """\
 base_model: meta-llama/Llama-3.1-8B
 datasets: [{path: tatsu-lab/alpaca, type: alpaca}]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from advisor.record import replace
 from advisor.run.history import MeasuredRun, append, measured_here, path, read_lines
 from advisor.util import GIB
 
@@ -57,7 +58,6 @@ def counters(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) 
 @pytest.fixture
 def registered(plugin: Any, cfg: Any, counters: Counters, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The plugin on a detected H200."""
-    from dataclasses import replace
 
     from advisor.hardware import parse_hardware
     from advisor.session import launched
