@@ -1,11 +1,14 @@
 """``python -m advisor.plugins.web.build FOLDER``: the page with all that it needs, from npm and this installation."""
 
+import base64
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +19,8 @@ from advisor.report.html_page import STYLE
 HERE = Path(__file__).parent
 PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 """What Python for browsers loads (MPL-2.0, github.com/pyodide/pyodide); nothing of it is changed."""
+PACKED = ("worker.js", "advisor.zip", *(f"pyodide/{name}" for name in PYODIDE))
+"""What a page opened from ``file://`` may not load, and packed.js holds."""
 PACKAGES = ("advisor", "advisor.rules", "advisor.plugins.web", "yaml", "click")
 UNUSED = ("accuracy", "__pycache__", "static", "prompt", "crash_log", "launchers")
 SUFFIXES = (".py", ".json", ".jsonl", ".toml", ".css")
@@ -31,6 +36,14 @@ def build(folder: Path) -> None:
     with zipfile.ZipFile(folder / "advisor.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for path, name in sources():
             archive.write(path, name)
+    files = {name: packed(folder / name) for name in PACKED}
+    (folder / "packed.js").write_text(f"self.packedFiles = {json.dumps(files)};")
+
+
+def packed(path: Path) -> str:
+    """A file as the page unpacks it: raw deflate, base64."""
+    deflate = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
+    return base64.b64encode(deflate.compress(path.read_bytes()) + deflate.flush()).decode()
 
 
 def with_python(folder: Path) -> None:

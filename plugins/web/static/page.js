@@ -1,5 +1,4 @@
 // The page: texts to Python in two workers, one for each key and one for pauses; answers into the page.
-import { packed, unpacked } from "./link.js";
 
 const PAUSE = 400;
 const EXAMPLE = `base_model: meta-llama/Llama-3.1-8B
@@ -25,14 +24,15 @@ const FIELDS = ["count", "card", "nodes", "host", "link", "config", "json", "mod
 const at = (id) => document.getElementById(id);
 const base = new URL(".", location.href).href;
 let version = 0;
+let files = {};
 let source = null;
 let timers = [];
 
 class Python {
   constructor(source, heard) {
-    const lead = `self.advisorBase = ${JSON.stringify(base)};\n`;
-    const url = URL.createObjectURL(new Blob([lead, source], { type: "text/javascript" }));
-    this.worker = new Worker(url, { type: "module" });
+    // From file:// Chromium starts no module worker.
+    this.worker = new Worker(URL.createObjectURL(source), { type: FROM_DISK ? "classic" : "module" });
+    this.worker.postMessage({ base, files });
     this.busy = true;
     this.next = {};
     this.worker.onmessage = ({ data }) => {
@@ -229,7 +229,8 @@ async function begin() {
   });
   document.body.addEventListener("dragleave", () => document.body.classList.remove("dropping"));
   document.body.addEventListener("drop", dropped);
-  source = await (await fetch("worker.js")).text();
+  files = await unpackedFiles();
+  source = files["worker.js"] ?? await (await fetch("worker.js")).blob();
   quickPython = new Python(source, heard);
 }
 
