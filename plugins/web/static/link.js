@@ -5,7 +5,9 @@ async function through(bytes, stream) {
 }
 
 function lettersToBytes(letters) {
-  return Uint8Array.from(atob(letters), (letter) => letter.charCodeAt(0));
+  const text = atob(letters), bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at += 1) bytes[at] = text.charCodeAt(at);
+  return bytes;
 }
 
 async function packed(value) {

@@ -81,9 +81,19 @@ function request() {
 let quickPython;
 let slowPython = null;
 
+const shown = {};
+
+// What is unfolded stays unfolded.
 function show(id, html) {
-  at(id).innerHTML = html;
-  at(id).classList.remove("stale");
+  const box = at(id);
+  if (shown[id] !== html) {
+    const open = [...box.querySelectorAll("details[open] > summary")].map((summary) => summary.textContent);
+    box.innerHTML = shown[id] = html;
+    for (const summary of box.querySelectorAll("details > summary")) {
+      if (open.includes(summary.textContent)) summary.parentElement.open = true;
+    }
+  }
+  box.classList.remove("stale");
 }
 
 function heard(data) {
@@ -110,14 +120,14 @@ function answered(data) {
   if (what === "quick") {
     at("error").innerHTML = answer.error || "";
     if (answer.error) at("quick").classList.add("stale");
-    else show("quick", answer.html);
-    document.title = `advisor: ${answer.verdict}`;
-  } else if (what === "full") {
+  }
+  if (answer.top !== undefined) show("quick", answer.top);
+  if (answer.verdict) document.title = `advisor: ${answer.verdict}`;
+  if (what === "full") {
     show("full", answer.html);
     patched(answer);
-  } else {
-    show("cards", answer.html);
   }
+  if (what === "matrix") show("cards", answer.html);
   document.body.dataset[what] = version;
 }
 
@@ -139,8 +149,7 @@ function changed() {
 
 function later() {
   if (!slowPython) return;
-  slowPython.ask("full", request());
-  slowPython.ask("matrix", request());
+  for (const what of ["full", "matrix", "reserved"]) slowPython.ask(what, request());
 }
 
 async function keepLink() {

@@ -75,7 +75,7 @@ class Page:
             self.tab.wait_for_timeout(20)
 
     def settled(self) -> None:
-        for what in ("quick", "full", "matrix"):
+        for what in ("quick", "full", "matrix", "reserved"):
             self.until(f"document.body.dataset.{what} === document.body.dataset.version")
 
     def fill(self, name: str, text: str) -> None:
@@ -98,10 +98,12 @@ def test_a_config_is_checked_while_it_is_typed(page: Page):
     assert "Does not fit 1x RTX 4090" in page.tab.inner_text("#quick")
     assert "then fits" in page.tab.inner_text("#full")
     assert "Cards that would do" in page.tab.inner_text("#cards")
+    page.tab.click("#full summary:has-text('Ledger')")
     page.fill("config", page.config.replace("micro_batch_size: 8", "micro_batch_size: 1\nlora_dropuot: 0.1"))
     page.settled()
     said = page.tab.inner_text("#quick")
     assert "Fits 1x RTX 4090" in said and "lora_dropuot" in said
+    assert page.tab.get_attribute("#full details:has-text('Ledger')", "open") is not None
     page.tab.select_option("#card", "a100-80gb-sxm")
     page.tab.fill("#count", "8")
     page.settled()
