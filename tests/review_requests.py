@@ -1,4 +1,4 @@
-"""What GitHub and GitLab take in the requests that write suggestions: as they publish it, and what we promise on top."""
+"""What GitHub and GitLab take in the requests that write comments: as they publish it, and what we promise on top."""
 
 from typing import Any
 
@@ -94,3 +94,18 @@ GITLAB_OURS: dict[str, Any] = {
 }
 """A suggestion on one line of the new text: docs.gitlab.com/api/discussions, "Create a new merge request thread"."""
 GITLAB_DISCUSSION: dict[str, Any] = {"allOf": [GITLAB_PUBLISHED, GITLAB_OURS]}
+
+GITHUB_COMMENT: dict[str, Any] = closed(["body"], body=STRING | {"minLength": 1, "maxLength": 65536})
+"""The body of ``issues/create-comment`` and ``issues/update-comment``: docs.github.com/rest/issues/comments, API version
+2022-11-28; ``body`` is all that either takes. The length is ours to keep: GitHub refuses more with 422.
+"""
+NOTE = STRING | {"minLength": 1, "maxLength": 1_000_000}
+GITLAB_NOTE: dict[str, Any] = closed(
+    ["body"], body=NOTE, internal={"type": "boolean"}, created_at=STRING, merge_request_diff_head_sha=STRING
+)
+"""The body of ``POST /projects/:id/merge_requests/:noteable_id/notes``: gitlabhq/gitlabhq, lib/api/notes.rb, the declared
+``params``, at 017a6c129d6a9e4ad9fec792cd84f88641d7dbfe, without what they call deprecated; docs.gitlab.com/api/notes says
+that a body has a million characters at most.
+"""
+GITLAB_NOTE_UPDATE: dict[str, Any] = closed(["body"], body=NOTE)
+"""The body of ``PUT /projects/:id/merge_requests/:noteable_id/notes/:note_id``: the same file; it may not be blank."""

@@ -46,6 +46,8 @@ class Options:
     """Tokens of a row for a second estimate, which no verdict rests on."""
     plans: bool = True
     """Make a plan for a run that does not fit."""
+    replays: bool = True
+    """Whether a replay of the step decides about a tight run; it takes a second where an answer must come sooner."""
     details: bool = False
     """Also the time of a step and the basis of the estimate, which JSON and ``estimate`` show."""
     extra_rules: Mapping[str, Rule] | None = None
@@ -112,7 +114,7 @@ def second_of(run: Run, length: int | None) -> "Second | None":
 def replayed(run: Run, options: Options) -> Estimate | None:
     """The estimate; near the limit, and where the reserved range is shown, with what a replay says of it."""
     found = estimate(run)
-    if found is None or (found.verdict != "tight" and not options.details):
+    if found is None or not options.replays or (found.verdict != "tight" and not options.details):
         return found
     from advisor.memory.reserved.refine import settled, with_reserved
     from advisor.memory.rows import as_counted

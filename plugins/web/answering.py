@@ -5,6 +5,7 @@ from typing import Any
 
 from advisor.cli.hardware import offers_of
 from advisor.engine.cards import all_gpus
+from advisor.engine.check import time_of
 from advisor.engine.finding import Report
 from advisor.engine.fix import fixed
 from advisor.errors import InputError
@@ -29,30 +30,38 @@ def gpus() -> str:
 
 
 def quick(request: str) -> str:
-    """Verdict, memory and findings."""
-    asked: Asked = json.loads(request)
+    """Verdict, memory and findings, without what takes longer than a key."""
     try:
-        _, found = examined(asked, plans=False)
+        _, found = examined(json.loads(request), replays=False)
     except InputError as error:
         return json.dumps({"error": unreadable(error), "verdict": "unknown"})
-    return json.dumps({"verdict": found.report.verdict, "html": top(found.report)})
+    return json.dumps(head(found))
 
 
 def full(request: str) -> str:
     """Plan, time, room and ledger, and the files as the fixes leave them."""
-    asked: Asked = json.loads(request)
     try:
-        _, found = examined(asked, plans=True)
+        _, found = examined(json.loads(request), plans=True)
     except InputError:
         return json.dumps({"html": "", "safe": {}, "all": {}})
     safe, every = patched(found, unsafe=False), patched(found, unsafe=True)
-    return json.dumps({"html": rest(found.report), "safe": safe, "all": every if every != safe else {}})
+    files = {"safe": safe, "all": every if every != safe else {}}
+    return json.dumps({**head(found), "html": rest(found), **files})
+
+
+def reserved(request: str) -> str:
+    """Verdict, memory and findings again, with what torch reserves in a replay of the step."""
+    try:
+        _, found = examined(json.loads(request), details=True)
+    except InputError:
+        return json.dumps({})
+    return json.dumps(head(found))
 
 
 def matrix(request: str) -> str:
     """The cards that would do."""
     try:
-        session, found = examined(json.loads(request), plans=False)
+        session, found = examined(json.loads(request))
         return json.dumps({"html": cards(entries(offers_of(found.run, plans_of(session))))})
     except InputError:
         return json.dumps({"html": ""})
@@ -63,14 +72,21 @@ def plans_of(session: Session) -> Session:
     return replace(session, options=replace(session.options, plans=True))
 
 
-def examined(asked: Asked, *, plans: bool) -> tuple[Session, Examined]:
+def examined(
+    asked: Asked, *, plans: bool = False, replays: bool = True, details: bool = False
+) -> tuple[Session, Examined]:
     """The run of the texts on the page. ``InputError`` where they cannot be read."""
     files: dict[str, str] = {name: text for name, text in asked["files"].items() if text.strip()}
     model = MODEL if MODEL in files else None
-    options = RunOptions(gpus=asked["gpus"] or None, model_config=model, details=plans)
+    options = RunOptions(gpus=asked["gpus"] or None, model_config=model, details=details)
     session = text_session(CONFIG, options, files=files)
-    session = replace(session, options=replace(session.options, plans=plans))
+    session = replace(session, options=replace(session.options, plans=plans, replays=replays))
     return session, examine_text(asked["config"], CONFIG, session, speed=plans)
+
+
+def head(found: Examined) -> dict[str, str]:
+    """The verdict, and what stands first."""
+    return {"verdict": found.report.verdict, "top": top(found.report)}
 
 
 def top(report: Report) -> str:
@@ -80,11 +96,12 @@ def top(report: Report) -> str:
     return about + verdict(report) + (memory(found) if found else "") + findings(remarks(report))
 
 
-def rest(report: Report) -> str:
+def rest(found: Examined) -> str:
     """What waits for a pause."""
-    found = report.estimate
-    terms = folded("Ledger: every term with its arithmetic and source", ledger(found)) if found else ""
-    return plan(report) + time(report.time, Training()) + room(report) + terms
+    report = found.report
+    terms = ledger(report.estimate) if report.estimate else ""
+    details = folded("Ledger: every term with its arithmetic and source", terms) if terms else ""
+    return plan(report) + time(time_of(found.run), Training()) + room(report) + details
 
 
 def patched(found: Examined, *, unsafe: bool) -> dict[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from advisor.errors import InputError
 
 POLICY = (
-    "default-src 'none'; script-src 'self' blob: 'wasm-unsafe-eval'; worker-src blob:; connect-src 'self';"
+    "default-src 'none'; script-src 'self' blob: 'wasm-unsafe-eval'; worker-src blob:; connect-src 'self' blob:;"
     " style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 TYPES = {".wasm": "application/wasm", ".mjs": "text/javascript", ".js": "text/javascript"}

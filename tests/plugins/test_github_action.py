@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from ..json_schemas import validator_of
-from ..review_requests import GITHUB_PUBLISHED, GITHUB_REVIEW
+from ..review_requests import GITHUB_COMMENT, GITHUB_PUBLISHED, GITHUB_REVIEW
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "plugins" / "github_action"
@@ -401,6 +401,28 @@ def test_a_comment_that_is_there_is_renewed(workspace: Path):
     assert run.step("Comment", GH_COMMENTS="41\n42\n").returncode == 0
     assert " --method PATCH repos/acme/runs/issues/comments/41 " in run.read("gh.log")
     assert "does not fit" not in run.read("gh.log.body")
+
+
+def sent(run: Job) -> dict[str, str]:
+    """What gh sends of its last call: each ``--field`` is a property, ``@`` a file's text (cli.github.com/manual/gh_api)."""
+    call = run.read("gh.log").splitlines()[-1]
+    assert "--input" not in call and "-f " not in call and "-F " not in call
+    fields = (field.partition("=") for field in re.findall(r"--(?:raw-)?field (\S+)", call))
+    return {
+        name: Path(value[1:]).read_text(encoding="utf-8") if value[:1] == "@" else value for name, _, value in fields
+    }
+
+
+def test_comments_hold_what_github_publishes_and_no_more(workspace: Path):
+    run = job(workspace, gpus="1x rtx-4090")
+    run.step("Check")
+    takes = jsonschema.Draft202012Validator(GITHUB_COMMENT)
+    for old, method in (("", "POST"), ("41\n", "PATCH")):
+        assert run.step("Comment", GH_COMMENTS=old).returncode == 0
+        assert f" --method {method} " in run.read("gh.log").splitlines()[-1]
+        takes.validate(sent(run))
+    for wrong in ({}, {"body": ""}, {"text": "words"}, {"body": "words", "event": "COMMENT"}, {"body": "x" * 65_537}):
+        assert not takes.is_valid(wrong), wrong
 
 
 def test_only_a_comment_of_this_actions_own_is_renewed():

@@ -4,16 +4,22 @@ async function through(bytes, stream) {
   return new Uint8Array(await new Response(piped).arrayBuffer());
 }
 
-export async function packed(value) {
+function lettersToBytes(letters) {
+  const text = atob(letters), bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at += 1) bytes[at] = text.charCodeAt(at);
+  return bytes;
+}
+
+async function packed(value) {
   const bytes = await through(new TextEncoder().encode(JSON.stringify(value)), new CompressionStream("deflate-raw"));
   const text = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
   return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-export async function unpacked(text) {
+async function unpacked(text) {
   try {
-    const letters = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
-    const bytes = await through(Uint8Array.from(letters, (letter) => letter.charCodeAt(0)), new DecompressionStream("deflate-raw"));
+    const letters = text.replaceAll("-", "+").replaceAll("_", "/");
+    const bytes = await through(lettersToBytes(letters), new DecompressionStream("deflate-raw"));
     return JSON.parse(new TextDecoder().decode(bytes));
   } catch {
     return null;

@@ -1,5 +1,4 @@
 // The page: texts to Python in two workers, one for each key and one for pauses; answers into the page.
-import { packed, unpacked } from "./link.js";
 
 const PAUSE = 400;
 const EXAMPLE = `base_model: meta-llama/Llama-3.1-8B
@@ -25,14 +24,15 @@ const FIELDS = ["count", "card", "nodes", "host", "link", "config", "json", "mod
 const at = (id) => document.getElementById(id);
 const base = new URL(".", location.href).href;
 let version = 0;
+let files = {};
 let source = null;
 let timers = [];
 
 class Python {
   constructor(source, heard) {
-    const lead = `self.advisorBase = ${JSON.stringify(base)};\n`;
-    const url = URL.createObjectURL(new Blob([lead, source], { type: "text/javascript" }));
-    this.worker = new Worker(url, { type: "module" });
+    // From file:// Chromium starts no module worker.
+    this.worker = new Worker(URL.createObjectURL(source), { type: FROM_DISK ? "classic" : "module" });
+    this.worker.postMessage({ base, files });
     this.busy = true;
     this.next = {};
     this.worker.onmessage = ({ data }) => {
@@ -81,9 +81,19 @@ function request() {
 let quickPython;
 let slowPython = null;
 
+const shown = {};
+
+// What is unfolded stays unfolded.
 function show(id, html) {
-  at(id).innerHTML = html;
-  at(id).classList.remove("stale");
+  const box = at(id);
+  if (shown[id] !== html) {
+    const open = [...box.querySelectorAll("details[open] > summary")].map((summary) => summary.textContent);
+    box.innerHTML = shown[id] = html;
+    for (const summary of box.querySelectorAll("details > summary")) {
+      if (open.includes(summary.textContent)) summary.parentElement.open = true;
+    }
+  }
+  box.classList.remove("stale");
 }
 
 function heard(data) {
@@ -110,14 +120,14 @@ function answered(data) {
   if (what === "quick") {
     at("error").innerHTML = answer.error || "";
     if (answer.error) at("quick").classList.add("stale");
-    else show("quick", answer.html);
-    document.title = `advisor: ${answer.verdict}`;
-  } else if (what === "full") {
+  }
+  if (answer.top !== undefined) show("quick", answer.top);
+  if (answer.verdict) document.title = `advisor: ${answer.verdict}`;
+  if (what === "full") {
     show("full", answer.html);
     patched(answer);
-  } else {
-    show("cards", answer.html);
   }
+  if (what === "matrix") show("cards", answer.html);
   document.body.dataset[what] = version;
 }
 
@@ -139,8 +149,7 @@ function changed() {
 
 function later() {
   if (!slowPython) return;
-  slowPython.ask("full", request());
-  slowPython.ask("matrix", request());
+  for (const what of ["full", "matrix", "reserved"]) slowPython.ask(what, request());
 }
 
 async function keepLink() {
@@ -229,7 +238,8 @@ async function begin() {
   });
   document.body.addEventListener("dragleave", () => document.body.classList.remove("dropping"));
   document.body.addEventListener("drop", dropped);
-  source = await (await fetch("worker.js")).text();
+  files = await unpackedFiles();
+  source = files["worker.js"] ?? await (await fetch("worker.js")).blob();
   quickPython = new Python(source, heard);
 }
 

@@ -1,18 +1,30 @@
 // Python in a worker: made from a blob, so that the page's content policy holds here too.
-const base = self.advisorBase;
 const say = (message) => self.postMessage(message);
+const ask = self.fetch;
 
-async function fetched(name) {
-  const answer = await fetch(base + name);
-  if (!answer.ok) throw new Error(`${name} is missing: build the page again`);
+// Where a file is: next to the page, or a blob that the page hands over.
+function places({ base, files }) {
+  const blobs = Object.fromEntries(Object.entries(files).map(([name, blob]) => [base + name, URL.createObjectURL(blob)]));
+  return (address) => blobs[address] ?? address;
+}
+
+async function fetched(address) {
+  const answer = await fetch(address);
+  if (!answer.ok) throw new Error(`${address} is missing: build the page again`);
   return answer.arrayBuffer();
 }
 
-async function start() {
+async function start(page) {
   say({ progress: 5 });
-  const { loadPyodide } = await import(base + "pyodide/pyodide.mjs");
-  const archive = fetched("advisor.zip");
-  const python = await loadPyodide({ indexURL: base + "pyodide/" });
+  const { base } = page;
+  const place = places(page);
+  self.fetch = (address, options) => ask(place(address), options);
+  // Pyodide tells by it that a worker is classic, and refuses; what it needs of a module, import(), is there too.
+  self.importScripts = () => { throw new TypeError("importScripts is not used"); };
+  const { loadPyodide } = await import(place(base + "pyodide/pyodide.mjs"));
+  const archive = fetched(base + "advisor.zip");
+  const createPyodideModule = async (settings) => (await import(place(base + "pyodide/pyodide.asm.mjs"))).default(settings);
+  const python = await loadPyodide({ indexURL: base + "pyodide/", createPyodideModule });
   say({ progress: 65 });
   python.unpackArchive(await archive, "zip", { extractDir: "/advisor" });
   python.runPython("import os, sys; sys.path.insert(0, '/advisor'); os.makedirs('/work', exist_ok=True); os.chdir('/work')");
@@ -22,10 +34,14 @@ async function start() {
   return answering;
 }
 
-const ready = start();
-ready.then(() => say({ progress: 100, ready: true }), (error) => say({ failed: String(error) }));
+let ready = null;
 
 self.onmessage = async ({ data }) => {
+  if (!ready) {
+    ready = start(data);
+    ready.then(() => say({ progress: 100, ready: true }), (error) => say({ failed: String(error) }));
+    return;
+  }
   const answering = await ready;
   try {
     const answer = JSON.parse(answering[data.what](JSON.stringify(data.request)));

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from advisor.plugins.gitlab.comment import main
 
-from ...review_requests import GITLAB_DISCUSSION
+from ...review_requests import GITLAB_DISCUSSION, GITLAB_NOTE, GITLAB_NOTE_UPDATE
 
 Asked = list[tuple[str, str, Any]]
 ONE = {
@@ -90,6 +90,22 @@ def test_a_second_push_renews_the_note_and_repeats_no_suggestion(gitlab: GitLab,
     gitlab.notes = [{"id": 4, "body": "hello"}, {"id": 7, "body": "<!-- axolotl-advisor -->\nold"}, {"id": 8} | ONE]
     assert main(*files) == 0
     assert [(method, path) for method, path, _ in gitlab.asked[2:]] == [("PUT", "/notes/7")]
+
+
+def test_notes_hold_what_gitlab_publishes_and_no_more(gitlab: GitLab, files: tuple[str, str]):
+    Path(files[0]).write_text("é" * 2_000_000)
+    assert main(*files) == 0
+    gitlab.notes = [{"id": 7, "body": "<!-- axolotl-advisor -->\nold"}, {"id": 8} | ONE]
+    assert main(*files) == 0
+    sent = {method: body for method, path, body in gitlab.asked if path.startswith("/notes") and body}
+    jsonschema.Draft202012Validator(GITLAB_NOTE).validate(sent["POST"])
+    jsonschema.Draft202012Validator(GITLAB_NOTE_UPDATE).validate(sent["PUT"])
+
+
+@pytest.mark.parametrize("wrong", [{}, {"body": ""}, {"body": 7}, {"body": "words", "text": "more"}])
+def test_a_note_that_gitlab_does_not_know_is_told_apart(wrong: dict[str, Any]):
+    for shape in (GITLAB_NOTE, GITLAB_NOTE_UPDATE):
+        assert not jsonschema.Draft202012Validator(shape).is_valid(wrong)
 
 
 def test_what_goes_wrong_is_a_line_in_the_log(

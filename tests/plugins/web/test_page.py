@@ -1,6 +1,7 @@
 """The page, built and driven in a real browser: what it shows, what it asks the network, how soon it answers."""
 
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -74,7 +75,7 @@ class Page:
             self.tab.wait_for_timeout(20)
 
     def settled(self) -> None:
-        for what in ("quick", "full", "matrix"):
+        for what in ("quick", "full", "matrix", "reserved"):
             self.until(f"document.body.dataset.{what} === document.body.dataset.version")
 
     def fill(self, name: str, text: str) -> None:
@@ -97,10 +98,12 @@ def test_a_config_is_checked_while_it_is_typed(page: Page):
     assert "Does not fit 1x RTX 4090" in page.tab.inner_text("#quick")
     assert "then fits" in page.tab.inner_text("#full")
     assert "Cards that would do" in page.tab.inner_text("#cards")
+    page.tab.click("#full summary:has-text('Ledger')")
     page.fill("config", page.config.replace("micro_batch_size: 8", "micro_batch_size: 1\nlora_dropuot: 0.1"))
     page.settled()
     said = page.tab.inner_text("#quick")
     assert "Fits 1x RTX 4090" in said and "lora_dropuot" in said
+    assert page.tab.get_attribute("#full details:has-text('Ledger')", "open") is not None
     page.tab.select_option("#card", "a100-80gb-sxm")
     page.tab.fill("#count", "8")
     page.settled()
@@ -183,12 +186,9 @@ class Listener(BaseHTTPRequestHandler):
         """Nothing."""
 
 
-def test_nothing_leaves_the_page(page: Page, address: str):
-    assert all(url.startswith((address, f"blob:{address}")) for url in page.asked), page.asked
-    page.asked.clear()
-    page.fill("config", page.example.replace("micro_batch_size: 8", "micro_batch_size: 4"))
-    page.settled()
-    assert page.asked == []
+def refuses_to_send(page: Page) -> None:
+    """Neither the page nor a worker of it reaches a server that would answer."""
+    Listener.heard.clear()
     with HTTPServer(("127.0.0.1", 0), Listener) as elsewhere:
         threading.Thread(target=elsewhere.serve_forever, daemon=True).start()
         asking = f"() => fetch('http://127.0.0.1:{elsewhere.server_port}/leak').then(() => 'sent', () => 'refused')"
@@ -198,6 +198,48 @@ def test_nothing_leaves_the_page(page: Page, address: str):
         assert [worker.evaluate(asking) for worker in workers] == ["refused", "refused"]
         elsewhere.shutdown()
     assert Listener.heard == []
+
+
+def test_nothing_leaves_the_page(page: Page, address: str):
+    assert all(url.startswith((address, f"blob:{address}")) for url in page.asked), page.asked
+    assert address + "packed.js" not in page.asked
+    page.asked.clear()
+    page.fill("config", page.example.replace("micro_batch_size: 8", "micro_batch_size: 4"))
+    page.settled()
+    assert page.asked == []
+    refuses_to_send(page)
+
+
+def test_the_page_works_from_disk_without_a_server(browser: Any, site: Path):
+    page = Page(browser, (site / "index.html").as_uri())
+    assert "Does not fit 1x RTX 4090" in page.tab.inner_text("#quick")
+    assert "Cards that would do" in page.tab.inner_text("#cards")
+    page.tab.click("#files button")
+    page.settled()
+    assert page.config != page.example and "Fits 1x RTX 4090" in page.tab.inner_text("#quick")
+    page.fill("config", page.config + "lora_dropuot: 0.1\n")
+    page.settled()
+    assert "lora_dropuot" in page.tab.inner_text("#quick")
+    page.until("location.hash.length > 20")
+    page.tab.wait_for_timeout(1000)
+    typed = page.config
+    page.tab.reload()
+    page.until("document.body.dataset.ready")
+    page.settled()
+    assert page.config == typed and "lora_dropuot" in page.tab.inner_text("#quick")
+    assert all(url.startswith((site.as_uri() + "/", "blob:null/")) for url in page.asked), page.asked
+    assert page.errors == []
+    refuses_to_send(page)
+    page.context.close()
+
+
+def test_a_folder_that_lacks_a_file_says_which(browser: Any, site: Path, tmp_path: Path):
+    shutil.copytree(site, tmp_path / "site", ignore=shutil.ignore_patterns("packed.js", "pyodide"))
+    tab = browser.new_page()
+    tab.goto((tmp_path / "site" / "index.html").as_uri())
+    tab.wait_for_selector("#error:not(:empty)")
+    assert "packed.js is missing: build the page again" in tab.inner_text("#error")
+    tab.close()
 
 
 def test_a_plain_server_of_the_folder_is_enough(browser: Any, site: Path):
@@ -229,10 +271,10 @@ def test_all_text_can_be_read(page: Page, scheme: str):
 
 def test_the_policy_of_the_file_is_that_of_the_server(site: Path):
     text = (site / "index.html").read_text()
-    for part in POLICY.split("; "):
-        name = part.split()[0]
-        assert name == "frame-ancestors" or f"{name} " in text, part
+    own = POLICY.removesuffix("; frame-ancestors 'none'")
+    assert f'content="{own}"' in text
     assert "unsafe-eval'" not in POLICY.replace("wasm-unsafe-eval'", "")
+    assert "connect-src 'self' blob:;" in POLICY
 
 
 def test_the_server_answers_this_machine_alone(address: str):
