@@ -157,16 +157,21 @@ class Work:
         return self.amount("norms and activation", "element-wise", TRAFFIC, moved=passes * self.run.tokens * moved)
 
     def adapters(self, block: Block, lora: Lora) -> Amount:
-        """LoRA's narrow products, and the copies and casts around them, of which axolotl's kernels save half."""
+        """LoRA's narrow products, and the copies and casts around them, of which fused kernels save half."""
         targets = [linear for linear in block.linears if is_target(lora, linear)]
         passes = block.count * (self.forwards + 2) * self.run.tokens
         widths = sum(linear.n_in + linear.n_out for linear in targets)
         inner = sum(rank_at(lora, linear.path) * (linear.n_in + linear.n_out) for linear in targets)
-        moved = self.constants.adapter_bytes.value * widths * (0.5 if lora.kernels else 1.0)
+        moved = self.constants.adapter_bytes.value * widths * (0.5 if self.fuses_adapters(lora) else 1.0)
         rate = self.card.tensor_flops * NARROW_SHARE
         return self.amount(
             "adapters", "element-wise", LORA, operations=passes * 2.0 * inner, rate=rate, moved=passes * moved
         )
+
+    def fuses_adapters(self, lora: Lora) -> bool:
+        """Whether LoRA has kernels of its own: axolotl's, or another framework's, most often over quantized weights."""
+        over_quantized = self.conditions.optimized_kernels and self.run.quantization is not None
+        return bool(lora.kernels) or over_quantized or self.conditions.fused_adapters
 
     def dequantization(self, block: Block) -> Amount:
         """Quantized weights are read and written out in half precision before each product."""

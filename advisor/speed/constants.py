@@ -104,12 +104,15 @@ class Constants:
         }
     )
     adapter_bytes: Constant = Constant(
-        3, "bytes that an adapter moves for each input and output element and pass", "", (FMS,)
+        6,
+        "bytes that an adapter moves for each input and output element and pass",
+        "peft/tuners/lora/layer.py, counted without dropout",
+        (FMS,),
     )
     logit_bytes: Table = field(
         default_factory=lambda: {
             "plain": Constant(
-                24, "bytes that the loss moves for each logit", "bf16 logits, fp32 copy, softmax, gradient"
+                36, "bytes that the loss moves for each logit", "fp32 copy 6, softmax 8, its gradients 16, cast back 6"
             ),
             "fused": Constant(10, "bytes that the loss moves for each logit", "in place, chunk by chunk"),
             "cut": Constant(2, "bytes that the loss moves for each logit", "arXiv:2411.09009: logits stay in SRAM"),
@@ -163,7 +166,7 @@ class Constants:
         changed = {name: replace(self.named()[name], value=value) for name, value in values.items()}
         whole: dict[str, Constant | Table] = {name: one for name, one in changed.items() if " " not in name}
         for table in {name.partition(" ")[0] for name in changed if " " in name}:
-            entries = getattr(self, table)
+            entries: Table = getattr(self, table)
             whole[table] = {key: changed.get(f"{table} {key}", one) for key, one in entries.items()}
         return replace(self, **whole)
 

@@ -22,7 +22,7 @@ from advisor.speed.constants import CHOSEN_FROM, SHIPPED
 STEPS = tuple(1.1**n for n in range(-7, 8))
 """Of a prior."""
 SHRINKAGE = 0.01
-"""Of the squared logarithm of a value over its prior: a factor of two costs half a point of mean error."""
+"""What a value costs that is off its prior by the prior's spread: one point of mean error. It grows as a square."""
 WHOLE = 4
 """A source with so many figures counts half: few rows of one rig say little more than one."""
 NO_GAIN = 1e-6
@@ -63,7 +63,9 @@ class Choosing:
 
     def distance(self, values: Mapping[str, float]) -> float:
         """What lies between the values and their priors costs."""
-        return SHRINKAGE * sum(math.log(value / self.priors[name]) ** 2 for name, value in values.items())
+        spreads = {name: math.log(PRIORS[name].spread) for name in values}
+        off = ((math.log(value / self.priors[name]) / spreads[name]) ** 2 for name, value in values.items())
+        return SHRINKAGE * sum(off)
 
     def chosen(self) -> dict[str, float]:
         """The values, to three digits."""
