@@ -53,6 +53,7 @@ def timed() -> Iterator[Timed]:
         group = json.loads(line)
         conditions = Conditions(
             optimized_kernels=group["kernels"] == "optimized",
+            fused_adapters=group.get("adapters") == "fused",
             attention=group.get("attention"),
             narrow_states=group.get("states") == "bf16",
         )

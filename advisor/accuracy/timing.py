@@ -116,10 +116,8 @@ def judged_without(source: str, cases: Sequence[Judged]) -> list[Judged]:
     """A source's runs by constants that its figures did not move, and by the number that suits the others best."""
     share = best_utilisation([case for case in cases if case.case.repository != source])
     mine = [case for case in cases if case.case.repository == source]
-    step_time.cache_clear()
-    with without(source):
-        times = [step_time(case.run, case.case.conditions) for case in mine]
-    step_time.cache_clear()
+    constants = without(source)
+    times = [step_time(case.run, case.case.conditions, constants) for case in mine]
     return [
         Judged(case.case, case.run, found.tokens_per_second_per_gpu, case.naive * share / NAIVE_UTILISATION)
         for case, found in zip(mine, times, strict=True)

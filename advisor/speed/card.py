@@ -2,7 +2,7 @@
 
 from advisor.hardware import Gpu
 from advisor.record import record
-from advisor.speed import constants as k
+from advisor.speed.constants import SHIPPED, Constants
 
 WORKSTATIONS = ("rtx-a", "rtx-6000", "rtx-pro")
 HALF_PRECISION_SHARE_OF_FP32 = 0.5
@@ -16,6 +16,7 @@ class Card:
     gpu: Gpu
     tensor_flops: float
     """Printed dense rate in the run's precision."""
+    constants: Constants
 
     @property
     def kind(self) -> str:
@@ -28,26 +29,31 @@ class Card:
     def gemm_flops(self, hidden: int) -> float:
         """Rate of the linear layers of a model of this hidden size."""
         balance = self.tensor_flops / self.gpu.bandwidth_bytes_per_s
-        return self.tensor_flops * k.GEMM_SHARE[self.kind].value * hidden / (hidden + k.HALF_RATE_WIDTH.value * balance)
+        return (
+            self.tensor_flops
+            * self.constants.gemm_share[self.kind].value
+            * hidden
+            / (hidden + self.constants.half_rate_width.value * balance)
+        )
 
     @property
     def attention_flops(self) -> float:
         """Rate of FlashAttention."""
-        return self.tensor_flops * k.ATTENTION_SHARE["hopper" if self.kind == "hopper" else "other"].value
+        return self.tensor_flops * self.constants.attention_share["hopper" if self.kind == "hopper" else "other"].value
 
     @property
     def bandwidth(self) -> float:
         """Bytes a second of long kernels."""
-        return self.gpu.bandwidth_bytes_per_s * k.BANDWIDTH_SHARE.value
+        return self.gpu.bandwidth_bytes_per_s * self.constants.bandwidth_share.value
 
     @property
     def elementwise_bandwidth(self) -> float:
         """The same of element-wise kernels, whose data a large cache holds in part."""
         ada = self.gpu.compute_capability == (8, 9)
-        return self.bandwidth * (k.LARGE_CACHE.value if ada else 1.0)
+        return self.bandwidth * (self.constants.large_cache.value if ada else 1.0)
 
 
-def card_of(gpu: Gpu, precision: str) -> Card | None:
+def card_of(gpu: Gpu, precision: str, constants: Constants = SHIPPED) -> Card | None:
     """The card's rates in a precision; None where no tensor rate is printed for it."""
     match precision:
         case "fp16":
@@ -56,4 +62,4 @@ def card_of(gpu: Gpu, precision: str) -> Card | None:
             printed = (gpu.bf16_tflops or gpu.fp16_tflops or 0) * HALF_PRECISION_SHARE_OF_FP32
         case _:
             printed = gpu.bf16_tflops or gpu.fp16_tflops
-    return Card(gpu, printed * 1e12) if printed else None
+    return Card(gpu, printed * 1e12, constants) if printed else None

@@ -9,8 +9,8 @@ from advisor.models import Architecture
 from advisor.models.architecture import Attention, Block
 from advisor.record import record
 from advisor.run import Lora, Run
-from advisor.speed import constants as k
 from advisor.speed.card import Card
+from advisor.speed.constants import Constants
 from advisor.speed.step_time import Conditions, Kind
 
 GEMM = "arXiv:2001.08361, 2.1: 2 operations a weight and token forward, 4 backward, 2 where the weight is frozen"
@@ -63,6 +63,11 @@ class Work:
     card: Card
     conditions: Conditions
 
+    @property
+    def constants(self) -> Constants:
+        """Those of the card."""
+        return self.card.constants
+
     @cached_property
     def forwards(self) -> int:
         """Forward passes: the one that is trained, a recomputation, a reference's, one over vLLM's answers.
@@ -90,7 +95,7 @@ class Work:
             yield self.attention(block, block.attention)
         if self.run.lora is not None:
             yield self.adapters(block, self.run.lora)
-        if self.run.quantization in k.DEQUANTIZE_COST:
+        if self.run.quantization in self.constants.dequantize_cost:
             yield self.dequantization(block)
 
     def amount(
@@ -124,16 +129,16 @@ class Work:
         """Keys of an average token: half of its document under the causal mask, or a window."""
         causal = (self.conditions.document_len or self.run.sequence_len) / 2
         if attention.kind in {"linear", "ssm", "conv"}:
-            return min(causal, k.CHUNK.value)
+            return min(causal, self.constants.chunk.value)
         return causal if attention.window is None else min(causal, attention.window)
 
     @property
     def attention_rate(self) -> float:
         """Operations a second of the kernel in use."""
         if self.run.attention == "eager" or self.conditions.attention == "masked":
-            return self.card.tensor_flops * k.MASKED_ATTENTION_SHARE.value
+            return self.card.tensor_flops * self.constants.masked_attention_share.value
         older = self.conditions.attention == "flash-1"
-        return self.card.attention_flops * (k.FLASH_1_SHARE.value if older else 1.0)
+        return self.card.attention_flops * (self.constants.flash_1_share.value if older else 1.0)
 
     def elementwise(self, block: Block) -> Amount:
         """Norms, rotary embedding, residuals and activation: bytes alone."""
@@ -144,24 +149,33 @@ class Work:
         if mlp is not None:
             inner = mlp.width * max(1, mlp.experts_per_token) + mlp.shared_width
             moved += (GATED_BYTES if mlp.gated else PLAIN_BYTES) * inner
-        passes = block.count * (self.forwards + BACKWARD_TRAFFIC) * (k.FUSED_SHARE.value if self.is_fused else 1.0)
+        passes = (
+            block.count
+            * (self.forwards + BACKWARD_TRAFFIC)
+            * (self.constants.fused_share.value if self.is_fused else 1.0)
+        )
         return self.amount("norms and activation", "element-wise", TRAFFIC, moved=passes * self.run.tokens * moved)
 
     def adapters(self, block: Block, lora: Lora) -> Amount:
-        """LoRA's narrow products, and the copies and casts around them, of which axolotl's kernels save half."""
+        """LoRA's narrow products, and the copies and casts around them, of which fused kernels save half."""
         targets = [linear for linear in block.linears if is_target(lora, linear)]
         passes = block.count * (self.forwards + 2) * self.run.tokens
         widths = sum(linear.n_in + linear.n_out for linear in targets)
         inner = sum(rank_at(lora, linear.path) * (linear.n_in + linear.n_out) for linear in targets)
-        moved = k.ADAPTER_BYTES.value * widths * (0.5 if lora.kernels else 1.0)
+        moved = self.constants.adapter_bytes.value * widths * (0.5 if self.fuses_adapters(lora) else 1.0)
         rate = self.card.tensor_flops * NARROW_SHARE
         return self.amount(
             "adapters", "element-wise", LORA, operations=passes * 2.0 * inner, rate=rate, moved=passes * moved
         )
 
+    def fuses_adapters(self, lora: Lora) -> bool:
+        """Whether LoRA has kernels of its own: axolotl's, or another framework's, most often over quantized weights."""
+        over_quantized = self.conditions.optimized_kernels and self.run.quantization is not None
+        return bool(lora.kernels) or over_quantized or self.conditions.fused_adapters
+
     def dequantization(self, block: Block) -> Amount:
         """Quantized weights are read and written out in half precision before each product."""
-        cost = k.DEQUANTIZE_COST[str(self.run.quantization)].value
+        cost = self.constants.dequantize_cost[str(self.run.quantization)].value
         with_experts = self.run.quantize_moe_experts or self.run.quantization == "gptq"
         linear = sum(one.n_in * one.n_out for one in block.linears)
         elements = sum(stored for stored, _ in weights_of(block)) if with_experts else linear
@@ -179,21 +193,23 @@ class Work:
         yield self.amount("output layer", "compute", GEMM, operations=operations, rate=rate)
         kind = {"cut": "cut", "liger-fused": "fused", "chunked": "fused"}.get(loss, "plain")
         kind = "fused" if kind == "plain" and self.conditions.optimized_kernels else kind
-        yield self.amount("loss", "element-wise", HEAD, moved=k.LOGIT_BYTES[kind].value * logits)
+        yield self.amount("loss", "element-wise", HEAD, moved=self.constants.logit_bytes[kind].value * logits)
 
     def launches(self) -> float:
         """Operations that the host starts, in forward operations' time."""
         count = sum(block.count * self.block_launches(block) for block in self.model.blocks)
-        return count * (k.FUSED_LAUNCHES.value if self.is_fused else 1.0)
+        return count * (self.constants.fused_launches.value if self.is_fused else 1.0)
 
     def block_launches(self, block: Block) -> float:
         """Those of one layer."""
-        forward = k.FORWARD_LAUNCHES.value
+        forward = self.constants.forward_launches.value
         if self.run.lora is not None:
-            forward += k.ADAPTER_LAUNCHES.value * sum(is_target(self.run.lora, one) for one in block.linears)
+            forward += self.constants.adapter_launches.value * sum(
+                is_target(self.run.lora, one) for one in block.linears
+            )
         if self.run.quantization is not None:
-            forward += k.DEQUANTIZE_LAUNCHES.value * len(block.linears)
-        return forward * (self.forwards + k.BACKWARD_LAUNCHES.value)
+            forward += self.constants.dequantize_launches.value * len(block.linears)
+        return forward * (self.forwards + self.constants.backward_launches.value)
 
 
 def weights_of(block: Block) -> list[tuple[float, float]]:

@@ -4,7 +4,10 @@ None is fitted: constants that are set free follow the rig that measured most, a
 where figures left no other source; those name the repositories, and are also scored without them.
 """
 
-from advisor.record import record
+from collections.abc import Mapping
+from dataclasses import field, fields
+
+from advisor.record import record, replace
 
 
 @record
@@ -20,70 +23,155 @@ class Constant:
 FMS, FOUNDRY, GPJT = "foundation-model-stack/fms-acceleration", "mosaicml/llm-foundry", "gpjt/fine-tune-2024-04"
 QWEN, ANSWER = "QwenLM/Qwen", "AnswerDotAI/fsdp_qlora"
 
-GEMM_SHARE = {
-    "geforce": Constant(
-        0.95, "share of the printed tensor rate: these cards clock above it", "boost clocks", (ANSWER,)
-    ),
-    "hopper": Constant(0.65, "share of the printed tensor rate under a power limit", "cuBLAS on H100", (FOUNDRY,)),
-    "other": Constant(0.75, "share of the printed tensor rate of large matrix products", "cuBLAS on A100", (FOUNDRY,)),
-}
-HALF_RATE_WIDTH = Constant(
-    1.6, "hidden size that reaches half of that share, in operations a byte of the card", "roofline", (FOUNDRY,)
-)
-ATTENTION_SHARE = {
-    "hopper": Constant(
-        0.40, "share of the tensor rate that FlashAttention 2 reaches", "arXiv:2407.08608, 1: 35 % on H100"
-    ),
-    "other": Constant(
-        0.55, "share of the tensor rate that FlashAttention 2 reaches", "arXiv:2307.08691, 4.1: 50 to 73 %"
-    ),
-}
-FLASH_1_SHARE = Constant(0.6, "of that, what the first FlashAttention reaches", "arXiv:2307.08691, 4.1", (FOUNDRY,))
-MASKED_ATTENTION_SHARE = Constant(0.25, "share of the tensor rate of sdpa with a mask", "both triangles are computed")
-CHUNK = Constant(64, "keys of a token in linear attention, computed in chunks", "flash-linear-attention, chunk size")
-BANDWIDTH_SHARE = Constant(0.80, "share of the printed memory bandwidth that long kernels reach", "copies on A100")
-LARGE_CACHE = Constant(1.5, "factor of Ada's large L2 cache on element-wise bandwidth", "48 to 96 MB of L2", (ANSWER,))
-FUSED_SHARE = Constant(0.42, "element-wise traffic of fused kernels", "Liger's RMSNorm: 10 of 36 bytes an element")
+Table = Mapping[str, Constant]
 
-LAUNCH_SECONDS = Constant(19e-6, "host time of one operation in eager PyTorch", "Python and autograd", (QWEN,))
-FORWARD_LAUNCHES = Constant(55, "operations of a layer's forward, views and casts included", "counted", (QWEN,))
-BACKWARD_LAUNCHES = Constant(
-    0.8, "launches of a backward, in forwards: more of them, without Python", "counted", (QWEN,)
-)
-ADAPTER_LAUNCHES = Constant(10, "operations that LoRA adds to a linear layer", "peft/tuners/lora/layer.py, counted")
-DEQUANTIZE_LAUNCHES = Constant(8, "operations that a quantized linear layer adds", "bitsandbytes, counted", (QWEN,))
-FUSED_LAUNCHES = Constant(0.5, "launches of fused kernels, of single operations", "counted")
-ZERO3_LAYER_SECONDS = Constant(8e-3, "host time of DeepSpeed's ZeRO-3 hooks, a layer and micro-step", "", (GPJT, QWEN))
-FSDP_LAYER_SECONDS = Constant(0.5e-3, "host time of FSDP's hooks, a layer and micro-step", "", (FMS,))
 
-DEQUANTIZE_COST = {
-    "nf4": Constant(2.0, "time of dequantization, of its memory traffic", "table look-ups"),
-    "int8": Constant(2.0, "time of dequantization, of its memory traffic", "as nf4"),
-    "gptq": Constant(5.0, "time of dequantization, of its memory traffic", "shifts and masks", (QWEN,)),
-}
-ADAPTER_BYTES = Constant(3, "bytes that an adapter moves for each input and output element and pass", "", (FMS,))
-LOGIT_BYTES = {
-    "plain": Constant(24, "bytes that the loss moves for each logit", "bf16 logits, fp32 copy, softmax, gradient"),
-    "fused": Constant(10, "bytes that the loss moves for each logit", "in place, chunk by chunk"),
-    "cut": Constant(2, "bytes that the loss moves for each logit", "arXiv:2411.09009: logits stay in SRAM"),
-}
+@record(eq=False)
+class Constants:
+    """All of them, as shipped unless stated otherwise."""
 
-NVLINK_SHARE = Constant(0.65, "share of the printed NVLink rate that NCCL's rings reach", "nccl-tests, bus bandwidth")
-ZERO3_LINK_SHARE = Constant(0.6, "of that, what DeepSpeed's ZeRO-3 reaches", "", (GPJT,))
-PCIE_SHARE = Constant(0.35, "share of the printed PCIe rate without peer access", "through host memory", (ANSWER,))
-SLOW_PCIE_BYTES_PER_SECOND = Constant(2.6e9, "a consumer board with few lanes for the second card", "", (ANSWER,))
-NETWORK_SHARE = Constant(0.60, "share of the printed network rate", "nccl-tests between nodes")
-HOP_SECONDS = Constant(10e-6, "latency of one hop of a ring", "nccl-tests, small messages")
-OVERLAP = Constant(1.7, "norm that joins what runs at once: 1 is one after the other", "between 1 and the maximum")
-LAUNCH_OVERLAP = Constant(3.0, "norm that joins kernels and their launches", "between 1 and the maximum")
+    gemm_share: Table = field(
+        default_factory=lambda: {
+            "geforce": Constant(
+                0.95, "share of the printed tensor rate: these cards clock above it", "boost clocks", (ANSWER,)
+            ),
+            "hopper": Constant(
+                0.65, "share of the printed tensor rate under a power limit", "cuBLAS on H100", (FOUNDRY,)
+            ),
+            "other": Constant(
+                0.75, "share of the printed tensor rate of large matrix products", "cuBLAS on A100", (FOUNDRY,)
+            ),
+        }
+    )
+    half_rate_width: Constant = Constant(
+        1.6, "hidden size that reaches half of that share, in operations a byte of the card", "roofline", (FOUNDRY,)
+    )
+    attention_share: Table = field(
+        default_factory=lambda: {
+            "hopper": Constant(
+                0.40, "share of the tensor rate that FlashAttention 2 reaches", "arXiv:2407.08608, 1: 35 % on H100"
+            ),
+            "other": Constant(
+                0.55, "share of the tensor rate that FlashAttention 2 reaches", "arXiv:2307.08691, 4.1: 50 to 73 %"
+            ),
+        }
+    )
+    flash_1_share: Constant = Constant(
+        0.6, "of that, what the first FlashAttention reaches", "arXiv:2307.08691, 4.1", (FOUNDRY,)
+    )
+    masked_attention_share: Constant = Constant(
+        0.25, "share of the tensor rate of sdpa with a mask", "both triangles are computed"
+    )
+    chunk: Constant = Constant(
+        64, "keys of a token in linear attention, computed in chunks", "flash-linear-attention, chunk size"
+    )
+    bandwidth_share: Constant = Constant(
+        0.80, "share of the printed memory bandwidth that long kernels reach", "copies on A100"
+    )
+    large_cache: Constant = Constant(
+        1.5, "factor of Ada's large L2 cache on element-wise bandwidth", "48 to 96 MB of L2", (ANSWER,)
+    )
+    fused_share: Constant = Constant(
+        0.42, "element-wise traffic of fused kernels", "Liger's RMSNorm: 10 of 36 bytes an element"
+    )
 
-VLLM_STEP_SECONDS = Constant(1e-3, "what vLLM adds to each token: scheduling, sampling", "CUDA graphs: no launches")
+    launch_seconds: Constant = Constant(
+        19e-6, "host time of one operation in eager PyTorch", "Python and autograd", (QWEN,)
+    )
+    forward_launches: Constant = Constant(
+        55, "operations of a layer's forward, views and casts included", "counted", (QWEN,)
+    )
+    backward_launches: Constant = Constant(
+        0.8, "launches of a backward, in forwards: more of them, without Python", "counted", (QWEN,)
+    )
+    adapter_launches: Constant = Constant(
+        10, "operations that LoRA adds to a linear layer", "peft/tuners/lora/layer.py, counted"
+    )
+    dequantize_launches: Constant = Constant(
+        8, "operations that a quantized linear layer adds", "bitsandbytes, counted", (QWEN,)
+    )
+    fused_launches: Constant = Constant(0.5, "launches of fused kernels, of single operations", "counted")
+    zero3_layer_seconds: Constant = Constant(
+        8e-3, "host time of DeepSpeed's ZeRO-3 hooks, a layer and micro-step", "", (GPJT, QWEN)
+    )
+    fsdp_layer_seconds: Constant = Constant(0.5e-3, "host time of FSDP's hooks, a layer and micro-step", "", (FMS,))
 
-HOST_COPY_BYTES_PER_SECOND = Constant(12e9, "pinned copies over PCIe 4, one process", "half of 26 GB/s", (GPJT,))
-CPU_ADAM_ELEMENTS_PER_SECOND = Constant(1.1e9, "DeepSpeedCPUAdam in one process", "", (GPJT,))
-CPU_ADAM_NODE_ELEMENTS_PER_SECOND = Constant(2.9e9, "the same of all processes of a node", "", (GPJT,))
-PLAIN_CPU_ADAM_ELEMENTS_PER_SECOND = Constant(0.4e9, "torch's AdamW on a CPU, one process", "unfused, host bandwidth")
-OPTIMIZER_TRAFFIC = Constant(2.0, "reads and writes of all that a step on the card touches", "each once")
+    dequantize_cost: Table = field(
+        default_factory=lambda: {
+            "nf4": Constant(2.0, "time of dequantization, of its memory traffic", "table look-ups"),
+            "int8": Constant(2.0, "time of dequantization, of its memory traffic", "as nf4"),
+            "gptq": Constant(5.0, "time of dequantization, of its memory traffic", "shifts and masks", (QWEN,)),
+        }
+    )
+    adapter_bytes: Constant = Constant(
+        6,
+        "bytes that an adapter moves for each input and output element and pass",
+        "peft/tuners/lora/layer.py, counted without dropout",
+        (FMS,),
+    )
+    logit_bytes: Table = field(
+        default_factory=lambda: {
+            "plain": Constant(
+                36, "bytes that the loss moves for each logit", "fp32 copy 6, softmax 8, its gradients 16, cast back 6"
+            ),
+            "fused": Constant(10, "bytes that the loss moves for each logit", "in place, chunk by chunk"),
+            "cut": Constant(2, "bytes that the loss moves for each logit", "arXiv:2411.09009: logits stay in SRAM"),
+        }
+    )
+
+    nvlink_share: Constant = Constant(
+        0.65, "share of the printed NVLink rate that NCCL's rings reach", "nccl-tests, bus bandwidth"
+    )
+    zero3_link_share: Constant = Constant(0.6, "of that, what DeepSpeed's ZeRO-3 reaches", "", (GPJT,))
+    pcie_share: Constant = Constant(
+        0.35, "share of the printed PCIe rate without peer access", "through host memory", (ANSWER,)
+    )
+    slow_pcie_bytes_per_second: Constant = Constant(
+        2.6e9, "a consumer board with few lanes for the second card", "", (ANSWER,)
+    )
+    network_share: Constant = Constant(0.60, "share of the printed network rate", "nccl-tests between nodes")
+    hop_seconds: Constant = Constant(10e-6, "latency of one hop of a ring", "nccl-tests, small messages")
+    overlap: Constant = Constant(
+        1.7, "norm that joins what runs at once: 1 is one after the other", "between 1 and the maximum"
+    )
+    launch_overlap: Constant = Constant(3.0, "norm that joins kernels and their launches", "between 1 and the maximum")
+
+    vllm_step_seconds: Constant = Constant(
+        1e-3, "what vLLM adds to each token: scheduling, sampling", "CUDA graphs: no launches"
+    )
+
+    host_copy_bytes_per_second: Constant = Constant(
+        12e9, "pinned copies over PCIe 4, one process", "half of 26 GB/s", (GPJT,)
+    )
+    cpu_adam_elements_per_second: Constant = Constant(1.1e9, "DeepSpeedCPUAdam in one process", "", (GPJT,))
+    cpu_adam_node_elements_per_second: Constant = Constant(2.9e9, "the same of all processes of a node", "", (GPJT,))
+    plain_cpu_adam_elements_per_second: Constant = Constant(
+        0.4e9, "torch's AdamW on a CPU, one process", "unfused, host bandwidth"
+    )
+    optimizer_traffic: Constant = Constant(2.0, "reads and writes of all that a step on the card touches", "each once")
+
+    def named(self) -> dict[str, Constant]:
+        """Each by its name; one of a table by the table's name and its key: ``gemm_share hopper``."""
+        found: dict[str, Constant] = {}
+        for one in fields(self):
+            match getattr(self, one.name):
+                case Constant() as constant:
+                    found[one.name] = constant
+                case table:
+                    found.update({f"{one.name} {key}": constant for key, constant in table.items()})
+        return found
+
+    def having(self, values: Mapping[str, float]) -> "Constants":
+        """The same with other values, by the names of ``named``."""
+        changed = {name: replace(self.named()[name], value=value) for name, value in values.items()}
+        whole: dict[str, Constant | Table] = {name: one for name, one in changed.items() if " " not in name}
+        for table in {name.partition(" ")[0] for name in changed if " " in name}:
+            entries: Table = getattr(self, table)
+            whole[table] = {key: changed.get(f"{table} {key}", one) for key, one in entries.items()}
+        return replace(self, **whole)
+
+
+SHIPPED = Constants()
 
 USUAL_RANGE = (0.85, 1.25)
 """Of the expected time: nine in ten of the published figures lie in it."""

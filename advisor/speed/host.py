@@ -2,26 +2,26 @@
 
 from advisor.memory.groups import Weights
 from advisor.run import Fsdp, Run, Zero
-from advisor.speed import constants as k
+from advisor.speed.constants import Constants
 
 LAUNCHES = "eager PyTorch starts each kernel from Python"
 COPIES = "deepspeed/runtime/zero/partition_parameters.py@0.18.9: shards come from pinned memory for each pass"
 CPU_ADAM = "deepspeed/ops/adam/cpu_adam.py@0.18.9"
 
 
-def hooks(run: Run) -> float:
+def hooks(run: Run, constants: Constants) -> float:
     """Seconds of a micro-step in the hooks of DeepSpeed or FSDP, layer by layer."""
     layers = run.model.layers if run.model else 0
     match run.sharding:
         case Zero(stage=3):
-            return layers * k.ZERO3_LAYER_SECONDS.value
+            return layers * constants.zero3_layer_seconds.value
         case Fsdp():
-            return layers * k.FSDP_LAYER_SECONDS.value
+            return layers * constants.fsdp_layer_seconds.value
         case _:
             return 0.0
 
 
-def parameter_copies(run: Run, weights: Weights) -> float:
+def parameter_copies(run: Run, weights: Weights, constants: Constants) -> float:
     """Seconds of a micro-step to bring offloaded weights to the card, forward and backward, and gradients back."""
     match run.sharding:
         case Zero(offload_params="cpu" | "nvme") | Fsdp(offload_params=True):
@@ -30,28 +30,28 @@ def parameter_copies(run: Run, weights: Weights) -> float:
             moved = run.compute_bytes * weights.trained_elements / run.shard_size
         case _:
             moved = 0.0
-    return moved / k.HOST_COPY_BYTES_PER_SECOND.value
+    return moved / constants.host_copy_bytes_per_second.value
 
 
-def activation_copies(run: Run) -> float:
+def activation_copies(run: Run, constants: Constants) -> float:
     """Seconds of a micro-step to take checkpointed layer inputs to the host in forward, and back in backward."""
     if run.activation_offloading is None or run.model is None:
         return 0.0
     moved = 2 * run.tokens * run.model.hidden_size * run.model.layers * run.compute_bytes
-    return moved / k.HOST_COPY_BYTES_PER_SECOND.value
+    return moved / constants.host_copy_bytes_per_second.value
 
 
-def cpu_step(run: Run, weights: Weights) -> float:
+def cpu_step(run: Run, weights: Weights, constants: Constants) -> float:
     """Seconds of an optimizer that runs on the CPU, and of the weights' way back."""
     trained = weights.trained_elements
     share = trained / run.shard_size
     match run.sharding:
         case Zero(offload_optimizer="cpu" | "nvme"):
             per_node = run.hardware.gpus_per_node if run.hardware else 1
-            of_node = min(trained, share * per_node) / k.CPU_ADAM_NODE_ELEMENTS_PER_SECOND.value
-            seconds = max(share / k.CPU_ADAM_ELEMENTS_PER_SECOND.value, of_node)
-            return seconds + run.compute_bytes * share / k.HOST_COPY_BYTES_PER_SECOND.value
+            of_node = min(trained, share * per_node) / constants.cpu_adam_node_elements_per_second.value
+            seconds = max(share / constants.cpu_adam_elements_per_second.value, of_node)
+            return seconds + run.compute_bytes * share / constants.host_copy_bytes_per_second.value
         case Fsdp(offload_params=True):
-            return share / k.PLAIN_CPU_ADAM_ELEMENTS_PER_SECOND.value
+            return share / constants.plain_cpu_adam_elements_per_second.value
         case _:
             return 0.0

@@ -4,7 +4,7 @@ from advisor.hardware import Hardware, Link
 from advisor.memory.groups import Weights
 from advisor.record import record
 from advisor.run import Fsdp, Run, Zero
-from advisor.speed import constants as k
+from advisor.speed.constants import SHIPPED, Constants
 
 RING = "nccl-tests, PERFORMANCE.md: a ring sends (n - 1) / n of the bytes through each link"
 BRIDGE_BYTES_PER_SECOND = 56.25e9
@@ -21,6 +21,7 @@ class Links:
     inside: float
     network: float | None
     hops: int
+    constants: Constants
 
     @property
     def source(self) -> str:
@@ -33,27 +34,27 @@ class Links:
         return seconds if self.network is None else max(seconds, bytes_ / self.network)
 
 
-def links_of(hardware: Hardware) -> Links:
+def links_of(hardware: Hardware, constants: Constants) -> Links:
     """The links of this hardware: as stated, else NVLink where the card has one, else PCIe."""
     gpu, n, nodes = hardware.gpu, hardware.gpus_per_node, hardware.nodes
     name: Link = hardware.link or ("nvlink" if gpu.link_bytes_per_s else "pcie")
     match name:
         case "nvlink":
-            rate = (gpu.link_bytes_per_s or BRIDGE_BYTES_PER_SECOND) * k.NVLINK_SHARE.value
+            rate = (gpu.link_bytes_per_s or BRIDGE_BYTES_PER_SECOND) * constants.nvlink_share.value
         case "pcie":
-            rate = gpu.pcie_bytes_per_s * k.PCIE_SHARE.value
+            rate = gpu.pcie_bytes_per_s * constants.pcie_share.value
         case _:
-            rate = k.SLOW_PCIE_BYTES_PER_SECOND.value
+            rate = constants.slow_pcie_bytes_per_second.value
     world = n * nodes
     inside = rate * world / max(1, world - 1)
     network = None
     if nodes > 1 and hardware.network_bytes_per_s:
-        network = hardware.network_bytes_per_s * k.NETWORK_SHARE.value * nodes / (nodes - 1)
+        network = hardware.network_bytes_per_s * constants.network_share.value * nodes / (nodes - 1)
     assumed = n > 1 and hardware.link is None and name == "pcie"
-    return Links(name, assumed, inside, network, n + nodes if world > 1 else 0)
+    return Links(name, assumed, inside, network, n + nodes if world > 1 else 0, constants)
 
 
-UNIT = Links("pcie", assumed=False, inside=1.0, network=None, hops=0)
+UNIT = Links("pcie", assumed=False, inside=1.0, network=None, hops=0, constants=SHIPPED)
 """A byte a second: seconds on it are bytes."""
 
 
@@ -71,7 +72,7 @@ def micro_step(run: Run, weights: Weights, links: Links) -> float:
     gather = float(weights.frozen_bytes + reduce)
     match run.sharding:
         case Zero(stage=3):
-            share = k.ZERO3_LINK_SHARE.value if links.name == "nvlink" else 1.0
+            share = links.constants.zero3_link_share.value if links.name == "nvlink" else 1.0
             return links.gathered(2 * gather + reduce) / share + latency(3 * layers, links)
         case Zero(stage=2):
             return links.gathered(reduce) + latency(layers, links)
@@ -99,4 +100,4 @@ def step(run: Run, weights: Weights, links: Links) -> float:
 
 def latency(collectives: int, links: Links) -> float:
     """Seconds until the first bytes of so many collectives have gone round."""
-    return collectives * links.hops * k.HOP_SECONDS.value
+    return collectives * links.hops * links.constants.hop_seconds.value

@@ -7,10 +7,10 @@ from advisor.memory.optimizer_states import optimizer_terms
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture
 from advisor.run import Fsdp, Run, Zero
-from advisor.speed import constants as k
 from advisor.speed import host, link, rollouts
 from advisor.speed.card import Card, card_of
 from advisor.speed.compute import Work
+from advisor.speed.constants import SHIPPED, USUAL_RANGE, WIDE_RANGE, Constants
 from advisor.speed.step_time import Conditions, StepTime, TimeTerm, Unpriced
 
 USUAL = Conditions()
@@ -22,11 +22,11 @@ SEEN = frozenset({"a100-80gb-sxm", "a100-40gb-sxm", "h100-80gb-sxm", "rtx-3090",
 
 
 @lru_cache(maxsize=8)
-def step_time(run: Run, conditions: Conditions = USUAL) -> StepTime | Unpriced:
+def step_time(run: Run, conditions: Conditions = USUAL, constants: Constants = SHIPPED) -> StepTime | Unpriced:
     """The time of a run's step, or why it has none."""
     if run.model is None or run.hardware is None or run.unreadable:
         return Unpriced("the model, the GPUs or a value is unknown")
-    card = card_of(run.hardware.gpu, run.precision)
+    card = card_of(run.hardware.gpu, run.precision, constants)
     if card is None:
         return Unpriced(f"no tensor rate is known of {run.hardware.gpu.title}")
     if run.hardware.nodes > 1 and run.hardware.network_bytes_per_s is None:
@@ -51,15 +51,16 @@ def shown(found: StepTime | Unpriced) -> StepTime | Unpriced:
 def priced(work: Work) -> StepTime:
     """The terms of a step; of what runs at once, only what sticks out."""
     run, card, steps = work.run, work.card, work.run.gradient_accumulation_steps
+    constants = card.constants
     assert run.hardware is not None
-    weights, links = weights_of(run, work.model), link.links_of(run.hardware)
+    weights, links = weights_of(run, work.model), link.links_of(run.hardware, constants)
     amounts = work.amounts()
     busy = sum(amount.seconds for amount in amounts)
-    started = work.launches() * k.LAUNCH_SECONDS.value + host.hooks(run)
+    started = work.launches() * constants.launch_seconds.value + host.hooks(run, constants)
     sent = link.micro_step(run, weights, links)
-    copied = host.parameter_copies(run, weights) + host.activation_copies(run)
-    on_card = joined(busy, started, k.LAUNCH_OVERLAP.value)
-    whole = joined(on_card, sent + copied, k.OVERLAP.value)
+    copied = host.parameter_copies(run, weights, constants) + host.activation_copies(run, constants)
+    on_card = joined(busy, started, constants.launch_overlap.value)
+    whole = joined(on_card, sent + copied, constants.overlap.value)
     waiting = (whole - on_card) / (sent + copied) if sent + copied else 0.0
     terms = [
         *(TimeTerm(a.name, a.kind, steps * a.seconds, f"{steps} x ({a.formula})", a.source) for a in amounts),
@@ -69,12 +70,18 @@ def priced(work: Work) -> StepTime:
         TimeTerm(
             "collectives, once a step", "link", link.step(run, weights, links), "gradients or weights", links.source
         ),
-        TimeTerm("optimizer on the CPU", "host", host.cpu_step(run, weights), "CPU Adam and its copies", host.CPU_ADAM),
+        TimeTerm(
+            "optimizer on the CPU",
+            "host",
+            host.cpu_step(run, weights, constants),
+            "CPU Adam and its copies",
+            host.CPU_ADAM,
+        ),
         optimizer_term(run, weights, card, work.conditions),
         *rollouts.terms(run, work.model, weights, card, links),
     ]
     doubts = tuple(doubts_of(run, work.model))
-    share = k.WIDE_RANGE if doubts else k.USUAL_RANGE
+    share = WIDE_RANGE if doubts else USUAL_RANGE
     kept = tuple(term for term in terms if term.seconds > 0)
     return StepTime(kept, steps * run.tokens, share, doubts, links.assumed)
 
@@ -92,8 +99,9 @@ def joined(one: float, other: float, norm: float) -> float:
 def optimizer_term(run: Run, weights: Weights, card: Card, conditions: Conditions) -> TimeTerm:
     """An optimizer on the card."""
     bytes_ = touched(run, weights, conditions)
-    seconds = k.OPTIMIZER_TRAFFIC.value * bytes_ / card.bandwidth
-    text = f"{k.OPTIMIZER_TRAFFIC.value:g} x {bytes_ / 1e9:.4g} GB / {card.bandwidth / 1e9:.4g} GB/s"
+    passes = card.constants.optimizer_traffic.value
+    seconds = passes * bytes_ / card.bandwidth
+    text = f"{passes:g} x {bytes_ / 1e9:.4g} GB / {card.bandwidth / 1e9:.4g} GB/s"
     return TimeTerm("optimizer", "optimizer", seconds, text, TOUCHED)
 
 

@@ -7,7 +7,6 @@ from advisor.memory.generation import cached_layers, prompt_tokens
 from advisor.memory.groups import Weights
 from advisor.models import Architecture
 from advisor.run import Rollouts, Run, Zero
-from advisor.speed import constants as k
 from advisor.speed.card import Card
 from advisor.speed.compute import weights_of
 from advisor.speed.link import Links
@@ -58,9 +57,11 @@ def token_seconds(run: Run, model: Architecture, card: Card, made: Rollouts, row
     cache = rows * (prompt + made.completion / 2) * cache_bytes(run, model)
     read = (read_weights(run, model, made, rows) + cache) / card.bandwidth
     computed = 2.0 * rows * active_weights(model) / card.gemm_flops(model.hidden_size)
+    constants = card.constants
     if made.engine == "vllm":
-        return max(read, computed) + k.VLLM_STEP_SECONDS.value
-    return max(read, computed, model.layers * k.FORWARD_LAUNCHES.value * k.LAUNCH_SECONDS.value)
+        return max(read, computed) + constants.vllm_step_seconds.value
+    launched = constants.forward_launches.value * constants.launch_seconds.value
+    return max(read, computed, model.layers * launched)
 
 
 def read_weights(run: Run, model: Architecture, made: Rollouts, rows: int) -> float:

@@ -74,6 +74,8 @@ class Conditions:
 
     optimized_kernels: bool = False
     """Fused kernels of another framework."""
+    fused_adapters: bool = False
+    """LoRA's kernels of another framework."""
     attention: Literal["masked", "flash-1"] | None = None
     """sdpa with a mask of all rows, or FlashAttention before its second version."""
     narrow_states: bool = False

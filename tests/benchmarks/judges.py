@@ -4,29 +4,27 @@ The constants of the step time, each group stretched and shrunk; and a rough mod
 shares of the peak and of the links, after what is usually reached.
 """
 
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 
 from advisor.memory.activations import checkpoints
 from advisor.memory.groups import Weights
 from advisor.memory.weights import weights_of
-from advisor.record import replace
 from advisor.run import Fsdp, Run, Zero
-from advisor.speed import StepTime, constants, step_time
-from advisor.speed.constants import Constant
+from advisor.speed import StepTime, step_time
+from advisor.speed.constants import SHIPPED, Constants
 
 Judge = Callable[[Run], float | None]
 
 STRETCHED: Mapping[str, tuple[str, ...]] = {
-    "links": ("NVLINK_SHARE", "PCIE_SHARE", "SLOW_PCIE_BYTES_PER_SECOND", "NETWORK_SHARE"),
-    "element-wise": ("BANDWIDTH_SHARE",),
-    "compute": ("GEMM_SHARE", "ATTENTION_SHARE"),
-    "hooks and launches": ("LAUNCH_SECONDS", "ZERO3_LAYER_SECONDS", "FSDP_LAYER_SECONDS"),
+    "links": ("nvlink_share", "pcie_share", "slow_pcie_bytes_per_second", "network_share"),
+    "element-wise": ("bandwidth_share",),
+    "compute": ("gemm_share", "attention_share"),
+    "hooks and launches": ("launch_seconds", "zero3_layer_seconds", "fsdp_layer_seconds"),
     "host": (
-        "HOST_COPY_BYTES_PER_SECOND",
-        "CPU_ADAM_ELEMENTS_PER_SECOND",
-        "CPU_ADAM_NODE_ELEMENTS_PER_SECOND",
-        "PLAIN_CPU_ADAM_ELEMENTS_PER_SECOND",
+        "host_copy_bytes_per_second",
+        "cpu_adam_elements_per_second",
+        "cpu_adam_node_elements_per_second",
+        "plain_cpu_adam_elements_per_second",
     ),
 }
 FACTORS = (0.7, 1.4)
@@ -49,38 +47,20 @@ def judges() -> dict[str, Judge]:
 
 def own(run: Run) -> float | None:
     """The advisor's step time."""
-    found = step_time.__wrapped__(run)
+    return seconds(run, SHIPPED)
+
+
+def seconds(run: Run, constants: Constants) -> float | None:
+    """A step time by some constants."""
+    found = step_time.__wrapped__(run, constants=constants)
     return found.expected if isinstance(found, StepTime) else None
 
 
 def stretched(names: tuple[str, ...], factor: float) -> Judge:
-    """The advisor's step time with some constants times a factor."""
-
-    def judge(run: Run) -> float | None:
-        with changed(names, factor):
-            return own(run)
-
-    return judge
-
-
-@contextmanager
-def changed(names: tuple[str, ...], factor: float) -> Generator[None]:
-    """The constants of these names times a factor."""
-    before = {name: getattr(constants, name) for name in names}
-    for name, value in before.items():
-        setattr(constants, name, times(value, factor))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(constants, name, value)
-
-
-def times(value: Constant | dict[str, Constant], factor: float) -> Constant | dict[str, Constant]:
-    """A constant, or a table of them, that is larger or smaller."""
-    if isinstance(value, Constant):
-        return replace(value, value=value.value * factor)
-    return {name: replace(one, value=one.value * factor) for name, one in value.items()}
+    """The advisor's step time with some constants, or all of a table, times a factor."""
+    values = {name: one.value * factor for name, one in SHIPPED.named().items() if name.partition(" ")[0] in names}
+    constants = SHIPPED.having(values)
+    return lambda run: seconds(run, constants)
 
 
 def rough(run: Run) -> float | None:
