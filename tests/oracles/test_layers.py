@@ -62,6 +62,15 @@ GEMMA: dict[str, Any] = {
     "hidden_size_per_layer_input": 0,
     "num_kv_shared_layers": 0,
 }
+GEMMA_3N: dict[str, Any] = {
+    "sliding_window": 8192,
+    "layer_types": ["sliding_attention", "full_attention"],
+    "hidden_size_per_layer_input": 96,
+    "vocab_size_per_layer_input": 64,
+    "num_kv_shared_layers": 0,
+    "intermediate_size": [2560, 2560],
+    "activation_sparsity_pattern": [0.0, 0.0],
+}
 CONFIGS: dict[str, dict[str, Any]] = {
     "afmoe": EXPERTS | {"num_experts": 8, "num_shared_experts": 1, "num_dense_layers": 1, "sliding_window": 8192},
     "apertus": {},
@@ -80,6 +89,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "use_double_wide_mlp": True,
         "attention_k_eq_v": False,
     },
+    "gemma3n_text": GEMMA_3N,
+    "gemma3n_text with thresholds": GEMMA_3N | {"activation_sparsity_pattern": [0.95, 0.0]},
     "gemma4_unified_text": GEMMA,
     "glm4_moe": ROUTED | {"first_k_dense_replace": 1},
     "glm4_moe_lite": ROUTED | LATENT | {"v_head_dim": 96, "mlp_layer_types": ["dense", "sparse"]},
@@ -117,7 +128,12 @@ CONFIGS: dict[str, dict[str, Any]] = {
 }
 FULL = Setting(attention="flash")
 LORA = Setting(attention="flash", adapter=("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"))
-SETTINGS = {"full": FULL, "LoRA": LORA, "LoRA, dropout": replace(LORA, dropout=0.1)}
+SETTINGS = {
+    "full": FULL,
+    "LoRA": LORA,
+    "LoRA, dropout": replace(LORA, dropout=0.1),
+    "QLoRA": replace(LORA, casts_inputs=False),
+}
 WIDER: dict[tuple[str, str], float] = {
     ("deepseek_v2", "LoRA"): 0.025,
     ("nemotron_h", "LoRA, dropout"): 0.025,
@@ -156,6 +172,7 @@ def test_a_layer_keeps_and_holds_what_its_trace_does(name: str, setting: str):
         (trace,) = other.traces
         saved, working = trace.saved.at(LENGTH, LENGTH), trace.working.most(LENGTH, LENGTH)
         kept, held = activations.saved_bytes(run, block), activations.working_bytes(run, block)
+        assert activations.checkpoint_bytes(run, block) == trace.entered.at(LENGTH, LENGTH)
         within = WIDER.get((name, setting), 0.02)
         assert kept == pytest.approx(saved, rel=min(within, 0.025)), activations.saved_formula(run, block)
         # Every peak has both: with checkpointing those of one layer, without it all layers' and this.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from advisor.memory.activations.altup import altup_amounts
 from advisor.memory.activations.amounts import ONE, Amount, total, widths, written
 from advisor.memory.activations.approximate import mixer_amounts
 from advisor.memory.activations.attention import attention_amounts, copied_output
@@ -67,6 +68,7 @@ def amounts(run: Run, block: Block) -> list[Amount]:
         *mixer,
         *mlp_amounts(run, n, family, block),
         *per_layer_input(n, block),
+        *altup_amounts(n, norm, block),
         *dora_amounts(run, n, block),
     ]
 
