@@ -107,6 +107,18 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "minimax_m2": {"num_local_experts": 8, "num_experts_per_tok": 2, "intermediate_size": 448},
     "ministral3": {},
+    "mistral4": ROUTED
+    | LATENT
+    | {
+        "first_k_dense_replace": 1,
+        "rope_parameters": {
+            "rope_theta": 1e6,
+            "rope_type": "default",
+            "partial_rotary_factor": 1.0,
+            "llama_4_scaling_beta": 0.1,
+            "original_max_position_embeddings": 8192,
+        },
+    },
     "mpt": {
         "d_model": 768,
         "n_heads": 12,
@@ -135,14 +147,21 @@ SETTINGS = {
     "QLoRA": replace(LORA, casts_inputs=False),
 }
 WIDER: dict[tuple[str, str], float] = {
-    ("deepseek_v2", "LoRA"): 0.025,
     ("nemotron_h", "LoRA, dropout"): 0.025,
     ("gemma4_text with experts", "LoRA"): 0.025,
     ("gemma4_text with experts", "LoRA, dropout"): 0.025,
     **{("gemma4_text with inputs of layers", setting): 0.08 for setting in SETTINGS},
 }
-"""Where a formula is further off than two hundredths. DeepSeek-V2 keeps 771 bytes a token more, of which the tensor
-is not known; with inputs of their own Gemma 4's layers keep what is said, and hold up to a twelfth more or less."""
+"""Where a formula is further off than two hundredths: with inputs of their own Gemma 4's layers keep what is said, and
+hold up to a twelfth more or less."""
+UNCOMPARED = {
+    "dbrx": "its loop over experts reads which of them are chosen, which tensors without values do not say",
+    "deepseek_v4": "hyper-connections and compressed keys have no formula: `--trace` measures them",
+    "glm_moe_dsa": "its sparse mask has no formula: `--trace` measures it",
+    "gptj": "its eager attention has no formula, and its own class for flash attention does not run without the package",
+    "state spaces": "their kernels are of packages that need a GPU, and plain PyTorch keeps far more",
+}
+"""Families whose layers no test compares, and why."""
 
 
 @cache
@@ -182,3 +201,4 @@ def test_a_layer_keeps_and_holds_what_its_trace_does(name: str, setting: str):
 def test_the_list_of_compared_families_is_that_of_the_oracles():
     types = {make(3).model_type for name, make in FAMILIES.items() if name not in APPROXIMATE}
     assert compared() == types | {name.split()[0] for name in CONFIGS}
+    assert not compared() & UNCOMPARED.keys()

@@ -234,8 +234,8 @@ def done(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> 
     if family.shared_first:
         return
     yield from gone(dense_amounts(n, family, mlp, "f shared", recomputed="glu" in run.liger))
-    # What a trained linear router reads, too, it still holds.
-    held = n.trained and any(linear.kind == "router" for linear in block.linears)
+    # What a trained router reads, too, it still holds, unless that is a copy.
+    held = n.trained and (not family.casts_router or any(linear.kind == "router" for linear in block.linears))
     for site in [*(() if held else mlp_input(run, n, block)), *mlp_output(run, n, block)]:
         yield from gone(site_amounts(run, n, site))
 
