@@ -1,4 +1,4 @@
-# pyright: basic
+# pyright: basic, reportMissingImports=false
 """What bitsandbytes' 4-bit linears do with tensors, on a machine without its kernels."""
 
 from typing import Any
