@@ -21,6 +21,7 @@ from advisor.memory.activations.fake_quantized import passing_in_quantizers
 from advisor.memory.activations.feedforward import dense_amounts, has_shared_gate, mlp_amounts, of_activation
 from advisor.memory.activations.float8 import casting_to_float8
 from advisor.memory.activations.from_trace import measured
+from advisor.memory.activations.kept_inputs import passing_dora_bytes
 from advisor.memory.activations.layer import amounts
 from advisor.memory.activations.linear_inputs import Site, mlp_input, mlp_output, site_amounts, sites
 from advisor.memory.activations.lora_kernels import fused_working_bytes, fuses_mlp
@@ -46,7 +47,8 @@ def working_bytes(run: Run, block: Block) -> int:
     output = numbers(run, norm).stream * wide if run.activation_checkpointing and run.reentrant else 0
     weights = passing_weights(run, run.compute_bytes, block) + passing_in_quantizers(run, block)
     weights += casting_to_float8(run, block)
-    return measured(run, block, "working", derived_bytes) + run.tokens * output + weights
+    held = measured(run, block, "working", derived_bytes) + run.tokens * output + weights
+    return max(held, passing_dora_bytes(run, numbers(run, norm), block))
 
 
 def derived_bytes(run: Run, block: Block) -> int:
