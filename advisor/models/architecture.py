@@ -109,6 +109,8 @@ class Mlp:
     shared_width: int = 0
     latent: int = 0
     """Width of what the experts read, where that is not the hidden size."""
+    thresholded: bool = False
+    """Whether most of the gate is set to zero before its activation (models/gemma3n, Gemma3nTextMLP@5.16.1)."""
 
 
 @record(eq=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from advisor.models.architecture import Attention, Mlp
 from advisor.models.config import Config
 from advisor.models.decoder import FULL, SANDWICH, SLIDING, Decoder, fitted
@@ -122,9 +124,23 @@ def per_layer_embedding(c: Config) -> Tensors:
 
 
 def gemma3n_mlp(c: Config, layer: Layer) -> Part:
-    """Gemma 3n: a gated MLP of the layer's own width."""
-    width = int(layer.mlp) if layer.mlp.isdigit() else c.size("intermediate_size")
-    return Part(gated_linears("mlp", c.hidden, width), mlp=Mlp(width))
+    """Gemma 3n: a gated MLP of the layer's own width, whose gate keeps its largest values alone in some layers."""
+    key, _, thresholded = layer.mlp.partition("/")
+    width = int(key) if key.isdigit() else c.size("intermediate_size")
+    return Part(gated_linears("mlp", c.hidden, width), mlp=Mlp(width, thresholded=bool(thresholded)))
+
+
+def gemma3n_plan(c: Config) -> list[Layer]:
+    """Gemma's layers, marked where ``activation_sparsity_pattern`` is above zero."""
+    pattern = c.get("activation_sparsity_pattern")
+    shares = cast("list[object]", pattern) if isinstance(pattern, list) else []
+    layers = gemma_plan(c, 5)
+    sparse = [isinstance(share, float) and share > 0 for share in shares[: len(layers)]]
+    marks = [*sparse, *[False] * (len(layers) - len(sparse))]
+    return [
+        replace(layer, mlp=f"{layer.mlp}/thresholded") if mark else layer
+        for layer, mark in zip(layers, marks, strict=True)
+    ]
 
 
 def gemma3n_beside(c: Config, layer: Layer) -> Tensors:
@@ -165,11 +181,12 @@ FAMILIES: dict[str, Family] = {
         Decoder(
             gemma_attention,
             gemma3n_mlp,
-            lambda c: gemma_plan(c, 5),
+            gemma3n_plan,
             (*SANDWICH, "post_per_layer_input_norm"),
             loose=gemma3n_beside,
             outside=gemma3n_outside,
-            extra=("The residual stream is several streams wide (AltUp).",),
+            extra=("Outside of the layers, the projections between the streams (AltUp) are not counted.",),
+            deviations=Deviations(norm="fp32 rms"),
         ),
         cut=True,
         lora_kernels="unpatchable",

@@ -79,8 +79,14 @@ def built(values: Mapping[str, Any], facts: Facts) -> Any:
 
 
 def flash(_module: Any, query: Any, key: Any, value: Any, _mask: Any = None, **_options: Any) -> tuple[Any, None]:
-    """What FlashAttention keeps: queries, keys, values, output and one fp32 number a head and token."""
-    return stand_in(query, key, value).transpose(1, 2), None
+    """What FlashAttention keeps: queries, keys, values, output and one fp32 number a head and token.
+
+    Values that are narrower than keys are padded for it: integrations/flash_attention.py:60-64@5.16.1.
+    """
+    width = value.shape[-1]
+    if width != key.shape[-1]:
+        value = torch.nn.functional.pad(value, [0, key.shape[-1] - width])
+    return stand_in(query, key, value).transpose(1, 2)[..., :width], None
 
 
 def widened(model: Any) -> None:

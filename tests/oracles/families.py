@@ -180,4 +180,5 @@ def lora_of(setting: Setting) -> Lora:
         targets=cast("tuple[str, ...]", setting.adapter) if named else (),
         target_linear=not named,
         fp32=setting.adapter_fp32,
+        dora=setting.dora,
     )

@@ -63,6 +63,15 @@ GEMMA: dict[str, Any] = {
     "hidden_size_per_layer_input": 0,
     "num_kv_shared_layers": 0,
 }
+GEMMA_3N: dict[str, Any] = {
+    "sliding_window": 8192,
+    "layer_types": ["sliding_attention", "full_attention"],
+    "hidden_size_per_layer_input": 96,
+    "vocab_size_per_layer_input": 64,
+    "num_kv_shared_layers": 0,
+    "intermediate_size": [2560, 2560],
+    "activation_sparsity_pattern": [0.0, 0.0],
+}
 CONFIGS: dict[str, dict[str, Any]] = {
     "afmoe": EXPERTS | {"num_experts": 8, "num_shared_experts": 1, "num_dense_layers": 1, "sliding_window": 8192},
     "apertus": {},
@@ -81,6 +90,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "use_double_wide_mlp": True,
         "attention_k_eq_v": False,
     },
+    "gemma3n_text": GEMMA_3N,
+    "gemma3n_text with thresholds": GEMMA_3N | {"activation_sparsity_pattern": [0.95, 0.0]},
     "gemma4_unified_text": GEMMA,
     "glm4_moe": ROUTED | {"first_k_dense_replace": 1},
     "glm4_moe_lite": ROUTED | LATENT | {"v_head_dim": 96, "mlp_layer_types": ["dense", "sparse"]},
@@ -97,6 +108,18 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "minimax_m2": {"num_local_experts": 8, "num_experts_per_tok": 2, "intermediate_size": 448},
     "ministral3": {},
+    "mistral4": ROUTED
+    | LATENT
+    | {
+        "first_k_dense_replace": 1,
+        "rope_parameters": {
+            "rope_theta": 1e6,
+            "rope_type": "default",
+            "partial_rotary_factor": 1.0,
+            "llama_4_scaling_beta": 0.1,
+            "original_max_position_embeddings": 8192,
+        },
+    },
     "mpt": {
         "d_model": 768,
         "n_heads": 12,
@@ -118,16 +141,28 @@ CONFIGS: dict[str, dict[str, Any]] = {
 }
 FULL = Setting(attention="flash")
 LORA = Setting(attention="flash", adapter=("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"))
-SETTINGS = {"full": FULL, "LoRA": LORA, "LoRA, dropout": replace(LORA, dropout=0.1)}
+SETTINGS = {
+    "full": FULL,
+    "LoRA": LORA,
+    "LoRA, dropout": replace(LORA, dropout=0.1),
+    "QLoRA": replace(LORA, casts_inputs=False),
+}
 WIDER: dict[tuple[str, str], float] = {
-    ("deepseek_v2", "LoRA"): 0.025,
     ("nemotron_h", "LoRA, dropout"): 0.025,
     ("gemma4_text with experts", "LoRA"): 0.025,
     ("gemma4_text with experts", "LoRA, dropout"): 0.025,
     **{("gemma4_text with inputs of layers", setting): 0.08 for setting in SETTINGS},
 }
-"""Where a formula is further off than two hundredths. DeepSeek-V2 keeps 771 bytes a token more, of which the tensor
-is not known; with inputs of their own Gemma 4's layers keep what is said, and hold up to a twelfth more or less."""
+"""Where a formula is further off than two hundredths: with inputs of their own Gemma 4's layers keep what is said, and
+hold up to a twelfth more or less."""
+UNCOMPARED = {
+    "dbrx": "its loop over experts reads which of them are chosen, which tensors without values do not say",
+    "deepseek_v4": "hyper-connections and compressed keys have no formula: `--trace` measures them",
+    "glm_moe_dsa": "its sparse mask has no formula: `--trace` measures it",
+    "gptj": "its eager attention has no formula, and its own class for flash attention does not run without the package",
+    "state spaces": "their kernels are of packages that need a GPU, and plain PyTorch keeps far more",
+}
+"""Families whose layers no test compares, and why."""
 
 
 @cache
@@ -157,6 +192,7 @@ def test_a_layer_keeps_and_holds_what_its_trace_does(name: str, setting: str):
         (trace,) = other.traces
         saved, working = trace.saved.at(LENGTH, LENGTH), trace.working.most(LENGTH, LENGTH)
         kept, held = activations.saved_bytes(run, block), activations.working_bytes(run, block)
+        assert activations.checkpoint_bytes(run, block) == trace.entered.at(LENGTH, LENGTH)
         within = WIDER.get((name, setting), 0.02)
         assert kept == pytest.approx(saved, rel=min(within, 0.025)), activations.saved_formula(run, block)
         # Every peak has both: with checkpointing those of one layer, without it all layers' and this.
@@ -166,3 +202,4 @@ def test_a_layer_keeps_and_holds_what_its_trace_does(name: str, setting: str):
 def test_the_list_of_compared_families_is_that_of_the_oracles():
     types = {make(3).model_type for name, make in FAMILIES.items() if name not in APPROXIMATE}
     assert compared() == types | {name.split()[0] for name in CONFIGS}
+    assert not compared() & UNCOMPARED.keys()

@@ -31,6 +31,7 @@ class Setting:
     adapter: str | tuple[str, ...] | None = None
     rank: int = 16
     dropout: float = 0.0
+    dora: bool = False
     adapter_fp32: bool = True
     casts_inputs: bool = True
     """Not on bitsandbytes' linears, whose wrapper leaves that to autocast: peft/tuners/lora/bnb.py@0.20.0."""
@@ -77,7 +78,13 @@ def adapted(model: Any, setting: Setting) -> Any:
     if setting.checkpointing is not None:
         model.enable_input_require_grads()
     targets = list(setting.adapter) if isinstance(setting.adapter, tuple) else setting.adapter
-    lora = LoraConfig(r=setting.rank, lora_dropout=setting.dropout, target_modules=targets, task_type=setting.task)
+    lora = LoraConfig(
+        r=setting.rank,
+        lora_dropout=setting.dropout,
+        target_modules=targets,
+        task_type=setting.task,
+        use_dora=setting.dora,
+    )
     model = get_peft_model(model, lora, autocast_adapter_dtype=setting.adapter_fp32)
     for name, weight in model.named_parameters():
         if "lora_" in name:

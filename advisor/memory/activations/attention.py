@@ -79,7 +79,8 @@ def projected(n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
     assert attention is not None
     fused = attention.query_width + attention.key_width + attention.value_width
     whole = any(x.kind == "attention" and x.n_out == fused for x in block.linears)
-    times = 2 if whole and family.rotates else 1
+    # What is wider than the kernel's inputs is cast for it, and not kept itself.
+    times = 2 if whole and family.rotates and n.inner == n.compute else 1
     yield from ((times * n.compute, "q"), (times * n.compute, "k"), (n.compute, "v"))
 
 

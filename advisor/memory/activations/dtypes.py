@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 @record(eq=False)
 class Numbers:
-    """Bytes per element: of matrix products, of the residual stream, and of what a norm gives to its linears."""
+    """Bytes per element: of products, the residual stream, what norms give, and what the MLP's first linears do."""
 
     compute: int
     stream: int
     normed: int
+    inner: int
     autocast: bool
     trained: bool
     """Whether the base weights get gradients."""
@@ -47,7 +48,8 @@ def numbers(run: Run, norm: Norm) -> Numbers:
     # CUDA's autocast runs layer_norm in fp32 and hands fp32 on; RMS norms are written to return their
     # input's dtype.
     normed = 4 if norm == "layer" and run.autocast else stream
-    return Numbers(compute, stream, normed, run.autocast, trained=run.adapter is None)
+    inner = 4 if fp32_branches(run, norm) else compute
+    return Numbers(compute, stream, normed, inner, run.autocast, trained=run.adapter is None)
 
 
 def fp32_weights(run: Run) -> bool:

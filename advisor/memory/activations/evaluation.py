@@ -12,6 +12,7 @@ from advisor.memory.activations.attention import repeated
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Numbers, adapters, numbers
 from advisor.memory.activations.experts import unpacked_bytes
+from advisor.memory.activations.feedforward import of_activation
 from advisor.memory.activations.from_trace import measured
 from advisor.memory.activations.linear_inputs import is_output
 from advisor.memory.activations.lora_kernels import forward_mlp, fuses_mlp
@@ -63,10 +64,10 @@ def feedforward(run: Run, n: Numbers, family: Deviations, block: Block) -> Itera
 def product_width(n: Numbers, family: Deviations, mlp: Mlp, fused: bool) -> int:
     """Bytes per element of the MLP's width at the product, or at the activation where there is none."""
     if family.activation_forward:
-        return family.activation_forward[n.autocast]
+        return of_activation(n, family.activation_forward)
     if not mlp.gated:
-        return 2 * n.compute
-    return (4 if fused else 3) * n.compute
+        return 2 * n.inner
+    return (4 if fused else 3) * n.inner
 
 
 def adapted_projection(run: Run, n: Numbers, mlp: Mlp, fused: bool) -> Iterator[Amount]:
@@ -79,8 +80,8 @@ def adapted_projection(run: Run, n: Numbers, mlp: Mlp, fused: bool) -> Iterator[
         yield kept.cast, "h"
     elif kept.width != n.normed:
         yield from ((kept.width, "h"), (kept.width, "r"))
-    given = n.compute + 2 * kept.width
-    before = n.compute if mlp.gated and not fused else 0
+    given = n.inner + 2 * kept.width
+    before = n.inner if mlp.gated and not fused else 0
     yield given * (2 if mlp.gated and fused else 1) + before, "f"
 
 

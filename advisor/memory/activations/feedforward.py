@@ -43,9 +43,18 @@ def dense_amounts(n: Numbers, family: Deviations, mlp: Mlp, symbol: str, *, reco
     A kernel of Liger's or axolotl's recomputes the activation (liger_kernel/ops/swiglu.py@0.8.1).
     """
     if mlp.gated:
-        yield (2 if recomputed else 3) * n.compute, symbol
+        yield (2 if recomputed else 3) * n.inner, symbol
+        if mlp.thresholded:
+            yield from ((n.inner, symbol), (n.inner, ONE))
         return
-    yield n.compute, symbol
-    extra = family.activation[n.autocast] + (family.activation_trained[n.autocast] if n.trained else 0)
+    yield n.inner, symbol
+    extra = of_activation(n, family.activation) + (of_activation(n, family.activation_trained) if n.trained else 0)
     if extra:
         yield extra, symbol
+
+
+def of_activation(n: Numbers, without_and_with: tuple[int, int]) -> int:
+    """Bytes per element of an activation in plain operations: of one in fp32 throughout, as without autocast."""
+    if n.inner != n.compute:
+        return without_and_with[0] * n.inner // n.compute
+    return without_and_with[n.autocast]

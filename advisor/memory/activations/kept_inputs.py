@@ -9,7 +9,7 @@ from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers, adapters
 from advisor.memory.activations.experts import ends_early
 from advisor.memory.activations.lora_kernels import fused
-from advisor.memory.lora_targets import is_target
+from advisor.memory.lora_targets import is_target, rank_at
 
 if TYPE_CHECKING:
     from advisor.memory.activations.linear_inputs import Site
@@ -63,3 +63,22 @@ def dora_bytes(run: Run, n: Numbers, block: Block) -> int:
         if linear.name not in taken and kept.dropout and kept.weight != n.compute:
             count += kept.width * linear.n_in * linear.n_out
     return count
+
+
+def passing_dora_bytes(run: Run, n: Numbers, block: Block) -> int:
+    """The most that DoRA's norm of a merged weight holds for a moment: the same, DoraLinearLayer.forward.
+
+    The adapter's product is made of an identity matrix as wide as the input, of which a copy in half precision stays;
+    then that product, the base weight, the scaled product and their sum, in the dtype of the input.
+    """
+    taken, lora, most = fused(run, block), run.lora, 0
+    for linear in dora_targets(run, block):
+        if lora is None or linear.name in taken:
+            continue
+        kept = adapters(run, n.compute)
+        square, product = linear.n_in**2, linear.n_in * linear.n_out
+        made = kept.width * (square + product + linear.n_in * rank_at(lora, linear.path))
+        identity = kept.weight * square if kept.width != kept.weight else 0
+        casts = (kept.cast if kept.cast != kept.width else 0) + (kept.cast if kept.cast != n.compute else 0)
+        most = max(most, made + identity, made + (casts + 2 * kept.cast) * product)
+    return most

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from advisor.memory.activations.altup import altup_amounts
 from advisor.memory.activations.amounts import ONE, Amount, total, widths, written
 from advisor.memory.activations.approximate import mixer_amounts
 from advisor.memory.activations.attention import attention_amounts, copied_output
@@ -69,6 +70,7 @@ def amounts(run: Run, block: Block) -> tuple[Amount, ...]:
         *mixer,
         *mlp_amounts(run, n, family, block),
         *per_layer_input(n, block),
+        *altup_amounts(n, norm, block),
         *dora_amounts(run, n, block),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from advisor.memory.activations.altup import streams
 from advisor.memory.activations.amounts import ONE, total, widths
 from advisor.memory.activations.attention import masked
 from advisor.memory.activations.deviations import family_and_norm
@@ -30,8 +31,8 @@ def checkpoint_bytes(run: Run, block: Block) -> int:
 
 
 def input_bytes(run: Run, block: Block) -> int:
-    """A layer's input, as wide as the residual stream."""
-    return run.tokens * block.hidden * numbers(run, family_and_norm(run, block)[1]).stream
+    """A layer's input, as wide as the residual stream, or as all of its streams."""
+    return run.tokens * streams(block) * block.hidden * numbers(run, family_and_norm(run, block)[1]).stream
 
 
 def head_saved_bytes(run: Run, model: Architecture) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations import routed
+from advisor.memory.activations.altup import altup_gradients, streams
 from advisor.memory.activations.amounts import ONE, Amount, total, widths
 from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import copied_output, repeated, without_kernel
@@ -17,9 +18,10 @@ from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Adapters, Numbers, adapters, numbers
 from advisor.memory.activations.experts import passing_weights
 from advisor.memory.activations.fake_quantized import passing_in_quantizers
-from advisor.memory.activations.feedforward import dense_amounts, has_shared_gate, mlp_amounts
+from advisor.memory.activations.feedforward import dense_amounts, has_shared_gate, mlp_amounts, of_activation
 from advisor.memory.activations.float8 import casting_to_float8
 from advisor.memory.activations.from_trace import measured
+from advisor.memory.activations.kept_inputs import passing_dora_bytes
 from advisor.memory.activations.layer import amounts
 from advisor.memory.activations.linear_inputs import Site, mlp_input, mlp_output, site_amounts, sites
 from advisor.memory.activations.lora_kernels import fused_working_bytes, fuses_mlp
@@ -41,10 +43,12 @@ def working_bytes(run: Run, block: Block) -> int:
     CheckpointFunction.backward@2.13.0).
     """
     _, norm = family_and_norm(run, block)
-    output = numbers(run, norm).stream * block.hidden if run.activation_checkpointing and run.reentrant else 0
+    wide = streams(block) * block.hidden
+    output = numbers(run, norm).stream * wide if run.activation_checkpointing and run.reentrant else 0
     weights = passing_weights(run, run.compute_bytes, block) + passing_in_quantizers(run, block)
     weights += casting_to_float8(run, block)
-    return measured(run, block, "working", derived_bytes) + run.tokens * output + weights
+    held = measured(run, block, "working", derived_bytes) + run.tokens * output + weights
+    return max(held, passing_dora_bytes(run, numbers(run, norm), block))
 
 
 def derived_bytes(run: Run, block: Block) -> int:
@@ -84,7 +88,11 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
     """The moments of a layer's backward that can be its widest, from the layer's end to its start."""
     stream = (n.stream, "h")
     used_mask = (-1 if family.residual_masks else 0, "h")
-    branch = (n.compute if family.residual_masks or family.scales_residual else 0, "h")
+    own = family.residual_masks or family.scales_residual
+    # Where the stream is wider than what adapters compute, parallel branches each wait for a narrow gradient.
+    narrow = (n.compute if n.inner != n.compute and (family.parallel or block.norms == 1) else 0, "h")
+    branch = (n.compute if own and n.inner == n.compute else narrow[0], "h")
+    yield list(altup_gradients(n, block))
     if block.mlp is None:
         yield [stream, (n.compute * projected_width(block), ONE)]
     elif not fuses_mlp(run, block):
@@ -92,7 +100,7 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
         yield [stream, used_mask, *half_adapter_gradients(run, n, block)]
         yield [stream, used_mask, branch, (n.compute, "f shared" if block.mlp.experts else "f")]
         behind = done(run, n, family, norm, block) if block.mlp.experts else ()
-        yield [stream, used_mask, *product_gradients(run, n, family, block), *behind]
+        yield [stream, used_mask, narrow, *product_gradients(run, n, family, block), *behind]
         if block.mlp.experts:
             yield [stream, *routed.routed_gradients(run, n, family, block.mlp), *done(run, n, family, norm, block)]
         if run.activation_checkpointing:
@@ -127,12 +135,12 @@ def product_gradients(run: Run, n: Numbers, family: Deviations, block: Block) ->
         return
     if not mlp.gated:
         step = family.activation_gradient
-        yield (step[n.autocast] if step else 2 * n.compute), "f"
+        yield (of_activation(n, step) if step else 2 * n.inner), "f"
     elif "glu" in run.liger:
-        yield n.compute, "f"
+        yield n.inner, "f"
         return
     else:
-        yield 3 * n.compute, "f"
+        yield 3 * n.inner, "f"
     yield from gone(a for site in mlp_output(run, n, block) for a in site_amounts(run, n, site))
 
 
@@ -143,6 +151,11 @@ def adapter_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
     """
     for site, kept in adapted_outputs(run, n, block):
         if kept.cast == n.compute:
+            continue
+        if n.inner != n.compute:
+            # Autocast casts for the adapter alone: all three gradients are as wide as what the product is.
+            yield 3 * n.inner, site.symbol
+            yield from gone(site_amounts(run, n, site))
             continue
         if n.stream != n.compute or not n.autocast:
             yield n.compute, "h"
@@ -178,7 +191,7 @@ def adapted_outputs(run: Run, n: Numbers, block: Block) -> Iterator[tuple[Site, 
     for site in mlp_output(run, n, block):
         targets = [x for x in site.linears if x.name not in site.fused]
         if run.lora is not None and any(is_target(run.lora, linear) for linear in targets):
-            yield site, adapters(run, n.compute)
+            yield site, adapters(run, site.source)
 
 
 def probability_gradients(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
@@ -223,8 +236,8 @@ def done(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> 
     if family.shared_first:
         return
     yield from gone(dense_amounts(n, family, mlp, "f shared", recomputed="glu" in run.liger))
-    # What a trained linear router reads, too, it still holds.
-    held = n.trained and any(linear.kind == "router" for linear in block.linears)
+    # What a trained router reads, too, it still holds, unless that is a copy.
+    held = n.trained and (not family.casts_router or any(linear.kind == "router" for linear in block.linears))
     for site in [*(() if held else mlp_input(run, n, block)), *mlp_output(run, n, block)]:
         yield from gone(site_amounts(run, n, site))
 
