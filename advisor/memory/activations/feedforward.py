@@ -43,9 +43,11 @@ def dense_amounts(n: Numbers, family: Deviations, mlp: Mlp, symbol: str, *, reco
     A kernel of Liger's or axolotl's recomputes the activation (liger_kernel/ops/swiglu.py@0.8.1).
     """
     if mlp.gated:
-        yield (2 if recomputed else 3) * n.compute, symbol
+        yield (2 if recomputed else 3) * n.inner, symbol
         return
-    yield n.compute, symbol
+    yield n.inner, symbol
     extra = family.activation[n.autocast] + (family.activation_trained[n.autocast] if n.trained else 0)
+    if n.inner > n.compute:  # nothing is left for autocast to widen
+        extra = family.activation[False] * n.inner // n.compute
     if extra:
         yield extra, symbol

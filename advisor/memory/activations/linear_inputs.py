@@ -81,7 +81,7 @@ def mlp_output(run: Run, n: Numbers, block: Block) -> list[Site]:
     """The product that the last linear of the MLP reads; with experts, only a shared one has linears."""
     outputs = tuple(x for x in block.linears if x.kind == "mlp" and is_output(x, block))
     shared = block.mlp is not None and block.mlp.experts > 0
-    return [Site("f shared" if shared else "f", outputs, n.compute, fused=fused(run, block))] if outputs else []
+    return [Site("f shared" if shared else "f", outputs, n.inner, fused=fused(run, block))] if outputs else []
 
 
 def site_amounts(run: Run, n: Numbers, site: Site) -> Iterator[Amount]:

@@ -90,7 +90,7 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
     elif not fuses_mlp(run, block):
         yield [stream, used_mask, branch, *adapter_gradients(run, n, block)]
         yield [stream, used_mask, *half_adapter_gradients(run, n, block)]
-        yield [stream, used_mask, branch, (n.compute, "f shared" if block.mlp.experts else "f")]
+        yield [stream, used_mask, branch, (n.inner, "f shared" if block.mlp.experts else "f")]
         behind = done(run, n, family, norm, block) if block.mlp.experts else ()
         yield [stream, used_mask, *product_gradients(run, n, family, block), *behind]
         if block.mlp.experts:
@@ -127,12 +127,12 @@ def product_gradients(run: Run, n: Numbers, family: Deviations, block: Block) ->
         return
     if not mlp.gated:
         step = family.activation_gradient
-        yield (step[n.autocast] if step else 2 * n.compute), "f"
+        yield (step[n.autocast] if step else 2 * n.inner), "f"
     elif "glu" in run.liger:
         yield n.compute, "f"
         return
     else:
-        yield 3 * n.compute, "f"
+        yield 3 * n.inner, "f"
     yield from gone(a for site in mlp_output(run, n, block) for a in site_amounts(run, n, site))
 
 

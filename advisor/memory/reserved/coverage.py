@@ -62,8 +62,6 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
         yield f"the family {decoder}"
     elif any(not is_plain(block) for block in model.blocks):
         yield "some of its layers"
-    elif run.quantization and any(block.norm == "layer" for block in model.blocks):
-        yield "quantized weights behind layer norms"
     elif run.attention not in {"flash", "sdpa"}:
         yield f"{run.attention} attention"
     elif any(block.attention and masked(run, model.deviations, block.attention) for block in model.blocks):

@@ -20,12 +20,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.gemma3 import modeling_gemma3
+from transformers.models.nemotron import modeling_nemotron
+from transformers.models.olmo3 import modeling_olmo3
 
 from advisor.tracing.cuda_emulation import CudaHabits
 from advisor.tracing.modules import FLASH
 from advisor.tracing.step import as_on_cuda
 
-from .kernels import EightBit, scored
+from .kernels import EightBit, layer_norm, scored
 
 Events = list[tuple[int, int]]
 """(number of the allocation, bytes), and (its number, 0) where it is freed."""
@@ -239,6 +241,16 @@ def built(setting: dict[str, Any]) -> Any:
     return model
 
 
+def in_half_precision(_device: str, *args: Any) -> Any:
+    """Arguments as CUDA's autocast has them, in recomputed layers too."""
+    return torch.amp.autocast_mode._cast(args, "cpu", torch.bfloat16) if torch.is_autocast_enabled("cpu") else args
+
+
+def in_order(kinds: Any) -> list[str]:
+    """Kinds of layers, always in the same order."""
+    return sorted(frozenset(kinds))
+
+
 @contextmanager
 def on_cuda() -> Iterator[None]:
     """As a model is traced, and the attention kernels of a GPU by all of their tensors."""
@@ -246,9 +258,12 @@ def on_cuda() -> Iterator[None]:
         as_on_cuda(),
         mock.patch.dict(ALL_ATTENTION_FUNCTIONS._global_mapping, {FLASH: flash}),
         mock.patch.object(functional, "scaled_dot_product_attention", kernel),
-        mock.patch.object(functional, "layer_norm", in_fp32(functional.layer_norm)),
+        mock.patch.object(functional, "layer_norm", in_fp32(layer_norm)),
         mock.patch.object(torch, "pow", in_fp32(torch.pow)),
-        mock.patch.object(modeling_gemma3, "set", lambda kinds: sorted(frozenset(kinds)), create=True),
+        mock.patch.object(torch, "square", in_fp32(torch.square)),
+        mock.patch.object(modeling_gemma3, "set", in_order, create=True),
+        mock.patch.object(modeling_olmo3, "set", in_order, create=True),
+        mock.patch.object(modeling_nemotron, "_cast_if_autocast_enabled", in_half_precision),
     ):
         yield
 
