@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 @record(eq=False)
 class Numbers:
-    """Bytes per element: of matrix products, of the residual stream, of what a norm gives to its linears, and of what
-    these hand on."""
+    """Bytes per element: of matrix products, the residual stream, what a norm gives to linears, what these hand on."""
 
     compute: int
     stream: int
@@ -49,7 +48,7 @@ def numbers(run: Run, norm: Norm) -> Numbers:
     # CUDA's autocast runs layer_norm in fp32 and hands fp32 on; RMS norms are written to return their
     # input's dtype.
     normed = 4 if norm == "layer" and run.autocast else compute if norm == "half layer" else stream
-    inner = normed if run.quantization in KEEP_WIDTH else compute
+    inner = normed if fp32_branches(run, norm) else compute
     return Numbers(compute, stream, normed, inner, run.autocast, trained=run.adapter is None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount, total, widths, written
@@ -37,6 +38,15 @@ def saved_bytes(run: Run, block: Block) -> int:
 def derived_bytes(run: Run, block: Block) -> int:
     """Likewise, by the formulas."""
     return run.tokens * total(amounts(run, block), widths(run, block)) + fixed_bytes(run, block)
+
+
+def first_norm_bytes(run: Run, block: Block) -> int:
+    """What the norms that read the layer's input keep of it; nothing, where no gradient is asked of that input."""
+    family, norm = family_and_norm(run, block)
+    if family.post_norm or block.traces:
+        return 0
+    reading = block if family.parallel else replace(block, norms=min(1, block.norms))
+    return run.tokens * total(norm_amounts(numbers(run, norm), norm, family, reading), widths(run, block))
 
 
 def saved_formula(run: Run, block: Block) -> str:
