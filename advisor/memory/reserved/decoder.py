@@ -65,7 +65,7 @@ class Model:
         inputs = embedded(tape, self.embedding, batch.tokens, self.hidden)
         if self.scales_embedding == "inside":
             inputs = scaled(tape, inputs)
-        inputs.trained = inputs.trained or self.asks_for_gradients
+        inputs.trained = self.asks_for_gradients and inputs.node is None
         if self.scales_embedding == "after":
             inputs = scaled(tape, inputs)
         counted = tape.new(batch.length, LONG)

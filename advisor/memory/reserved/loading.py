@@ -224,16 +224,29 @@ class Loader:
             kinds=kinds,
         )
 
-    def prepare(self, model: Model) -> None:
-        """Makes of it what is trained: cast by axolotl, with its adapter."""
+    def prepare(self, model: Model) -> Model:
+        """Makes of it what is trained: cast by axolotl, with its adapter, and with copies of whole modules."""
         if self.run.stack.trainer == "axolotl":
             self.cast(model)
+        lora = self.run.lora
+        if lora is None:
+            return model
+        embedding, head = self.model.family.embedding_modules
+        if embedding in lora.modules_to_save:
+            copy = self.trained_copy(model.embedding)
+            copy.embedding = True
+            model = replace(model, embedding=copy)
+        width = FULL if lora.fp32 else HALF
         for one in self.adapted:
-            lora = self.run.lora
-            assert lora is not None, "there are adapters"
-            width = FULL if lora.fp32 else HALF
             one.a = self.weight(one.rank * one.n_in, width, trained=True)
             one.b = self.weight(one.rank * one.n_out, width, trained=True)
+        if head in lora.modules_to_save:
+            model.head.weight = self.trained_copy(model.head.weight)
+        return model
+
+    def trained_copy(self, weight: Memory) -> Memory:
+        """The copy that is trained in place of a weight: peft/utils/other.py, ModulesToSaveWrapper@0.20.0."""
+        return self.weight(weight.count, weight.width, trained=True)
 
     def cast(self, model: Model) -> None:
         """Embeddings, head and norms pass through fp32: axolotl/loaders/model.py:436-489@0.19.0."""

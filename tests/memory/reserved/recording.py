@@ -192,6 +192,19 @@ def quantized(model: Any, kind: type[Any], rank: int, dropout: float, targets: t
     return model
 
 
+def with_trained_copies(model: Any, names: tuple[str, ...]) -> Any:
+    """The model with PEFT's trained copies of embedding and head."""
+    from peft.utils.other import ModulesToSaveWrapper
+
+    for name in names:
+        owner = model.model if name == "embed_tokens" else model
+        wrapper = ModulesToSaveWrapper(getattr(owner, name), "default")
+        setattr(owner, name, wrapper)
+        for weight_name, weight in wrapper.named_parameters():
+            weight.requires_grad_("modules_to_save" in weight_name)
+    return model
+
+
 def adapted(model: Any, setting: dict[str, Any]) -> Any:
     """The model under PEFT's LoRA, or with what stands in for bitsandbytes."""
     from peft import LoraConfig, get_peft_model
@@ -200,8 +213,12 @@ def adapted(model: Any, setting: dict[str, Any]) -> Any:
     if setting["checkpointing"]:
         model.enable_input_require_grads()
     if setting["method"] != "lora":
-        return quantized(model, {"qlora": FourBit, "int8": EightBit}[setting["method"]], rank, dropout, targets)
-    lora = LoraConfig(r=rank, lora_dropout=dropout, target_modules=list(targets), task_type="CAUSAL_LM")
+        model = quantized(model, {"qlora": FourBit, "int8": EightBit}[setting["method"]], rank, dropout, targets)
+        return with_trained_copies(model, setting["saved"])
+    saved = list(setting["saved"]) or None
+    lora = LoraConfig(
+        r=rank, lora_dropout=dropout, target_modules=list(targets), modules_to_save=saved, task_type="CAUSAL_LM"
+    )
     model = get_peft_model(model, lora)
     for name, weight in model.named_parameters():
         if "lora_" in name:

@@ -51,6 +51,7 @@ BASE: dict[str, Any] = {
     "fp32_embeddings": False,
     "kernels": (),
     "loss": "plain",
+    "saved": (),
 }
 KERNELS = ("mlp", "qkv", "o")
 LORA = {"method": "lora", "targets": EVERY}
@@ -172,4 +173,19 @@ MORE_FAMILIES: dict[str, dict[str, Any]] = {
     "qlora, gpt_neox, non-reentrant": {**QLORA, **HOOKS, "config": NEOX, "targets": OF_NEOX},
     "qlora, hunyuan, reentrant": {**QLORA, **REENTRANT, "config": HUNYUAN},
 }
-SETTINGS = {name: {**BASE, **changes} for name, changes in (CHANGES | OF_FAMILIES | MORE_FAMILIES).items()}
+SAVED = {"saved": ("embed_tokens", "lm_head")}
+TRAINED_MODULES: dict[str, dict[str, Any]] = {
+    "lora, trained tables": {**LORA, **SAVED},
+    "lora, dropout, trained tables, tied, reentrant": {
+        **LORA,
+        **SAVED,
+        **REENTRANT,
+        "config": TIED,
+        "dropout": 0.1,
+    },
+    "qlora, trained tables, non-reentrant, two micro-steps": {**QLORA, **SAVED, **HOOKS, "micro_steps": 2},
+    "lora, trained embedding, foreach": {**LORA, **FOREACH, "saved": ("embed_tokens",)},
+}
+SETTINGS = {
+    name: {**BASE, **changes} for name, changes in (CHANGES | OF_FAMILIES | MORE_FAMILIES | TRAINED_MODULES).items()
+}

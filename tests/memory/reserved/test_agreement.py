@@ -119,6 +119,28 @@ MORE |= {
 }
 
 
+TABLES = {"lora_modules_to_save": ["embed_tokens", "lm_head"]}
+MORE |= {
+    ", ".join(filter(None, (model, method, "trained tables", way))): {
+        "base_model": MODELS[model],
+        **METHODS[method],
+        **TABLES,
+        **WAYS[way],
+    }
+    for model in ("llama 8B", "llama 1B", "qwen3 0.6B")
+    for method in ("LoRA", "QLoRA")
+    for way in ("", "checkpointing")
+}
+MORE |= {
+    f"llama 1B, LoRA, trained tables, {name}": {"base_model": MODELS["llama 1B"], **LORA, **TABLES, **keys}
+    for name, keys in {
+        "8-bit states": {"optimizer": "adamw_bnb_8bit", **WAYS["checkpointing"]},
+        "foreach": {"optimizer": "adamw_torch"},
+        "cut loss, four micro-steps": {**CUT, "gradient_accumulation_steps": 4, **HOOKS},
+    }.items()
+}
+
+
 def settings() -> dict[str, dict[str, Any]]:
     """The settings by what they are called."""
     found = {
