@@ -23,13 +23,14 @@ def adapter_groups(run: Run, model: Architecture) -> tuple[list[Group], list[tup
             shapes += stack_shapes(lora, tensor) if stacked(run) else expert_shapes(lora, model, tensor)
     groups = [group_of("adapter", width, True, PEFT, shapes)] if shapes else []
     saved = [tensor for tensor in model.tensors if saves_module(lora, tensor)]
-    saved += [t for t in model.tensors if model.tied and t.kind == "embedding" and "lm_head" in lora.modules_to_save]
-    kept = [(tensor.shape, tensor.count) for tensor in saved]
-    if saved:
-        named = "peft/utils/other.py, ModulesToSaveWrapper@0.20.0: a trained copy in the module's own width"
-        width = base_width(run)
-        groups.append(group_of("embedding and module copies", width, True, named, kept))
-    return groups, [*shapes, *kept]
+    tables = [(tensor.shape, tensor.count) for tensor in saved if tensor.kind == "embedding"]
+    others = [(tensor.shape, tensor.count) for tensor in saved if tensor.kind != "embedding"]
+    if model.tied and "lm_head" in lora.modules_to_save:
+        others += [(tensor.shape, tensor.count) for tensor in model.tensors if tensor.kind == "embedding"]
+    copies = (("embedding copies", tables), ("module copies", others))
+    source = "peft/utils/other.py, ModulesToSaveWrapper@0.20.0: a trained copy in the module's own width"
+    groups += [group_of(name, base_width(run), True, source, kept) for name, kept in copies if kept]
+    return groups, [*shapes, *tables, *others]
 
 
 def adapter_width(run: Run, lora: Lora) -> float:

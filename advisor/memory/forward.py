@@ -4,6 +4,7 @@ from advisor.memory import loss
 from advisor.memory.activations import (
     checkpoint_bytes,
     checkpoints,
+    first_norm_bytes,
     forward_working_bytes,
     head_saved_bytes,
     lasting_bytes,
@@ -92,15 +93,16 @@ def kept_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
 def decoder_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """What the decoder layers keep."""
     if not checkpoints(run):
+        unread = unread_norm_bytes(run, model)
         return tuple(
             Term(
                 "activations",
                 "activations",
-                block.count * saved_bytes(run, block),
-                layers_text(run, block),
+                block.count * saved_bytes(run, block) - (unread if index == 0 else 0),
+                layers_text(run, block) + (f", less {unread:,} B of the first norm" if unread and index == 0 else ""),
                 SAVED,
             )
-            for block in model.blocks
+            for index, block in enumerate(model.blocks)
         )
     if run.activation_offloading is not None:
         kept = 5 if run.activation_offloading == "saved-tensors" else 2
@@ -116,6 +118,16 @@ def decoder_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
         for block in model.blocks
     )
     return (*inputs, *lasting_terms(run, model))
+
+
+def unread_norm_bytes(run: Run, model: Architecture) -> int:
+    """What the first norm would keep if a frozen embedding's output needed a gradient.
+
+    Only checkpointing asks for one: PEFT's and transformers' ``enable_input_require_grads``.
+    """
+    if run.lora is None or run.lora.modules_to_save or run.unfrozen_parameters or run.sharding is not None:
+        return 0
+    return first_norm_bytes(run, model.blocks[0])
 
 
 def lasting_terms(run: Run, model: Architecture) -> tuple[Term, ...]:

@@ -35,7 +35,7 @@ def softmax_widths(c: Config, layer: Layer, query_key_norm: bool = False, gated:
     )
 
 
-PARTLY_ROTATED = {"phi": 0.5, "gpt_neox": 0.25, "stablelm": 0.25}
+PARTLY_ROTATED = {"phi": 0.5, "gpt_neox": 0.25, "stablelm": 0.25, "glm4": 0.5, "nemotron": 0.5}
 """Class defaults of ``partial_rotary_factor``: models/phi/configuration_phi.py:88, gpt_neox:98, stablelm:68@5.16.1."""
 
 

@@ -201,6 +201,7 @@ FAMILIES: dict[str, Family] = {
         ),
         lora_kernels="unpatchable",
         embedding_modules=("embed_in", "embed_out"),
+        has_tapes=True,
         tape=Taped(joins="both", splits=True, norms_first=True),
     ),
     "bloom": Family(

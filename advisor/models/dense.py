@@ -9,6 +9,7 @@ from advisor.models.decoder import SANDWICH, Decoder, full_plan, plain_plan
 from advisor.models.deviations import (
     FRESH_QUERY,
     OFFSET,
+    SQUARED_RELU,
     SQUARED_RELU_FORWARD,
     SQUARED_RELU_GRADIENT,
     TANH_FORWARD,
@@ -33,7 +34,9 @@ FAMILIES: dict[str, Family] = {
     "llama": Family(Decoder(_BIASED, gated(bias="mlp_bias")), liger=LIGER, cut=True, has_tapes=True),
     "mistral": Family(Decoder(plan=plain_plan), liger=LIGER, cut=True, has_tapes=True),
     "ministral": Family(Decoder(plan=plain_plan), liger=LIGER, cut=True),
-    "ministral3": Family(Decoder(plan=plain_plan), liger=LIGER_LAYERS, cut=True),
+    "ministral3": Family(
+        Decoder(plan=plain_plan), liger=LIGER_LAYERS, cut=True, has_tapes=True, tape=Taped(scales_queries=True)
+    ),
     "cwm": Family(Decoder(_BIASED, gated(bias="mlp_bias"), partial(plain_plan, every=4)), has_tapes=True),
     "ernie4_5": Family(
         Decoder(softmax(bias="use_bias"), gated(bias="use_bias"), deviations=Deviations(rotary=8)),
@@ -55,7 +58,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "qwen3": Family(Decoder(_HEAD_NORM, plan=plain_plan), liger=LIGER, cut=True, has_tapes=True),
     "qwen3_vl_text": Family(Decoder(_HEAD_NORM), liger=LIGER_LAYERS - {"glu"}, lora_kernels="unpatchable"),
-    "mimo": Family(Decoder(softmax(bias="attention_bias", out_bias=False), plan=plain_plan)),
+    "mimo": Family(Decoder(softmax(bias="attention_bias", out_bias=False), plan=plain_plan), has_tapes=True),
     "seed_oss": Family(
         Decoder(
             softmax(bias="attention_bias", out_bias="attention_out_bias"),
@@ -63,8 +66,9 @@ FAMILIES: dict[str, Family] = {
             deviations=Deviations(residual_masks=2),
         ),
         cut=True,
+        has_tapes=True,
     ),
-    "smollm3": Family(Decoder(_BIASED, gated(bias="mlp_bias"), plain_plan), liger=LIGER, cut=True),
+    "smollm3": Family(Decoder(_BIASED, gated(bias="mlp_bias"), plain_plan), liger=LIGER, cut=True, has_tapes=True),
     "granite": Family(
         Decoder(_BIASED, gated(bias="mlp_bias"), deviations=Deviations(scales_residual=True)),
         liger=LIGER_LAYERS,
@@ -76,9 +80,14 @@ FAMILIES: dict[str, Family] = {
         Decoder(
             _BIASED,
             plain(bias="mlp_bias"),
-            deviations=Deviations(activation_gradient=SQUARED_RELU_GRADIENT, activation_forward=SQUARED_RELU_FORWARD),
+            deviations=Deviations(
+                activation=SQUARED_RELU,
+                activation_gradient=SQUARED_RELU_GRADIENT,
+                activation_forward=SQUARED_RELU_FORWARD,
+            ),
         ),
         cut=True,
+        has_tapes=True,
     ),
     "apertus": Family(
         Decoder(
@@ -100,6 +109,7 @@ FAMILIES: dict[str, Family] = {
         ),
         liger=LIGER,
         cut=True,
+        has_tapes=True,
         tape=Taped(norms="after rotation"),
     ),
     "exaone4": Family(
@@ -126,6 +136,8 @@ FAMILIES: dict[str, Family] = {
         liger=LIGER,
         cut=True,
         lora_kernels="unpatchable",
+        has_tapes=True,
+        tape=Taped(norms="before heads", heads_last=True, tables="fp32"),
     ),
     "olmo3": Family(
         Decoder(
@@ -137,6 +149,8 @@ FAMILIES: dict[str, Family] = {
         liger=LIGER,
         cut=True,
         lora_kernels="unpatchable",
+        has_tapes=True,
+        tape=Taped(norms="before heads", heads_last=True, tables="fp32", tables_by_kind=True),
     ),
     "cohere": Family(
         Decoder(
@@ -212,12 +226,15 @@ FAMILIES: dict[str, Family] = {
         ),
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
+        has_tapes=True,
+        tape=Taped(joins="both", tables="interleaved"),
     ),
     "glm4v_text": Family(Decoder(_QUERY_KEY_VALUE_BIAS, fused(), norms=_GLM4), lora_kernels="unpatchable"),
     "stablelm": Family(
         Decoder(softmax(bias="use_qkv_bias", out_bias=False), norm="layer", norm_bias=True, deviations=FRESH_QUERY),
         lora_kernels="unpatchable",
-        tape=Taped(joins="both kept"),
+        has_tapes=True,
+        tape=Taped(joins="both kept", heads_last=True, holds=True),
     ),
     "starcoder2": Family(
         Decoder(
@@ -229,6 +246,7 @@ FAMILIES: dict[str, Family] = {
             deviations=Deviations(residual_masks=2),
         ),
         lora_kernels="need half-precision norms",
+        has_tapes=True,
     ),
     "jais2": Family(
         Decoder(
@@ -236,7 +254,11 @@ FAMILIES: dict[str, Family] = {
             plain(bias="mlp_bias"),
             norm="layer",
             norm_bias=True,
-            deviations=Deviations(activation_gradient=SQUARED_RELU_GRADIENT, activation_forward=SQUARED_RELU_FORWARD),
+            deviations=Deviations(
+                activation=SQUARED_RELU,
+                activation_gradient=SQUARED_RELU_GRADIENT,
+                activation_forward=SQUARED_RELU_FORWARD,
+            ),
         ),
         lora_kernels="need half-precision norms",
     ),
@@ -249,11 +271,14 @@ FAMILIES: dict[str, Family] = {
             deviations=Deviations(
                 norm="half layer",
                 fresh_query=True,
+                activation=SQUARED_RELU,
                 activation_gradient=SQUARED_RELU_GRADIENT,
                 activation_forward=SQUARED_RELU_FORWARD,
             ),
         ),
         liger=LIGER_LOSS,
+        has_tapes=True,
+        tape=Taped(joins="both at once"),
     ),
     "phi": Family(
         Decoder(

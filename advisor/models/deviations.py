@@ -85,9 +85,11 @@ FRESH_QUERY = Deviations(fresh_query=True)
 TANH_GELU = (6, 12)
 TANH_GRADIENT = (6, 14)
 TANH_FORWARD = (8, 12)
-SQUARED_RELU_GRADIENT = (8, 8)
+# autocast runs torch.square in fp32, as a composite of pow
+SQUARED_RELU = (0, 4)
+SQUARED_RELU_GRADIENT = (8, 16)
 """ReLUSquaredActivation (activations.py@5.16.1)."""
-SQUARED_RELU_FORWARD = (4, 6)
+SQUARED_RELU_FORWARD = (4, 12)
 # XIELUActivation (activations.py@5.16.1), as it is without the xielu package; CUDA's autocast runs expm1 in fp32.
 XIELU = (5, 9)
 XIELU_TRAINED = (2, 4)

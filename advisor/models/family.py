@@ -28,17 +28,19 @@ LIGER_WITHOUT_ROPE = LIGER - {"rope"}
 class Taped:
     """What of a layer changes the order of its allocations, not their sizes; the defaults are Llama's and Qwen 3's."""
 
-    joins: Literal["", "each", "both", "both kept"] = ""
+    joins: Literal["", "each", "both", "both at once", "both kept"] = ""
     """Whether what is rotated is concatenated with what is not, and so what the kernel returns is copied.
 
     Queries before keys, as models/phi3 does; or both after both are rotated (models/gpt_neox), where names keep the
-    rotated ones to the end (models/phi@5.16.1).
+    rotated ones until both are joined (models/nemotron) or to the end (models/phi@5.16.1).
     """
     splits: bool = False
     """Whether one projection for all three is split by head, not cut (models/gpt_neox@5.16.1)."""
-    norms: Literal["at once", "in turn", "after rotation"] = "at once"
-    """When the norms of queries and keys come: with each projection (models/qwen3), after all (models/gemma3), or last
-    (models/hunyuan_v1_dense@5.16.1)."""
+    norms: Literal["at once", "in turn", "after rotation", "before heads"] = "at once"
+    """When the norms of queries and keys come: with each projection (models/qwen3), after all (models/gemma3), last
+    (models/hunyuan_v1_dense), or over the whole projection before it is seen by head (models/olmo2@5.16.1)."""
+    heads_last: bool = False
+    """Whether projections are seen by head after the last of them: StableLmAttention.forward@5.16.1."""
     output_first: bool = False
     """Whether attention makes its last projection before the first: Phi3Attention.__init__@5.16.1."""
     norms_first: bool = False
@@ -46,6 +48,13 @@ class Taped:
     scales_embedding: Literal["", "inside", "after"] = ""
     """Whether the embedding's output is multiplied, in its module (models/gemma3/modeling_gemma3.py,
     Gemma3TextScaledWordEmbedding@5.16.1) or after it (models/granite/modeling_granite.py, GraniteModel.forward)."""
+    holds: bool = False
+    """Whether names keep the first norm's and attention's output to the end: StableLmDecoderLayer.forward@5.16.1."""
+    tables: Literal["cast", "fp32", "interleaved"] = "cast"
+    """How layers get cosines and sines: in the stream's precision, in fp32 (models/olmo3), or so that each makes
+    interleaved copies of its own (models/glm4@5.16.1)."""
+    scales_queries: bool = False
+    """Whether rotated queries are scaled by their positions: Ministral3Attention.forward@5.16.1."""
     tables_by_kind: bool = False
     """Whether sliding layers have tables of positions of their own: Gemma3TextModel.forward@5.16.1.
 

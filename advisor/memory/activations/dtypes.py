@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor.models.deviations import Norm
+from advisor.models.deviations import SQUARED_RELU, Norm
 from advisor.record import record
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def numbers(run: Run, norm: Norm) -> Numbers:
     stream = 4 if wide else 2
     # CUDA's autocast runs layer_norm in fp32 and hands fp32 on; RMS norms are written to return their
     # input's dtype.
-    normed = 4 if norm == "layer" and run.autocast else stream
-    inner = 4 if fp32_branches(run, norm) else compute
+    normed = 4 if norm == "layer" and run.autocast else compute if norm == "half layer" else stream
+    inner = normed if fp32_branches(run, norm) else compute
     return Numbers(compute, stream, normed, inner, run.autocast, trained=run.adapter is None)
 
 
@@ -57,12 +57,17 @@ def fp32_weights(run: Run) -> bool:
     return run.stack.base_dtype == "float32" and run.sharding is None
 
 
-def fp32_branches(run: Run, norm: Norm) -> bool:
-    """Whether 4-bit layers hand on the fp32 that autocast's layer_norm gave them, and so widen the residual stream.
+KEEP_WIDTH = frozenset({"nf4", "int8"})
+"""Quantizations whose linears give an output of the input's dtype.
 
-    bitsandbytes/nn/modules.py:550-557, Linear4bit.forward@0.49.1: the output has the input's dtype.
-    """
-    return norm == "layer" and run.autocast and run.quantization == "nf4"
+bitsandbytes/nn/modules.py, Linear4bit.forward; autograd/_functions.py, MatMul8bitLt.forward@0.50.2.
+"""
+
+
+def fp32_branches(run: Run, norm: Norm) -> bool:
+    """Whether quantized layers hand on the fp32 that autocast's layer_norm or pow gave, and so widen the stream."""
+    squares = run.model is not None and run.model.deviations.activation == SQUARED_RELU
+    return (norm == "layer" or squares) and run.autocast and run.quantization in KEEP_WIDTH
 
 
 def casts_inputs(run: Run) -> bool:

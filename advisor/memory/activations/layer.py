@@ -21,6 +21,7 @@ from advisor.memory.activations.kept_inputs import dora_amounts, dora_bytes, int
 from advisor.memory.activations.linear_inputs import site_amounts, sites
 from advisor.memory.activations.lora_kernels import fuses_mlp
 from advisor.memory.activations.norms import norm_amounts
+from advisor.record import replace
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Block
@@ -39,6 +40,15 @@ def saved_bytes(run: Run, block: Block) -> int:
 def derived_bytes(run: Run, block: Block) -> int:
     """Likewise, by the formulas."""
     return run.tokens * total(amounts(run, block), widths(run, block)) + fixed_bytes(run, block)
+
+
+def first_norm_bytes(run: Run, block: Block) -> int:
+    """What the norms that read the layer's input keep of it; nothing, where no gradient is asked of that input."""
+    family, norm = family_and_norm(run, block)
+    if family.post_norm or block.traces:
+        return 0
+    reading = block if family.parallel else replace(block, norms=min(1, block.norms))
+    return run.tokens * total(norm_amounts(numbers(run, norm), norm, family, reading), widths(run, block))
 
 
 def saved_formula(run: Run, block: Block) -> str:

@@ -49,7 +49,7 @@ def layer_norm_amounts(n: Numbers, norm: Norm, shared: bool) -> Iterator[Amount]
 
     Without autocast a second norm over the same stream finds its input kept already.
     """
-    width = {"layer": n.normed, "fp32 layer": 4}.get(norm, n.stream)
+    width = {"layer": n.normed, "fp32 layer": 4, "half layer": n.compute}.get(norm, n.stream)
     if not (shared and width == n.stream):
         yield width, "h"
     yield 8, ONE

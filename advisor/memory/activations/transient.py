@@ -98,7 +98,7 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
     elif not fuses_mlp(run, block):
         yield [stream, used_mask, branch, *adapter_gradients(run, n, block)]
         yield [stream, used_mask, *half_adapter_gradients(run, n, block)]
-        yield [stream, used_mask, branch, (n.compute, "f shared" if block.mlp.experts else "f")]
+        yield [stream, used_mask, branch, (n.inner, "f shared" if block.mlp.experts else "f")]
         behind = done(run, n, family, norm, block) if block.mlp.experts else ()
         yield [stream, used_mask, narrow, *product_gradients(run, n, family, block), *behind]
         if block.mlp.experts:

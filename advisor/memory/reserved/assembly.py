@@ -52,7 +52,7 @@ def recorded(run: Run) -> Recorded:
     loader = Loader(tape, run, run.model)
     model = loader.base()
     tape.mark("base")
-    loader.prepare(model)
+    model = loader.prepare(model)
     tape.mark("load")
     micro_steps = min(run.gradient_accumulation_steps, MICRO_STEPS)
     trainer = Trainer(tape, model, batch_of(run), micro_steps, run.optimizer, workspace_bytes(run))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
-from advisor.memory.reserved.operations import FULL, autocast, back_alike
+from advisor.memory.reserved.operations import FULL, autocast, back_alike, cast
 from advisor.models import Attention
 
 
@@ -43,6 +43,26 @@ def rotated(tape: Tape, x: Tensor, tables: tuple[Tensor, ...]) -> Tensor:
     del straight, crossed
     if node is not None:
         node.keep(tape, *tables[:2])
+    result.node = node
+    return result
+
+
+def interleaved(tape: Tape, tables: tuple[Tensor, ...], width: int) -> tuple[Tensor, ...]:
+    """Cosines and sines with each entry twice in a row: models/glm4/modeling_glm4.py, apply_rotary_pos_emb@5.16.1."""
+    return tape.new(tables[0].count, width), tape.new(tables[1].count, width)
+
+
+def by_position(tape: Tape, x: Tensor, positions: Tensor) -> Tensor:
+    """Queries by a factor of their positions: models/ministral3, get_llama_4_attn_scale@5.16.1."""
+    scaling = tape.new(positions.count, FULL)
+    for _ in range(5):  # a floor, two sums, a logarithm and a product
+        scaling = tape.new(positions.count, FULL)
+    factors = cast(tape, scaling, x.width)
+    del scaling
+    node = node_for(tape, back_alike(tape), x)
+    result = tape.new(x.count, x.width)
+    if node is not None:
+        node.keep(tape, factors)
     result.node = node
     return result
 

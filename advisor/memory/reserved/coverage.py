@@ -11,7 +11,7 @@ from advisor.models.family import family_of
 
 if TYPE_CHECKING:
     from advisor.models import Architecture, Block
-    from advisor.run import Run
+    from advisor.run import Lora, Run
 
 OPTIMIZERS = frozenset({"adamw_torch", "adamw_torch_fused", "adamw_bnb_8bit", "adamw_8bit"})
 SCORES = frozenset({"plain", "cut"})
@@ -62,8 +62,6 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
         yield f"the family {decoder}"
     elif any(not is_plain(block) for block in model.blocks):
         yield "some of its layers"
-    elif run.quantization and any(block.norm == "layer" for block in model.blocks):
-        yield "quantized weights behind layer norms"
     elif run.attention not in {"flash", "sdpa"}:
         yield f"{run.attention} attention"
     elif any(block.attention and masked(run, model.deviations, block.attention) for block in model.blocks):
@@ -85,6 +83,11 @@ def is_plain(block: Block) -> bool:
     )
 
 
+def saves_tables_alone(run: Run, lora: Lora) -> bool:
+    """Whether no modules but embedding and head are trained as a whole."""
+    return run.model is not None and set(lora.modules_to_save) <= set(run.model.family.embedding_modules)
+
+
 def uncovered_method(run: Run) -> Iterator[str]:
     """What of the adapter and the quantization no tape has."""
     lora = run.lora
@@ -102,7 +105,7 @@ def uncovered_method(run: Run) -> Iterator[str]:
     blocks = run.model.blocks if run.model is not None else ()
     if not layers_named(lora) and not any(is_target(lora, linear) for block in blocks for linear in block.linears):
         yield "an adapter without targets"
-    if lora.dora or lora.target_parameters or lora.modules_to_save:
+    if lora.dora or lora.target_parameters or not saves_tables_alone(run, lora):
         yield "DoRA or trained modules"
     if layers_named(lora) and (lora.kernels or len(blocks) > 1):
         yield "fused adapters, or layers of several kinds, in some layers alone"

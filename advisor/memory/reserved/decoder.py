@@ -50,6 +50,8 @@ class Model:
     """The head and the loss."""
     scales_embedding: Literal["", "inside", "after"] = ""
     """Whether the embedding's output is multiplied by a number, in its own module or after it."""
+    fp32_tables: bool = False
+    """Whether cosines and sines stay in fp32: Olmo3RotaryEmbedding.forward@5.16.1."""
     kinds: int = 1
     """How many kinds of layers have positions of their own."""
 
@@ -63,14 +65,15 @@ class Model:
         inputs = embedded(tape, self.embedding, batch.tokens, self.hidden)
         if self.scales_embedding == "inside":
             inputs = scaled(tape, inputs)
-        inputs.trained = inputs.trained or self.asks_for_gradients
+        inputs.trained = self.asks_for_gradients and inputs.node is None
         if self.scales_embedding == "after":
             inputs = scaled(tape, inputs)
         counted = tape.new(batch.length, LONG)
         positions = tape.new(batch.length, LONG)
         del counted
         width = turned(self.layers[0].mixer.attention)
-        each = [(*rotary_tables(tape, batch.length, width, inputs.width), positions) for _ in range(self.kinds)]
+        precision = FULL if self.fp32_tables else inputs.width
+        each = [(*rotary_tables(tape, batch.length, width, precision), positions) for _ in range(self.kinds)]
         pass_through = PASSES[batch.checkpointing]
         hidden = inputs
         for layer in self.layers:

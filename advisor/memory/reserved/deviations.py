@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from advisor.models.deviations import Deviations
 
 
-def order_of(block: Block, deviations: Deviations) -> Order:
+def order_of(block: Block, deviations: Deviations, *, holds: bool) -> Order:
     """Where the norms of a layer stand."""
     if block.norms == 1:
         return "one norm"
@@ -24,7 +24,9 @@ def order_of(block: Block, deviations: Deviations) -> Order:
         return "around"
     if deviations.post_norm:
         return "after"
-    return "parallel" if deviations.parallel else "before"
+    if deviations.parallel:
+        return "parallel"
+    return "before, held" if holds else "before"
 
 
 def activation_of(deviations: Deviations) -> Callable[[Tape, Tensor], Tensor]:

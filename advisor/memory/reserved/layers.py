@@ -7,9 +7,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from advisor.memory.reserved import fused
-from advisor.memory.reserved.attention import by_head, flash, rotated
+from advisor.memory.reserved.attention import by_head, by_position, flash, interleaved, rotated
 from advisor.memory.reserved.linears import Adapted
-from advisor.memory.reserved.operations import activation, add, copied, joined, piece, product, scaled, split
+from advisor.memory.reserved.operations import (
+    activation,
+    add,
+    cast,
+    copied,
+    dropped,
+    joined,
+    piece,
+    product,
+    scaled,
+    split,
+)
 from advisor.models.family import LIKE_LLAMA, Taped
 from advisor.record import record
 
@@ -21,9 +32,9 @@ if TYPE_CHECKING:
 
 Tables = tuple["Tensor", ...]
 """Cosines and sines; and the positions, which layers are given and do not read."""
-Order = Literal["before", "around", "after", "parallel", "one norm"]
-"""Where a layer's norms stand: before attention and MLP, before and after, after; or both parts read the same stream,
-through a norm each or through one."""
+Order = Literal["before", "before, held", "around", "after", "parallel", "one norm"]
+"""Where a layer's norms stand: before attention and MLP, with what they read kept to the end or not, before and after,
+after; or both parts read the same stream, through a norm each or through one."""
 
 
 @record(eq=False)
@@ -55,20 +66,24 @@ class Mixer:
     """Which of axolotl's fused functions compute its linears: ``qkv``, ``o``."""
     way: Taped = LIKE_LLAMA
     """What it does otherwise than Llama's."""
+    drops: bool = False
+    """Whether dropout comes last: SeedOssAttention.forward@5.16.1."""
 
     def __call__(self, tape: Tape, batch: Batch, tables: Tables, x: Tensor) -> Tensor:
         """Self attention."""
         query, key, value = self.projected(tape, x)
         query, key, rest = self.turned(tape, tables, query, key)
+        if self.way.scales_queries:
+            query = by_position(tape, query, tables[2])
         if self.norms is not None and self.way.norms == "after rotation":
             query = self.norms[0](tape, query)
             key = self.norms[1](tape, key)
         output = flash(tape, batch.rows, batch.length, self.attention, (query, key, value))
         if self.way.joins:
             output = copied(tape, output)
-        result = self.ended(tape, output)
+        output = self.ended(tape, output)
         del rest
-        return result
+        return dropped(tape, output) if self.drops else output
 
     def ended(self, tape: Tape, output: Tensor) -> Tensor:
         """The last projection."""
@@ -80,8 +95,13 @@ class Mixer:
         self, tape: Tape, tables: Tables, query: Tensor, key: Tensor
     ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         """Queries and keys by their positions, and what a name keeps to the end."""
+        if self.way.tables == "interleaved":
+            tables = interleaved(tape, tables, query.width)
         if not self.way.joins:
-            return rotated(tape, query, tables), rotated(tape, key, tables), ()
+            of_query, of_key = rotated(tape, query, tables), rotated(tape, key, tables)
+            if self.way.tables != "fp32":
+                return of_query, of_key, ()
+            return cast(tape, of_query, query.width), cast(tape, of_key, key.width), ()
         first, second = self.parts(tape, query), self.parts(tape, key)
         if self.way.joins == "each":
             return (
@@ -92,7 +112,8 @@ class Mixer:
         of_query, of_key = rotated(tape, first[0], tables), rotated(tape, second[0], tables)
         keeps = (of_query, of_key, first[1], second[1]) if self.way.joins == "both kept" else ()
         query = joined(tape, of_query, first[1])
-        del of_query
+        if self.way.joins != "both at once":
+            del of_query
         return query, joined(tape, of_key, second[1]), keeps
 
     def parts(self, tape: Tape, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -111,13 +132,21 @@ class Mixer:
             query = self.headed(tape, query, 0)
             key = self.headed(tape, key, 1)
         else:
-            query = self.headed(tape, first(tape, x), 0)
-            key = self.headed(tape, second(tape, x), 1)
+            query = self.early(tape, first(tape, x), 0)
+            key = self.early(tape, second(tape, x), 1)
             value = third(tape, x)
+            if self.way.heads_last:
+                query, key = by_head(tape, query), by_head(tape, key)
         if self.way.norms == "in turn":
             query = self.normed(tape, query, 0)
             key = self.normed(tape, key, 1)
         return query, key, value
+
+    def early(self, tape: Tape, x: Tensor, index: int) -> Tensor:
+        """A projection, before the next one comes."""
+        if not self.way.heads_last:
+            return self.headed(tape, x, index)
+        return self.normed(tape, x, index) if self.way.norms == "before heads" else x
 
     def headed(self, tape: Tape, x: Tensor, index: int) -> Tensor:
         """Queries or keys by head, and through their norm where that comes at once."""
@@ -148,14 +177,17 @@ class Gated:
     up: Linear
     down: Linear
     fused: bool = False
-    """Whether axolotl's function computes all three."""
+    """Whether axolotl's function computes all three, without the dropout behind them."""
+    drops: bool = False
+    """Whether dropout comes last: SeedOssMLP.forward@5.16.1."""
 
     def __call__(self, tape: Tape, x: Tensor) -> Tensor:
         """What it adds to the stream."""
         if self.fused:
             return fused.mlp(tape, x, together(self.gate, self.up, self.down))
         inner = product(tape, activation(tape, self.gate(tape, x)), self.up(tape, x))
-        return self.down(tape, inner)
+        inner = self.down(tape, inner)
+        return dropped(tape, inner) if self.drops else inner
 
 
 @record(eq=False)
@@ -180,12 +212,15 @@ class Plain:
     up: Linear
     down: Linear
     activation: Callable[[Tape, Tensor], Tensor] = activation
+    drops: bool = False
+    """Whether dropout comes last: Starcoder2MLP.forward@5.16.1."""
 
     def __call__(self, tape: Tape, x: Tensor) -> Tensor:
         """What it adds to the stream."""
         hidden = self.up(tape, x)
         hidden = self.activation(tape, hidden)
-        return self.down(tape, hidden)
+        hidden = self.down(tape, hidden)
+        return dropped(tape, hidden) if self.drops else hidden
 
 
 Feed = Gated | FusedGated | Plain
@@ -226,6 +261,15 @@ def norms_before(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
     hidden = layer.norms[1](tape, hidden)
     hidden = layer.feed(tape, hidden)
     return layer.onto(tape, residual, hidden)
+
+
+def norms_before_held(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
+    """models/stablelm/modeling_stablelm.py, StableLmDecoderLayer.forward@5.16.1."""
+    hidden = layer.norms[0](tape, x)
+    attended = attend(hidden)
+    residual = add(tape, x, attended)
+    fed = layer.feed(tape, layer.norms[1](tape, residual))
+    return add(tape, residual, fed)
 
 
 def norms_around(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
@@ -271,6 +315,7 @@ def one_norm(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
 
 ORDERS: dict[Order, Callable[[Layer, Tape, Attend, Tensor], Tensor]] = {
     "before": norms_before,
+    "before, held": norms_before_held,
     "around": norms_around,
     "after": norms_after,
     "parallel": parallel,

@@ -132,11 +132,12 @@ class Loader:
         kernels = frozenset(kernel for kernel, linear in FUSED.items() if linear in taken)
         mixer = self.mixer(block, biased, norm_kind, kernels)
         feed = self.feed(block, biased, deviations, "mlp" in kernels)
+        mixer = replace(mixer, drops=deviations.residual_masks > 0)
         return Layer(
             mixer,
             feed,
             first or norms(),
-            order_of(block, deviations),
+            order_of(block, deviations, holds=self.taped.holds),
             kind,
             scales=deviations.scales_residual,
         )
@@ -153,24 +154,24 @@ class Loader:
         both = None
         if attention.query_key_norm:
             norm = next(tensor.module for tensor in self.model.tensors if tensor.kind == "norm" and "*" in tensor.name)
-            both = (
-                self.norm(attention.head_dim, norm, norm_kind),
-                self.norm(attention.head_dim, norm, norm_kind),
-            )
+            wide = self.taped.norms == "before heads"
+            widths = (attention.query_width, attention.key_width) if wide else (attention.head_dim,) * 2
+            both = self.norm(widths[0], norm, norm_kind), self.norm(widths[1], norm, norm_kind)
         return Mixer(attention, tuple(inputs), output, both, kernels, self.taped)
 
     def feed(self, block: Block, biased: set[str], deviations: Deviations, fused: bool) -> Feed:
         """The MLP."""
         shapes = [linear for linear in block.linears if linear.kind == "mlp"]
         linears = [self.linear(shape, bias=shape.name in biased) for shape in shapes]
+        drops = deviations.residual_masks > 0
         assert block.mlp is not None, "coverage.is_plain"
         if len(linears) == GATED:
             gate, up, down = linears
-            return Gated(gate, up, down, fused)
+            return Gated(gate, up, down, fused, drops)
         up, down = linears
         if block.mlp.gated:
             return FusedGated(up, down)
-        return PlainFeed(up, down, activation_of(deviations))
+        return PlainFeed(up, down, activation_of(deviations), drops)
 
     def warm_up(self) -> None:
         """A block as large as the model, which is given back at once."""
@@ -219,19 +220,33 @@ class Loader:
             asks_for_gradients=asks,
             score=score_of(self.run),
             scales_embedding=self.taped.scales_embedding,
+            fp32_tables=self.taped.tables == "fp32",
             kinds=kinds,
         )
 
-    def prepare(self, model: Model) -> None:
-        """Makes of it what is trained: cast by axolotl, with its adapter."""
+    def prepare(self, model: Model) -> Model:
+        """Makes of it what is trained: cast by axolotl, with its adapter, and with copies of whole modules."""
         if self.run.stack.trainer == "axolotl":
             self.cast(model)
+        lora = self.run.lora
+        if lora is None:
+            return model
+        embedding, head = self.model.family.embedding_modules
+        if embedding in lora.modules_to_save:
+            copy = self.trained_copy(model.embedding)
+            copy.embedding = True
+            model = replace(model, embedding=copy)
+        width = FULL if lora.fp32 else HALF
         for one in self.adapted:
-            lora = self.run.lora
-            assert lora is not None, "there are adapters"
-            width = FULL if lora.fp32 else HALF
             one.a = self.weight(one.rank * one.n_in, width, trained=True)
             one.b = self.weight(one.rank * one.n_out, width, trained=True)
+        if head in lora.modules_to_save:
+            model.head.weight = self.trained_copy(model.head.weight)
+        return model
+
+    def trained_copy(self, weight: Memory) -> Memory:
+        """The copy that is trained in place of a weight: peft/utils/other.py, ModulesToSaveWrapper@0.20.0."""
+        return self.weight(weight.count, weight.width, trained=True)
 
     def cast(self, model: Model) -> None:
         """Embeddings, head and norms pass through fp32: axolotl/loaders/model.py:436-489@0.19.0."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
-from advisor.memory.reserved.operations import FULL, cast, copied
+from advisor.memory.reserved.operations import FULL, HALF, cast, copied
 from advisor.record import record
 
 if TYPE_CHECKING:
@@ -29,11 +29,13 @@ class Norm:
                 return wide_rms_norm(tape, x, self.weight)
             case "layer":
                 return layer_norm(tape, x, self.weight, self.bias)
+            case "half layer":
+                return half_layer_norm(tape, x, self.weight, self.bias)
             case _:
                 return rms_norm(tape, x, self.weight)
 
 
-NORMS: frozenset[Kind] = frozenset({"rms", "offset rms", "fp32 rms", "layer"})
+NORMS: frozenset[Kind] = frozenset({"rms", "offset rms", "fp32 rms", "layer", "half layer"})
 """The kinds that a tape has."""
 
 
@@ -76,17 +78,27 @@ def offset_rms_norm(tape: Tape, x: Tensor, weight: Tensor) -> Tensor:
 
 def layer_norm(tape: Tape, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """``nn.LayerNorm``, which CUDA's autocast runs in fp32: aten/src/ATen/native/layer_norm.cpp@2.13.0."""
+    inputs = [one for one in (x, weight, bias) if one is not None]
+    return normalised(tape, [cast(tape, one, FULL) if tape.autocast else one for one in inputs])
+
+
+def half_layer_norm(tape: Tape, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """One plus the weight, outside of autocast: models/nemotron, NemotronLayerNorm1P.forward@5.16.1."""
+    inputs = [one for one in (x, copied(tape, weight), bias) if one is not None]
+    return normalised(tape, [cast(tape, one, HALF) if tape.autocast else one for one in inputs])
+
+
+def normalised(tape: Tape, inputs: list[Tensor]) -> Tensor:
+    """The layer norm of the first, over rows as wide as the second."""
 
     def back(node: Node, _given: list[Tensor]) -> list[Tensor | None]:
         return [tape.new(*size) if needed else None for size, needed in zip(sizes, node.needs, strict=True)]
 
-    inputs = [one for one in (x, weight, bias) if one is not None]
-    if tape.autocast:
-        inputs = [cast(tape, one, FULL) for one in inputs]
+    x, weight = inputs[0], inputs[1]
     sizes = [(one.count, one.width) for one in inputs]
     node = node_for(tape, back, *inputs)
     rows = x.count // weight.count
-    result = tape.new(x.count, inputs[0].width)
+    result = tape.new(x.count, x.width)
     statistics = tape.new(rows, FULL), tape.new(rows, FULL)
     if node is not None:
         node.keep(tape, *inputs, *statistics)
@@ -156,9 +168,9 @@ def weighted(tape: Tape, weight: Tensor, x: Tensor, *, weight_last: bool = False
             return inner, None
         whole = whole or tape.new(count, width)
         node.drop_unpacked()
-        of_weight = tape.new(size, weight_width)
+        of_weight = tape.new(size, width)
         del whole
-        return inner, of_weight
+        return inner, of_weight if width <= weight_width else tape.new(size, weight_width)
 
     reaches, trained, size, weight_width = x.requires_grad, weight.requires_grad, weight.count, weight.width
     node = node_for(tape, back, x, weight)

@@ -221,7 +221,8 @@ def powered(tape: Tape, x: Tensor) -> Tensor:
 
 def squared_relu(tape: Tape, x: Tensor) -> Tensor:
     """ReLUSquaredActivation (transformers/activations.py@5.16.1)."""
-    return powered(tape, hyperbolic(tape, x))
+    applied = hyperbolic(tape, x)
+    return powered(tape, applied)
 
 
 def dropped(tape: Tape, x: Tensor) -> Tensor:

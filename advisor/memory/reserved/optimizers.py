@@ -58,9 +58,12 @@ def bitsandbytes_states(tape: Tape, weight: Tensor, optimizer: str) -> list[Tens
 
 
 def foreach_roots(tape: Tape, weights: Sequence[Tensor]) -> None:
-    """torch/optim/adam.py, _multi_tensor_adam@2.13.0: a root of each second moment, of one precision at a time."""
+    """torch/optim/adam.py, _multi_tensor_adam@2.13.0: a root of each second moment, of one precision at a time.
+
+    The precision that is met last comes first: foreach_utils.cpp keeps them in an unordered map.
+    """
     roots: list[Tensor] = []
-    for width in sorted({weight.width for weight in weights}):
+    for width in reversed(dict.fromkeys(weight.width for weight in weights)):
         group = [tape.new(weight.count, width) for weight in weights if weight.width == width]
         roots = group  # those of the last precision go only now
         del group

@@ -22,6 +22,7 @@ def run_of(setting: Mapping[str, Any]) -> Run:
         dropout=setting["dropout"],
         targets=tuple(setting["targets"]),
         kernels=frozenset(setting["kernels"]),
+        modules_to_save=tuple(setting["saved"]),
     )
     return Run(
         config=cast("Any", None),
@@ -51,7 +52,7 @@ def emulated(setting: Mapping[str, Any], steps: int = 2) -> Tape:
     tape = Tape(adds_in_place=False)
     loader = Loader(tape, run, run.model)
     model = loader.base()
-    loader.prepare(model)
+    model = loader.prepare(model)
     tape.mark("load")
     batch = Batch(setting["rows"], setting["length"], setting["checkpointing"] or "")
     trainer = Trainer(tape, model, batch, setting["micro_steps"], setting["optimizer"], workspace=0)

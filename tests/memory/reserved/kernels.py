@@ -5,6 +5,7 @@ from types import MethodType
 from typing import Any
 
 import torch
+import torch.nn.functional as functional
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 
@@ -54,6 +55,33 @@ def predicted(labels: Any) -> Any:
 def cut(hidden: Any, weight: Any, labels: Any) -> Any:
     """The sum over tokens."""
     return CutCrossEntropy.apply(hidden.flatten(0, -2), weight, predicted(labels))
+
+
+class HalfLayerNorm(torch.autograd.Function):
+    """aten/src/ATen/native/cuda/layer_norm_kernel.cu@2.13.0: statistics in fp32, where the CPU has half precision."""
+
+    @staticmethod
+    def forward(context: Any, x: Any, weight: Any, bias: Any) -> Any:
+        result = torch.empty_like(x)
+        statistics = [torch.empty(x.shape[:-1], dtype=torch.float32) for _ in range(2)]
+        context.save_for_backward(x, weight, bias, *statistics)
+        return result
+
+    @staticmethod
+    def backward(context: Any, _gradient: Any) -> Any:
+        saved = context.saved_tensors
+        needs = context.needs_input_grad
+        return tuple(torch.empty_like(one) if needed else None for one, needed in zip(saved, needs, strict=False))
+
+
+FULL_LAYER_NORM = functional.layer_norm
+
+
+def layer_norm(x: Any, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """In any precision, as CUDA has it."""
+    if x.dtype == torch.float32:
+        return FULL_LAYER_NORM(x, shape, weight, bias, eps)
+    return HalfLayerNorm.apply(x, weight, bias)
 
 
 class EightBitProduct(torch.autograd.Function):

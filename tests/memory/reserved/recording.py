@@ -20,12 +20,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.gemma3 import modeling_gemma3
+from transformers.models.nemotron import modeling_nemotron
+from transformers.models.olmo3 import modeling_olmo3
 
 from advisor.tracing.cuda_emulation import CudaHabits
 from advisor.tracing.modules import FLASH
 from advisor.tracing.step import as_on_cuda
 
-from .kernels import EightBit, scored
+from .kernels import EightBit, layer_norm, scored
 
 Events = list[tuple[int, int]]
 """(number of the allocation, bytes), and (its number, 0) where it is freed."""
@@ -190,6 +192,19 @@ def quantized(model: Any, kind: type[Any], rank: int, dropout: float, targets: t
     return model
 
 
+def with_trained_copies(model: Any, names: tuple[str, ...]) -> Any:
+    """The model with PEFT's trained copies of embedding and head."""
+    from peft.utils.other import ModulesToSaveWrapper
+
+    for name in names:
+        owner = model.model if name == "embed_tokens" else model
+        wrapper = ModulesToSaveWrapper(getattr(owner, name), "default")
+        setattr(owner, name, wrapper)
+        for weight_name, weight in wrapper.named_parameters():
+            weight.requires_grad_("modules_to_save" in weight_name)
+    return model
+
+
 def adapted(model: Any, setting: dict[str, Any]) -> Any:
     """The model under PEFT's LoRA, or with what stands in for bitsandbytes."""
     from peft import LoraConfig, get_peft_model
@@ -198,8 +213,12 @@ def adapted(model: Any, setting: dict[str, Any]) -> Any:
     if setting["checkpointing"]:
         model.enable_input_require_grads()
     if setting["method"] != "lora":
-        return quantized(model, {"qlora": FourBit, "int8": EightBit}[setting["method"]], rank, dropout, targets)
-    lora = LoraConfig(r=rank, lora_dropout=dropout, target_modules=list(targets), task_type="CAUSAL_LM")
+        model = quantized(model, {"qlora": FourBit, "int8": EightBit}[setting["method"]], rank, dropout, targets)
+        return with_trained_copies(model, setting["saved"])
+    saved = list(setting["saved"]) or None
+    lora = LoraConfig(
+        r=rank, lora_dropout=dropout, target_modules=list(targets), modules_to_save=saved, task_type="CAUSAL_LM"
+    )
     model = get_peft_model(model, lora)
     for name, weight in model.named_parameters():
         if "lora_" in name:
@@ -239,6 +258,16 @@ def built(setting: dict[str, Any]) -> Any:
     return model
 
 
+def in_half_precision(_device: str, *args: Any) -> Any:
+    """Arguments as CUDA's autocast has them, in recomputed layers too."""
+    return torch.amp.autocast_mode._cast(args, "cpu", torch.bfloat16) if torch.is_autocast_enabled("cpu") else args
+
+
+def in_order(kinds: Any) -> list[str]:
+    """Kinds of layers, always in the same order."""
+    return sorted(frozenset(kinds))
+
+
 @contextmanager
 def on_cuda() -> Iterator[None]:
     """As a model is traced, and the attention kernels of a GPU by all of their tensors."""
@@ -246,9 +275,12 @@ def on_cuda() -> Iterator[None]:
         as_on_cuda(),
         mock.patch.dict(ALL_ATTENTION_FUNCTIONS._global_mapping, {FLASH: flash}),
         mock.patch.object(functional, "scaled_dot_product_attention", kernel),
-        mock.patch.object(functional, "layer_norm", in_fp32(functional.layer_norm)),
+        mock.patch.object(functional, "layer_norm", in_fp32(layer_norm)),
         mock.patch.object(torch, "pow", in_fp32(torch.pow)),
-        mock.patch.object(modeling_gemma3, "set", lambda kinds: sorted(frozenset(kinds)), create=True),
+        mock.patch.object(torch, "square", in_fp32(torch.square)),
+        mock.patch.object(modeling_gemma3, "set", in_order, create=True),
+        mock.patch.object(modeling_olmo3, "set", in_order, create=True),
+        mock.patch.object(modeling_nemotron, "_cast_if_autocast_enabled", in_half_precision),
     ):
         yield
 

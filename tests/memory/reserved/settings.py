@@ -26,6 +26,14 @@ PHI = {"model_type": "phi", **SIZES, **TOKENS, "num_key_value_heads": 6}
 NEOX = {"model_type": "gpt_neox", **SIZES, **TOKENS, "num_key_value_heads": 6}
 HUNYUAN = {"model_type": "hunyuan_v1_dense", **SIZES, **TOKENS, "head_dim": 48}
 CWM = {"model_type": "cwm", **SIZES}
+SEED = {"model_type": "seed_oss", **SIZES, **TOKENS, "head_dim": 48}
+GLM4 = {"model_type": "glm4", **SIZES, **TOKENS, "head_dim": 64}
+OLMO3 = {"model_type": "olmo3", **SIZES, **TOKENS, "layer_types": list(SLIDING)}
+STABLELM = {"model_type": "stablelm", **SIZES, **TOKENS}
+STARCODER2 = {"model_type": "starcoder2", **SIZES, **TOKENS, "residual_dropout": 0.1}
+NEMOTRON = {"model_type": "nemotron", **SIZES, **TOKENS, "head_dim": 64}
+ARCEE = {"model_type": "arcee", **SIZES, **TOKENS}
+MINISTRAL3 = {"model_type": "ministral3", **SIZES, **TOKENS, "head_dim": 48}
 EVERY = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 BASE: dict[str, Any] = {
@@ -43,6 +51,7 @@ BASE: dict[str, Any] = {
     "fp32_embeddings": False,
     "kernels": (),
     "loss": "plain",
+    "saved": (),
 }
 KERNELS = ("mlp", "qkv", "o")
 LORA = {"method": "lora", "targets": EVERY}
@@ -129,4 +138,54 @@ OF_FAMILIES: dict[str, dict[str, Any]] = {
     "lora, some layers, reentrant": {**LORA, **REENTRANT, "targets": SOME},
     "full, cwm": {"config": CWM},
 }
-SETTINGS = {name: {**BASE, **changes} for name, changes in (CHANGES | OF_FAMILIES).items()}
+OF_GLM4 = (*EVERY[:4], "gate_up_proj", "down_proj")
+UNGATED = (*EVERY[:4], "up_proj", "down_proj")
+OF_STARCODER2 = (*EVERY[:4], "c_fc", "c_proj")
+FOREACH = {"optimizer": "adamw_torch"}
+MORE_FAMILIES: dict[str, dict[str, Any]] = {
+    "full, smollm3": {"config": {"model_type": "smollm3", **SIZES, **TOKENS}},
+    "full, seed_oss": {"config": SEED},
+    "lora, dropout, seed_oss, reentrant": {**LORA, **REENTRANT, "config": SEED, "dropout": 0.1},
+    "qlora, seed_oss, non-reentrant": {**QLORA, **HOOKS, "config": SEED},
+    "full, glm4": {"config": GLM4},
+    "lora, dropout, glm4, reentrant": {**LORA, **REENTRANT, "config": GLM4, "targets": OF_GLM4, "dropout": 0.1},
+    "full, olmo2": {"config": {"model_type": "olmo2", **SIZES, **TOKENS}},
+    "full, olmo3": {"config": OLMO3},
+    "qlora, olmo3, non-reentrant, foreach": {**QLORA, **HOOKS, **FOREACH, "config": OLMO3},
+    "full, stablelm": {"config": STABLELM},
+    "qlora, stablelm, non-reentrant, foreach": {**QLORA, **HOOKS, **FOREACH, "config": STABLELM},
+    "full, starcoder2": {"config": STARCODER2},
+    "lora, starcoder2, reentrant": {**LORA, **REENTRANT, "config": STARCODER2, "targets": OF_STARCODER2},
+    "qlora, starcoder2": {**QLORA, "config": STARCODER2, "targets": OF_STARCODER2},
+    "int8, starcoder2, non-reentrant": {**INT8, **HOOKS, "config": STARCODER2, "targets": OF_STARCODER2},
+    "full, nemotron": {"config": NEMOTRON},
+    "qlora, nemotron, non-reentrant, foreach": {
+        **QLORA,
+        **HOOKS,
+        **FOREACH,
+        "config": NEMOTRON,
+        "targets": UNGATED,
+    },
+    "full, arcee": {"config": ARCEE},
+    "lora, dropout, arcee, reentrant": {**LORA, **REENTRANT, "config": ARCEE, "targets": UNGATED, "dropout": 0.1},
+    "qlora, arcee": {**QLORA, "config": ARCEE, "targets": UNGATED},
+    "full, ministral3": {"config": MINISTRAL3},
+    "qlora, gpt_neox, non-reentrant": {**QLORA, **HOOKS, "config": NEOX, "targets": OF_NEOX},
+    "qlora, hunyuan, reentrant": {**QLORA, **REENTRANT, "config": HUNYUAN},
+}
+SAVED = {"saved": ("embed_tokens", "lm_head")}
+TRAINED_MODULES: dict[str, dict[str, Any]] = {
+    "lora, trained tables": {**LORA, **SAVED},
+    "lora, dropout, trained tables, tied, reentrant": {
+        **LORA,
+        **SAVED,
+        **REENTRANT,
+        "config": TIED,
+        "dropout": 0.1,
+    },
+    "qlora, trained tables, non-reentrant, two micro-steps": {**QLORA, **SAVED, **HOOKS, "micro_steps": 2},
+    "lora, trained embedding, foreach": {**LORA, **FOREACH, "saved": ("embed_tokens",)},
+}
+SETTINGS = {
+    name: {**BASE, **changes} for name, changes in (CHANGES | OF_FAMILIES | MORE_FAMILIES | TRAINED_MODULES).items()
+}

@@ -41,6 +41,17 @@ WIDER = {
     "phi3 mini": "microsoft/Phi-3-mini-4k-instruct",
     "granite 2B": "ibm-granite/granite-3.1-2b-base",
     "phi-2": "microsoft/phi-2",
+    "pythia 1.4B": "EleutherAI/pythia-1.4b-deduped",
+    "hunyuan 0.5B": "tencent/Hunyuan-0.5B-Instruct",
+    "smollm3 3B": "HuggingFaceTB/SmolLM3-3B",
+    "seed-oss 36B": "ByteDance-Seed/Seed-OSS-36B-Instruct",
+    "glm4 32B": "THUDM/GLM-4-32B-0414",
+    "olmo3 7B": "allenai/Olmo-3-7B-Instruct-SFT",
+    "stablelm 1.6B": "stabilityai/stablelm-2-1_6b",
+    "starcoder2 3B": "bigcode/starcoder2-3b",
+    "nemotron 4B": "nvidia/Nemotron-Mini-4B-Instruct",
+    "afm 4.5B": "arcee-ai/AFM-4.5B",
+    "mimo 7B": "XiaomiMiMo/MiMo-7B-RL",
 }
 """Models of families with layers of their own."""
 LORA: dict[str, Any] = {"adapter": "lora", "lora_r": 16, "lora_alpha": 32, "lora_target_linear": True}
@@ -108,6 +119,28 @@ MORE |= {
 }
 
 
+TABLES = {"lora_modules_to_save": ["embed_tokens", "lm_head"]}
+MORE |= {
+    ", ".join(filter(None, (model, method, "trained tables", way))): {
+        "base_model": MODELS[model],
+        **METHODS[method],
+        **TABLES,
+        **WAYS[way],
+    }
+    for model in ("llama 8B", "llama 1B", "qwen3 0.6B")
+    for method in ("LoRA", "QLoRA")
+    for way in ("", "checkpointing")
+}
+MORE |= {
+    f"llama 1B, LoRA, trained tables, {name}": {"base_model": MODELS["llama 1B"], **LORA, **TABLES, **keys}
+    for name, keys in {
+        "8-bit states": {"optimizer": "adamw_bnb_8bit", **WAYS["checkpointing"]},
+        "foreach": {"optimizer": "adamw_torch"},
+        "cut loss, four micro-steps": {**CUT, "gradient_accumulation_steps": 4, **HOOKS},
+    }.items()
+}
+
+
 def settings() -> dict[str, dict[str, Any]]:
     """The settings by what they are called."""
     found = {
@@ -119,8 +152,13 @@ def settings() -> dict[str, dict[str, Any]]:
     wider = {
         ", ".join(filter(None, (name, method, way))): {"base_model": model, **METHODS[method], **WAYS[way]}
         for name, model in WIDER.items()
-        for method, way in (("full", ""), ("LoRA with dropout", ""), ("LoRA", "checkpointing"), ("QLoRA", ""))
-        if (name, method) != ("phi-2", "QLoRA")
+        for method, way in (
+            ("full", ""),
+            ("LoRA with dropout", ""),
+            ("LoRA", "checkpointing"),
+            ("QLoRA", ""),
+            ("QLoRA", "checkpointing"),
+        )
     }
     return found | wider | MORE
 

@@ -128,7 +128,7 @@ def test_a_tape_allocates_what_published_runs_measured():
     ("change", "word"),
     [
         (("lora_alpha: 16", "lora_alpha: 16\npeft_use_dora: true"), "DoRA"),
-        (("Qwen/Qwen3-0.6B", "bigcode/starcoder2-3b"), "the family"),
+        (("Qwen/Qwen3-0.6B", "LiquidAI/LFM2-350M"), "the family"),
         (("Qwen/Qwen3-0.6B", "google/gemma-3-4b-it"), "the family"),
         (("sequence_len: 512", "sequence_len: 512\noptimizer: lion_8bit"), "the optimizer lion_8bit"),
         (("sequence_len: 512", "sequence_len: 512\nrl: dpo"), "training on preferences"),
@@ -142,12 +142,19 @@ def test_what_no_tape_has_is_named(make_run: Callable[..., Run], change: tuple[s
     assert any(one.startswith(word) for one in named), named
 
 
-def test_four_bit_weights_behind_layer_norms_have_no_tape(make_run: Callable[..., Run]):
-    """They give back fp32, as they get it from the norm, and the ledger counts half precision."""
+def test_quantized_weights_behind_layer_norms_have_a_tape(make_run: Callable[..., Run]):
+    """They give back fp32, as they get it from the norm: tape and ledger count it."""
     config = CONFIG.replace("Qwen/Qwen3-0.6B", "microsoft/phi-2")
-    assert covered(make_run(config))
-    quantized = make_run(config.replace("adapter: lora", "adapter: qlora\nload_in_4bit: true"))
-    assert list(uncovered(quantized)) == ["quantized weights behind layer norms"]
+    for keys in ("adapter: qlora\nload_in_4bit: true", "adapter: lora\nload_in_8bit: true"):
+        assert covered(make_run(config.replace("adapter: lora", keys)))
+
+
+def test_only_embedding_and_head_have_a_tape_as_trained_modules(make_run: Callable[..., Run]):
+    def saving(names: str) -> Run:
+        return make_run(CONFIG.replace("lora_alpha: 16", f"lora_alpha: 16\nlora_modules_to_save: [{names}]"))
+
+    assert covered(saving("embed_tokens, lm_head"))
+    assert list(uncovered(saving("embed_tokens, norm"))) == ["DoRA or trained modules"]
 
 
 def test_workspaces_of_cublas_are_as_large_as_the_card_has_them(make_run: Callable[..., Run]):
