@@ -161,7 +161,7 @@ def cards(rows: Iterable[Sequence[str]]) -> str:
         return ""
     shown = [place for place in range(len(heads)) if any(cells[place] for cells in others)]
     kept = [[plain(cells[place]) for place in shown] for cells in others]
-    body = table("Cards that would do, best first", [heads[place] for place in shown], kept)
+    body = table("Best first", [heads[place] for place in shown], kept)
     return tag("h3", "Cards that would do") + tag("div", body, "scroll")
 
 
