@@ -25,7 +25,8 @@ def oom_command(log: str, config: str | None, options: RunOptions) -> int:
         death = read_death(text)
         seen = None if death is None or options.gpus else guess(death, text)
     except InputError as error:
-        raise replace(error, file=log) from None
+        error.file = log
+        raise
     if death is None:
         raise InputError("no out-of-memory error found in the log", log, remedy="give the log with the traceback")
     if config is None:

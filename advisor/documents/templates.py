@@ -4,7 +4,6 @@ import re
 
 from advisor.documents import Syntax, parse
 from advisor.errors import InputError
-from advisor.record import replace
 from advisor.util import regex
 
 EXPRESSION = regex(r"\{\{.*?\}\}", re.DOTALL)
@@ -17,7 +16,8 @@ def as_template(error: InputError, raw: bytes, *, named: bool) -> InputError:
     if not is_template(raw, syntax):
         return error
     message = f"is a template, and no {syntax.upper()} before it is rendered"
-    return replace(error, message=message, remedy="render it, and check what comes out", note=not named)
+    remedy = "render it, and check what comes out"
+    return InputError(message, error.file, error.line, error.column, remedy, note=not named)
 
 
 def is_template(raw: bytes, syntax: Syntax) -> bool:

@@ -86,6 +86,15 @@ def load_rule(path: Path, stage: Stage | None = None) -> Rule:
     return rule
 
 
+class Loader(SourceFileLoader):
+    """Reads rules. Only the advisor's own folder gets their bytecode: nothing is written where somebody else's lie."""
+
+    def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
+        """Keep bytecode."""
+        if Path(path).is_relative_to(built_in_folder()):
+            super().set_data(path, data, _mode=_mode)
+
+
 def executed(path: Path) -> ModuleType:
     """The module of a rule file; what goes wrong inside it is reported with its file.
 
@@ -97,7 +106,7 @@ def executed(path: Path) -> ModuleType:
     module = ModuleType(name)
     module.__file__ = str(path)
     try:
-        exec(SourceFileLoader(name, str(path)).get_code(name) or "", vars(module))
+        exec(Loader(name, str(path)).get_code(name) or "", vars(module))
     except Exception as error:
         line = error.lineno or 0 if isinstance(error, SyntaxError) else 0
         raise InputError(f"{type(error).__name__}: {error}", str(path), line, remedy="fix the rule file") from error
