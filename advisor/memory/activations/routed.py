@@ -63,7 +63,7 @@ def grouped_amounts(n: Numbers, compute: int, family: Deviations, mlp: Mlp) -> I
     chosen = mlp.experts_per_token
     gates = 6 if family.clamped_experts else 3 if mlp.gated else 1
     indices = 4 if family.clamped_experts and n.trained else 3
-    yield chosen * gates * n.compute, "f"
+    yield chosen * (gates * n.compute + (0 if mlp.gated else family.activation[n.autocast])), "f"
     if n.trained:
         yield from ((chosen * n.compute, "routed"), (chosen * n.compute, "f"))
     yield chosen * n.compute, "routed"
