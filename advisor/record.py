@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
-from dataclasses import replace as described_replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, get_origin, overload
 
@@ -129,11 +128,9 @@ class Described:
 
 
 def replace(instance: T, /, **changes: Any) -> T:
-    """A copy with other values in some fields, as ``dataclasses.replace``; nothing that was cached goes along."""
+    """A copy of a record with other values in some fields; nothing that was cached goes along."""
     made: Any = type(instance)
-    of: Fields | None = getattr(made, "__record__", None)
-    if of is None:
-        return described_replace(cast("Any", instance), **changes)
+    of: Fields = made.__record__
     if not changes.keys() <= of.names.keys():
         raise TypeError(f"{made.__name__}: unknown: {', '.join(sorted(changes.keys() - of.names.keys()))}")
     copy, facts = object.__new__(made), vars(instance)

@@ -146,11 +146,6 @@ def test_replace_takes_fields_and_leaves_what_was_cached() -> None:
         replace(point, total=4)
 
 
-def test_replace_takes_plain_dataclasses_too() -> None:
-    plain = dataclass(frozen=True)(type("Plain", (), {"__annotations__": {"x": int}}))
-    assert replace(plain(1), x=2).x == 2
-
-
 def test_fields_can_be_set_where_a_class_is_not_frozen() -> None:
     @record(frozen=False)
     class Open:

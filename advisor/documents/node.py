@@ -15,10 +15,6 @@ MAX_NODES = 100_000
 _LINE_END = regex(r"\r\n|\n|\r")
 
 
-CACHED = ("overridden", "index")
-"""What is filled in once the tree stands."""
-
-
 class Node:
     """A value with its place. ``start`` includes anchor and tag; a block collection ends with its last child.
 
@@ -26,7 +22,19 @@ class Node:
     ``children`` of a mapping are key, value, key, value, ...
     """
 
-    __slots__ = ("kind", "start", "end", "style", "value", "children", "anchor", "target", "size", *CACHED)
+    __slots__ = (
+        "anchor",
+        "children",
+        "end",
+        "index",
+        "kind",
+        "overridden",
+        "size",
+        "start",
+        "style",
+        "target",
+        "value",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -34,6 +34,7 @@ def rows() -> Mapping[str, Mapping[str, Any]]:
     return {spelling(row["name"]): row for row in written()["instances"]}
 
 
+@lru_cache(maxsize=1)
 def instances() -> Mapping[str, Instance]:
     """All machines, by the same names."""
     return {name: read_instance(row) for name, row in rows().items()}

@@ -10,7 +10,7 @@ from advisor.models.architecture import Mlp
 from advisor.models.attention import fused_softmax, softmax
 from advisor.models.config import Config
 from advisor.models.decoder import Decoder
-from advisor.models.deviations import TANH_FORWARD, TANH_GELU, TANH_GRADIENT, Deviations
+from advisor.models.deviations import Deviations, with_tanh_gelu
 from advisor.models.family import Family, Taped
 from advisor.models.mlp import gated, plain
 from advisor.models.parts import Layer, Part, Tensors, linear, loose, norm
@@ -146,13 +146,7 @@ FAMILIES: dict[str, Family] = {
             _STARCODER_MLP,
             norms=_TWO_NORMS,
             outside=learned_positions,
-            deviations=Deviations(
-                activation=TANH_GELU,
-                activation_gradient=TANH_GRADIENT,
-                activation_forward=TANH_FORWARD,
-                residual_masks=2,
-                rotates=False,
-            ),
+            deviations=with_tanh_gelu(residual_masks=2, rotates=False),
         ),
         lora_kernels="unpatchable",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 from advisor.record import record
@@ -80,16 +81,14 @@ LLAMA = Deviations()
 OFFSET = Deviations(norm="offset rms")
 """Gemma's norm."""
 FRESH_QUERY = Deviations(fresh_query=True)
-# NewGELUActivation (activations.py@5.16.1): half the input, tanh, one plus tanh; CUDA's autocast runs pow
-# in fp32.
 TANH_GELU = (6, 12)
-TANH_GRADIENT = (6, 14)
-TANH_FORWARD = (8, 12)
-# autocast runs torch.square in fp32, as a composite of pow
+with_tanh_gelu = partial(Deviations, activation=TANH_GELU, activation_gradient=(6, 14), activation_forward=(8, 12))
+"""NewGELUActivation (activations.py@5.16.1): half the input, tanh, one plus tanh; CUDA's autocast runs pow in fp32."""
 SQUARED_RELU = (0, 4)
-SQUARED_RELU_GRADIENT = (8, 16)
-"""ReLUSquaredActivation (activations.py@5.16.1)."""
-SQUARED_RELU_FORWARD = (4, 12)
+with_squared_relu = partial(
+    Deviations, activation=SQUARED_RELU, activation_gradient=(8, 16), activation_forward=(4, 12)
+)
+"""ReLUSquaredActivation (activations.py@5.16.1): autocast runs torch.square in fp32, as a composite of pow."""
 # XIELUActivation (activations.py@5.16.1), as it is without the xielu package; CUDA's autocast runs expm1 in fp32.
 XIELU = (5, 9)
 XIELU_TRAINED = (2, 4)

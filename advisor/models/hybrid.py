@@ -6,7 +6,7 @@ from advisor.models.architecture import Mlp
 from advisor.models.attention import latent, softmax
 from advisor.models.config import Config
 from advisor.models.decoder import FULL, Decoder, fitted
-from advisor.models.deviations import SQUARED_RELU, SQUARED_RELU_FORWARD, SQUARED_RELU_GRADIENT, Deviations
+from advisor.models.deviations import Deviations, with_squared_relu
 from advisor.models.family import EXPERT_MLP, EXPERT_W, LIGER, LIGER_WITHOUT_ROPE, Family
 from advisor.models.mixers import delta_net, kimi_delta, mamba, mamba2, short_convolution
 from advisor.models.mlp import experts, gated, gated_linears, plain
@@ -226,12 +226,7 @@ FAMILIES: dict[str, Family] = {
             ("norm",),
             embedding="embeddings",
             final_norm="norm_f",
-            deviations=Deviations(
-                casts_router=True,
-                activation=SQUARED_RELU,
-                activation_gradient=SQUARED_RELU_GRADIENT,
-                activation_forward=SQUARED_RELU_FORWARD,
-            ),
+            deviations=with_squared_relu(casts_router=True),
         ),
         cut=True,
         lora_kernels="unbound",

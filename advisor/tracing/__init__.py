@@ -52,7 +52,6 @@ def asked_for(model: Model, config: Mapping[str, object], built: Built, found: l
 
 def with_reason(model: Model, reason: str) -> Model:
     """What is known without the trace that failed, and why it failed."""
-
     if isinstance(model, Unknown):
         return Unknown(model.name, f"{model.reason}; {reason}", (), "trace-failed")
     return replace(model, extra=(*model.extra, f"not traced: {reason}"))

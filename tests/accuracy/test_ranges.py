@@ -1,6 +1,7 @@
 """Ranges from measured runs: how they are derived, which entry speaks for a run, and what the estimate says of it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -12,7 +13,6 @@ from advisor.memory import estimate
 from advisor.memory.evidence import published_evidence
 from advisor.memory.kinds import ANY, kind_of, sharding_of
 from advisor.memory.ranges import fragmentation, reservation
-from advisor.record import replace
 from advisor.run import Run
 
 Make = Callable[..., Run]

@@ -1,5 +1,6 @@
 """The flowchart: minimal, honest about what cannot help, and the same thing trained where it says so."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 from advisor.engine.check import Options, tiers_of
@@ -7,7 +8,6 @@ from advisor.engine.plan import plan_fit
 from advisor.engine.registry import built_in_rules, flowcharts, tiers
 from advisor.engine.states import State
 from advisor.memory import estimate
-from advisor.record import replace
 from advisor.run.build import edited
 
 FULL = """

@@ -1,6 +1,7 @@
 """A run that is tight as written: safe steps that make it fit, the same in every front end."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,6 @@ from advisor.cli.main import main
 from advisor.engine.check import Options, check_run
 from advisor.engine.fix import fixed
 from advisor.opening import Opened
-from advisor.record import replace
 from tests.conftest import opened
 
 TIGHT = """\

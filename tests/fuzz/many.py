@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,6 @@ from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
 from advisor.models.catalogue import entries
-from advisor.record import replace
 from advisor.report import FORMATS
 
 from . import texts

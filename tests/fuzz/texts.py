@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from advisor.errors import InputError
 from advisor.hardware import find_gpu, gpu_names, parse_hardware
 from advisor.hardware.detection import Card, gpu_of
 from advisor.hardware.instances import instances
-from advisor.record import replace
 from advisor.settings import load_settings
 
 from .check import files_in, run

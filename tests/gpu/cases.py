@@ -1,11 +1,9 @@
 """What is measured: a setting of a training step, the order of settings, and how the advisor reads them."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
-
-from advisor.record import replace
 
 TINY = {
     "hidden_size": 64,

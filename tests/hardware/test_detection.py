@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -13,7 +14,6 @@ import pytest
 from advisor.hardware import Hardware, detect, detection, parse_hardware
 from advisor.hardware.detection import Card, gpu_of, visible
 from advisor.hardware.gpu import GIB
-from advisor.record import replace
 
 MIB = 1 << 20
 A100 = "{index}, GPU-aaaa000{index}, NVIDIA A100-SXM4-80GB, 81920, {free}, 8.0, Disabled"

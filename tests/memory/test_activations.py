@@ -1,5 +1,6 @@
 """Activations by formula: known models, and what must hold for every run."""
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -15,7 +16,6 @@ from advisor.memory.activations import (
     working_bytes,
 )
 from advisor.models.architecture import Architecture, Attention, Block, Kind, Linear, Mlp
-from advisor.record import replace
 from advisor.run import Lora, Run
 from advisor.run.stack import Stack
 

@@ -1,5 +1,6 @@
 """What routed experts add to a layer: unpacked, merged, in fp32, all of them at once, or through ScatterMoE."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,6 @@ from advisor.memory.estimate import estimate
 from advisor.memory.weights import weights_of
 from advisor.models.architecture import Attention, Block, Mlp
 from advisor.opening import open_configs
-from advisor.record import replace
 from advisor.run import Fsdp, Run
 from advisor.run.stack import Stack
 

@@ -1,5 +1,6 @@
 """8-bit linears that keep their inputs, DoRA's results, and adapters on single layers."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,6 @@ from advisor.memory.activations import lasting_bytes, saved_bytes
 from advisor.memory.adapters import adapter_groups
 from advisor.memory.estimate import estimate
 from advisor.opening import open_configs
-from advisor.record import replace
 from advisor.run import Run
 from advisor.run.stack import Stack
 

@@ -1,5 +1,6 @@
 """The loss by formula: bytes per logit by version and kind."""
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -7,7 +8,6 @@ import pytest
 from advisor.memory import estimate, loss
 from advisor.models.architecture import Architecture
 from advisor.opening import open_configs
-from advisor.record import replace
 from advisor.run import Lora, Run
 from advisor.run.stack import Stack
 

@@ -1,6 +1,7 @@
 """What a machine's own runs do to the reserved range."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -8,7 +9,6 @@ from advisor.memory import estimate
 from advisor.memory.evidence import published_evidence
 from advisor.memory.kinds import kind_of
 from advisor.memory.ranges import published, reservation
-from advisor.record import replace
 from advisor.run import Run
 from advisor.run.build import rebuilt
 from advisor.run.history import MeasuredRun

@@ -1,9 +1,9 @@
 # pyright: basic
 """The formulas for activations against traces of the real transformers modules."""
 
-import pytest
+from dataclasses import replace
 
-from advisor.record import replace
+import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

@@ -1,9 +1,9 @@
 # pyright: basic
 """Reward models: their tensors are those of transformers' classifiers, and no logits of the vocabulary exist."""
 
-import pytest
+from dataclasses import replace
 
-from advisor.record import replace
+import pytest
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

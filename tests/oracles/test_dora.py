@@ -1,9 +1,9 @@
 # pyright: basic
 """DoRA without axolotl's kernels against traces of PEFT's own layers."""
 
-import pytest
+from dataclasses import replace
 
-from advisor.record import replace
+import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")

@@ -4,14 +4,13 @@
 import importlib.util
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from importlib.metadata import distribution
 from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import pytest
-
-from advisor.record import replace
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

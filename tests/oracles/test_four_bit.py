@@ -1,9 +1,9 @@
 # pyright: basic
 """Layers with 4-bit linears behind layer norms, which hand autocast's fp32 on, against traces of the real modules."""
 
-import pytest
+from dataclasses import replace
 
-from advisor.record import replace
+import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")

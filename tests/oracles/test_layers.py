@@ -1,12 +1,11 @@
 # pyright: basic
 """One layer of each family with experts, gates or a mixer of its own: the formulas against the real modules."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import pytest
-
-from advisor.record import replace
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -1,12 +1,11 @@
 # pyright: basic
 """Liger's fused layers against traces: what they keep, with kernels that launch nothing."""
 
+from dataclasses import replace
 from importlib.util import find_spec
 from unittest import mock
 
 import pytest
-
-from advisor.record import replace
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

@@ -1,9 +1,9 @@
 # pyright: basic
 """axolotl's fused LoRA kernels against traces of axolotl's own functions: what they keep and hold."""
 
-import pytest
+from dataclasses import replace
 
-from advisor.record import replace
+import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")

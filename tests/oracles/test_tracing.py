@@ -4,12 +4,11 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from advisor.record import replace
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -37,7 +38,6 @@ from transformers.models.voxtral.modeling_voxtral import VoxtralEncoder
 from advisor.models import audio, vision, visual
 from advisor.models.config import Config
 from advisor.models.tower import Grid, Tower, tower
-from advisor.record import replace
 from advisor.tracing.allocations import Trace
 from advisor.tracing.cuda_emulation import CudaHabits
 from advisor.tracing.recorder import Recorder, materialise

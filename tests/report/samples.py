@@ -1,9 +1,10 @@
 """Reports made by hand, small enough to read, one for each thing that a report can say."""
 
+from dataclasses import replace
+
 from advisor.documents import Edit
 from advisor.engine.finding import Finding, Fix, Place, Report, Skipped
 from advisor.memory.ledger import Estimate, HostTerm, Phase, Range, Term
-from advisor.record import replace
 
 GIB = 1 << 30
 

@@ -1,10 +1,10 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import jsonschema
 import pytest
 
-from advisor.record import replace
 from advisor.report import render_check, render_estimate, schema_models
 
 from .samples import DOES_NOT_FIT, FITS, JSON_ALONE, LINT, ROOM, TIGHT, gib

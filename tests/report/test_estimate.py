@@ -1,11 +1,11 @@
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from advisor.engine.finding import Report
 from advisor.memory.ledger import Estimate, Phase, Range, Term
-from advisor.record import replace
 from advisor.report import render_estimate
 from advisor.report.wording import StepRow, step_rows
 

@@ -1,9 +1,9 @@
 import re
+from dataclasses import replace
 
 import pytest
 
 from advisor.engine.finding import Place, Report
-from advisor.record import replace
 from advisor.report import render_check
 
 from .samples import DOES_NOT_FIT, FITS, JSON_ALONE, LINT, ROOM, TIGHT, YAML

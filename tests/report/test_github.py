@@ -1,9 +1,9 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from advisor.engine.finding import Finding, Place, Report
-from advisor.record import replace
 from advisor.report import render_check
 
 from .samples import DOES_NOT_FIT, FITS, LINT

@@ -1,9 +1,9 @@
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 from advisor.engine.finding import Place, Report
-from advisor.record import replace
 from advisor.report import render_check
 
 from .samples import DOES_NOT_FIT, FITS, LINT, TIGHT, YAML

@@ -1,12 +1,12 @@
 """What a verdict takes of the hosts stands wherever the verdict does."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from advisor.engine.blocking import in_one_line
 from advisor.memory.ledger import HostTerm
-from advisor.record import replace
 from advisor.report import render_check, render_estimate
 
 from .samples import CHECKPOINTING, DOES_NOT_FIT, FITS, LINT, estimate, gib

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections import Counter
+from dataclasses import replace
 from urllib.parse import unquote_to_bytes
 
 import pytest
@@ -15,7 +16,6 @@ from advisor.documents import Edit
 from advisor.engine.finding import Finding, Fix, Place, Report
 from advisor.engine.plan_findings import unified
 from advisor.errors import InputError
-from advisor.record import replace
 from advisor.report import FORMATS, render_check, render_error
 
 from .samples import DOES_NOT_FIT, FITS, LINT, ROOM, TIGHT

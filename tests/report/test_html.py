@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +12,6 @@ import pytest
 from click.testing import CliRunner
 
 from advisor.cli.main import main
-from advisor.record import replace
 from advisor.report import render_check
 
 from ..browser import CLIPPED, FAINT, launched

@@ -1,5 +1,6 @@
+from dataclasses import replace
+
 from advisor.engine.finding import Finding, Fix, Place, Report
-from advisor.record import replace
 from advisor.report import render_check
 
 from .samples import DOES_NOT_FIT, FITS, LINT, ROOM

@@ -1,9 +1,9 @@
 import re
+from dataclasses import replace
 
 import pytest
 
 from advisor.engine.rule import Example, Rule
-from advisor.record import replace
 from advisor.report import render_rule, render_rules, rule_page_json
 
 ZERO_2 = Rule(

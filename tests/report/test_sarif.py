@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -6,7 +7,6 @@ import pytest
 
 from advisor.documents import Edit
 from advisor.engine.finding import Finding, Fix, Place, Report
-from advisor.record import replace
 from advisor.report import render_check
 
 from ..json_schemas import validator_of

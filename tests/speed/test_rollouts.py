@@ -1,8 +1,9 @@
 """What GRPO's answers take: a token waits for weights and cache, a row for its turn."""
 
+from dataclasses import replace
+
 import pytest
 
-from advisor.record import replace
 from advisor.run import Run
 from advisor.speed import StepTime, Unpriced, step_time
 

@@ -1,6 +1,7 @@
 """Traces of architectures that the formulas do not know: kept, found again, and asked for only where allowed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from advisor.memory.activations.from_trace import facts_of
 from advisor.models import Architecture, Attention, Block, Linear, Mlp, Tensor, resolve
 from advisor.models.traced import AdapterFacts, Facts, Growth, LayerTrace, ModelTrace
 from advisor.opening import Context, open_run
-from advisor.record import replace
 from advisor.tracing import asking, cache
 from advisor.tracing.lengths import lengths_for, windows_of
 from advisor.tracing.serialize import decoded, encoded

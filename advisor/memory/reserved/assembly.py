@@ -8,8 +8,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from advisor.memory.reserved.autograd import Event, Tape
-from advisor.memory.reserved.layers import Batch
 from advisor.memory.reserved.loading import Loader
+from advisor.memory.reserved.mixer import Batch
 from advisor.memory.reserved.step import Trainer
 from advisor.memory.workspaces import workspace_bytes
 from advisor.record import record, replace

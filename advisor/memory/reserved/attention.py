@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
-from advisor.memory.reserved.operations import FULL, autocast, back_alike, cast
+from advisor.memory.reserved.operations import FULL, alike, autocast, back_alike, cast
 from advisor.models import Attention
 
 
@@ -59,11 +59,9 @@ def by_position(tape: Tape, x: Tensor, positions: Tensor) -> Tensor:
         scaling = tape.new(positions.count, FULL)
     factors = cast(tape, scaling, x.width)
     del scaling
-    node = node_for(tape, back_alike(tape), x)
-    result = tape.new(x.count, x.width)
-    if node is not None:
-        node.keep(tape, factors)
-    result.node = node
+    result = alike(tape, x)
+    if result.node is not None:
+        result.node.keep(tape, factors)
     return result
 
 

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Literal
 from advisor.memory.reserved import losses
 from advisor.memory.reserved.autograd import node_for
 from advisor.memory.reserved.checkpoint import non_reentrant, reentrant
-from advisor.memory.reserved.layers import turned
+from advisor.memory.reserved.mixer import turned
 from advisor.memory.reserved.operations import FULL, HALF, LONG, cast, embedded, scaled
 from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.autograd import Node, Tape, Tensor
-    from advisor.memory.reserved.layers import Batch, Layer
+    from advisor.memory.reserved.layers import Layer
     from advisor.memory.reserved.linears import Plain
+    from advisor.memory.reserved.mixer import Batch
     from advisor.memory.reserved.norms import Norm
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.memory.reserved.operations import activation, squared_relu, tanh_gelu
-from advisor.models.deviations import SQUARED_RELU_GRADIENT, TANH_GELU
+from advisor.models.deviations import SQUARED_RELU, TANH_GELU
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,4 +33,4 @@ def activation_of(deviations: Deviations) -> Callable[[Tape, Tensor], Tensor]:
     """The activation of an MLP without a gate."""
     if deviations.activation == TANH_GELU:
         return tanh_gelu
-    return squared_relu if deviations.activation_gradient == SQUARED_RELU_GRADIENT else activation
+    return squared_relu if deviations.activation == SQUARED_RELU else activation

@@ -11,9 +11,10 @@ from advisor.memory.lora_targets import is_target, layers_named, rank_at
 from advisor.memory.reserved.autograd import Storage
 from advisor.memory.reserved.decoder import Model
 from advisor.memory.reserved.deviations import activation_of, order_of
-from advisor.memory.reserved.layers import Feed, FusedGated, Gated, Layer, Mixer
+from advisor.memory.reserved.layers import Feed, FusedGated, Gated, Layer
 from advisor.memory.reserved.layers import Plain as PlainFeed
 from advisor.memory.reserved.linears import Adapted, EightBit, FourBit, Head, Linear, Plain
+from advisor.memory.reserved.mixer import Mixer
 from advisor.memory.reserved.norms import Norm
 from advisor.memory.reserved.operations import FULL, HALF
 from advisor.memory.reserved.scores import score_of

@@ -13,7 +13,7 @@ from advisor.memory.reserved.optimizers import clipped, stepped
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.decoder import Model
-    from advisor.memory.reserved.layers import Batch
+    from advisor.memory.reserved.mixer import Batch
 
 
 class Trainer:

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from advisor.memory.reserved.autograd import Event, Tape
-from advisor.memory.reserved.layers import Batch
 from advisor.memory.reserved.loading import Loader
+from advisor.memory.reserved.mixer import Batch
 from advisor.memory.reserved.step import Trainer
 from advisor.models import describe
 from advisor.run import Lora, Run

@@ -2,6 +2,7 @@
 """What a replay changes in an estimate, and what it may not."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,6 @@ from advisor.memory.reserved.coverage import covered, uncovered
 from advisor.memory.reserved.refine import settled, with_reserved
 from advisor.memory.reserved.replay import replayed
 from advisor.memory.reserved.settings import settings_of
-from advisor.record import replace
 from advisor.run import Run
 
 CONFIG = """\

@@ -5,13 +5,13 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
-from advisor.record import replace
 from advisor.run.history import MeasuredRun, append, measured_here, path, read_lines
 from advisor.util import GIB
 

@@ -4,6 +4,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from advisor.plugins.axolotl.settings import AdvisorArgs
 from advisor.documents import read
 from advisor.engine.blocking import NO_BLOCK
 from advisor.hardware import Hardware, parse_hardware
-from advisor.record import replace
 from advisor.session import launched
 
 from .conftest import CONFIG
