@@ -6,7 +6,7 @@ from typing import Literal
 from advisor.engine.finding import Rung
 from advisor.engine.rule import Rule
 from advisor.engine.states import Plan, State, trains_the_same
-from advisor.engine.steps import alternatives, host_suffices, run_after, too_much_for_the_host
+from advisor.engine.steps import alternatives, host_suffices, run_after, too_much_for_the_host, what_is_uncounted
 from advisor.record import record
 from advisor.run import Fsdp, Run, Zero
 from advisor.util import gib, seconds
@@ -100,6 +100,8 @@ def untaken(name: str, rule: Rule, end: State) -> Rung:
     if run is None:
         return Rung(name, "impossible", why_not(name, end.run))
     after = State(run)
+    if after.estimate.uncounted:
+        return Rung(name, "impossible", what_is_uncounted(after))
     if not host_suffices(end, after):
         return Rung(name, "impossible", too_much_for_the_host(after))
     if not trains_the_same(rule, end.run, run):

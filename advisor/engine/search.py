@@ -101,12 +101,12 @@ def largest_batch(walk: Walk, moves: Moves) -> Point | None:
 
 
 def leanest(walk: Walk, family: Iterable[Moves]) -> list[Point]:
-    """Of each family the point that needs least memory and has a host, whatever its verdict; the least first."""
+    """Of each family the point that needs least memory, all of it counted, and has a host; the least first."""
     found: list[Point] = []
     for moves in family:
         for leaf in reversed(leaves(walk, moves)):
             state = smallest_of(walk, leaf)
-            if host_suffices(walk.start, state):
+            if not state.estimate.uncounted and host_suffices(walk.start, state):
                 found.append(Point((*without_batch(leaf), *walk.sizes[0][1]), state, seconds_of(state, leaf)))
                 break
     return sorted(found, key=lambda point: (point.state.needed, len(point.moves)))

@@ -36,14 +36,17 @@ def alternatives(rule: Rule, run: Run) -> Sequence[RunEdits]:
 
 def best_step(rule: Rule, state: State) -> Step | Skipped:
     """The mildest alternative that fits, else the one that lowers the peak most; or why none helps."""
-    tried = [
+    made = [
         Step(rule, edits, state, State(after))
         for edits in alternatives(rule, state.run)
         if (after := run_after(state.run, edits, rule)) is not None
     ]
-    if not tried:
+    if not made:
         foreign = state.run.has_foreign_json
         return Skipped(rule.id, "the DeepSpeed JSON is outside the repository" if foreign else "nothing left to change")
+    tried = [step for step in made if not step.after.estimate.uncounted]
+    if not tried:
+        return Skipped(rule.id, what_is_uncounted(made[0].after))
     for step in tried:
         if step.after.verdict == "fits" and host_suffices(state, step.after) and not added_errors(state, step.after):
             return step
@@ -61,6 +64,12 @@ def best_step(rule: Rule, state: State) -> Step | Skipped:
 def added_errors(before: State, after: State) -> list[str]:
     """The rules that find an error in a state and found none in the one before; its verdict speaks for the memory."""
     return new_errors(before.run, after.run, memory=False)
+
+
+def what_is_uncounted(state: State) -> str:
+    """Why a step is skipped whose run nobody can say to fit."""
+    parts = ", ".join(f"`{one.key}` ({one.what})" for one in state.estimate.uncounted)
+    return f"memory would not be known: nothing counts {parts}"
 
 
 def host_suffices(before: State, after: State) -> bool:

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from itertools import pairwise
 
-from advisor.engine.check import Options, tiers_of
+from advisor.engine.check import Options, fit_rules, tiers_of
 from advisor.engine.plan import plan_fit
 from advisor.engine.registry import built_in_rules, flowcharts, tiers
+from advisor.engine.rungs import rungs_of
 from advisor.engine.states import State
 from advisor.memory import estimate
 from advisor.run.build import edited
@@ -207,3 +208,14 @@ def test_a_run_that_was_written_for_a_large_host_can_be_planned_without_stating_
     plan = plan_fit(start, tiers_of(Options()))
     assert plan.steps
     assert plan.end.estimate.host_peak <= start.estimate.host_peak
+
+
+def test_no_step_leads_to_memory_that_nobody_counts(make_run):
+    run = make_run(FULL + "fp8: true\ntorch_compile: true\n", "1x t4")
+    plan = planned(run)
+    assert plan.steps and plan.verdict == "does-not-fit"
+    assert not any(step.after.estimate.uncounted for step in plan.steps)
+    skipped = {one.rule: one.reason for one in plan.skipped}
+    assert skipped["lora"] == "memory would not be known: nothing counts `fp8` (fp8 copies next to adapters)"
+    rungs = {rung.name: (rung.word, rung.detail) for rung in rungs_of(State(run), plan, fit_rules(Options()))}
+    assert rungs["LoRA"] == ("impossible", skipped["lora"])
