@@ -122,7 +122,6 @@ class Constants:
     nvlink_share: Constant = Constant(
         0.65, "share of the printed NVLink rate that NCCL's rings reach", "nccl-tests, bus bandwidth"
     )
-    zero3_link_share: Constant = Constant(0.6, "of that, what DeepSpeed's ZeRO-3 reaches", "", (GPJT,))
     pcie_share: Constant = Constant(
         0.35, "share of the printed PCIe rate without peer access", "through host memory", (ANSWER,)
     )
@@ -143,8 +142,14 @@ class Constants:
     host_copy_bytes_per_second: Constant = Constant(
         12e9, "pinned copies over PCIe 4, one process", "half of 26 GB/s", (GPJT,)
     )
-    cpu_adam_elements_per_second: Constant = Constant(1.1e9, "DeepSpeedCPUAdam in one process", "", (GPJT,))
-    cpu_adam_node_elements_per_second: Constant = Constant(2.9e9, "the same of all processes of a node", "", (GPJT,))
+    host_bytes_per_second: Constant = Constant(
+        45e9, "host memory that one process reads and writes in a step on the CPU", "two channels of DDR4-3200: 51 GB/s"
+    )
+    host_node_bytes_per_second: Constant = Constant(
+        117e9,
+        "the same of all processes of a node",
+        "arXiv:2101.06840, table 4: Adam of a billion in 0.24 s, 28 bytes each",
+    )
     plain_cpu_adam_elements_per_second: Constant = Constant(
         0.4e9, "torch's AdamW on a CPU, one process", "unfused, host bandwidth"
     )

@@ -1,6 +1,7 @@
 """What waits for the host: hooks of sharding, copies over PCIe, an optimizer on the CPU."""
 
 from advisor.memory.groups import Weights
+from advisor.memory.optimizer_states import effective_optimizer, flat_state_width
 from advisor.run import Fsdp, Run, Zero
 from advisor.speed.constants import Constants
 
@@ -23,14 +24,28 @@ def hooks(run: Run, constants: Constants) -> float:
 
 def parameter_copies(run: Run, weights: Weights, constants: Constants) -> float:
     """Seconds of a micro-step to bring offloaded weights to the card, forward and backward, and gradients back."""
+    share = weights.trained_elements / run.shard_size
     match run.sharding:
-        case Zero(offload_params="cpu" | "nvme") | Fsdp(offload_params=True):
-            moved = (2 * weights.bytes + run.compute_bytes * weights.trained_elements) / run.shard_size
+        case Zero(offload_params="cpu" | "nvme"):
+            moved = 2 * weights.bytes / run.shard_size + gradient_bytes(run, run.sharding) * share
+        case Fsdp(offload_params=True):
+            moved = 2 * weights.bytes / run.shard_size + run.compute_bytes * share
         case Zero(stage=1 | 2 | 3, offload_optimizer="cpu" | "nvme"):
-            moved = run.compute_bytes * weights.trained_elements / run.shard_size
+            moved = gradient_bytes(run, run.sharding) * share
         case _:
             moved = 0.0
     return moved / constants.host_copy_bytes_per_second.value
+
+
+def gradient_bytes(run: Run, zero: Zero) -> float:
+    """Bytes that a micro-step sends over PCIe for each trained element of the shard.
+
+    deepspeed/runtime/zero/stage_1_and_2.py:1369-1459@0.18.9: the last micro-step copies to the master's type, and of
+    several the first copies its gradients out, the others copy the sum in. stage3.py:1744-1778@0.18.9: out and in each.
+    """
+    steps, half = run.gradient_accumulation_steps, run.compute_bytes
+    sums = 2 * half if zero.stage == 3 else half * (steps > 1)
+    return sums + zero.master_bytes / steps
 
 
 def activation_copies(run: Run, constants: Constants) -> float:
@@ -48,10 +63,24 @@ def cpu_step(run: Run, weights: Weights, constants: Constants) -> float:
     match run.sharding:
         case Zero(offload_optimizer="cpu" | "nvme"):
             per_node = run.hardware.gpus_per_node if run.hardware else 1
-            of_node = min(trained, share * per_node) / constants.cpu_adam_node_elements_per_second.value
-            seconds = max(share / constants.cpu_adam_elements_per_second.value, of_node)
+            width = stepped_bytes(run, run.sharding)
+            of_node = width * min(trained, share * per_node) / constants.host_node_bytes_per_second.value
+            seconds = max(width * share / constants.host_bytes_per_second.value, of_node)
             return seconds + run.compute_bytes * share / constants.host_copy_bytes_per_second.value
         case Fsdp(offload_params=True):
             return share / constants.plain_cpu_adam_elements_per_second.value
         case _:
             return 0.0
+
+
+def stepped_bytes(run: Run, zero: Zero) -> float:
+    """Bytes of host memory that a step reads and writes for each element: Adam, and what DeepSpeed does around it.
+
+    deepspeed/runtime/zero/stage_1_and_2.py:2139-2157@0.18.9: gradients are scaled in place, and after the step the
+    master weights are cast into a buffer.
+    """
+    master = zero.master_bytes
+    by_cpu_adam = zero.force_cpu_adam or zero.own_optimizer is not None
+    states = flat_state_width(effective_optimizer(run), 4.0 if by_cpu_adam else master)
+    adam = 2 * master + master + 2 * states
+    return adam + 2 * master + (master + run.compute_bytes)

@@ -1,6 +1,7 @@
 """What GPUs send each other, and over what."""
 
 from advisor.hardware import Hardware, Link
+from advisor.memory.gradients import accumulates_whole
 from advisor.memory.groups import Weights
 from advisor.record import record
 from advisor.run import Fsdp, Run, Zero
@@ -64,36 +65,69 @@ def traffic(run: Run, weights: Weights) -> float:
 
 
 def micro_step(run: Run, weights: Weights, links: Links) -> float:
-    """Seconds on the links in each micro-step."""
+    """Seconds on the links in each micro-step. Stage 2 sums gradients over all GPUs, and each keeps its part.
+
+    deepspeed/runtime/zero/stage_1_and_2.py:1297-1321@0.18.9: an all-reduce, by ``use_multi_rank_bucket_allreduce``.
+    """
     if run.world_size == 1:
         return 0.0
     layers = run.model.layers if run.model else 0
-    reduce = run.compute_bytes * weights.trained_elements
-    gather = float(weights.frozen_bytes + reduce)
+    reduce, gather = gradients(run, weights), gathered(run, weights)
     match run.sharding:
         case Zero(stage=3):
-            share = links.constants.zero3_link_share.value if links.name == "nvlink" else 1.0
-            return links.gathered(2 * gather + reduce) / share + latency(3 * layers, links)
+            return links.gathered(2 * gather + reduce) + latency(3 * layers, links)
         case Zero(stage=2):
-            return links.gathered(reduce) + latency(layers, links)
+            return links.gathered(2 * reduce) + latency(layers, links)
         case Fsdp(reshard_after_forward=reshard):
-            return links.gathered((2 if reshard else 1) * gather + reduce) + latency(3 * layers, links)
+            here = 0.0 if accumulates_whole(run) else reduce
+            return links.gathered((2 if reshard else 1) * gather + here) + latency(3 * layers, links)
         case _:
             return 0.0
 
 
 def step(run: Run, weights: Weights, links: Links) -> float:
-    """Seconds on the links once an optimizer step."""
+    """Seconds on the links once an optimizer step: of FSDP, if several micro-steps are summed first."""
     if run.world_size == 1:
         return 0.0
-    trained = run.compute_bytes * weights.trained_elements
+    trained = gradients(run, weights)
     match run.sharding:
-        case Zero(stage=0 | 1):
+        case Zero(stage=0):
             return links.gathered(2 * trained)
+        case Zero(stage=1):
+            return links.gathered(3 * trained)
         case Zero(stage=2):
+            return links.gathered(trained)
+        case Fsdp() if accumulates_whole(run):
             return links.gathered(trained)
         case None:
             return links.gathered(2 * weights.trained_bytes)
+        case _:
+            return 0.0
+
+
+def gradients(run: Run, weights: Weights) -> float:
+    """Bytes of all gradients as DeepSpeed and FSDP send them."""
+    return float(run.compute_bytes * weights.trained_elements)
+
+
+def gathered(run: Run, weights: Weights) -> float:
+    """Bytes of all weights as they are gathered."""
+    return weights.frozen_bytes + gradients(run, weights)
+
+
+def copied(run: Run, weights: Weights) -> float:
+    """Bytes that the card reads and writes in a micro-step to lay out what DeepSpeed sends, and what arrived.
+
+    Gradients go into a bucket, are divided, and lie by rank (comm/coalesced_collectives.py:186-201@0.18.9) or flat
+    (zero/stage_1_and_2.py:1293,1688@0.18.9); gathered weights are copied out (zero/partition_parameters.py:767@0.18.9).
+    """
+    if run.world_size == 1:
+        return 0.0
+    match run.sharding:
+        case Zero(stage=3):
+            return 2 * (2 * gathered(run, weights) + 3 * gradients(run, weights))
+        case Zero(stage=2):
+            return 2 * 3 * gradients(run, weights)
         case _:
             return 0.0
 

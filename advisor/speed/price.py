@@ -57,7 +57,7 @@ def priced(work: Work) -> StepTime:
     amounts = work.amounts()
     busy = sum(amount.seconds for amount in amounts)
     started = work.launches() * constants.launch_seconds.value + host.hooks(run, constants)
-    sent = link.micro_step(run, weights, links)
+    sent = link.micro_step(run, weights, links) + link.copied(run, weights) / card.bandwidth
     copied = host.parameter_copies(run, weights, constants) + host.activation_copies(run, constants)
     on_card = joined(busy, started, constants.launch_overlap.value)
     whole = joined(on_card, sent + copied, constants.overlap.value)

@@ -19,9 +19,9 @@ rule = Rule(
         4 + 12/N bytes a parameter instead of 8. Gradients stay whole, and are reduced once a step, however many
         micro-steps are accumulated.
     """,
-    cost="As much traffic as plain data parallelism: an all-gather of the weights follows the reduction.",
+    cost="Half as much traffic again as plain data parallelism: the weights are gathered after each step.",
     safe=True,
-    source="https://arxiv.org/abs/1910.02054; deepspeed/runtime/zero/stage_1_and_2.py@0.18.9",
+    source="https://arxiv.org/abs/1910.02054; deepspeed/runtime/zero/stage_1_and_2.py:1297-1321@0.18.9",
     examples=(
         Example(
             gpus="8x a100-40gb",

@@ -20,11 +20,11 @@ rule = Rule(
         buckets), so on one or two GPUs it can need more. The written bucket is a tenth of DeepSpeed's default.
     """,
     cost=(
-        "Gradients are reduced in every micro-step, which plain data parallelism does once a step: (k + 1) / 2 times "
-        "the traffic with k steps of accumulation."
+        "Gradients are summed in every micro-step, which plain data parallelism does once a step, and the weights are "
+        "gathered after it: k + 1/2 times the traffic with k steps of accumulation."
     ),
     safe=True,
-    source="https://arxiv.org/abs/1910.02054; deepspeed/runtime/zero/stage_1_and_2.py@0.18.9",
+    source="https://arxiv.org/abs/1910.02054; deepspeed/runtime/zero/stage_1_and_2.py:1297-1321@0.18.9",
     examples=(
         Example(
             gpus="8x a100-40gb",

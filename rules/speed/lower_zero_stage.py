@@ -10,7 +10,7 @@ rule = Rule(
     edits=lambda run: [{"zero_stage": stage} for stage in (2, 1) if stage < run.zero_stage],
     why="""
         ZeRO-3 gathers every layer's weights in forward and again in backward, in every micro-step; ZeRO-2 keeps them
-        whole. It still reduces gradients in every micro-step; ZeRO-1 keeps those whole too, and reduces once a step.
+        whole. It still sums gradients in every micro-step; ZeRO-1 keeps those whole too, and sums them once a step.
     """,
     cost="2 bytes a parameter more on every GPU for each stage.",
     safe=True,

@@ -22,8 +22,8 @@ STRETCHED: Mapping[str, tuple[str, ...]] = {
     "hooks and launches": ("launch_seconds", "zero3_layer_seconds", "fsdp_layer_seconds"),
     "host": (
         "host_copy_bytes_per_second",
-        "cpu_adam_elements_per_second",
-        "cpu_adam_node_elements_per_second",
+        "host_bytes_per_second",
+        "host_node_bytes_per_second",
         "plain_cpu_adam_elements_per_second",
     ),
 }

@@ -28,10 +28,10 @@ def after(run, **edits):
 
 
 def test_zero_2_reduces_in_every_micro_step_what_zero_1_reduces_once(make_run):
-    """Of n bytes of gradients: 2n a step under stage 1; k n and n for the weights under stage 2."""
+    """Of n bytes of gradients: 2n under stage 1, 2 k n under stage 2, and n more for the weights."""
     one = make_run(FULL, "8x a100-80gb", deepspeed=STAGE_1)
     two = edited(one, {"zero_stage": 2}, "step")
-    assert traffic(two) / traffic(one) == pytest.approx((8 + 1) / 2)
+    assert traffic(two) / traffic(one) == pytest.approx((2 * 8 + 1) / 3)
 
 
 def test_zero_3_gathers_frozen_weights_too(make_run):

@@ -97,6 +97,29 @@ class Gathered(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+class Sent:
+    """Bytes that go around in collectives: those of an all-reduce twice."""
+
+    bytes = 0
+
+    @classmethod
+    def watch(cls, backend: Any) -> None:
+        """Count all collectives of DeepSpeed's backend from now on."""
+        whole = {"all_reduce": ("tensor", 2), "reduce": ("tensor", 1), "broadcast": ("tensor", 1)}
+        cut = {"all_gather_into_tensor": ("output_tensor", 1), "reduce_scatter_tensor": ("input_tensor", 1)}
+        for name, (argument, times) in {**whole, **cut}.items():
+            setattr(backend, name, cls.counting(getattr(backend, name), argument, times))
+
+    @classmethod
+    def counting(cls, method: Callable[..., Any], argument: str, times: int) -> Callable[..., Any]:
+        def counted(backend: Any, *args: Any, **kwargs: Any) -> Any:
+            tensor = kwargs[argument] if argument in kwargs else args[0]
+            cls.bytes += times * tensor.numel() * tensor.element_size()
+            return method(backend, *args, **kwargs)
+
+        return counted
+
+
 class Watch:
     """One engine's gradients, buckets left out, at the moments of each micro-step's backward."""
 
@@ -202,15 +225,19 @@ def grouped(model: Any) -> list[list[Any]]:
 def micro_step(engine: Any, watch: Watch) -> int:
     """Forward, backward and step; the most bytes of gradients and of what the step made."""
     tokens = torch.randint(0, 500, (1, TOKENS))
+    before = Sent.bytes
     with Gathered(engine) as gathered:
         loss = engine(input_ids=tokens, labels=tokens).loss
         watch.micro_steps.append({})
         engine.backward(loss)
     watch.micro_steps[-1]["gathered"] = gathered.most
+    watch.micro_steps[-1]["sent"] = Sent.bytes - before
     watch.look("end")
     watch.micro_steps[-1]["buckets left"] = sum(watch.in_buckets().values())
+    before = Sent.bytes
     with Peak(watch.gradients()) as peak:
         engine.step()
+    watch.micro_steps[-1]["sent in step"] = Sent.bytes - before
     return peak.most
 
 
@@ -266,6 +293,7 @@ def main(folder: Path, meeting: Path) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=world)
     deepspeed.init_distributed("gloo")
+    Sent.watch(sys.modules["deepspeed.comm.torch"].TorchBackend)
     answers: dict[str, Any] = defaultdict(dict)
     for case in json.loads((folder / "cases.json").read_text()):
         answers[case["name"]] = measured(case, folder)

@@ -25,6 +25,7 @@ from advisor.memory.weights import weights_of
 from advisor.models import Architecture
 from advisor.opening import open_configs
 from advisor.run import Run
+from advisor.speed import link
 
 from .ranks import differences, each, total, trained_by
 
@@ -538,3 +539,33 @@ def test_gradients_when_the_step_begins(trained: Trained) -> None:
     assert found is not None
     (step,) = [phase for phase in found.phases if phase.name == "optimizer step"]
     agree(trained.at("end"), step.parts()["gradients"])
+
+
+@each([case for case in CASES if case.stage < 3])
+def test_what_the_gpus_send(trained: Trained) -> None:
+    """Flags and norms come on top."""
+    for found, counted in zip(sent(trained), expected(trained), strict=True):
+        assert found == pytest.approx(counted, rel=0.001)
+
+
+@each([case for case in CASES if case.stage == 3])
+def test_stage_3_sends_less_by_what_is_still_there(trained: Trained) -> None:
+    """Of a model as small as this, some weights of the forward pass are not gathered again."""
+    (found, once), (counted, _) = sent(trained), expected(trained)
+    whole = trained.case.accumulation == 1 and trained.case.trained == "all" and trained.case.live < 60_000
+    assert (0.97 if whole else 0.80) * counted < found + once < 1.01 * counted
+
+
+def sent(trained: Trained) -> tuple[int, int]:
+    """Bytes of the last step's collectives: in its micro-steps, and after them."""
+    last = trained.ranks[0]["micro_steps"][-trained.case.accumulation :]
+    found = sum(each["sent"] for each in last), sum(each["sent in step"] for each in last)
+    # Stages 0 and 1 reduce when the last backward is done.
+    return found if trained.case.stage >= 2 else (0, sum(found))
+
+
+def expected(trained: Trained) -> tuple[float, float]:
+    """The same, as the advisor counts them."""
+    return trained.case.accumulation * link.micro_step(trained.run, trained.weights, link.UNIT), link.step(
+        trained.run, trained.weights, link.UNIT
+    )
