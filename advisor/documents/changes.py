@@ -96,6 +96,8 @@ def child(container: Any, part: str | int) -> Any:
 
 def value_at(container: Any, path: str | Path) -> Any:
     """The value at ``path``, or ``MISSING``."""
+    if type(container) is dict and type(path) is str and path.isidentifier():
+        return cast("dict[Any, Any]", container).get(path, MISSING)
     for part in as_path(path):
         # Nearly always a key of a plain mapping: asked for thousands of times in one plan.
         if type(container) is dict and type(part) is str:

@@ -1,5 +1,6 @@
 """The search within one tier: the fastest point that fits, by bisection over the micro batch."""
 
+from bisect import insort
 from collections.abc import Iterable, Iterator
 
 from advisor.engine.axes import leaves, without_batch
@@ -12,6 +13,10 @@ ROOMY = 0.95
 """Of what is usable: beyond it torch's allocator frees and asks again, which takes time."""
 EQUAL = 1.05
 """Points whose times differ by less are as fast as each other; the model knows no better."""
+MOST_LEAN = 24
+"""So many points that need least memory are of use."""
+ALIKE = 1.02
+"""Points that are as fast and take as many edits, and whose times differ by less, are told apart by their memory."""
 PER_STEP = 1.2
 """A stand-in for time where none is modelled: each step makes a run slower by so much."""
 WEIGHTS = {"fsdp-2": 1.10, "half-masters": 1.05}
@@ -26,10 +31,9 @@ class Point:
     state: State
     seconds: float
 
-    @property
-    def order(self) -> tuple[int, int]:
-        """Among points that are equally fast, fewer edits come first, then less memory."""
-        return len(self.moves), self.state.needed
+    def order(self, least: float) -> tuple[int, bool, int]:
+        """Among points about as fast as the fastest: fewer edits come first, then the fastest, then less memory."""
+        return len(self.moves), self.seconds > ALIKE * least, self.state.needed
 
 
 def seconds_of(state: State, moves: Moves) -> float:
@@ -53,8 +57,16 @@ def points(walk: Walk, family: Iterable[Moves]) -> Iterator[Moves]:
     """The leaves of the families that fit at their smallest."""
     for moves in family:
         grown = leaves(walk, moves)
-        if smallest_of(walk, grown[-1]).estimate.verdict == "fits":
+        least = smallest_of(walk, grown[-1])
+        if least.at_least <= usable_of(walk) and least.estimate.verdict == "fits":
             yield from grown
+
+
+def usable_of(walk: Walk) -> int:
+    """Bytes of a card that can be used."""
+    hardware = walk.start.run.hardware
+    assert hardware is not None, "a plan needs hardware"
+    return hardware.usable
 
 
 def smallest_of(walk: Walk, moves: Moves) -> State:
@@ -77,7 +89,7 @@ def fastest(walk: Walk, candidates: Iterable[Moves], below: float = float("inf")
             least = min(least, point.seconds)
     near = [point for point in found if point.seconds <= EQUAL * least]
     far = [point for point in found if point.seconds > EQUAL * least]
-    return sorted(near, key=lambda point: point.order) + sorted(far, key=lambda point: point.seconds)
+    return sorted(near, key=lambda point: point.order(least)) + sorted(far, key=lambda point: point.seconds)
 
 
 def bound(walk: Walk, moves: Moves) -> float:
@@ -101,12 +113,25 @@ def largest_batch(walk: Walk, moves: Moves) -> Point | None:
 
 
 def leanest(walk: Walk, family: Iterable[Moves]) -> list[Point]:
-    """Of each family the point that needs least memory, all of it counted, and has a host; the least first."""
+    """The points that need least memory, all of it counted, and have a host; the least first, one of each family.
+
+    Families that cannot be among the first so many are not looked at.
+    """
+    least = sorted((smallest_of(walk, leaves(walk, moves)[-1]).at_least, n, moves) for n, moves in enumerate(family))
     found: list[Point] = []
-    for moves in family:
-        for leaf in reversed(leaves(walk, moves)):
-            state = smallest_of(walk, leaf)
-            if not state.estimate.uncounted and host_suffices(walk.start, state):
-                found.append(Point((*without_batch(leaf), *walk.sizes[0][1]), state, seconds_of(state, leaf)))
-                break
-    return sorted(found, key=lambda point: (point.state.needed, len(point.moves)))
+    for at_least, _, moves in least:
+        if len(found) >= MOST_LEAN and at_least > found[MOST_LEAN - 1].state.needed:
+            break
+        point = leanest_of(walk, moves)
+        if point is not None:
+            insort(found, point, key=lambda one: (one.state.needed, len(one.moves)))
+    return found
+
+
+def leanest_of(walk: Walk, moves: Moves) -> Point | None:
+    """The point of a family that needs least memory, all of it counted, and has a host."""
+    for leaf in reversed(leaves(walk, moves)):
+        state = smallest_of(walk, leaf)
+        if not state.estimate.uncounted and host_suffices(walk.start, state):
+            return Point((*without_batch(leaf), *walk.sizes[0][1]), state, seconds_of(state, leaf))
+    return None

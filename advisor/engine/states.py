@@ -4,7 +4,7 @@ from functools import cached_property
 
 from advisor.engine.finding import Skipped
 from advisor.engine.rule import Rule
-from advisor.memory import Estimate, Verdict, estimate
+from advisor.memory import Estimate, Verdict, estimate, lower_bound
 from advisor.record import record
 from advisor.run import Fsdp, Run, Zero
 from advisor.run.edits import RunEdits
@@ -23,6 +23,11 @@ class State:
         found = estimate(self.run)
         assert found is not None, "a plan needs a model and hardware"
         return found
+
+    @cached_property
+    def at_least(self) -> int:
+        """Bytes below which ``needed`` is not, known before the estimate is."""
+        return lower_bound(self.run)
 
     @cached_property
     def seconds(self) -> float | None:

@@ -39,10 +39,8 @@ def estimate(run: Run) -> Estimate | None:
     """The memory of a run, or None if its model, its hardware or a value is unknown. Asked once for each run."""
     if run.model is None or run.hardware is None or run.unreadable:
         return None
-    hardware, model = run.hardware, with_layers_apart(run, run.model)
-    if model is not run.model:
-        run = replace(run, model=model)
-    rows, run = rows_of(run), as_counted(run)
+    hardware, rows = run.hardware, rows_of(run)
+    run, model = counted_run(run, run.model)
     weights = weights_of(run, model)
     phases = tuple(phases_of(run, model, weights))
     peak = max(phases, key=lambda phase: phase.bytes)
@@ -59,6 +57,21 @@ def estimate(run: Run) -> Estimate | None:
         images=images_of(run) if any(tower.kind == "vision" for tower in counted(run, model)) else None,
         uncounted=missing,
     )
+
+
+def lower_bound(run: Run) -> int:
+    """Bytes of the optimizer step, which holds no activations: no peak is lower, and they take less work."""
+    if run.model is None:
+        return 0
+    run, model = counted_run(run, run.model)
+    weights = weights_of(run, model)
+    return sum(term.bytes for term in (*standing(run, model, weights), *resident_vllm(run), *stepping(run, weights)))
+
+
+def counted_run(run: Run, model: Architecture) -> tuple[Run, Architecture]:
+    """The run and its model as they are counted: layers told apart, rows as long as they can be."""
+    apart = with_layers_apart(run, model)
+    return as_counted(run if apart is model else replace(run, model=apart)), apart
 
 
 def with_layers_apart(run: Run, model: Architecture) -> Architecture:
@@ -78,24 +91,13 @@ def beyond_vllm(ranged: Callable[[Run, int], Range], run: Run, peak: Phase) -> R
 
 def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:
     """Every phase of a step, at its worst moment."""
-    resident = (
-        *weight_terms(run, model, weights),
-        *reference_terms(run, model),
-        *network_terms(run, model, weights, weight_divisor(run)),
-        *workspace_terms(run, model),
-    )
-    asleep = (*resident, *optimizer_terms(run, weights), *bucket_copies(run, weights))
+    asleep = standing(run, model, weights)
     states = (*asleep, *resident_vllm(run))
     copies, computing = autocast_terms(run, model, weights), dequantized_terms(run, model)
     training = (*states, *retained_terms(run, model))
     layers = (*training, *computing)
     losing = (*training, *between_micro_steps(run, weights))
     late = autocast_terms(run, model, weights, "loss")
-    stepping = (
-        *step_gradients(run, weights),
-        *step_terms(run, weights),
-        *(bucket_terms(run) if run.zero_stage == 3 else ()),
-    )
     load = load_terms(run, model, weights)
     compared = ebft_phases(run, model, (*losing, *copies))
     answered = [*rollout_phase(run, model, weights, asleep, load), *of_name("generation", compared)]
@@ -108,12 +110,30 @@ def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:
             ]
         ),
         worst(backward_phases(run, model, weights, layers)),
-        Phase("optimizer step", (*states, *stepping)),
+        Phase("optimizer step", (*states, *stepping(run, weights))),
     ]
     if run.evaluates:
         phases.append(worst(evaluation_phases(run, model, weights, (*states, *computing, *copies))))
     phases += [worst(answered)] if answered else []
     return [Phase(phase.name, sourced(run, phase.terms)) for phase in phases]
+
+
+def standing(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+    """What stays from step to step, without vLLM."""
+    return (
+        *weight_terms(run, model, weights),
+        *reference_terms(run, model),
+        *network_terms(run, model, weights, weight_divisor(run)),
+        *workspace_terms(run, model),
+        *optimizer_terms(run, weights),
+        *bucket_copies(run, weights),
+    )
+
+
+def stepping(run: Run, weights: Weights) -> tuple[Term, ...]:
+    """What the optimizer step needs beyond that."""
+    buckets = bucket_terms(run) if run.zero_stage == 3 else ()
+    return (*step_gradients(run, weights), *step_terms(run, weights), *buckets)
 
 
 def of_name(name: PhaseName, phases: Iterable[Phase]) -> list[Phase]:

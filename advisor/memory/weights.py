@@ -25,6 +25,7 @@ RELEASED = {"mxfp4": MXFP4, "nvfp4": NVFP4, "fp8": FP8}
 LOADER = "axolotl/loaders/model.py:426-489,719-830@0.19.0"
 
 
+@lru_cache(maxsize=8)
 def weights_of(run: Run, model: Architecture) -> Weights:
     """The model's own tensors, grouped by storage, and the adapter's."""
     by_storage: dict[tuple[str, float, bool], list[tuple[Shape, int]]] = {}

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from advisor.run import Run
 
 
+@lru_cache(maxsize=16)
 def saved_bytes(run: Run, block: Block) -> int:
     """Bytes that the forward of one layer keeps for backward, for one micro-step on this GPU.
 

@@ -7,6 +7,7 @@ adapter together, with one dropout mask for what one of them reads (axolotl/kern
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import Amount, total
@@ -29,6 +30,7 @@ HOMES = dict.fromkeys(MLP, "mlp") | dict.fromkeys(("q_proj", "k_proj", "v_proj",
 """Where in a layer the kernels look for a linear."""
 
 
+@lru_cache(maxsize=16)
 def fused(run: Run, block: Block) -> frozenset[str]:
     """Names of a layer's linears that the kernels compute: axolotl/monkeypatch/lora_kernels.py:536-640@0.19.0.
 

@@ -7,6 +7,7 @@ off what is gone by then; the widest moment counts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations import routed
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 Moment = list[Amount]
 
 
+@lru_cache(maxsize=16)
 def working_bytes(run: Run, block: Block) -> int:
     """The most that one layer's backward holds in addition to the saved tensors of this and earlier layers.
 
