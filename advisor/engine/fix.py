@@ -159,7 +159,7 @@ def with_changes(run: Run, document: str, changes: list[Change]) -> Run:
     """The run with changes made to one of its documents."""
     section = run.deepspeed
     if document == "config" or section is None:
-        return reopened(with_config(run, changes), run.deepspeed_named)
+        return reopened(with_config(run, changes), run)
     if section.prefix:
         return with_config(run, [prefixed(change, section.prefix) for change in changes])
     if section.outside:
@@ -167,9 +167,9 @@ def with_changes(run: Run, document: str, changes: list[Change]) -> Run:
     return rebuilt(run, run.config, Section(section.document.changed(*changes)))
 
 
-def reopened(run: Run, named: str | None) -> Run:
-    """The run with the DeepSpeed config that its YAML names now, where that is another than before."""
-    if run.deepspeed_named == named:
+def reopened(run: Run, before: Run) -> Run:
+    """The run with the DeepSpeed config that its YAML names or holds now, where that is another than before."""
+    if run.config.get("deepspeed") == before.config.get("deepspeed"):
         return run
     section, editable = deepspeed_for(run.config, Context(working_directory=run.working_directory))
     return rebuilt(replace(run, deepspeed_editable=editable), run.config, section)

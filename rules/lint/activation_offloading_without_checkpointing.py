@@ -11,7 +11,7 @@ MODES = (True, "legacy", "disk", "hidden_states")
 def finds(run: Run) -> Iterator[Hit]:
     """axolotl refuses the one without the other."""
     value = run.config.get("activation_offloading")
-    if value in MODES and not run.activation_checkpointing:
+    if value in MODES and not run.config.get("gradient_checkpointing"):
         written = "true" if value is True else value
         yield Hit(
             "activation_offloading",

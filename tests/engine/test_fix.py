@@ -193,3 +193,14 @@ def test_a_plan_that_the_text_has_no_place_for_is_not_written(tmp_path: Path):
     file = in_folder(tmp_path, "? complex\n" + CASES["full, float16"][1])
     for unsafe in (False, True):
         assert fix(file, "1x rtx-4090", unsafe=unsafe).plan is None
+
+
+def test_a_deepspeed_mapping_that_gets_its_name_is_judged_as_a_fresh_run_would(tmp_path: Path):
+    file = in_folder(tmp_path, "base_model: meta-llama/Llama-3.1-8B\ndeepspeeed: {}\n")
+    assert kept(file, Context(gpus=""), Options(), unsafe=True).broken == {}
+
+
+def test_offloading_is_fixed_once_in_a_model_whose_layers_are_never_checkpointed(tmp_path: Path):
+    yaml = "base_model: moonshotai/Kimi-Linear-48B-A3B-Instruct\nactivation_offloading: true\nsequence_len: 4096\n"
+    done = [finding.rule for finding in fix(in_folder(tmp_path, yaml), "2x rtx-4090", unsafe=False).done]
+    assert done.count("activation-offloading-without-checkpointing") == 1

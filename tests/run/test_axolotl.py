@@ -211,3 +211,18 @@ def test_a_run_is_sharded_by_one_engine_or_none(make_run, said, deepspeed, kind)
 @pytest.mark.parametrize(("said", "width"), [("bf16: true", 2), ("fp16: true", 2), ("bf16: false", 4)])
 def test_an_element_that_is_computed_with_has_the_width_of_its_dtype(make_run, said, width):
     assert make_run(f"{LLAMA}{said}\n").compute_bytes == width
+
+
+@pytest.mark.parametrize(
+    ("written", "size"),
+    [
+        ("sequence_parallel_degree: 0", 1),
+        ("context_parallel_size: 0", 1),
+        ("sequence_parallel_degree: 2", 2),
+        ("context_parallel_size: 0\nsequence_parallel_degree: 2", 2),
+        ("context_parallel_size: 4\nsequence_parallel_degree: 2", 4),
+    ],
+)
+def test_a_parallel_size_of_nothing_is_one(make_run, written: str, size: int):
+    run = make_run(LLAMA + written + "\ntensor_parallel_size: 0\n", "8x a100-80gb")
+    assert (run.context_parallel_size, run.tensor_parallel_size, run.unreadable) == (size, 1, ())

@@ -18,15 +18,14 @@ KERNELS_WITHOUT_CAST = frozenset({"eager", "sdpa"})
 
 
 def sizes(reader: Reader) -> SizeFacts:
-    """Parallel sizes: axolotl/utils/trainer.py:627-645@0.19.0."""
+    """Parallel sizes; 0 is as none: axolotl/utils/schemas/validation.py:1779-1792, utils/trainer.py:632-647@0.19.0."""
+    older = reader.integer("sequence_parallel_degree", 0)
     return {
-        "tensor_parallel_size": reader.integer("tensor_parallel_size", 1, least=1),
-        "context_parallel_size": reader.integer(
-            "context_parallel_size", reader.integer("sequence_parallel_degree", 1), least=1
-        ),
+        "tensor_parallel_size": reader.integer("tensor_parallel_size", 1) or 1,
+        "context_parallel_size": reader.integer("context_parallel_size", older) or older or 1,
         "expert_parallel_size": reader.integer("expert_parallel_size", 1, least=1),
         "dp_shard_size": reader.integer("dp_shard_size", 0) or None,
-        "dp_replicate_size": reader.integer("dp_replicate_size", 1, least=1),
+        "dp_replicate_size": reader.integer("dp_replicate_size", 1) or 1,
     }
 
 
