@@ -7,6 +7,7 @@ from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING
 
+from advisor.memory.activations.attention import masked
 from advisor.memory.reserved.autograd import Event, Tape
 from advisor.memory.reserved.loading import Loader
 from advisor.memory.reserved.mixer import Batch
@@ -67,4 +68,7 @@ def recorded(run: Run) -> Recorded:
 def batch_of(run: Run) -> Batch:
     """The rows of a micro-step; packed ones are one long row to FlashAttention."""
     kept = ("reentrant" if run.reentrant else "non-reentrant") if run.activation_checkpointing else ""
-    return Batch(run.micro_batch_size, run.sequence_len, kept)
+    assert run.model is not None
+    blocks = run.model.blocks
+    masks = any(block.attention and masked(run, run.model.deviations, block.attention) for block in blocks)
+    return Batch(run.micro_batch_size, run.sequence_len, kept, masks)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from advisor.memory.activations.attention import masked
+from advisor.memory.activations.attention import masked, varlen
 from advisor.memory.lora_targets import is_target, layers_named
 from advisor.models.family import family_of
+from advisor.record import replace
 
 if TYPE_CHECKING:
     from advisor.models import Architecture, Block
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 OPTIMIZERS = frozenset({"adamw_torch", "adamw_torch_fused", "adamw_bnb_8bit", "adamw_8bit"})
 SCORES = frozenset({"plain", "cut"})
+WIDEST = 128
+"""Elements of a head whose output torch's memory-efficient kernel keeps in registers."""
 PAGED = frozenset({"paged_adamw_8bit", "paged_adamw_32bit"})
 
 
@@ -64,8 +67,18 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
         yield "some of its layers"
     elif run.attention not in {"flash", "sdpa"}:
         yield f"{run.attention} attention"
-    elif any(block.attention and masked(run, model.deviations, block.attention) for block in model.blocks):
-        yield "sdpa with a mask"
+    elif not masks_are_taped(run, model):
+        yield "sdpa with such a mask"
+
+
+def masks_are_taped(run: Run, model: Architecture) -> bool:
+    """Whether sdpa gets no mask, or one mask for all layers, by a kernel that sums in registers."""
+    layers = [block.attention for block in model.blocks if block.attention is not None]
+    evaluated = replace(run, micro_batch_size=run.eval_batch_size, sequence_len=run.eval_sequence_len)
+    if not any(masked(one, model.deviations, layer) for one in (run, evaluated) for layer in layers):
+        return True
+    same = len({layer.window for layer in layers}) == 1
+    return same and not varlen(run) and all(layer.head_dim <= WIDEST for layer in layers)
 
 
 def is_plain(block: Block) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from advisor.memory.reserved import losses
 from advisor.memory.reserved.autograd import node_for
 from advisor.memory.reserved.checkpoint import non_reentrant, reentrant
+from advisor.memory.reserved.masks import causal_mask
 from advisor.memory.reserved.mixer import turned
 from advisor.memory.reserved.operations import FULL, HALF, LONG, cast, embedded, scaled
 from advisor.record import record
@@ -53,6 +54,8 @@ class Model:
     """Whether the embedding's output is multiplied by a number, in its own module or after it."""
     fp32_tables: bool = False
     """Whether cosines and sines stay in fp32: Olmo3RotaryEmbedding.forward@5.16.1."""
+    windowed: bool = False
+    """Whether the mask of attention has a sliding window."""
     kinds: int = 1
     """How many kinds of layers have positions of their own."""
 
@@ -72,9 +75,10 @@ class Model:
         counted = tape.new(batch.length, LONG)
         positions = tape.new(batch.length, LONG)
         del counted
+        masks = [causal_mask(tape, batch.rows, batch.length, windowed=self.windowed)] if batch.masked else []
         width = turned(self.layers[0].mixer.attention)
         precision = FULL if self.fp32_tables else inputs.width
-        each = [(*rotary_tables(tape, batch.length, width, precision), positions) for _ in range(self.kinds)]
+        each = [(*rotary_tables(tape, batch.length, width, precision), positions, *masks) for _ in range(self.kinds)]
         pass_through = PASSES[batch.checkpointing]
         hidden = inputs
         for layer in self.layers:

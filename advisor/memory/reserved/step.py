@@ -35,11 +35,12 @@ class Trainer:
         """One step of the optimizer."""
         tape = self.tape
         tape.part = "forward"
+        columns = 1 + self.batch.masked
         self.tokens, self.items = (
-            [tape.new(self.batch.tokens, LONG) for _ in range(self.micro_steps)],
+            [tape.new(self.batch.tokens, LONG) for _ in range(self.micro_steps * columns)],
             tape.new(1, LONG),
         )
-        for _ in self.tokens:
+        for _ in range(self.micro_steps):
             self.micro_step()
         tape.part = "optimizer"
         trained = self.model.trained
@@ -68,7 +69,7 @@ class Trainer:
         """One batch without gradients."""
         tape = self.tape
         tape.part, tape.grad = "evaluation", False
-        tokens = tape.new(batch.tokens, LONG)
+        tokens = [tape.new(batch.tokens, LONG) for _ in range(1 + batch.masked)]
         loss = self.model.loss(tape, batch)
         tape.grad = True
         del tokens, loss

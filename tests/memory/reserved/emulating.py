@@ -54,7 +54,7 @@ def emulated(setting: Mapping[str, Any], steps: int = 2) -> Tape:
     model = loader.base()
     model = loader.prepare(model)
     tape.mark("load")
-    batch = Batch(setting["rows"], setting["length"], setting["checkpointing"] or "")
+    batch = Batch(setting["rows"], setting["length"], setting["checkpointing"] or "", setting["padded"])
     trainer = Trainer(tape, model, batch, setting["micro_steps"], setting["optimizer"], workspace=0)
     for _ in range(steps):
         trainer.step()
@@ -62,26 +62,29 @@ def emulated(setting: Mapping[str, Any], steps: int = 2) -> Tape:
     return tape
 
 
+OLD = -1
+"""A free of what was allocated before the first event."""
 NUMBER = 8
 """Bytes of the largest number: the norms of gradients and what is made of them are not compared."""
 
 
 def canonical(events: Sequence[Event], start: int) -> list[int]:
-    """Events from ``start`` on: sizes, and for a free the number of its allocation, from 0 and below zero.
+    """Events from ``start`` on: sizes, and for a free below zero how many allocations came after its own.
 
     Frees with no allocation between them are sorted. What was allocated before is not told apart.
     """
     numbers: dict[int, int] = {}
     found: list[int] = []
     freed: list[int] = []
+    last = -1
     small = {number for number, size in events if 0 < size <= NUMBER}
     for number, size in events[start:]:
         if number in small:
             continue
         if size:
-            found += [-2 - one for one in sorted(freed)]
+            found += [OLD if one < 0 else OLD - 1 - last + one for one in sorted(freed)]
             freed = []
-            numbers[number] = len(numbers)
+            last = numbers[number] = len(numbers)
             found.append(size)
         else:
             freed.append(numbers.get(number, -1))

@@ -27,7 +27,7 @@ from advisor.tracing.cuda_emulation import CudaHabits
 from advisor.tracing.modules import FLASH
 from advisor.tracing.step import as_on_cuda
 
-from .kernels import EightBit, layer_norm, scored
+from .kernels import EightBit, layer_norm, scored, under_mask
 
 Events = list[tuple[int, int]]
 """(number of the allocation, bytes), and (its number, 0) where it is freed."""
@@ -101,10 +101,12 @@ def flash(_module: Any, query: Any, key: Any, value: Any, _mask: Any = None, **_
     return FlashKernel.apply(query, key, value), None
 
 
-def kernel(query: Any, key: Any, value: Any, *_args: Any, **_options: Any) -> Any:
-    """torch's own kernel for rows without a mask."""
+def kernel(query: Any, key: Any, value: Any, attn_mask: Any = None, **_options: Any) -> Any:
+    """torch's own kernels: for rows without a mask, and with one."""
     if torch.is_autocast_enabled("cpu"):
         query, key, value = (one.to(torch.bfloat16) for one in (query, key, value))
+    if attn_mask is not None:
+        return under_mask(query, key, value, attn_mask)
     return FlashKernel.apply(*(one.transpose(1, 2) for one in (query, key, value))).transpose(1, 2)
 
 
@@ -343,13 +345,13 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
 def batch_samples(setting: dict[str, Any]) -> tuple[list[Any], Any]:
     """The rows of an optimizer step, which the Trainer takes at once, and how many tokens are scored."""
     shape = (setting["rows"], setting["length"])
-    return [torch.zeros(shape, dtype=torch.long) for _ in range(setting["micro_steps"])], torch.zeros(
-        (), dtype=torch.long
-    )
+    names = ("input_ids", "attention_mask") if setting["padded"] else ("input_ids",)
+    batches = [{name: torch.zeros(shape, dtype=torch.long) for name in names} for _ in range(setting["micro_steps"])]
+    return batches, torch.zeros((), dtype=torch.long)
 
 
 def one_micro_step(run: Any, batch: Any, items: Any) -> Any:
     """The loss as the Trainer asks for it: the outputs live until it is returned."""
     with CudaHabits():
-        outputs = run(input_ids=batch, labels=batch, num_items_in_batch=items)
+        outputs = run(**batch, labels=batch["input_ids"], num_items_in_batch=items)
         return outputs["loss"]
