@@ -43,7 +43,7 @@ def uncovered(run: Run) -> Iterator[str]:
         yield "Liger's kernels" if run.liger or "liger" in run.loss else f"the loss `{run.loss}`"
     elif run.loss == "cut" and (run.model.family.soft_capped or run.model.deviations.scales_residual):
         yield "logits that are capped or divided inside of a loss"
-    if run.rl is not None or run.reference_model:
+    if not (run.rl is None or (run.rl in {"dpo", "ipo"} and run.scores_reference and prefers(run))):
         yield "training on preferences or rewards"
     if run.classifier is not None:
         yield "a classifier's head and loss"
@@ -57,6 +57,11 @@ def uncovered(run: Run) -> Iterator[str]:
         yield "generation in evaluation"
 
 
+def prefers(run: Run) -> bool:
+    """Whether the steps of TRL's own loss over all logits are known: no kernels that know when adapters are off."""
+    return run.loss == "plain" and run.autocast and not (run.lora and run.lora.kernels)
+
+
 def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
     """What of the model no tape has."""
     decoder = model.decoder_type or model.model_type
@@ -65,10 +70,15 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
         yield f"the family {decoder}"
     elif any(not is_plain(block) for block in model.blocks):
         yield "some of its layers"
-    elif run.attention not in {"flash", "sdpa"}:
+    elif run.attention not in {"flash", "sdpa"} and not (run.attention == "xformers" and keys_have_all_heads(model)):
         yield f"{run.attention} attention"
     elif not masks_are_taped(run, model):
         yield "sdpa with such a mask"
+
+
+def keys_have_all_heads(model: Architecture) -> bool:
+    """Whether xformers' FlashAttention gets no copies of keys: axolotl/monkeypatch/attention/xformers.py@0.19.0."""
+    return all(block.attention and block.attention.heads == block.attention.kv_heads for block in model.blocks)
 
 
 def masks_are_taped(run: Run, model: Architecture) -> bool:

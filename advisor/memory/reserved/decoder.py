@@ -50,6 +50,8 @@ class Model:
     """Whether the embedding's output is made to need a gradient: ``enable_input_require_grads``."""
     score: Score = losses.plain
     """The head and the loss."""
+    compare: Callable[[Tape, Model, Batch], Tensor] | None = None
+    """A trainer's own loss, of preferences."""
     scales_embedding: Literal["", "inside", "after"] = ""
     """Whether the embedding's output is multiplied by a number, in its own module or after it."""
     fp32_tables: bool = False
@@ -85,11 +87,21 @@ class Model:
             hidden = pass_through(tape, partial(layer, tape, batch, each[layer.kind]), hidden)
         return self.norm(tape, hidden)
 
+    def logits(self, tape: Tape, batch: Batch) -> Tensor:
+        """The logits as accelerate hands them on: in fp32."""
+        tape.autocast = tape.computes_half
+        logits = self.head(tape, ended(tape, self.decoded(tape, batch)))
+        tape.autocast = False
+        tape.casts.clear()
+        return cast(tape, logits, FULL) if tape.computes_half else logits
+
     def loss(self, tape: Tape, batch: Batch) -> Tensor:
         """The loss of a micro-step; logits come back in fp32 and live until it is returned.
 
         accelerate/utils/operations.py, ConvertOutputsToFp32@1.13.0.
         """
+        if self.compare is not None:
+            return self.compare(tape, self, batch)
         tape.autocast = tape.computes_half
         logits, loss = self.score(tape, ended(tape, self.decoded(tape, batch)), self.head, batch)
         tape.autocast = False

@@ -33,6 +33,8 @@ class Batch:
     """``reentrant``, ``non-reentrant`` or none."""
     masked: bool = False
     """Whether sdpa gets a mask."""
+    columns: int = 1
+    """Tensors of as many whole numbers as there are tokens."""
 
     @property
     def tokens(self) -> int:

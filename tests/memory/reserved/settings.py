@@ -53,6 +53,7 @@ BASE: dict[str, Any] = {
     "loss": "plain",
     "saved": (),
     "padded": False,
+    "preferences": False,
 }
 KERNELS = ("mlp", "qkv", "o")
 LORA = {"method": "lora", "targets": EVERY}
@@ -196,7 +197,14 @@ MASKED: dict[str, dict[str, Any]] = {
     "int8, padded, gpt_neox": {**INT8, **PADDED, "config": NEOX, "targets": OF_NEOX},
     "int8, padded, phi3, non-reentrant": {**INT8, **HOOKS, **PADDED, "config": PHI3, "targets": OF_PHI3},
 }
+PREFERENCES = {"preferences": True, "rows": 4}
+PREFERRED: dict[str, dict[str, Any]] = {
+    "preferences, full, reentrant": {**REENTRANT, **PREFERENCES},
+    "preferences, lora, dropout, two micro-steps": {**LORA, **PREFERENCES, "dropout": 0.1, "micro_steps": 2},
+    "preferences, qlora, padded, non-reentrant": {**QLORA, **HOOKS, **PADDED, **PREFERENCES},
+    "preferences, int8, reentrant": {**INT8, **REENTRANT, **PREFERENCES},
+}
 SETTINGS = {
     name: {**BASE, **changes}
-    for name, changes in (CHANGES | OF_FAMILIES | MORE_FAMILIES | TRAINED_MODULES | MASKED).items()
+    for name, changes in (CHANGES | OF_FAMILIES | MORE_FAMILIES | TRAINED_MODULES | MASKED | PREFERRED).items()
 }

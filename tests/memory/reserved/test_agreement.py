@@ -154,6 +154,7 @@ MORE["pythia 1.4B, 8-bit LoRA of attention, padded"] = {
     "lora_target_linear": False,
     "lora_target_modules": ["query_key_value"],
 }
+MORE["pythia 1.4B, LoRA, xformers"] = {**LORA, "base_model": WIDER["pythia 1.4B"], "attn_implementation": "xformers"}
 MORE["llama 1B, LoRA, padded, fp32 weights"] = {
     **LORA,
     **PADDED,
@@ -166,6 +167,13 @@ MORE["pythia 1.4B, LoRA, a table by its old name"] = {
     **WAYS["checkpointing"],
     "base_model": WIDER["pythia 1.4B"],
     "lora_modules_to_save": ["embed_in", "embed_out"],
+}
+DPO: dict[str, Any] = {"rl": "dpo", "datasets": [{"path": "some/data", "type": "chatml.intel"}], "sequence_len": 1024}
+MORE |= {
+    f"{model}, {method}, preferences{way}": {"base_model": MODELS[model], **METHODS[method], **DPO, **keys}
+    for model in ("llama 8B", "llama 1B", "mistral 7B", "qwen2 1.5B")
+    for method in ("full", "LoRA", "QLoRA", "8-bit LoRA")
+    for way, keys in (("", {}), (", checkpointing", WAYS["checkpointing"]), (", padded", PADDED))
 }
 
 
