@@ -40,8 +40,10 @@ def loss_phases(
     starts = gathered_terms(run, model, weights, "start of backward")
     forward = loss_term(run, model, loss.loss_forward_peak_bytes(run, model))
     backward = loss_term(run, model, loss.loss_backward_peak_bytes(run, model))
+    # TRL's loss of preferences comes when the model has returned, and autocast and the head's input are gone.
+    inside = late if loss.kind(run) == "preference" else (*fixed, *read_by_head(run, model))
     moments = [
-        (*fixed, *kept, *read_by_head(run, model), *ended, forward, *lasting_buckets(run)),
+        (*inside, *kept, *ended, forward, *lasting_buckets(run)),
         (*late, *kept, *starts, backward, *buckets_at_loss(run)),
     ]
     moments.append((*fixed, *kept_terms(run, model), *passing_terms(run, model)))

@@ -212,13 +212,13 @@ def preference(run: Run) -> Logits:
     """TRL's preference losses: trl/trainer/dpo_trainer.py, _compute_loss, utils.py, selective_log_softmax@1.9.0.
 
     Under autocast the logits come back in fp32 and are kept; the reference's stay until the step's metrics,
-    which copy the shifted logits. Backward: logits, the gradients of rows stacked, a zero tensor and the
-    scattered one. Without autocast bf16 log-probabilities are kept with the logits, and the metrics copy
+    which copy the shifted logits. Backward: logits, the gradients of rows, and those stacked; then those, and zeros
+    that are scattered into. Without autocast bf16 log-probabilities are kept with the logits, and the metrics copy
     half of the logits more.
     """
     reference = 1 if run.reference_model or run.scores_reference else 0
     if run.autocast or run.precision == "fp32":
-        return Logits(4, 4 + 4 * reference + 4, 16)
+        return Logits(4, 4 + 4 * reference + 4, 12)
     return Logits(2, 2 + 2 + 2 * reference + 2, 4)
 
 

@@ -8,7 +8,7 @@ from advisor.memory.adapters import expert_adapter_elements
 from advisor.memory.deepspeed import embedding_elements, largest_module
 from advisor.memory.groups import Weights, base_width
 from advisor.memory.ledger import Term
-from advisor.memory.weights import LOADER, loaded_weights
+from advisor.memory.weights import LOADER, is_upcast, loaded_weights
 from advisor.memory.workspaces import SOURCE as CUBLAS
 from advisor.memory.workspaces import THREADS, workspace_bytes
 from advisor.models import Architecture
@@ -143,8 +143,11 @@ def reference_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     n = weight_divisor(run)
     trls_own = run.rollouts is not None and not isinstance(run.sharding, Zero)
     width, source = (4, TRL_REFERENCE) if trls_own else (base_width(run), REFERENCE)
-    bytes_ = width * model.parameters // n
-    return (Term("reference model", "weights", bytes_, f"{width} B x {model.parameters:,} / {n}", source),)
+    bytes_, text = width * model.parameters // n, f"{width} B x {model.parameters:,} / {n}"
+    wide = sum(tensor.elements for tensor in model.tensors if is_upcast(model, tensor))
+    if run.embeddings_fp32 and width == base_width(run) and run.sharding is None:
+        bytes_, text = bytes_ + (4 - width) * wide, f"{text} + {4 - width} B x {wide:,} of tables and norms in fp32"
+    return (Term("reference model", "weights", bytes_, text, source),)
 
 
 def workspace_terms(run: Run, model: Architecture) -> tuple[Term, ...]:

@@ -24,6 +24,12 @@ def per_logit(bytes_: int, tokens: int = TOKENS) -> float:
     return bytes_ / (tokens * VOCABULARY)
 
 
+def test_gathered_logits_get_their_gradient_in_place():
+    run = run_of(rl="dpo", scores_reference=True, precision="bf16", stack=Stack())
+    assert run.autocast
+    assert per_logit(loss.loss_backward_peak_bytes(run, MODEL), run.tokens) == 12
+
+
 @pytest.mark.parametrize(("version", "forward"), [("4.40.0", 12), ("4.48.1", 14), ("4.49.0", 10), ("5.16.1", 10)])
 def test_the_forward_peak_follows_the_version_of_transformers(version: str, forward: int):
     run = run_of(stack=Stack(transformers=version))

@@ -89,13 +89,16 @@ def test_a_quantized_model_is_loaded_whole_unless_its_host_cuts_it(tmp_path, key
 
 
 DPO = {"rl": "dpo"}
+WIDE = 2 * 1000 * 100 + 9 * 100
+"""Elements of tables and norms, which axolotl has in fp32 without FlashAttention."""
 
 
 @pytest.mark.parametrize(
     ("keys", "bytes_"),
     [
         ({}, 0),
-        (DPO, 2 * P),
+        (DPO, 2 * P + 2 * WIDE),
+        ({**DPO, "attn_implementation": "flash_attention_2"}, 2 * P),
         ({**DPO, "zero": {"stage": 2}}, 2 * P),
         ({**DPO, "zero": {"stage": 3}}, 2 * P // 2),
         ({**DPO, "zero": {"stage": 3, "offload_param": CPU}}, 0),

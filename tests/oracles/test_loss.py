@@ -95,10 +95,24 @@ def test_evaluation_takes_ten_bytes_a_logit():
     assert per_logit([one[0] for one in peaks(setting)]) == per_logit(formula) == 10
 
 
+class Gather(torch.autograd.Function):
+    """aten/src/ATen/native/TensorAdvancedIndexing.cpp, gather_backward@2.13.0: in place, but for fake tensors."""
+
+    @staticmethod
+    def forward(context, values, index):
+        context.save_for_backward(values, index)
+        return torch.gather(values, -1, index)
+
+    @staticmethod
+    def backward(context, gradient):
+        values, index = context.saved_tensors
+        return torch.zeros(values.shape, dtype=values.dtype).scatter_add_(-1, index, gradient), None
+
+
 def log_probabilities(logits, labels):
     """TRL's selective_log_softmax (trl/trainer/utils.py@1.9.0)."""
     if logits.dtype == FP32:
-        chosen = logits.gather(-1, labels[..., None]).squeeze(-1)
+        chosen = Gather.apply(logits, labels[..., None]).squeeze(-1)
         return chosen - torch.stack([torch.logsumexp(row, dim=-1) for row in logits])
     chosen = []
     for row, label in zip(logits, labels, strict=True):

@@ -62,13 +62,14 @@ def kernel_amounts(run: Run, n: Numbers, family: Deviations, block: Block) -> It
     """
     attention = block.attention
     assert attention is not None
-    if masked(run, family, attention):
+    under_mask = masked(run, family, attention)
+    if under_mask and attention.heads != attention.kv_heads:
         yield n.compute, "q"
         yield from repeated(n, attention)
-        if not varlen(run):
-            yield n.compute, "S"
     else:
         yield from projected(n, family, block)
+    if under_mask and not varlen(run):
+        yield n.compute, "S"
     yield n.compute, "out"
     yield 4, "heads"
 
@@ -148,9 +149,14 @@ def without_kernel(run: Run, family: Deviations, attention: Attention) -> bool:
 
 
 def copied_output(run: Run, family: Deviations, block: Block) -> bool:
-    """Whether the output projection reads a copy of the kernel's output, not the tensor that the kernel keeps."""
+    """Whether the output projection reads a copy of the kernel's output, not the tensor that the kernel keeps.
+
+    Under a mask the kernel's output does not follow the layout of the queries: aten/src/ATen/native/transformers/cuda/
+    attention.cu, _efficient_attention_forward@2.13.0.
+    """
     attention = block.attention
     if attention is None or attention.kind not in {"softmax", "latent"}:
         return True
     plain = run.attention == "eager" or without_kernel(run, family, attention)
-    return plain or family.fresh_query or attention.gated or attention.kind == "latent"
+    follows = family.fresh_query and (varlen(run) or not masked(run, family, attention))
+    return plain or follows or attention.gated or attention.kind == "latent"

@@ -18,9 +18,10 @@ from advisor.memory.activations.feedforward import mlp_amounts
 from advisor.memory.activations.from_trace import measured
 from advisor.memory.activations.from_trace import written as traced_text
 from advisor.memory.activations.kept_inputs import dora_amounts, dora_bytes, int8_amounts, int8_stays
-from advisor.memory.activations.linear_inputs import site_amounts, sites
+from advisor.memory.activations.linear_inputs import mlp_input, mlp_output, site_amounts, sites
 from advisor.memory.activations.lora_kernels import fuses_mlp
 from advisor.memory.activations.norms import norm_amounts
+from advisor.memory.lora_targets import is_target
 from advisor.record import replace
 
 if TYPE_CHECKING:
@@ -44,12 +45,21 @@ def derived_bytes(run: Run, block: Block) -> int:
 
 
 def first_norm_bytes(run: Run, block: Block) -> int:
-    """What the norms that read the layer's input keep of it; nothing, where no gradient is asked of that input."""
+    """What the norms that read the layer's input keep of it; nothing, where no gradient is asked of that input.
+
+    Nor does an MLP without adapters keep anything that reads the same input.
+    """
     family, norm = family_and_norm(run, block)
     if family.post_norm or block.traces:
         return 0
+    n, apart = numbers(run, norm), family.parallel and block.norms > 1
     reading = block if family.parallel else replace(block, norms=min(1, block.norms))
-    return run.tokens * total(norm_amounts(numbers(run, norm), norm, family, reading), widths(run, block))
+    unread = list(norm_amounts(n, norm, family, reading))
+    if apart and not any(is_target(run.lora, x) for x in block.linears if x.kind == "mlp" and run.lora is not None):
+        unread += mlp_amounts(run, n, family, block)
+        read = [*mlp_input(run, n, block), *mlp_output(run, n, block)]
+        unread += [a for site in read for a in (*site_amounts(run, n, site), *int8_amounts(run, site))]
+    return run.tokens * total(unread, widths(run, block))
 
 
 def saved_formula(run: Run, block: Block) -> str:

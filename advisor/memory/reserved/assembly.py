@@ -7,14 +7,17 @@ from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING
 
+from advisor.memory.activations.attention import masked
 from advisor.memory.reserved.autograd import Event, Tape
 from advisor.memory.reserved.loading import Loader
 from advisor.memory.reserved.mixer import Batch
+from advisor.memory.reserved.preferences import Preferred
 from advisor.memory.reserved.step import Trainer
 from advisor.memory.workspaces import workspace_bytes
 from advisor.record import record, replace
 
 if TYPE_CHECKING:
+    from advisor.memory.reserved.decoder import Model
     from advisor.run import Run
 
 STEPS = 2
@@ -53,6 +56,8 @@ def recorded(run: Run) -> Recorded:
     model = loader.base()
     tape.mark("base")
     model = loader.prepare(model)
+    if run.rl is not None:
+        model = replace(model, compare=Preferred(second(tape, run) if run.reference_model else None))
     tape.mark("load")
     micro_steps = min(run.gradient_accumulation_steps, MICRO_STEPS)
     trainer = Trainer(tape, model, batch_of(run), micro_steps, run.optimizer, workspace_bytes(run))
@@ -64,7 +69,22 @@ def recorded(run: Run) -> Recorded:
     return Recorded(list(tape.events), tape.parts, tuple(tape.marks), tuple(loader.pieces))
 
 
+def second(tape: Tape, run: Run) -> Model:
+    """A frozen copy of the model, loaded the same way: axolotl/train.py:127-165@0.19.0."""
+    assert run.model is not None
+    loader = Loader(tape, run, run.model)
+    model = loader.prepare(loader.base())
+    for weight in loader.weights:
+        weight.trained = False
+    return model
+
+
 def batch_of(run: Run) -> Batch:
     """The rows of a micro-step; packed ones are one long row to FlashAttention."""
     kept = ("reentrant" if run.reentrant else "non-reentrant") if run.activation_checkpointing else ""
-    return Batch(run.micro_batch_size, run.sequence_len, kept)
+    assert run.model is not None
+    blocks = run.model.blocks
+    masks = any(block.attention and masked(run, run.model.deviations, block.attention) for block in blocks)
+    if run.rl is not None:
+        return Batch(2 * run.micro_batch_size, run.sequence_len, kept, masks, columns=3)
+    return Batch(run.micro_batch_size, run.sequence_len, kept, masks, columns=1 + masks)

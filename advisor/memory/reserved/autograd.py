@@ -14,6 +14,8 @@ from typing import Protocol
 
 Event = tuple[int, int]
 """The number of an allocation and its bytes; 0 bytes where it is freed."""
+EMPTIED: Event = (0, 0)
+"""``torch.cuda.empty_cache``."""
 
 
 class Hooks(Protocol):
@@ -43,6 +45,8 @@ class Tape:
         self.marks: list[tuple[str, int]] = []
         self.grad = True
         self.autocast = False
+        self.bare = False
+        """Whether adapters are off."""
         self.computes_half = True
         """Whether forwards run under autocast."""
         self.casts: dict[Tensor, Tensor] = {}

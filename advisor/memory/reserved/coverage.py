@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from advisor.memory.activations.attention import masked
+from advisor.memory.activations.attention import masked, varlen
 from advisor.memory.lora_targets import is_target, layers_named
 from advisor.models.family import family_of
+from advisor.record import replace
 
 if TYPE_CHECKING:
     from advisor.models import Architecture, Block
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 OPTIMIZERS = frozenset({"adamw_torch", "adamw_torch_fused", "adamw_bnb_8bit", "adamw_8bit"})
 SCORES = frozenset({"plain", "cut"})
+WIDEST = 128
+"""Elements of a head whose output torch's memory-efficient kernel keeps in registers."""
 PAGED = frozenset({"paged_adamw_8bit", "paged_adamw_32bit"})
 
 
@@ -40,7 +43,7 @@ def uncovered(run: Run) -> Iterator[str]:
         yield "Liger's kernels" if run.liger or "liger" in run.loss else f"the loss `{run.loss}`"
     elif run.loss == "cut" and (run.model.family.soft_capped or run.model.deviations.scales_residual):
         yield "logits that are capped or divided inside of a loss"
-    if run.rl is not None or run.reference_model:
+    if not (run.rl is None or (run.rl in {"dpo", "ipo"} and run.scores_reference and prefers(run))):
         yield "training on preferences or rewards"
     if run.classifier is not None:
         yield "a classifier's head and loss"
@@ -54,6 +57,11 @@ def uncovered(run: Run) -> Iterator[str]:
         yield "generation in evaluation"
 
 
+def prefers(run: Run) -> bool:
+    """Whether the steps of TRL's own loss over all logits are known: no kernels that know when adapters are off."""
+    return run.loss == "plain" and run.autocast and not (run.lora and run.lora.kernels)
+
+
 def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
     """What of the model no tape has."""
     decoder = model.decoder_type or model.model_type
@@ -62,10 +70,25 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
         yield f"the family {decoder}"
     elif any(not is_plain(block) for block in model.blocks):
         yield "some of its layers"
-    elif run.attention not in {"flash", "sdpa"}:
+    elif run.attention not in {"flash", "sdpa"} and not (run.attention == "xformers" and keys_have_all_heads(model)):
         yield f"{run.attention} attention"
-    elif any(block.attention and masked(run, model.deviations, block.attention) for block in model.blocks):
-        yield "sdpa with a mask"
+    elif not masks_are_taped(run, model):
+        yield "sdpa with such a mask"
+
+
+def keys_have_all_heads(model: Architecture) -> bool:
+    """Whether xformers' FlashAttention gets no copies of keys: axolotl/monkeypatch/attention/xformers.py@0.19.0."""
+    return all(block.attention and block.attention.heads == block.attention.kv_heads for block in model.blocks)
+
+
+def masks_are_taped(run: Run, model: Architecture) -> bool:
+    """Whether sdpa gets no mask, or one mask for all layers, by a kernel that sums in registers."""
+    layers = [block.attention for block in model.blocks if block.attention is not None]
+    evaluated = replace(run, micro_batch_size=run.eval_batch_size, sequence_len=run.eval_sequence_len)
+    if not any(masked(one, model.deviations, layer) for one in (run, evaluated) for layer in layers):
+        return True
+    same = len({layer.window for layer in layers}) == 1
+    return same and not varlen(run) and all(layer.head_dim <= WIDEST for layer in layers)
 
 
 def is_plain(block: Block) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from advisor.memory.reserved import losses
 from advisor.memory.reserved.autograd import node_for
 from advisor.memory.reserved.checkpoint import non_reentrant, reentrant
+from advisor.memory.reserved.masks import causal_mask
 from advisor.memory.reserved.mixer import turned
 from advisor.memory.reserved.operations import FULL, HALF, LONG, cast, embedded, scaled
 from advisor.record import record
@@ -49,10 +50,14 @@ class Model:
     """Whether the embedding's output is made to need a gradient: ``enable_input_require_grads``."""
     score: Score = losses.plain
     """The head and the loss."""
+    compare: Callable[[Tape, Model, Batch], Tensor] | None = None
+    """A trainer's own loss, of preferences."""
     scales_embedding: Literal["", "inside", "after"] = ""
     """Whether the embedding's output is multiplied by a number, in its own module or after it."""
     fp32_tables: bool = False
     """Whether cosines and sines stay in fp32: Olmo3RotaryEmbedding.forward@5.16.1."""
+    windowed: bool = False
+    """Whether the mask of attention has a sliding window."""
     kinds: int = 1
     """How many kinds of layers have positions of their own."""
 
@@ -72,20 +77,31 @@ class Model:
         counted = tape.new(batch.length, LONG)
         positions = tape.new(batch.length, LONG)
         del counted
+        masks = [causal_mask(tape, batch.rows, batch.length, windowed=self.windowed)] if batch.masked else []
         width = turned(self.layers[0].mixer.attention)
         precision = FULL if self.fp32_tables else inputs.width
-        each = [(*rotary_tables(tape, batch.length, width, precision), positions) for _ in range(self.kinds)]
+        each = [(*rotary_tables(tape, batch.length, width, precision), positions, *masks) for _ in range(self.kinds)]
         pass_through = PASSES[batch.checkpointing]
         hidden = inputs
         for layer in self.layers:
             hidden = pass_through(tape, partial(layer, tape, batch, each[layer.kind]), hidden)
         return self.norm(tape, hidden)
 
+    def logits(self, tape: Tape, batch: Batch) -> Tensor:
+        """The logits as accelerate hands them on: in fp32."""
+        tape.autocast = tape.computes_half
+        logits = self.head(tape, ended(tape, self.decoded(tape, batch)))
+        tape.autocast = False
+        tape.casts.clear()
+        return cast(tape, logits, FULL) if tape.computes_half else logits
+
     def loss(self, tape: Tape, batch: Batch) -> Tensor:
         """The loss of a micro-step; logits come back in fp32 and live until it is returned.
 
         accelerate/utils/operations.py, ConvertOutputsToFp32@1.13.0.
         """
+        if self.compare is not None:
+            return self.compare(tape, self, batch)
         tape.autocast = tape.computes_half
         logits, loss = self.score(tape, ended(tape, self.decoded(tape, batch)), self.head, batch)
         tape.autocast = False

@@ -152,6 +152,8 @@ class Adapted:
     def __call__(self, tape: Tape, x: Tensor) -> Tensor:
         """The base's product and the adapter's."""
         result = self.base(tape, x)
+        if tape.bare:
+            return result
         kept = result.width
         if isinstance(self.base, FourBit):
             result = copied(tape, result)

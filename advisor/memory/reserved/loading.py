@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations import lora_kernels
 from advisor.memory.activations.deviations import family_and_norm
+from advisor.memory.adapters import named
 from advisor.memory.groups import base_width
 from advisor.memory.lora_targets import is_target, layers_named, rank_at
 from advisor.memory.reserved.autograd import Storage
@@ -222,6 +223,7 @@ class Loader:
             score=score_of(self.run),
             scales_embedding=self.taped.scales_embedding,
             fp32_tables=self.taped.tables == "fp32",
+            windowed=windows[0] is not None,
             kinds=kinds,
         )
 
@@ -232,8 +234,8 @@ class Loader:
         lora = self.run.lora
         if lora is None:
             return model
-        embedding, head = self.model.family.embedding_modules
-        if embedding in lora.modules_to_save:
+        modules = {tensor.kind: tensor.module for tensor in self.model.tensors}
+        if named(lora.modules_to_save, modules["embedding"]):
             copy = self.trained_copy(model.embedding)
             copy.embedding = True
             model = replace(model, embedding=copy)
@@ -241,7 +243,7 @@ class Loader:
         for one in self.adapted:
             one.a = self.weight(one.rank * one.n_in, width, trained=True)
             one.b = self.weight(one.rank * one.n_out, width, trained=True)
-        if head in lora.modules_to_save:
+        if named(lora.modules_to_save, modules.get("head", "lm_head")):
             model.head.weight = self.trained_copy(model.head.weight)
         return model
 
@@ -250,12 +252,15 @@ class Loader:
         return self.weight(weight.count, weight.width, trained=True)
 
     def cast(self, model: Model) -> None:
-        """Embeddings, head and norms pass through fp32: axolotl/loaders/model.py:436-489@0.19.0."""
+        """Embeddings, head and norms pass through fp32, or all that is not quantized, and of that the rest stays there.
+
+        axolotl/loaders/model.py:436-489,1110-1146@0.19.0.
+        """
         tables = (model.embedding, model.head.weight)
-        for weight, width in self.to_cast:
-            if width == FULL or weight in tables:
-                weight.storage = Storage(self.tape, weight.count * FULL)
-                weight.width = FULL
+        wide = [weight for weight, width in self.to_cast if width == FULL or weight in tables]
+        for weight in self.weights if self.run.upcasts_unquantized else wide:
+            weight.storage = Storage(self.tape, weight.count * FULL)
+            weight.width = FULL
         for weight, width in self.to_cast:
             if width != weight.width:
                 weight.storage = Storage(self.tape, weight.count * width)

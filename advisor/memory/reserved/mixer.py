@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from advisor.memory.reserved import fused
 from advisor.memory.reserved.attention import by_head, by_position, flash, interleaved, rotated
 from advisor.memory.reserved.linears import Adapted
+from advisor.memory.reserved.masks import efficient
 from advisor.memory.reserved.operations import cast, copied, dropped, joined, piece, split
 from advisor.models.family import LIKE_LLAMA, Taped
 from advisor.record import record
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from advisor.models import Attention
 
 Tables = tuple["Tensor", ...]
-"""Cosines and sines; and the positions, which layers are given and do not read."""
+"""Cosines and sines; the positions, which layers are given and do not read; and the mask, if there is one."""
 
 
 @record(eq=False)
@@ -29,6 +31,10 @@ class Batch:
     length: int
     checkpointing: str = ""
     """``reentrant``, ``non-reentrant`` or none."""
+    masked: bool = False
+    """Whether sdpa gets a mask."""
+    columns: int = 1
+    """Tensors of as many whole numbers as there are tokens."""
 
     @property
     def tokens(self) -> int:
@@ -55,15 +61,17 @@ class Mixer:
 
     def __call__(self, tape: Tape, batch: Batch, tables: Tables, x: Tensor) -> Tensor:
         """Self attention."""
-        query, key, value = self.projected(tape, x)
+        repeats = batch.masked and self.attention.kv_heads < self.attention.heads
+        query, key, value = self.projected(tape, x, repeats=repeats)
         query, key, rest = self.turned(tape, tables, query, key)
         if self.way.scales_queries:
             query = by_position(tape, query, tables[2])
         if self.norms is not None and self.way.norms == "after rotation":
             query = self.norms[0](tape, query)
             key = self.norms[1](tape, key)
-        output = flash(tape, batch.rows, batch.length, self.attention, (query, key, value))
-        if self.way.joins:
+        attend = partial(efficient, mask=tables[3]) if batch.masked else flash
+        output = attend(tape, batch.rows, batch.length, self.attention, (query, key, value))
+        if self.way.joins and not batch.masked:
             output = copied(tape, output)
         output = self.ended(tape, output)
         del rest
@@ -106,10 +114,10 @@ class Mixer:
         first = x if count == x.count else piece(tape, x, count)  # Python's indexing returns the tensor itself
         return first, piece(tape, x, x.count - count)
 
-    def projected(self, tape: Tape, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values, with their norms."""
+    def projected(self, tape: Tape, x: Tensor, *, repeats: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values, with their norms; values whose gradient is a sum over heads are copied, too."""
         if len(self.inputs) == 1:
-            return self.cut(tape, self.inputs[0](tape, x))
+            return self.cut(tape, self.inputs[0](tape, x), repeats=repeats)
         first, second, third = self.inputs
         if "qkv" in self.kernels:
             query, key, value = fused.projected(tape, x, together(first, second, third))
@@ -121,6 +129,8 @@ class Mixer:
             value = third(tape, x)
             if self.way.heads_last:
                 query, key = by_head(tape, query), by_head(tape, key)
+        if repeats:
+            value = by_head(tape, value)
         if self.way.norms == "in turn":
             query = self.normed(tape, query, 0)
             key = self.normed(tape, key, 1)
@@ -141,7 +151,7 @@ class Mixer:
         """Queries or keys through their norm, where they have one."""
         return x if self.norms is None else self.norms[index](tape, x)
 
-    def cut(self, tape: Tape, all_three: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def cut(self, tape: Tape, all_three: Tensor, *, repeats: bool) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of one projection: views of it."""
         one = self.attention
         rows = all_three.count // (one.query_width + one.key_width + one.value_width)
@@ -150,7 +160,7 @@ class Mixer:
             query, key, value = split(tape, by_head(tape, all_three), counts)
             return query, key, value
         query, key, value = (piece(tape, all_three, count) for count in counts)
-        return by_head(tape, query), by_head(tape, key), value
+        return by_head(tape, query), by_head(tape, key), by_head(tape, value) if repeats else value
 
 
 def turned(attention: Attention) -> int:

@@ -34,6 +34,8 @@ def replayed(
     for number, size in events:
         if size:
             live[number] = malloc(size)
+        elif not number:
+            allocator.release()
         else:
             free(live.pop(number))
     return allocator

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor.memory.reserved.autograd import Tape, Tensor, backward
+from advisor.memory.reserved.autograd import EMPTIED, Tape, Tensor, backward
 from advisor.memory.reserved.operations import FULL, LONG
 from advisor.memory.reserved.optimizers import clipped, stepped
 
@@ -36,10 +36,10 @@ class Trainer:
         tape = self.tape
         tape.part = "forward"
         self.tokens, self.items = (
-            [tape.new(self.batch.tokens, LONG) for _ in range(self.micro_steps)],
+            [tape.new(self.batch.tokens, LONG) for _ in range(self.micro_steps * self.batch.columns)],
             tape.new(1, LONG),
         )
-        for _ in self.tokens:
+        for _ in range(self.micro_steps):
             self.micro_step()
         tape.part = "optimizer"
         trained = self.model.trained
@@ -62,13 +62,15 @@ class Trainer:
         root = tape.new(1, FULL)
         backward(tape, loss, root)
         self.last = loss.detached()
+        if self.model.compare is not None:
+            tape.events.append(EMPTIED)  # axolotl/core/trainers/dpo/trainer.py, training_step@0.19.0
         tape.mark("backward")
 
     def evaluate(self, batch: Batch) -> None:
         """One batch without gradients."""
         tape = self.tape
         tape.part, tape.grad = "evaluation", False
-        tokens = tape.new(batch.tokens, LONG)
+        tokens = [tape.new(batch.tokens, LONG) for _ in range(batch.columns)]
         loss = self.model.loss(tape, batch)
         tape.grad = True
         del tokens, loss

@@ -135,6 +135,8 @@ def after_each(tape: Recorded, kinds: list[int], run: Run) -> Iterator[Moment]:
         if size:
             block = live[number] = allocator.malloc(size)
             parts[kinds[number]] += block.size
+        elif not number:
+            allocator.release()
         else:
             block = live.pop(number)
             parts[kinds[number]] -= block.size

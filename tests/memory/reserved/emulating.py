@@ -3,11 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from advisor.memory.reserved.assembly import second
 from advisor.memory.reserved.autograd import Event, Tape
 from advisor.memory.reserved.loading import Loader
 from advisor.memory.reserved.mixer import Batch
+from advisor.memory.reserved.preferences import Preferred
 from advisor.memory.reserved.step import Trainer
 from advisor.models import describe
+from advisor.record import replace
 from advisor.run import Lora, Run
 from advisor.run.stack import Stack
 
@@ -53,8 +56,11 @@ def emulated(setting: Mapping[str, Any], steps: int = 2) -> Tape:
     loader = Loader(tape, run, run.model)
     model = loader.base()
     model = loader.prepare(model)
+    columns = 3 if setting["preferences"] else 1 + setting["padded"]
+    batch = Batch(setting["rows"], setting["length"], setting["checkpointing"] or "", setting["padded"], columns)
+    if setting["preferences"]:
+        model = replace(model, compare=Preferred(second(tape, run) if run.adapter is None else None))
     tape.mark("load")
-    batch = Batch(setting["rows"], setting["length"], setting["checkpointing"] or "")
     trainer = Trainer(tape, model, batch, setting["micro_steps"], setting["optimizer"], workspace=0)
     for _ in range(steps):
         trainer.step()
@@ -62,27 +68,36 @@ def emulated(setting: Mapping[str, Any], steps: int = 2) -> Tape:
     return tape
 
 
+OLD = -1
+"""A free of what was allocated before the first event."""
 NUMBER = 8
 """Bytes of the largest number: the norms of gradients and what is made of them are not compared."""
+ROWS = 64
 
 
-def canonical(events: Sequence[Event], start: int) -> list[int]:
-    """Events from ``start`` on: sizes, and for a free the number of its allocation, from 0 and below zero.
+def canonical(events: Sequence[Event], start: int, least: int = NUMBER) -> list[int]:
+    """Events from ``start`` on: sizes, and for a free below zero how many allocations came after its own.
 
     Frees with no allocation between them are sorted. What was allocated before is not told apart.
     """
     numbers: dict[int, int] = {}
     found: list[int] = []
     freed: list[int] = []
-    small = {number for number, size in events if 0 < size <= NUMBER}
+    last = -1
+    small = {one for one, size in events if 0 < size <= least}
     for number, size in events[start:]:
-        if number in small:
+        if number in small or not number:
             continue
         if size:
-            found += [-2 - one for one in sorted(freed)]
+            found += [OLD if one < 0 else OLD - 1 - last + one for one in sorted(freed)]
             freed = []
-            numbers[number] = len(numbers)
+            last = numbers[number] = len(numbers)
             found.append(size)
         else:
             freed.append(numbers.get(number, -1))
     return found
+
+
+def least_compared(setting: Mapping[str, Any]) -> int:
+    """Bytes up to which tensors of a setting are not compared: numbers, and in preferences those of rows."""
+    return ROWS if setting["preferences"] else NUMBER

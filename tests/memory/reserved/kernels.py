@@ -84,6 +84,39 @@ def layer_norm(x: Any, shape: Any, weight: Any = None, bias: Any = None, eps: fl
     return HalfLayerNorm.apply(x, weight, bias)
 
 
+class Efficient(torch.autograd.Function):
+    """aten/src/ATen/native/transformers/cuda/attention.cu, attention_backward.cu@2.13.0: heads up to 128 wide."""
+
+    @staticmethod
+    def forward(context: Any, query: Any, key: Any, value: Any, bias: Any) -> Any:
+        rows, heads, length, _ = query.shape
+        output = torch.empty_like(query.transpose(1, 2), memory_format=torch.contiguous_format)
+        if not any(context.needs_input_grad):
+            return output
+        statistics = torch.empty(rows, heads, -(-length // 32) * 32)
+        context.save_for_backward(query, key, value, bias, output, statistics)
+        return output
+
+    @staticmethod
+    def backward(context: Any, _gradient: Any) -> Any:
+        query, *_ = context.saved_tensors
+        rows, heads, length, width = query.shape
+        shape = (rows, length, heads, width)
+        gradients = [torch.empty(shape, dtype=query.dtype).transpose(1, 2) for _ in range(3)]
+        sums = torch.empty(rows, heads, length)
+        exact = torch.empty(rows, heads, -(-length // 128) * 128, -(-width // 32) * 32)
+        del sums, exact
+        return (*gradients, None)
+
+
+def under_mask(query: Any, key: Any, value: Any, mask: Any) -> Any:
+    """aten/src/ATen/native/transformers/attention.cpp, convert_boolean_attn_mask: a mask in the queries' precision."""
+    hidden = mask.logical_not()
+    bias = torch.empty_like(hidden, dtype=query.dtype)
+    del hidden
+    return Efficient.apply(query, key, value, bias).transpose(1, 2)
+
+
 class EightBitProduct(torch.autograd.Function):
     """bitsandbytes/autograd/_functions.py, MatMul8bitLt; backends/cuda/ops.py@0.50.2: no column has an outlier."""
 

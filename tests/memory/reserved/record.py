@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from .emulating import canonical
+from .emulating import canonical, least_compared
 from .recording import record
 from .settings import SETTINGS
 
@@ -16,7 +16,7 @@ RECORDED = Path(__file__).with_name("recorded.json.gz")
 def recorded(name: str) -> list[int]:
     """One setting's tape, from when the model is loaded."""
     recorder, marks = record(SETTINGS[name])
-    return canonical(recorder.events, marks[0][1])
+    return canonical(recorder.events, marks[0][1], least_compared(SETTINGS[name]))
 
 
 def main() -> None:

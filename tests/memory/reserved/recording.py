@@ -7,7 +7,8 @@ stand in by their tensors: FlashAttention's and bitsandbytes'.
 
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -27,7 +28,8 @@ from advisor.tracing.cuda_emulation import CudaHabits
 from advisor.tracing.modules import FLASH
 from advisor.tracing.step import as_on_cuda
 
-from .kernels import EightBit, layer_norm, scored
+from .kernels import EightBit, layer_norm, scored, under_mask
+from .preferences import preferred
 
 Events = list[tuple[int, int]]
 """(number of the allocation, bytes), and (its number, 0) where it is freed."""
@@ -101,10 +103,12 @@ def flash(_module: Any, query: Any, key: Any, value: Any, _mask: Any = None, **_
     return FlashKernel.apply(query, key, value), None
 
 
-def kernel(query: Any, key: Any, value: Any, *_args: Any, **_options: Any) -> Any:
-    """torch's own kernel for rows without a mask."""
+def kernel(query: Any, key: Any, value: Any, attn_mask: Any = None, **_options: Any) -> Any:
+    """torch's own kernels: for rows without a mask, and with one."""
     if torch.is_autocast_enabled("cpu"):
         query, key, value = (one.to(torch.bfloat16) for one in (query, key, value))
+    if attn_mask is not None:
+        return under_mask(query, key, value, attn_mask)
     return FlashKernel.apply(*(one.transpose(1, 2) for one in (query, key, value))).transpose(1, 2)
 
 
@@ -152,12 +156,15 @@ class QuantizedAdapter(torch.nn.Module):
     def __init__(self, base: torch.nn.Module, rank: int, dropout: float) -> None:
         super().__init__()
         self.base_layer = base
+        self.on = True
         self.lora_A = torch.nn.Linear(base.in_features, rank, bias=False, dtype=torch.float32)
         self.lora_B = torch.nn.Linear(rank, base.out_features, bias=False, dtype=torch.float32)
         self.dropout = torch.nn.Dropout(dropout) if dropout else torch.nn.Identity()
 
     def forward(self, x: Any) -> Any:
         result = self.base_layer(x)
+        if not self.on:
+            return result
         if isinstance(self.base_layer, FourBit):
             result = result.clone()
         if not torch.is_autocast_enabled("cpu"):
@@ -314,6 +321,7 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
         weights = [one for one in model.parameters() if one.requires_grad]
         optimizer = optimizer_of(setting["optimizer"], weights)
         forward = model.forward
+        compared = reference_of(setting, model) if setting["preferences"] else None
 
         def cast_forward(*args: Any, **kwargs: Any) -> Any:
             with torch.autocast("cpu", torch.bfloat16):
@@ -324,7 +332,7 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
         for _ in range(steps):
             batches, items = batch_samples(setting)
             for batch in batches:
-                loss = one_micro_step(run, batch, items)
+                loss = one_micro_step(run, batch, items, compared)
                 marks.append(("forward", len(recorder.events)))
                 with CudaHabits():
                     loss.backward()
@@ -340,16 +348,56 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
     return recorder, marks
 
 
-def batch_samples(setting: dict[str, Any]) -> tuple[list[Any], Any]:
-    """The rows of an optimizer step, which the Trainer takes at once, and how many tokens are scored."""
-    shape = (setting["rows"], setting["length"])
-    return [torch.zeros(shape, dtype=torch.long) for _ in range(setting["micro_steps"])], torch.zeros(
-        (), dtype=torch.long
+def reference_of(setting: dict[str, Any], model: Any) -> Any:
+    """What calls the reference, and what makes it one: its adapters turned off, or a copy of its own."""
+    policy = model if setting["method"] != "full" else built({**setting, "checkpointing": None})
+    if policy is not model:
+        materialise(policy)
+    forward = policy.forward
+
+    def cast_forward(*args: Any, **kwargs: Any) -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
+            return forward(*args, **kwargs)
+
+    return (
+        setting["padded"],
+        ConvertOutputsToFp32(cast_forward),
+        partial(bare, model, setting["checkpointing"] == "reentrant"),
     )
 
 
-def one_micro_step(run: Any, batch: Any, items: Any) -> Any:
+@contextmanager
+def bare(model: Any, reentrant: bool) -> Iterator[None]:
+    """The model without adapters and checkpoints: trl/models/utils.py, disable_gradient_checkpointing@1.9.0."""
+    wrapped = [one for one in model.modules() if isinstance(one, QuantizedAdapter)]
+    inside = model.get_base_model() if hasattr(model, "get_base_model") else model
+    checkpoints = inside.is_gradient_checkpointing
+    for one in wrapped:
+        one.on = False
+    if checkpoints:
+        inside.gradient_checkpointing_disable()
+    with model.disable_adapter() if hasattr(model, "disable_adapter") else nullcontext():
+        yield
+    for one in wrapped:
+        one.on = True
+    if checkpoints:
+        inside.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": reentrant})
+
+
+def batch_samples(setting: dict[str, Any]) -> tuple[list[Any], Any]:
+    """The rows of an optimizer step, which the Trainer takes at once, and how many tokens are scored."""
+    shape = (setting["rows"], setting["length"])
+    names = ("input_ids", "attention_mask") if setting["padded"] else ("input_ids",)
+    if setting["preferences"]:
+        names = ("input_ids", "attention_mask", "completion_mask")
+    batches = [{name: torch.zeros(shape, dtype=torch.long) for name in names} for _ in range(setting["micro_steps"])]
+    return batches, torch.zeros((), dtype=torch.long)
+
+
+def one_micro_step(run: Any, batch: Any, items: Any, compared: Any = None) -> Any:
     """The loss as the Trainer asks for it: the outputs live until it is returned."""
     with CudaHabits():
-        outputs = run(input_ids=batch, labels=batch, num_items_in_batch=items)
+        if compared is not None:
+            return preferred(run, batch, *compared)
+        outputs = run(**batch, labels=batch["input_ids"], num_items_in_batch=items)
         return outputs["loss"]

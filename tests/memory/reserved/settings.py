@@ -52,6 +52,8 @@ BASE: dict[str, Any] = {
     "kernels": (),
     "loss": "plain",
     "saved": (),
+    "padded": False,
+    "preferences": False,
 }
 KERNELS = ("mlp", "qkv", "o")
 LORA = {"method": "lora", "targets": EVERY}
@@ -186,6 +188,23 @@ TRAINED_MODULES: dict[str, dict[str, Any]] = {
     "qlora, trained tables, non-reentrant, two micro-steps": {**QLORA, **SAVED, **HOOKS, "micro_steps": 2},
     "lora, trained embedding, foreach": {**LORA, **FOREACH, "saved": ("embed_tokens",)},
 }
+PADDED = {"attention": "sdpa", "padded": True}
+WINDOW = {**MISTRAL, "sliding_window": 4096}
+MASKED: dict[str, dict[str, Any]] = {
+    "full, padded": PADDED,
+    "lora, dropout, padded, window, reentrant": {**LORA, **REENTRANT, **PADDED, "config": WINDOW, "dropout": 0.1},
+    "qlora, padded, qwen3, non-reentrant": {**QLORA, **HOOKS, **PADDED, "config": QWEN3},
+    "int8, padded, gpt_neox": {**INT8, **PADDED, "config": NEOX, "targets": OF_NEOX},
+    "int8, padded, phi3, non-reentrant": {**INT8, **HOOKS, **PADDED, "config": PHI3, "targets": OF_PHI3},
+}
+PREFERENCES = {"preferences": True, "rows": 4}
+PREFERRED: dict[str, dict[str, Any]] = {
+    "preferences, full, reentrant": {**REENTRANT, **PREFERENCES},
+    "preferences, lora, dropout, two micro-steps": {**LORA, **PREFERENCES, "dropout": 0.1, "micro_steps": 2},
+    "preferences, qlora, padded, non-reentrant": {**QLORA, **HOOKS, **PADDED, **PREFERENCES},
+    "preferences, int8, reentrant": {**INT8, **REENTRANT, **PREFERENCES},
+}
 SETTINGS = {
-    name: {**BASE, **changes} for name, changes in (CHANGES | OF_FAMILIES | MORE_FAMILIES | TRAINED_MODULES).items()
+    name: {**BASE, **changes}
+    for name, changes in (CHANGES | OF_FAMILIES | MORE_FAMILIES | TRAINED_MODULES | MASKED | PREFERRED).items()
 }

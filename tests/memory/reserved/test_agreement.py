@@ -139,6 +139,42 @@ MORE |= {
         "cut loss, four micro-steps": {**CUT, "gradient_accumulation_steps": 4, **HOOKS},
     }.items()
 }
+PADDED = {"attn_implementation": "sdpa"}
+"""sdpa with a mask, for rows that may be padded."""
+MORE |= {
+    f"{model}, {method}, padded{way}": {"base_model": {**MODELS, **WIDER}[model], **METHODS[method], **PADDED, **keys}
+    for model in ("llama 1B", "llama 8B", "qwen3 0.6B", "phi3 mini", "pythia 1.4B")
+    for method in ("full", "LoRA", "QLoRA", "8-bit LoRA")
+    for way, keys in (("", {}), (", checkpointing", WAYS["checkpointing"]))
+}
+MORE["pythia 1.4B, 8-bit LoRA of attention, padded"] = {
+    **METHODS["8-bit LoRA"],
+    **PADDED,
+    "base_model": WIDER["pythia 1.4B"],
+    "lora_target_linear": False,
+    "lora_target_modules": ["query_key_value"],
+}
+MORE["pythia 1.4B, LoRA, xformers"] = {**LORA, "base_model": WIDER["pythia 1.4B"], "attn_implementation": "xformers"}
+MORE["llama 1B, LoRA, padded, fp32 weights"] = {
+    **LORA,
+    **PADDED,
+    "load_in_4bit": True,
+    "base_model": MODELS["llama 1B"],
+    "gradient_checkpointing": True,
+}
+MORE["pythia 1.4B, LoRA, a table by its old name"] = {
+    **LORA,
+    **WAYS["checkpointing"],
+    "base_model": WIDER["pythia 1.4B"],
+    "lora_modules_to_save": ["embed_in", "embed_out"],
+}
+DPO: dict[str, Any] = {"rl": "dpo", "datasets": [{"path": "some/data", "type": "chatml.intel"}], "sequence_len": 1024}
+MORE |= {
+    f"{model}, {method}, preferences{way}": {"base_model": MODELS[model], **METHODS[method], **DPO, **keys}
+    for model in ("llama 8B", "llama 1B", "mistral 7B", "qwen2 1.5B")
+    for method in ("full", "LoRA", "QLoRA", "8-bit LoRA")
+    for way, keys in (("", {}), (", checkpointing", WAYS["checkpointing"]), (", padded", PADDED))
+}
 
 
 def settings() -> dict[str, dict[str, Any]]:

@@ -10,10 +10,11 @@ from advisor.accuracy.judging import judged
 from advisor.memory import Estimate, estimate
 from advisor.memory.ledger import Range
 from advisor.memory.reserved.assembly import recorded
+from advisor.memory.reserved.autograd import EMPTIED
 from advisor.memory.reserved.coverage import covered, uncovered
 from advisor.memory.reserved.refine import settled, with_reserved
 from advisor.memory.reserved.replay import replayed
-from advisor.memory.reserved.settings import settings_of
+from advisor.memory.reserved.settings import Settings, settings_of
 from advisor.run import Run
 
 CONFIG = """\
@@ -131,7 +132,7 @@ def test_a_tape_allocates_what_published_runs_measured():
         (("Qwen/Qwen3-0.6B", "LiquidAI/LFM2-350M"), "the family"),
         (("Qwen/Qwen3-0.6B", "google/gemma-3-4b-it"), "the family"),
         (("sequence_len: 512", "sequence_len: 512\noptimizer: lion_8bit"), "the optimizer lion_8bit"),
-        (("sequence_len: 512", "sequence_len: 512\nrl: dpo"), "training on preferences"),
+        (("sequence_len: 512", "sequence_len: 512\nrl: orpo"), "training on preferences"),
         (("sequence_len: 512", "sequence_len: 512\nreward_model: true"), "a classifier's head"),
         (("sequence_len: 512", "sequence_len: 512\nqat: {weight_dtype: int4, group_size: 32}"), "weights rounded"),
         (("bf16: true", "fp16: true"), "training in fp16"),
@@ -169,3 +170,15 @@ def sized(run: Run) -> list[tuple[tuple[int, int], str]]:
     """The allocations of a run, with what made them."""
     tape = recorded(run)
     return [((number, size), tape.parts[number]) for number, size in tape.events if size]
+
+
+def test_an_emptied_cache_gives_its_segments_back():
+    filled, large = [(1, 32 << 20), (1, 0)], (2, 48 << 20)
+    assert replayed([*filled, large], Settings()).peak_reserved == 80 << 20
+    assert replayed([*filled, EMPTIED, large], Settings()).peak_reserved == 48 << 20
+
+
+def test_the_trainer_of_preferences_empties_the_cache_after_each_micro_step(make_run: Callable[..., Run]):
+    run = make_run(CONFIG.replace("gradient_accumulation_steps: 1", "gradient_accumulation_steps: 2\nrl: dpo"))
+    assert covered(run)
+    assert recorded(run).events.count(EMPTIED) == 4
