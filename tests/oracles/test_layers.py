@@ -53,6 +53,14 @@ DELTA: dict[str, Any] = {
     "linear_value_head_dim": 80,
 }
 SHARED: dict[str, Any] = EXPERTS | {"num_experts": 8, "shared_expert_intermediate_size": 320}
+SECTIONS: dict[str, Any] = {
+    "rope_parameters": {
+        "rope_type": "default",
+        "rope_theta": 1e6,
+        "mrope_section": [8, 12, 12],
+        "partial_rotary_factor": 1.0,
+    }
+}
 HYBRID: dict[str, Any] = {"layer_types": ["linear_attention", "full_attention"]}
 SCAN: dict[str, Any] = {
     "mamba_n_heads": 24,
@@ -114,6 +122,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "gemma3n_text": GEMMA_3N,
     "gemma3n_text with thresholds": GEMMA_3N | {"activation_sparsity_pattern": [0.95, 0.0]},
     "gemma4_unified_text": GEMMA,
+    "glm4v_text": SECTIONS,
     "glm4_moe": ROUTED | {"first_k_dense_replace": 1},
     "glm4_moe_lite": ROUTED | LATENT | {"v_head_dim": 96, "mlp_layer_types": ["dense", "sparse"]},
     "granitemoehybrid": SCAN
@@ -187,6 +196,9 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "moe_shared_expert_intermediate_size": 320,
     },
     "olmoe": {"num_experts": 8, "num_experts_per_tok": 2, "intermediate_size": 448},
+    "paddleocr_vl_text": SECTIONS,
+    "qwen2_vl_text": SECTIONS,
+    "qwen2_5_vl_text": SECTIONS,
     "qwen3_5_moe_text": SHARED | DELTA,
     "qwen3_5_text": DELTA,
     "qwen3_next": SHARED | DELTA | {"decoder_sparse_step": 1},
@@ -216,6 +228,7 @@ UNCOMPARED = {
     "dbrx": "its loop over experts reads which of them are chosen, which tensors without values do not say",
     "deepseek_v4": "hyper-connections and compressed keys have no formula: `--trace` measures them",
     "glm_moe_dsa": "its sparse mask has no formula: `--trace` measures it",
+    "mllama_text_model": "its cross attention does not run without an image",
     "gptj": "its eager attention has no formula, and its own class for flash attention does not run without the package",
 }
 """Families whose layers no test compares, and why."""
@@ -226,8 +239,12 @@ def traced(name: str, setting: str) -> tuple[Any, Any, Any]:
     """A run of the family, its layers by the table, and as they were traced."""
     model_type, values = name.split()[0], {**HEADS, **CONFIGS[name]}
     # Of Gemma 4's layers transformers writes each one's own widths down, which no published config does.
-    written = values if "gemma4" in name else transformers.AutoConfig.for_model(model_type, **values).to_dict()
-    config = written | {"model_type": model_type}
+    if model_type in BEHIND_TOWERS:
+        made = transformers.CONFIG_MAPPING[model_type.removesuffix("_text")](text_config=values, vision_config=TOWER)
+        config = made.to_dict()
+    else:
+        written = values if "gemma4" in name else transformers.AutoConfig.for_model(model_type, **values).to_dict()
+        config = written | {"model_type": model_type}
     table = describe(config, name, "test")
     flash = table.family.flash_attention or model_type in TRACED_WITH_FLASH
     chosen = SETTINGS[setting] if flash else replace(SETTINGS[setting], attention="eager")
@@ -235,6 +252,13 @@ def traced(name: str, setting: str) -> tuple[Any, Any, Any]:
     return run, table.blocks, measured(config, facts_of(run, ()), ()).blocks
 
 
+TOWER = {
+    **dict.fromkeys(("depth", "num_hidden_layers"), 1),
+    **dict.fromkeys(("num_heads", "num_attention_heads"), 2),
+    **dict.fromkeys(("hidden_size", "embed_dim", "out_hidden_size", "intermediate_size"), 64),
+}
+BEHIND_TOWERS = {"glm4v_text", "paddleocr_vl_text", "qwen2_5_vl_text", "qwen2_vl_text"}
+"""Decoders that are a part of a model with a tower, and have no class of their own for a causal language model."""
 TRACED_WITH_FLASH = {"llama4_text"}
 """Not for training, but their layers run with it; their eager masks are chunked, which the formulas do not follow."""
 
