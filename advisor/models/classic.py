@@ -178,6 +178,7 @@ FAMILIES: dict[str, Family] = {
             plain("mlp.fc_in", "mlp.fc_out", bias=True),
             norms=("ln_1",),
             head_bias=True,
+            deviations=with_tanh_gelu(rotary=2),
         ),
         lora_kernels="unpatchable",
         sdpa=False,
