@@ -265,6 +265,22 @@ FAMILIES: dict[str, Family] = {
         ),
         lora_kernels="unpatchable",
     ),
+    "replit_lm": Family(
+        Decoder(
+            fused_softmax("attn.Wqkv", "attn.out_proj"),
+            plain("mlp.mlp_up", "mlp.mlp_down"),
+            norms=_TWO_NORMS,
+            norm="layer",
+            root="transformer",
+            embedding="wte",
+            stack="blocks",
+            final_norm="ln_f",
+        ),
+        lora_kernels="unpatchable",
+        sdpa=False,
+        flash_attention=False,
+        head_module=False,
+    ),
     "qwen": Family(
         Decoder(
             qwen_attention,

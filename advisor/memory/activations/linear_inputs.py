@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OUTPUTS = {
     "o_proj", "out_proj", "c_proj", "dense", "wo", "o", "attn_out", "resid_attn_dropout",
     "down_proj", "dense_4h_to_h", "fc2", "w2", "fc_out", "linear_2", "ff_out",
-    "proj", "projection_layer", "linear_fc2", "output_linear",
+    "proj", "projection_layer", "linear_fc2", "output_linear", "mlp_down",
 }  # fmt: skip
 """Names of the projections that end attention or MLP."""
 
