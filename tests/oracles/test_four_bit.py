@@ -1,4 +1,4 @@
-# pyright: basic
+# pyright: basic, reportMissingImports=false
 """Layers with 4-bit linears behind layer norms, which hand autocast's fp32 on, against traces of the real modules."""
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-# pyright: basic
+# pyright: basic, reportMissingImports=false
 """GPT-J's layers, whose attention has classes of its own, against traces of its modules."""
 
 from dataclasses import replace
