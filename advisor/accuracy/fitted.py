@@ -27,7 +27,7 @@ FITTED = (
         "the size is torch's; that there are two is what the runs with DeepSpeed leave over",
     ),
     Fitted(
-        "outputs of the projections of linear attention and state spaces, kept",
+        "outputs of the projections of linear attention whose kernel no formula knows, kept",
         "2 x",
         "advisor/memory/activations/approximate.py: width_amounts",
         "assumed: before and after a convolution or norm; no run of such a model is published",

@@ -44,7 +44,6 @@ def basis_of(run: Run, model: Architecture, found: Estimate) -> Basis:
 
 def parts_of(run: Run, model: Architecture, uncounted: tuple[Uncounted, ...]) -> Iterator[Part]:
     """What is approximate."""
-    has_states = any(block.attention is not None and block.attention.kind == "ssm" for block in model.blocks)
     decoder = model.decoder_type or model.model_type
     if model.trace is None:
         if model.approximated:
@@ -53,8 +52,6 @@ def parts_of(run: Run, model: Architecture, uncounted: tuple[Uncounted, ...]) ->
             yield Part(f"layers of `{decoder}` are not compared with their modules", TRACE)
         elif has_layer_inputs(model):
             yield Part(f"layers of `{decoder}` with inputs of their own are within a twelfth of their modules", TRACE)
-    if has_states:
-        yield Part("state spaces are counted by widths", MEASURE)
     if sees(run):
         yield from parts_of_towers(run, model)
     if effective_optimizer(run).approximate:

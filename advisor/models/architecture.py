@@ -95,6 +95,28 @@ class Attention:
 
 
 @record(eq=False)
+class StateSpace:
+    """A Mamba mixer: ``width`` channels that are scanned, in ``heads``, each with ``state`` numbers.
+
+    ``groups`` of heads share what reads and writes the states. ``chunk`` tokens are scanned at once (Dao and Gu 2024);
+    0: one after another (Gu and Dao 2023), with ``rank`` numbers for the steps, which are normed where ``normed`` is.
+    Else ``normed`` says whether the gate is followed by a norm.
+    """
+
+    width: int
+    state: int
+    heads: int = 1
+    groups: int = 1
+    chunk: int = 0
+    rank: int = 0
+    normed: bool = True
+    scaled: bool = False
+    """Whether what enters is multiplied by a number (models/falcon_h1, FalconH1Mixer.forward@5.16.1)."""
+    fp32_stream: bool = False
+    """Whether its layer returns the residual stream in fp32 (models/mamba2, Mamba2Block.forward@5.16.1)."""
+
+
+@record(eq=False)
 class Mlp:
     """The feed-forward part of a block: dense if ``experts`` is 0, else routed experts of ``width`` each.
 
@@ -145,6 +167,8 @@ class Block:
     parameters: int
     norms: int = 2
     norm: Literal["rms", "layer", "none"] = "rms"
+    states: StateSpace | None = None
+    """Its Mamba mixer: in place of attention, or side by side with it."""
     traces: "tuple[LayerTrace, ...]" = ()
     """What such a layer was measured to keep, where its model was traced."""
     deviations: "Deviations | None" = None
@@ -225,10 +249,7 @@ class Architecture:
 
     @property
     def approximated(self) -> bool:
-        """Whether some blocks mix tokens in a way that the formulas know by widths alone and a trace knows better.
-
-        State spaces are not among them: without a GPU their kernels give way to plain operations, which keep far more.
-        """
+        """Whether some blocks mix tokens in a way that the formulas know by widths alone and a trace knows better."""
         mixers = (block.attention for block in self.blocks if block.attention is not None)
         indexed = any(linear.name == "weights_proj" for block in self.blocks for linear in block.linears)
         return indexed or any(one.kind == "linear" and not one.state for one in mixers)

@@ -178,6 +178,7 @@ FAMILIES: dict[str, Family] = {
             plain("mlp.fc_in", "mlp.fc_out", bias=True),
             norms=("ln_1",),
             head_bias=True,
+            deviations=with_tanh_gelu(rotary=2),
         ),
         lora_kernels="unpatchable",
         sdpa=False,
@@ -263,6 +264,22 @@ FAMILIES: dict[str, Family] = {
             final_norm="norm_f",
         ),
         lora_kernels="unpatchable",
+    ),
+    "replit_lm": Family(
+        Decoder(
+            fused_softmax("attn.Wqkv", "attn.out_proj"),
+            plain("mlp.mlp_up", "mlp.mlp_down"),
+            norms=_TWO_NORMS,
+            norm="layer",
+            root="transformer",
+            embedding="wte",
+            stack="blocks",
+            final_norm="ln_f",
+        ),
+        lora_kernels="unpatchable",
+        sdpa=False,
+        flash_attention=False,
+        head_module=False,
     ),
     "qwen": Family(
         Decoder(

@@ -164,6 +164,7 @@ def block(decoder: Decoder, c: Config, parts: Sequence[Part], count: int, path: 
         parameters=sum(tensor.elements for tensor in tensors),
         norms=len(names),
         norm=decoder.norm,
+        states=next((part.states for part in parts if part.states), None),
     )
 
 

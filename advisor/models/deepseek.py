@@ -135,7 +135,12 @@ FAMILIES: dict[str, Family] = {
         expert_linears=EXPERT_MLP,
     ),
     "kimi_k2": Family(Decoder(latent, _MLPS, latent_plan)),
-    "mistral4": Family(Decoder(latent, _MLPS, latent_plan), cut=True, lora_kernels="unpatchable"),
+    "mistral4": Family(
+        # Softmax without a dtype, which CUDA's autocast gives in fp32: Mistral4TopkRouter.forward@5.16.1.
+        Decoder(latent, _MLPS, latent_plan, deviations=Deviations(fp32_routing=True)),
+        cut=True,
+        lora_kernels="unpatchable",
+    ),
     "glm4_moe_lite": Family(
         Decoder(latent, _MLPS, latent_plan, deviations=Deviations(casts_router=True)),
         cut=True,

@@ -25,6 +25,8 @@ _POST = ("post_attention_layernorm", "post_feedforward_layernorm")
 _BIASED = softmax(bias="attention_bias")
 _QUERY_KEY_VALUE_BIAS = softmax(bias=True, out_bias=False)
 _HEAD_NORM = softmax(bias="attention_bias", query_key_norm="head")
+_SECTIONS = Deviations(rotary=4)
+"""Cosines and sines of time, height and width, which each layer joins: models/qwen2_vl, Qwen2VLAttention.forward."""
 
 FAMILIES: dict[str, Family] = {
     "llama": Family(Decoder(_BIASED, gated(bias="mlp_bias")), liger=LIGER, cut=True, has_tapes=True),
@@ -37,7 +39,9 @@ FAMILIES: dict[str, Family] = {
     "ernie4_5": Family(
         Decoder(softmax(bias="use_bias"), gated(bias="use_bias"), deviations=Deviations(rotary=8)),
     ),
-    "paddleocr_vl_text": Family(Decoder(softmax(bias="use_bias"), gated(bias="use_bias")), lora_kernels="unpatchable"),
+    "paddleocr_vl_text": Family(
+        Decoder(softmax(bias="use_bias"), gated(bias="use_bias"), deviations=_SECTIONS), lora_kernels="unpatchable"
+    ),
     "helium": Family(
         Decoder(
             softmax(bias="attention_bias", out_bias=False),
@@ -47,10 +51,14 @@ FAMILIES: dict[str, Family] = {
     ),
     "qwen2": Family(Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan), liger=LIGER, cut=True, has_tapes=True),
     "qwen2_vl_text": Family(
-        Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan), liger=LIGER_LAYERS, lora_kernels="unpatchable"
+        Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan, deviations=_SECTIONS),
+        liger=LIGER_LAYERS,
+        lora_kernels="unpatchable",
     ),
     "qwen2_5_vl_text": Family(
-        Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan), liger=LIGER_LAYERS, lora_kernels="unpatchable"
+        Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan, deviations=_SECTIONS),
+        liger=LIGER_LAYERS,
+        lora_kernels="unpatchable",
     ),
     "qwen3": Family(Decoder(_HEAD_NORM, plan=plain_plan), liger=LIGER, cut=True, has_tapes=True),
     "qwen3_vl_text": Family(Decoder(_HEAD_NORM), liger=LIGER_LAYERS - {"glu"}, lora_kernels="unpatchable"),
@@ -221,7 +229,10 @@ FAMILIES: dict[str, Family] = {
         has_tapes=True,
         tape=Taped(joins="both", tables="interleaved"),
     ),
-    "glm4v_text": Family(Decoder(_QUERY_KEY_VALUE_BIAS, fused(), norms=_GLM4), lora_kernels="unpatchable"),
+    "glm4v_text": Family(
+        Decoder(_QUERY_KEY_VALUE_BIAS, fused(), norms=_GLM4, deviations=Deviations(fresh_query=True, rotary=4)),
+        lora_kernels="unpatchable",
+    ),
     "stablelm": Family(
         Decoder(softmax(bias="use_qkv_bias", out_bias=False), norm="layer", norm_bias=True, deviations=FRESH_QUERY),
         lora_kernels="unpatchable",

@@ -43,6 +43,9 @@ class Deviations:
     """Dropouts on the way back to the residual stream, by the published configs."""
     normalized_routing: bool = False
     """The router divides by the sum of the chosen weights: one sum and one copy a token."""
+    casts_stream: bool = False
+    """The stream is turned to the dtype of the norm's weights before each norm: models/nemotron_h,
+    NemotronHBlock.forward@5.16.1."""
     casts_router: bool = False
     """The router multiplies a copy of its input that is cast to fp32 by hand."""
     normed_router: bool = False

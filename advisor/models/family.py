@@ -132,6 +132,11 @@ class Family:
     """False where a tied model multiplies by the embedding itself, and no name could find a head."""
     upcast_for_lora: bool = True
     """Whether PEFT's upcast comes before LoRA: axolotl/loaders/model.py:1116-1121@0.19.0."""
+    whole_linears: tuple[str, ...] = ()
+    """Linear layers that axolotl has bitsandbytes leave as they are, by the ends of their names; it names no head then.
+
+    axolotl/loaders/model.py:819-821,836-838@0.19.0; transformers/quantizers/base.py:234-253@5.16.1.
+    """
     absent_leaf: str = ""
     """The class that axolotl marks as a leaf under ZeRO-3 and that transformers calls otherwise.
 

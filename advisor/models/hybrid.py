@@ -32,6 +32,7 @@ _NEMOTRON_MAMBA = mamba2(
     state="ssm_state_size",
     kernel="conv_kernel",
     conv_bias="use_conv_bias",
+    chunk="chunk_size",
 )
 _MAMBA2 = mamba2(
     "mixer",
@@ -42,6 +43,8 @@ _MAMBA2 = mamba2(
     kernel="conv_kernel",
     conv_bias="use_conv_bias",
     bias="use_bias",
+    chunk="chunk_size",
+    fp32_stream="residual_in_fp32",
 )
 _GATED_ATTENTION = softmax(bias="attention_bias", query_key_norm="head", doubled_query=True)
 _LFM2_ATTENTION = softmax(
@@ -87,8 +90,8 @@ def granite_plan(c: Config) -> list[Layer]:
 def falcon_mixers(c: Config, layer: Layer) -> Part:
     """Falcon-H1: attention and a Mamba-2 mixer side by side in every layer."""
     attention = softmax(bias="attention_bias")(c, layer)
-    beside = mamba2(inner="mamba_d_ssm", norm_key="mamba_rms_norm")(c, layer)
-    return Part((*beside.tensors, *attention.tensors), attention=attention.attention)
+    scanned = mamba2(inner="mamba_d_ssm", norm_key="mamba_rms_norm", scaled=True)(c, layer)
+    return Part((*scanned.tensors, *attention.tensors), attention=attention.attention, states=scanned.states)
 
 
 def nemotron_plan(c: Config) -> list[Layer]:
@@ -174,7 +177,6 @@ _QWEN_MIXERS = {FULL: _GATED_ATTENTION, "linear_attention": delta_net()}
 _QWEN_SPARSE = Deviations(norm="offset rms", fresh_query=True, normalized_routing=True, shared_first=True)
 _PRE_FF = ("input_layernorm", "pre_ff_layernorm")
 _LFM2_NORMS = ("operator_norm", "ffn_norm")
-_PARALLEL = "Attention and a Mamba mixer run side by side in every layer; attention stands for both in the blocks."
 
 FAMILIES: dict[str, Family] = {
     "mamba": Family(
@@ -205,7 +207,13 @@ FAMILIES: dict[str, Family] = {
         )
     ),
     "granitemoehybrid": Family(
-        Decoder({FULL: softmax(bias="attention_bias"), "mamba": mamba2()}, granite_mlp, granite_plan), cut=True
+        Decoder(
+            {FULL: softmax(bias="attention_bias"), "mamba": mamba2()},
+            granite_mlp,
+            granite_plan,
+            deviations=Deviations(scales_residual=True),
+        ),
+        cut=True,
     ),
     "falcon_h1": Family(
         Decoder(
@@ -213,10 +221,11 @@ FAMILIES: dict[str, Family] = {
             gated("feed_forward", bias="mlp_bias"),
             norms=_PRE_FF,
             final_norm="final_layernorm",
-            extra=(_PARALLEL,),
+            deviations=Deviations(scales_residual=True),
         ),
         liger=LIGER,
         lora_kernels="unpatchable",
+        whole_linears=("out_proj",),
     ),
     "nemotron_h": Family(
         Decoder(
@@ -226,7 +235,7 @@ FAMILIES: dict[str, Family] = {
             ("norm",),
             embedding="embeddings",
             final_norm="norm_f",
-            deviations=with_squared_relu(casts_router=True),
+            deviations=with_squared_relu(casts_router=True, casts_stream=True),
         ),
         cut=True,
         lora_kernels="unbound",

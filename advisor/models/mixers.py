@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.models.architecture import Attention
+from advisor.models.architecture import Attention, StateSpace
 from advisor.models.config import Config
 from advisor.models.parts import Builder, Layer, Part, conv, linear, loose, norm
 
@@ -36,7 +36,8 @@ def mamba(
             *linear(f"{at}.out_proj", width, hidden, "mixer", biased),
             *(t for name, size in normed for t in norm(f"{at}.{name}", size)),
         )
-        return Part(tensors, Attention("ssm", 1, 1, width, states, states, width))
+        scanned = StateSpace(width, states, rank=steps, normed=norms)
+        return Part(tensors, Attention("ssm", 1, 1, width, states, states, width), states=scanned)
 
     return build
 
@@ -52,7 +53,10 @@ def mamba2(
     inner: str = "",
     conv_bias: str = "mamba_conv_bias",
     bias: str = "mamba_proj_bias",
+    chunk: str = "mamba_chunk_size",
     norm_key: str | bool = True,
+    scaled: bool = False,
+    fp32_stream: str | bool = False,
 ) -> Builder:
     """A state space dual layer (Dao and Gu 2024), by config keys; ``norm_key`` turns its norm on."""
 
@@ -69,7 +73,18 @@ def mamba2(
             *(norm(f"{at}.norm", width) if c.flag(norm_key) else ()),
             *linear(f"{at}.out_proj", width, c.hidden, "mixer", biased),
         )
-        return Part(tensors, Attention("ssm", count, c.size(groups, 1), width // count, shared, shared, width))
+        shares, normed = c.size(groups, 1), c.flag(norm_key)
+        scanned = StateSpace(
+            width,
+            c.size(state),
+            count,
+            shares,
+            c.size(chunk, 256),
+            normed=normed,
+            scaled=scaled,
+            fp32_stream=c.flag(fp32_stream),
+        )
+        return Part(tensors, Attention("ssm", count, shares, width // count, shared, shared, width), states=scanned)
 
     return build
 

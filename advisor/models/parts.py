@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from advisor.models.architecture import Attention, Kind, Mlp, Tensor
+from advisor.models.architecture import Attention, Kind, Mlp, StateSpace, Tensor
 from advisor.models.config import Config
 from advisor.record import record
 
@@ -27,6 +27,7 @@ class Part:
     tensors: Tensors
     attention: Attention | None = None
     mlp: Mlp | None = None
+    states: StateSpace | None = None
 
 
 Builder = Callable[[Config, Layer], Part]

@@ -27,6 +27,10 @@ CUDA_RUNS_IN_FP32 = {
 alone."""
 
 
+SOFTMAX = {functional.softmax, torch.softmax, torch.Tensor.softmax}
+"""Likewise, without a copy of their input: ATen/autocast_mode.h, fp32_set_opt_dtype@2.13.0."""
+
+
 class CudaHabits(TorchFunctionMode):
     """Dropout with a mask of one byte, and layer norms in fp32 under autocast, as CUDA has them."""
 
@@ -35,6 +39,8 @@ class CudaHabits(TorchFunctionMode):
         if function in CUDA_RUNS_IN_FP32 and torch.is_autocast_enabled("cpu"):
             args = [self.single(value) for value in args]
             kwargs = {name: self.single(value) for name, value in kwargs.items()}
+        if function in SOFTMAX and kwargs.get("dtype") is None and torch.is_autocast_enabled("cpu"):
+            kwargs = {**kwargs, "dtype": torch.float32}
         if function is functional.scaled_dot_product_attention and needs_stand_in(*args, **kwargs):
             return stand_in(*args)
         return function(*args, **kwargs)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from advisor.models.architecture import Architecture, Block
+from advisor.models.architecture import Architecture
 from advisor.models.config import Config
 from advisor.models.count import quantization
 from advisor.models.search import Unknown
@@ -48,15 +48,10 @@ def joined(found: Sequence[Architecture], model: Architecture | Unknown, config:
     note = f"traced from transformers {version(traced)}: {traced.class_name}"
     if isinstance(model, Architecture) and shapes(model) == shapes(traced):
         pairs = zip(model.blocks, traced.blocks, strict=True)
-        blocks = tuple(replace(one, traces=other.traces) if is_traceable(one) else one for one, other in pairs)
+        blocks = tuple(replace(one, traces=other.traces) for one, other in pairs)
         return replace(model, blocks=blocks, trace=traced.trace, extra=(*model.extra, note))
     named = replace(traced, name=model.name, extra=(note, *traced.extra))
     if isinstance(model, Architecture):
         return replace(named, quantized=model.quantized, source=model.source, towers=model.towers)
     read = Config(config, traced.model_type, model.name)
     return replace(named, quantized=quantization(read), source=f"transformers {version(traced)}")
-
-
-def is_traceable(block: Block) -> bool:
-    """Whether a trace is nearer than the widths: state spaces run in kernels that keep far less than plain PyTorch."""
-    return block.attention is None or block.attention.kind != "ssm"

@@ -9,6 +9,8 @@ from unittest import mock
 
 import torch
 
+from advisor.tracing.state_spaces import chunk_scan, selective_scan, split_scan
+
 CHUNK = 64
 """Tokens that the delta rule takes at once: fla/ops/gated_delta_rule/chunk.py@0315a70."""
 
@@ -71,21 +73,32 @@ def convolution(hidden_states: Any, weight: Any, bias: Any = None, *_activation:
     return Convolution.apply(hidden_states, weight, bias)
 
 
-STAND_INS = {"torch_chunk_gated_delta_rule": delta_rule, "causal_conv1d_fn": convolution}
+FUSED = "mamba2_split_conv1d_scan_combined"
+"""The kernel that multiplies by a weight itself, which it cannot where that is quantized.
+
+axolotl/monkeypatch/models/nemotron_h/modeling.py:37-67@0.19.0 then goes without it.
+"""
+STAND_INS = {
+    "torch_chunk_gated_delta_rule": delta_rule,
+    "causal_conv1d_fn": convolution,
+    FUSED: split_scan,
+    "mamba2_chunk_scan": chunk_scan,
+    "mamba_selective_scan": selective_scan,
+}
 
 
 @contextmanager
-def stand_ins(model: Any) -> Iterator[None]:
+def stand_ins(model: Any, *, quantized: bool = False) -> Iterator[None]:
     """Inside, the modules of the model call the stand-ins."""
     with ExitStack() as stack:
         for module in {sys.modules[type(one).__module__] for one in model.modules()}:
             for name, stand_in in STAND_INS.items():
-                if hasattr(module, name):
+                if hasattr(module, name) and not (quantized and name == FUSED):
                     stack.enter_context(mock.patch.object(module, name, stand_in))
         yield
 
 
-def has_delta_rule(model: Any) -> bool:
-    """Whether the linear attention of a model is the gated delta rule."""
+def has_kernel(model: Any, names: tuple[str, ...]) -> bool:
+    """Whether a mixer of the model calls one of these."""
     modules = {sys.modules[type(one).__module__] for one in model.modules()}
-    return any(hasattr(module, "torch_chunk_gated_delta_rule") for module in modules)
+    return any(hasattr(module, name) for module in modules for name in names)

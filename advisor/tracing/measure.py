@@ -11,12 +11,13 @@ import torch
 import transformers
 
 from advisor.models.architecture import Architecture, Block
+from advisor.models.family import family_of
 from advisor.models.traced import Facts, Growth, LayerTrace, ModelTrace
 from advisor.record import replace
 from advisor.tracing.allocations import Trace, belongs, layer_forward_working, layer_saved, layer_working
 from advisor.tracing.blocks import Group, block, groups, read
 from advisor.tracing.inventory import tensors
-from advisor.tracing.kernels import has_delta_rule, stand_ins
+from advisor.tracing.kernels import FUSED, has_kernel, stand_ins
 from advisor.tracing.lengths import lengths_for
 from advisor.tracing.lora import adapt
 from advisor.tracing.modules import UntraceableError, built, decoder_layers, widened
@@ -67,7 +68,8 @@ def inventory(model: Any, values: Mapping[str, Any]) -> Architecture:
 def runs_plain(model: Any, blocks: Sequence[Block]) -> bool:
     """Whether some layers have kernels outside of torch for which nothing stands in."""
     kinds = {one.attention.kind for one in blocks if one.attention is not None}
-    return "ssm" in kinds or ("linear" in kinds and not has_delta_rule(model))
+    states = "ssm" in kinds and not has_kernel(model, (FUSED, "mamba_selective_scan"))
+    return states or ("linear" in kinds and not has_kernel(model, ("torch_chunk_gated_delta_rule",)))
 
 
 def ties(model: Any) -> bool:
@@ -95,7 +97,9 @@ def runs(
         if watch.recorder is not None:
             watch.recorder.mark_gradient(weight)
 
-    with as_on_cuda(), stand_ins(model):
+    bits = facts.adapter is not None and not facts.adapter.casts
+    family = family_of(model.config.get_text_config().model_type)
+    with as_on_cuda(), stand_ins(model, quantized=bits and not (family and family.whole_linears)):
         materialise(model, weights, mark)
         if skips:
             for index, form in outputs(model, layers).items():

@@ -28,6 +28,7 @@ VARIANTS = Path(__file__).with_name("variants.jsonl")
 BY_HAND: dict[str, dict[str, object]] = {
     **{one: {"tie_word_embeddings": False} for one in ("baichuan", "chatglm", "kimi_linear", "qwen")},
     "internlm2": {"bias": True, "tie_word_embeddings": False},
+    "replit_lm": {"tie_word_embeddings": True},
     "mimo": {"attention_bias": True, "tie_word_embeddings": False},
 }
 """Of config classes that come with a model's own code: configuration_*.py of its repository on the hub."""

@@ -53,6 +53,32 @@ DELTA: dict[str, Any] = {
     "linear_value_head_dim": 80,
 }
 SHARED: dict[str, Any] = EXPERTS | {"num_experts": 8, "shared_expert_intermediate_size": 320}
+SECTIONS: dict[str, Any] = {
+    "rope_parameters": {
+        "rope_type": "default",
+        "rope_theta": 1e6,
+        "mrope_section": [8, 12, 12],
+        "partial_rotary_factor": 1.0,
+    }
+}
+HYBRID: dict[str, Any] = {"layer_types": ["linear_attention", "full_attention"]}
+SCAN: dict[str, Any] = {
+    "mamba_n_heads": 24,
+    "mamba_d_head": 64,
+    "mamba_n_groups": 1,
+    "mamba_d_state": 64,
+    "mamba_d_conv": 4,
+    "mamba_expand": 2,
+    "mamba_chunk_size": 256,
+}
+SCANNED: dict[str, Any] = {
+    "num_heads": 24,
+    "n_groups": 1,
+    "state_size": 64,
+    "conv_kernel": 4,
+    "expand": 2,
+    "chunk_size": 128,
+}
 GEMMA: dict[str, Any] = {
     "sliding_window": 8192,
     "layer_types": ["sliding_attention", "full_attention"],
@@ -77,6 +103,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "arcee": {},
     "deepseek_v2": ROUTED | LATENT | {"q_lora_rank": None, "first_k_dense_replace": 1, "topk_method": "greedy"},
     "ernie4_5": {},
+    "falcon_h1": SCAN | {"mamba_d_ssm": 1536, "mamba_rms_norm": False},
+    "falcon_h1 with a norm": SCAN | {"mamba_d_ssm": 1536, "mamba_rms_norm": True},
+    "falcon_h1 with a narrow MLP": SCAN
+    | {"mamba_d_ssm": 1536, "mamba_rms_norm": False, "intermediate_size": 512, "mamba_d_state": 128},
     "gemma4_text": GEMMA,
     "gemma4_text with experts": GEMMA | EXPERTS | {"enable_moe_block": True, "num_experts": 8, "top_k_experts": 2},
     "gemma4_text with inputs of layers": GEMMA
@@ -92,9 +122,34 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "gemma3n_text": GEMMA_3N,
     "gemma3n_text with thresholds": GEMMA_3N | {"activation_sparsity_pattern": [0.95, 0.0]},
     "gemma4_unified_text": GEMMA,
+    "glm4v_text": SECTIONS,
     "glm4_moe": ROUTED | {"first_k_dense_replace": 1},
     "glm4_moe_lite": ROUTED | LATENT | {"v_head_dim": 96, "mlp_layer_types": ["dense", "sparse"]},
+    "granitemoehybrid": SCAN
+    | HYBRID
+    | {
+        "num_local_experts": 8,
+        "num_experts_per_tok": 2,
+        "intermediate_size": 448,
+        "shared_intermediate_size": 320,
+    },
+    "granitemoehybrid without experts": SCAN
+    | HYBRID
+    | {"num_local_experts": 0, "num_experts_per_tok": 0, "shared_intermediate_size": 1280, "mamba_d_state": 128},
     "helium": {},
+    "jamba": {
+        "num_hidden_layers": 4,
+        "num_experts": 8,
+        "num_experts_per_tok": 2,
+        "mamba_d_state": 16,
+        "mamba_d_conv": 4,
+        "mamba_expand": 2,
+        "mamba_dt_rank": 48,
+        "attn_layer_period": 2,
+        "attn_layer_offset": 1,
+        "expert_layer_period": 2,
+        "expert_layer_offset": 1,
+    },
     "lfm2": {"layer_types": ["conv", "full_attention"], "block_auto_adjust_ff_dim": False},
     "lfm2_moe": EXPERTS | {"layer_types": ["conv", "full_attention"], "num_experts": 8, "num_dense_layers": 1},
     "llama4_text": {
@@ -105,6 +160,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "moe_layers": [1],
         "attention_chunk_size": 8192,
     },
+    "mamba2": SCANNED | {"head_dim": 64, "residual_in_fp32": False},
+    "mamba2 with an fp32 stream": SCANNED | {"head_dim": 64, "n_groups": 4},
     "minimax_m2": {"num_local_experts": 8, "num_experts_per_tok": 2, "intermediate_size": 448},
     "ministral3": {},
     "mistral4": ROUTED
@@ -128,18 +185,30 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "intermediate_size": 3072,
     },
     "nemotron_h": ROUTED
+    | SCANNED
     | {
-        "layer_types": ["full_attention", "moe", "mlp"],
-        "num_hidden_layers": 3,
+        "layer_types": ["linear_attention", "full_attention", "moe", "mlp"],
+        "num_hidden_layers": 4,
+        "mamba_num_heads": 24,
+        "mamba_head_dim": 64,
+        "ssm_state_size": 64,
+        "n_groups": 4,
         "moe_shared_expert_intermediate_size": 320,
     },
     "olmoe": {"num_experts": 8, "num_experts_per_tok": 2, "intermediate_size": 448},
+    "paddleocr_vl_text": SECTIONS,
+    "qwen2_vl_text": SECTIONS,
+    "qwen2_5_vl_text": SECTIONS,
     "qwen3_5_moe_text": SHARED | DELTA,
     "qwen3_5_text": DELTA,
     "qwen3_next": SHARED | DELTA | {"decoder_sparse_step": 1},
 }
 FULL = Setting(attention="flash")
-LORA = Setting(attention="flash", adapter=("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"))
+ADAPTED = (
+    *("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
+    *("in_proj", "x_proj", "input_linear", "output_linear"),
+)
+LORA = Setting(attention="flash", adapter=ADAPTED)
 SETTINGS = {
     "full": FULL,
     "LoRA": LORA,
@@ -155,12 +224,13 @@ WIDER: dict[tuple[str, str], float] = {
 }
 """Where a formula is further off than two hundredths: with inputs of their own Gemma 4's layers keep what is said, and
 hold up to a twelfth more or less."""
+ELSEWHERE = {"gptj"}
+"""What a module of its own compares."""
 UNCOMPARED = {
     "dbrx": "its loop over experts reads which of them are chosen, which tensors without values do not say",
     "deepseek_v4": "hyper-connections and compressed keys have no formula: `--trace` measures them",
     "glm_moe_dsa": "its sparse mask has no formula: `--trace` measures it",
-    "gptj": "its eager attention has no formula, and its own class for flash attention does not run without the package",
-    "state spaces": "their kernels are of packages that need a GPU, and plain PyTorch keeps far more",
+    "mllama_text_model": "its cross attention does not run without an image",
 }
 """Families whose layers no test compares, and why."""
 
@@ -170,8 +240,12 @@ def traced(name: str, setting: str) -> tuple[Any, Any, Any]:
     """A run of the family, its layers by the table, and as they were traced."""
     model_type, values = name.split()[0], {**HEADS, **CONFIGS[name]}
     # Of Gemma 4's layers transformers writes each one's own widths down, which no published config does.
-    written = values if "gemma4" in name else transformers.AutoConfig.for_model(model_type, **values).to_dict()
-    config = written | {"model_type": model_type}
+    if model_type in BEHIND_TOWERS:
+        made = transformers.CONFIG_MAPPING[model_type.removesuffix("_text")](text_config=values, vision_config=TOWER)
+        config = made.to_dict()
+    else:
+        written = values if "gemma4" in name else transformers.AutoConfig.for_model(model_type, **values).to_dict()
+        config = written | {"model_type": model_type}
     table = describe(config, name, "test")
     flash = table.family.flash_attention or model_type in TRACED_WITH_FLASH
     chosen = SETTINGS[setting] if flash else replace(SETTINGS[setting], attention="eager")
@@ -179,10 +253,19 @@ def traced(name: str, setting: str) -> tuple[Any, Any, Any]:
     return run, table.blocks, measured(config, facts_of(run, ()), ()).blocks
 
 
+TOWER = {
+    **dict.fromkeys(("depth", "num_hidden_layers"), 1),
+    **dict.fromkeys(("num_heads", "num_attention_heads"), 2),
+    **dict.fromkeys(("hidden_size", "embed_dim", "out_hidden_size", "intermediate_size"), 64),
+}
+BEHIND_TOWERS = {"glm4v_text", "paddleocr_vl_text", "qwen2_5_vl_text", "qwen2_vl_text"}
+"""Decoders that are a part of a model with a tower, and have no class of their own for a causal language model."""
 TRACED_WITH_FLASH = {"llama4_text"}
 """Not for training, but their layers run with it; their eager masks are chunked, which the formulas do not follow."""
 
 
+WIDENED = "mamba2 with an fp32 stream"
+"""Each layer returns fp32, but the first, which is traced, gets what the embedding gave."""
 HANDED_ON = {"arcee", "mpt", "nemotron_h"}
 """4-bit layers hand on the fp32 of their layer norms or squares; the plain layers of a trace do not. See test_four_bit."""
 
@@ -198,7 +281,8 @@ def test_a_layer_keeps_and_holds_what_its_trace_does(name: str, setting: str):
         (trace,) = other.traces
         saved, working = trace.saved.at(LENGTH, LENGTH), trace.working.most(LENGTH, LENGTH)
         kept, held = activations.saved_bytes(run, block), activations.working_bytes(run, block)
-        assert activations.checkpoint_bytes(run, block) == trace.entered.at(LENGTH, LENGTH)
+        if name != WIDENED:
+            assert activations.checkpoint_bytes(run, block) == trace.entered.at(LENGTH, LENGTH)
         within = WIDER.get((name, setting), 0.02)
         assert kept == pytest.approx(saved, rel=min(within, 0.025)), activations.saved_formula(run, block)
         # Every peak has both: with checkpointing those of one layer, without it all layers' and this.
@@ -207,5 +291,5 @@ def test_a_layer_keeps_and_holds_what_its_trace_does(name: str, setting: str):
 
 def test_the_list_of_compared_families_is_that_of_the_oracles():
     types = {make(3).model_type for name, make in FAMILIES.items() if name not in APPROXIMATE}
-    assert compared() == types | {name.split()[0] for name in CONFIGS}
+    assert compared() == types | {name.split()[0] for name in CONFIGS} | ELSEWHERE
     assert not compared() & UNCOMPARED.keys()

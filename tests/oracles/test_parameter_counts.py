@@ -20,7 +20,7 @@ transformers = pytest.importorskip("transformers")
 
 MODELS = Path(__file__).parents[1] / "models"
 ENTRIES = {entry["id"]: entry for entry in catalogue.entries()}
-ABSENT = {"qwen", "mimo", "kimi_linear", "internlm2", "baichuan", "chatglm"}
+ABSENT = {"qwen", "replit_lm", "mimo", "kimi_linear", "internlm2", "baichuan", "chatglm"}
 """Model types with code of their own, which transformers 5.16 does not have."""
 TIMM = {"gemma3n"}
 """Needs timm for its vision tower; its decoder is compared alone."""

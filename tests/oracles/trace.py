@@ -21,6 +21,7 @@ from transformers import AutoModelForCausalLM, PretrainedConfig
 
 from advisor.tracing.allocations import Trace
 from advisor.tracing.cuda_emulation import CudaHabits, cuda_dropout
+from advisor.tracing.kernels import stand_ins
 from advisor.tracing.recorder import Recorder, materialise
 
 
@@ -163,7 +164,7 @@ def trace(config: PretrainedConfig, setting: Setting, rows: int = 1, length: int
     model: Any = build(config, setting)
     result = Trace()
     recorder = Recorder(result)
-    with as_on_cuda(setting):
+    with as_on_cuda(setting), stand_ins(model, quantized=not setting.casts_inputs):
         materialise(model, recorder.weights, recorder.mark_gradient)
         base = model.get_base_model() if setting.adapter is not None else model
         watch(decoder_layers(base), recorder)

@@ -1,4 +1,4 @@
-"""Mixers with inner norms or kernels of their own; state spaces and Kimi's delta attention from widths alone."""
+"""Mixers with inner norms or kernels of their own; Kimi's delta attention from widths alone."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.activations.norms import rms_amounts
+from advisor.memory.activations.state_spaces import state_space_amounts
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Attention, Block
@@ -25,6 +26,8 @@ def mixer_amounts(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
         yield from latent_amounts(run, n, block)
     elif attention.kind == "conv":
         yield from convolution_amounts(n)
+    elif block.states is not None:
+        yield from state_space_amounts(run, n, block.states)
     elif attention.kind == "linear" and attention.state:
         yield from delta_amounts(run, n, attention)
     else:
@@ -76,7 +79,7 @@ def latent_amounts(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
 
 
 def width_amounts(n: Numbers, block: Block) -> Iterator[Amount]:
-    """Approximation for state spaces and other linear attention, which run in kernels of their own.
+    """Approximation for linear attention in kernels that no formula knows.
 
     What each projection gives is kept twice, before and after convolution, activation or norm; and the
     kernel's result.

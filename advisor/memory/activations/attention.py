@@ -49,7 +49,7 @@ def gate_amounts(run: Run, n: Numbers, family: Deviations, attention: Attention)
 
 def norm_of_queries_and_keys(n: Numbers, family: Deviations, norm: Norm) -> Iterator[Amount]:
     """RMS norms of queries and keys, by head or over the whole width (models/qwen3, models/olmo2@5.16.1)."""
-    inner = replace(n, stream=n.inner, trained=n.trained and not family.weightless_query_key_norm)
+    inner = replace(n, stream=n.inner, normed=n.inner, trained=n.trained and not family.weightless_query_key_norm)
     for symbol, heads in (("q", "heads"), ("k", "kv heads")):
         yield from rms_amounts(inner, norm, symbol, ONE if family.wide_query_key_norm else heads)
 

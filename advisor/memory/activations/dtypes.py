@@ -43,13 +43,21 @@ class Adapters:
 def numbers(run: Run, norm: Norm) -> Numbers:
     """The precision of the parts of a layer with norms of this kind."""
     compute = run.compute_bytes
-    wide = run.precision == "fp32" or run.fp32_residual_stream or fp32_weights(run) or fp32_branches(run, norm)
-    stream = 4 if wide else 2
+    weights = run.precision == "fp32" or run.fp32_residual_stream or fp32_weights(run)
+    branches = fp32_branches(run, norm)
+    stream = 4 if weights or branches or fp32_stream(run) else 2
+    wide = weights or (branches and not (run.model is not None and run.model.deviations.casts_stream))
     # CUDA's autocast runs layer_norm in fp32 and hands fp32 on; RMS norms are written to return their
-    # input's dtype.
-    normed = 4 if norm == "layer" and run.autocast else compute if norm == "half layer" else stream
-    inner = normed if fp32_branches(run, norm) else compute
+    # input's dtype, which some decoders first turn to that of the norm's weights.
+    normed = 4 if norm == "layer" and run.autocast else compute if norm == "half layer" else 4 if wide else 2
+    inner = normed if branches else compute
     return Numbers(compute, stream, normed, inner, run.autocast, trained=run.adapter is None)
+
+
+def fp32_stream(run: Run) -> bool:
+    """Whether layers return fp32, which the next one's norm turns back: Mamba2Block.forward@5.16.1."""
+    states = [block.states for block in run.model.blocks] if run.model is not None else []
+    return any(one is not None and one.fp32_stream for one in states)
 
 
 def fp32_weights(run: Run) -> bool:

@@ -21,6 +21,8 @@ from advisor.memory.activations.kept_inputs import dora_amounts, dora_bytes, int
 from advisor.memory.activations.linear_inputs import mlp_input, mlp_output, site_amounts, sites
 from advisor.memory.activations.lora_kernels import fuses_mlp
 from advisor.memory.activations.norms import norm_amounts
+from advisor.memory.activations.state_spaces import fixed_bytes as fixed_bytes_of_states
+from advisor.memory.activations.state_spaces import state_space_amounts
 from advisor.memory.lora_targets import is_target
 from advisor.record import replace
 
@@ -77,6 +79,7 @@ def amounts(run: Run, block: Block) -> tuple[Amount, ...]:
         mixer = list(mixer_amounts(run, n, block))
     else:
         mixer = list(attention_amounts(run, n, family, norm, block))
+        mixer += state_space_amounts(run, n, block.states) if block.states is not None else ()
     read = sites(run, n, block, copied_output(run, family, block))
     inputs = [a for site in read for a in (*site_amounts(run, n, site), *int8_amounts(run, site))]
     norms = list(norm_amounts(n, norm, family, block))
@@ -115,6 +118,8 @@ def fixed_bytes(run: Run, block: Block) -> int:
         count += 4 * block.hidden * block.norms
         if block.attention is not None and block.attention.query_key_norm:
             count += 8 * block.attention.head_dim
+    if block.states is not None:
+        count += fixed_bytes_of_states(numbers(run, norm), block.states)
     count += dora_bytes(run, numbers(run, norm), block)
     return count + (2 * block.hidden * block.norms if norm == "half layer" else 0)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OUTPUTS = {
     "o_proj", "out_proj", "c_proj", "dense", "wo", "o", "attn_out", "resid_attn_dropout",
     "down_proj", "dense_4h_to_h", "fc2", "w2", "fc_out", "linear_2", "ff_out",
-    "proj", "projection_layer", "linear_fc2",
+    "proj", "projection_layer", "linear_fc2", "output_linear", "mlp_down",
 }  # fmt: skip
 """Names of the projections that end attention or MLP."""
 
@@ -51,7 +51,7 @@ def sites(run: Run, n: Numbers, block: Block, copied_output: bool) -> list[Site]
     attention_in = [x for x in attention if not is_output(x, block)]
     mlp_in = [x for x in mlp if not is_output(x, block)]
     wide = [x for x in attention_in if x.n_in == block.hidden]
-    starts = [[*wide, *mlp_in]] if block.norms == 1 else [wide, mlp_in]
+    starts = [[*wide, *mlp_in]] if block.norms == 1 else [*inputs_of_mixers(block, wide), mlp_in]
     taken = fused(run, block)
     found = [Site("h", tuple(one), n.normed, fused=taken) for one in starts if one]
     if block.mlp is not None and block.mlp.experts and not mlp_in:
@@ -60,7 +60,7 @@ def sites(run: Run, n: Numbers, block: Block, copied_output: bool) -> list[Site]
         found.append(Site("h", (), n.normed))
     # Low-rank projections (MLA) read a narrow tensor each.
     found += [Site(ONE, (x,), n.compute, units=x.n_in) for x in attention_in if x.n_in != block.hidden]
-    outputs = tuple(x for x in attention if is_output(x, block))
+    outputs = tuple(x for x in attention if is_output(x, block) and not in_scan(x, block))
     if outputs and block.attention is not None and block.attention.kind in {"softmax", "latent"}:
         found.append(Site("out", outputs, n.compute, kept_anyway=not copied_output, fused=taken))
     elif outputs:
@@ -69,6 +69,21 @@ def sites(run: Run, n: Numbers, block: Block, copied_output: bool) -> list[Site]
     others = [x for x in block.linears if x.kind == "other"]
     found += [Site(ONE, (x,), n.stream if x.n_in == block.hidden else n.compute, units=x.n_in) for x in others]
     return [*found, *mlp_output(run, n, block)]
+
+
+def in_scan(linear: Linear, block: Block) -> bool:
+    """Whether Mamba-2's kernel multiplies by this weight itself, past any adapter, and computes its input again."""
+    return block.states is not None and block.states.chunk > 0 and linear.kind == "mixer" and is_output(linear, block)
+
+
+def inputs_of_mixers(block: Block, wide: list[Linear]) -> list[list[Linear]]:
+    """Linears by the tensor that they read: where a Mamba mixer is side by side with attention, each reads its own.
+
+    models/falcon_h1, FalconH1DecoderLayer.forward@5.16.1: the normed input, multiplied by different numbers.
+    """
+    if block.states is None or not block.states.scaled:
+        return [wide]
+    return [[x for x in wide if x.kind == kind] for kind in ("mixer", "attention")]
 
 
 def mlp_input(run: Run, n: Numbers, block: Block) -> list[Site]:

@@ -39,7 +39,7 @@ def rms_amounts(n: Numbers, norm: Norm, symbol: str, groups: str) -> Iterator[Am
         return
     yield from ((4, symbol), (4, groups))
     if n.trained:
-        yield (n.stream if norm == "rms" else 4), symbol
+        yield (n.normed if norm == "rms" else 4), symbol
 
 
 def layer_norm_amounts(n: Numbers, norm: Norm, shared: bool) -> Iterator[Amount]:

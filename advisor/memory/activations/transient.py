@@ -14,7 +14,7 @@ from advisor.memory.activations import routed
 from advisor.memory.activations.altup import altup_gradients, streams
 from advisor.memory.activations.amounts import ONE, Amount, total, widths
 from advisor.memory.activations.approximate import projected_width
-from advisor.memory.activations.attention import copied_output, repeated, without_kernel
+from advisor.memory.activations.attention import attention_amounts, copied_output, repeated, without_kernel
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Adapters, Numbers, adapters, numbers
 from advisor.memory.activations.experts import passing_weights
@@ -27,6 +27,7 @@ from advisor.memory.activations.layer import amounts
 from advisor.memory.activations.linear_inputs import Site, mlp_input, mlp_output, site_amounts, sites
 from advisor.memory.activations.lora_kernels import fused_working_bytes, fuses_mlp
 from advisor.memory.activations.norms import norm_amounts, rms_amounts
+from advisor.memory.activations.state_spaces import in_pieces, scan_gradients
 from advisor.memory.lora_targets import is_target
 from advisor.models.deviations import Deviations, Norm
 
@@ -60,7 +61,11 @@ def derived_bytes(run: Run, block: Block) -> int:
     known = widths(run, block)
     per_token = max((total(moment, known) for moment in moments(run, n, family, norm, block)), default=0)
     kernels = fused_working_bytes(run, n, known, block) if fuses_mlp(run, block) else 0
-    alone = run.tokens * (total([(26, "h")], known) - total(amounts(run, block), known)) if is_alone(block) else 0
+    alone = (
+        run.tokens * (total([(24 + n.stream, "h")], known) - total(amounts(run, block), known))
+        if is_alone(block)
+        else 0
+    )
     return max(0, run.tokens * per_token, closing_bytes(run, n, family, norm, block), kernels, alone)
 
 
@@ -95,9 +100,9 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
     narrow = (n.compute if n.inner != n.compute and (family.parallel or block.norms == 1) else 0, "h")
     branch = (n.compute if own and n.inner == n.compute else narrow[0], "h")
     yield list(altup_gradients(n, block))
-    if block.mlp is None:
+    if block.mlp is None and block.states is None:
         yield [stream, (n.compute * projected_width(block), ONE)]
-    elif not fuses_mlp(run, block):
+    elif block.mlp is not None and not fuses_mlp(run, block):
         yield [stream, used_mask, branch, *adapter_gradients(run, n, block)]
         yield [stream, used_mask, *half_adapter_gradients(run, n, block)]
         yield [stream, used_mask, branch, (n.inner, "f shared" if block.mlp.experts else "f")]
@@ -109,11 +114,34 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
             yield list(recomputed_forward(run, n, block))
     if block.attention is not None and probabilities(run, family, block.attention):
         yield [stream, *probability_gradients(run, n, family, norm, block)]
+    if block.states is not None:
+        waiting = [stream, *(() if in_pieces(run) else gradients_before_scan(n, family, block))]
+        freed = list(gone(after_scan(run, n, family, norm, block)))
+        for moment in scan_gradients(run, n, block.states):
+            yield [*waiting, *moment, *freed]
+
+
+def after_scan(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
+    """What is kept behind a Mamba mixer: the MLP, and attention where it is side by side with it."""
+    if block.mlp is not None:
+        yield from after_attention(run, n, family, norm, block)
+    if block.attention is not None and block.attention.kind == "softmax":
+        yield from attention_amounts(run, n, family, norm, block)
+
+
+def gradients_before_scan(n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
+    """What a Mamba mixer's backward starts from, where that is not the gradient of the residual stream itself."""
+    if family.scales_residual or n.stream != n.compute:
+        yield n.compute, "h"
+    if block.states is not None and block.states.scaled:
+        # That of what attention has read, whose backward comes first.
+        yield n.compute, "h"
 
 
 def probabilities(run: Run, family: Deviations, attention: Attention) -> bool:
     """Whether attention's probabilities exist as a tensor."""
-    return run.attention == "eager" or without_kernel(run, family, attention)
+    softmax = attention.kind in {"softmax", "latent"}
+    return softmax and (run.attention == "eager" or without_kernel(run, family, attention))
 
 
 def closing_norm(n: Numbers, norm: Norm) -> Moment:
