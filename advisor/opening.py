@@ -121,7 +121,9 @@ def with_traces(
     """A model that the formulas do not know, or only by widths, with what is traced of it."""
     if described is None or not (context.trace or has_traces()):
         return model
-    if isinstance(model, Architecture) and not model.approximated:
+    from advisor.memory.basis import unsure
+
+    if isinstance(model, Architecture) and not unsure(model):
         return model
     from advisor.tracing import by_trace
 

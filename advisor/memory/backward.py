@@ -14,6 +14,7 @@ from advisor.memory.gradients import (
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
 from advisor.memory.model import autocast_terms
+from advisor.memory.offloading import brought_back_terms, passing_working, recomputes_under_hooks
 from advisor.memory.optimizers import optimizer_named
 from advisor.memory.towers import backward_terms, counted, tower_terms
 from advisor.models import Architecture, Block
@@ -38,10 +39,11 @@ def backward_phases(run: Run, model: Architecture, weights: Weights, fixed: tupl
         *buckets,
         *reducing,
         *layer_terms(run, layer),
+        *brought_back_terms(run, model, layer),
         *fsdp.layer_gradients(run, model, weights),
         *waiting,
     )
-    kept, seen = kept_terms(run, model), tower_terms(run, model)
+    kept, seen = kept_terms(run, model, backward=True), tower_terms(run, model)
     first_given = first_gradients(run, weights)
     sharded = isinstance(run.sharding, Fsdp)
     all_given = fsdp.gradients_of_layers(run, model, weights) if sharded else gradient_terms(run, weights)
@@ -162,6 +164,8 @@ def embedding_bytes(run: Run, weights: Weights) -> int:
 def layer_terms(run: Run, block: Block) -> tuple[Term, ...]:
     """One layer's backward: what it recomputes, if it was checkpointed, and the gradients of its intermediates."""
     run = one_graph(run)
+    if recomputes_under_hooks(run) and run.activation_offloading == "legacy":
+        return (passing_working(run, block),)
     working = Term(
         "gradients of intermediates",
         "activations",

@@ -44,14 +44,9 @@ def basis_of(run: Run, model: Architecture, found: Estimate) -> Basis:
 
 def parts_of(run: Run, model: Architecture, uncounted: tuple[Uncounted, ...]) -> Iterator[Part]:
     """What is approximate."""
-    decoder = model.decoder_type or model.model_type
-    if model.trace is None:
-        if model.approximated:
-            yield Part(f"token mixers of `{decoder}` are counted by widths", TRACE)
-        elif not is_compared(decoder):
-            yield Part(f"layers of `{decoder}` are not compared with their modules", TRACE)
-        elif has_layer_inputs(model):
-            yield Part(f"layers of `{decoder}` with inputs of their own are within a twelfth of their modules", TRACE)
+    if model.trace is None and (why := unsure(model)):
+        tried = any(fact.startswith("not traced") for fact in model.extra)
+        yield Part(why, MEASURE if tried else TRACE)
     if sees(run):
         yield from parts_of_towers(run, model)
     if effective_optimizer(run).approximate:
@@ -73,6 +68,18 @@ def parts_of_towers(run: Run, model: Architecture) -> Iterator[Part]:
         yield Part(f"{images}", "state them: `--images 2x1024x768`")
     if "audio" in known:
         yield Part("one clip of 30 s a row is assumed", MEASURE)
+
+
+def unsure(model: Architecture) -> str:
+    """Why a trace would tell more of a model's layers than the formulas; nothing where they are compared."""
+    decoder = model.decoder_type or model.model_type
+    if model.approximated:
+        return f"token mixers of `{decoder}` are counted by widths"
+    if not is_compared(decoder):
+        return f"layers of `{decoder}` are not compared with their modules"
+    if has_layer_inputs(model):
+        return f"layers of `{decoder}` with inputs of their own are within a twelfth of their modules"
+    return ""
 
 
 def has_layer_inputs(model: Architecture) -> bool:

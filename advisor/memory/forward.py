@@ -17,6 +17,7 @@ from advisor.memory.fsdp import root_copied
 from advisor.memory.generation import generation_terms
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
+from advisor.memory.offloading import inputs_on_the_way
 from advisor.memory.towers import counted, forward_terms, tower_terms
 from advisor.models import Architecture, Block
 from advisor.record import replace
@@ -87,13 +88,13 @@ def norm_text(run: Run, model: Architecture) -> str:
     return f"{run.tokens:,} tokens x {model.hidden_size:,}"
 
 
-def kept_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+def kept_terms(run: Run, model: Architecture, *, backward: bool = False) -> tuple[Term, ...]:
     """What the layers keep from forward to backward: the decoder's and those of towers."""
-    return (*decoder_terms(run, model), *tower_terms(run, model))
+    return (*decoder_terms(run, model, backward=backward), *tower_terms(run, model))
 
 
-def decoder_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
-    """What the decoder layers keep."""
+def decoder_terms(run: Run, model: Architecture, *, backward: bool) -> tuple[Term, ...]:
+    """What the decoder layers keep, at the end of forward or in backward."""
     if not checkpoints(run):
         unread = unread_norm_bytes(run, model)
         return tuple(
@@ -107,8 +108,7 @@ def decoder_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
             for index, block in enumerate(model.blocks)
         )
     if run.activation_offloading is not None:
-        kept = 5 if run.activation_offloading == "saved-tensors" else 2
-        return (offloaded_inputs(run, model, kept), *lasting_terms(run, model))
+        return (inputs_on_the_way(run, model, backward=backward), *lasting_terms(run, model))
     inputs = tuple(
         Term(
             "checkpointed layer inputs",
@@ -145,14 +145,6 @@ def lasting_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
         for block in model.blocks
         if lasting_bytes(run, block)
     )
-
-
-def offloaded_inputs(run: Run, model: Architecture, kept: int) -> Term:
-    """The few layer inputs that are still on the GPU while the rest travels."""
-    one = max(checkpoint_bytes(run, block) for block in model.blocks)
-    count = min(kept, model.layers)
-    source = "trl/models/activation_offloading.py@1.9.0: at most five tensors in flight"
-    return Term("layer inputs on their way to the host", "activations", count * one, f"{one:,} B x {count}", source)
 
 
 def layers_text(run: Run, block: Block) -> str:

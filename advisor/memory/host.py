@@ -1,8 +1,9 @@
 """Host memory of one node: what offloading keeps there, pinned or pageable."""
 
-from advisor.memory.activations import checkpoint_bytes
+from advisor.memory.activations import checkpoint_bytes, saved_bytes
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import HostTerm
+from advisor.memory.offloading import recomputes_under_hooks, weight_bytes
 from advisor.memory.optimizer_states import effective_optimizer, flat_state_width, state_bytes
 from advisor.models import Architecture
 from advisor.run import Fsdp, Run, Zero
@@ -98,13 +99,15 @@ def offloaded_activations(run: Run, model: Architecture, local: int) -> tuple[Ho
     """Checkpointed layer inputs that are moved to the host."""
     if run.activation_offloading is None:
         return ()
-    bytes_ = sum(block.count * checkpoint_bytes(run, block) for block in model.blocks) * local
+    again = max(saved_bytes(run, one) + weight_bytes(run, one) for one in model.blocks)
+    layer = again if recomputes_under_hooks(run) else 0
+    bytes_ = (sum(block.count * checkpoint_bytes(run, block) for block in model.blocks) + layer) * local
     return (
         HostTerm(
             "offloaded activations",
             bytes_,
             True,
-            f"layer inputs x {model.layers} layers x {local} ranks",
+            f"(layer inputs x {model.layers} layers{f' + {layer:,} B of one layer' if layer else ''}) x {local} ranks",
             ACTIVATIONS,
         ),
     )

@@ -13,6 +13,7 @@ from advisor.memory.activations import (
 )
 from advisor.memory.ledger import Term
 from advisor.memory.lora_targets import is_target
+from advisor.memory.offloading import limit
 from advisor.memory.weights import trained_count
 from advisor.models import Architecture
 from advisor.models.tower import Tower
@@ -23,8 +24,6 @@ DEFAULT = Images(1, 1024, 1024, "assumed")
 """axolotl takes one image a row out of a column, processing_strategies.py:205-218@0.19.0; its size is a guess."""
 TRACED = "autograd's saved tensors, traced from the transformers modules of the tower"
 PIXELS = "what the processor returns: fp32, axolotl/utils/collators/mm_chat.py:45-53@0.19.0"
-MOST_ON_THE_WAY = 5
-"""trl/models/activation_offloading.py@1.9.0: tensors in flight to the host."""
 
 
 def sees(run: Run) -> bool:
@@ -75,7 +74,7 @@ def kept_terms(run: Run, model: Architecture, tower: Tower) -> Iterator[Term]:
         yield Term(f"{name}'s activations", "activations", block.count * saved_bytes(inner, block), text, TRACED)
     else:
         one = checkpoint_bytes(inner, block)
-        count = block.count if run.activation_offloading is None else min(MOST_ON_THE_WAY, block.count)
+        count = block.count if run.activation_offloading is None else min(limit(run), block.count)
         text = f"{one:,} B x {count} layers{where}"
         yield Term(f"{name}'s layer inputs", "activations", count * one, text, TRACED)
     yield joining_term(run, tower, inner)

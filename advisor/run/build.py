@@ -93,7 +93,7 @@ def axolotl_facts(
         **preferred,
         **read.generation(reader, preferred["rl"], batch["eval_batch_size"]),
         **read.quantization(reader, model, adapter["adapter"]),
-        **read.checkpointing(reader, preferred["rl"], model),
+        **read.checkpointing(reader, preferred["rl"], model, stack),
         **attention(reader, model, preferred["ebft"]),
         **read.loss(reader, preferred["rl"]),
         "sharding": sharding.fsdp(reader),
@@ -131,7 +131,24 @@ def joined(reader: Reader, model: Architecture | None, stack: Stack, facts: "Axo
         "autocast": autocast and not isinstance(engine, Zero),
         "fsdp_upcasts": autocast and prepared_by_accelerate,
         "fp32_residual_stream": embeddings_fp32 or (upcasts and not by_axolotl),
+        "reentrant": reentrant(facts, upcasts=upcasts) if by_axolotl else facts["reentrant"],
     }
+
+
+def reentrant(facts: "AxolotlFacts", *, upcasts: bool) -> bool:
+    """How layers are checkpointed under offloading, where axolotl switches the trainer's checkpoints off.
+
+    In a full fine-tune its own wrapper does it, non-reentrant. With adapters the loader's checkpoints stay on
+    (axolotl/loaders/model.py:368-385,461-466@0.19.0): ``legacy`` puts its own function in their place, and
+    ``prepare_model_for_kbit_training`` asks for torch's default (peft/utils/other.py:247-251@0.20.0).
+    """
+    match facts["activation_offloading"], facts["adapter"]:
+        case ((None | "hidden-states"), _):
+            return facts["reentrant"]
+        case _, None:
+            return False
+        case mode, _:
+            return facts["reentrant"] or upcasts or mode == "legacy"
 
 
 def edited(run: Run, edits: Mapping[str, object], step: str) -> Run:

@@ -25,6 +25,7 @@ ExpertsKernel = Literal["grouped_mm", "eager", "scattermoe", "sonicmoe"]
 Float8 = Literal["tensorwise", "rowwise", "rowwise_with_gw_hp"]
 Loss = Literal["plain", "liger-fused", "liger", "cut", "chunked", "diffusion"]
 Classifier = Literal["sequence", "token"]
+Offloading = Literal["saved-tensors", "legacy", "hidden-states"]
 Device = Literal["gpu", "cpu", "nvme"]
 ZeroStage = Literal[0, 1, 2, 3]
 # axolotl refuses these optimizers with DeepSpeed: utils/schemas/validation.py:931-1074@0.19.0.
@@ -209,7 +210,7 @@ class Run:
 
     activation_checkpointing: bool = False
     reentrant: bool = True
-    activation_offloading: Literal["saved-tensors", "hidden-states"] | None = None
+    activation_offloading: Offloading | None = None
     attention: AttentionKernel = "sdpa"
     attention_given: bool = False
     sdpa_varlen: bool = False

@@ -27,7 +27,7 @@ def answered(request: dict[str, Any]) -> dict[str, Any]:
     except UntraceableError as error:
         return {"reason": str(error)}
     except Exception as error:  # whatever a model's own code throws is only a reason
-        first = next(iter(str(error).splitlines()), "")
+        first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
         return {"reason": f"it cannot be traced ({type(error).__name__}: {first[:200]})"}
 
 

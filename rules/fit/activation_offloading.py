@@ -4,10 +4,9 @@ from advisor import Example, Rule, Run
 
 
 def applies(run: Run) -> bool:
-    """Whether layers are checkpointed and their inputs still lie on the GPU."""
-    checkpointed = run.activation_checkpointing and run.activation_offloading is None
-    free = run.rl != "ebft"
-    return checkpointed and free and not (run.zero_stage == 3 and run.adapter is not None)
+    """Whether layers are checkpointed and their inputs still lie on the GPU, or all that a layer saves comes back."""
+    checkpointed = run.activation_checkpointing and (run.activation_offloading is None or run.reentrant)
+    return checkpointed and run.rl != "ebft"
 
 
 rule = Rule(
@@ -15,10 +14,12 @@ rule = Rule(
     stage="fit",
     title="Move checkpointed layer inputs to the host",
     when=applies,
-    edits=lambda run: {"activation_offloading": "saved-tensors" if run.adapter else "hidden-states"},
+    edits=lambda _run: {"activation_offloading": "hidden-states"},
     why="""
         What checkpointing keeps grows with tokens x layers: 20 GiB for 16k tokens of a 70B model. The copies travel
-        while other layers compute. In a full fine-tune only the hidden states go, with non-reentrant checkpoints.
+        while other layers compute. Only the hidden states go, with non-reentrant checkpoints: under `true` a
+        reentrant checkpoint of an adapter run sends and brings back all that a recomputed layer saves, and holds it
+        until the next layer is through.
     """,
     cost=(
         "Pinned host memory of the same size, and traffic over PCIe that is hidden only if a layer computes long "
@@ -54,13 +55,15 @@ rule = Rule(
                 sequence_len: 32768
                 micro_batch_size: 1
                 gradient_checkpointing: true
-                activation_offloading: true
+                activation_offloading: hidden_states
                 attn_implementation: flash_attention_2
                 plugins:
                   - axolotl.integrations.liger.LigerPlugin
                 liger_fused_linear_cross_entropy: true
+                gradient_checkpointing_kwargs:
+                  use_reentrant: false
             """,
-            memory="19.7 -> 12.9 GiB",
+            memory="19.7 -> 11.8 GiB",
         ),
         Example(
             gpus="1x rtx-4090",
@@ -77,7 +80,11 @@ rule = Rule(
                 lora_r: 16
                 lora_alpha: 32
                 lora_target_linear: true
+                sequence_len: 32768
                 gradient_checkpointing: true
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_fused_linear_cross_entropy: true
                 deepspeed: deepspeed_configs/zero3.json
             """,
         ),
@@ -99,6 +106,81 @@ rule = Rule(
                 base_model: meta-llama/Llama-3.1-8B
                 gradient_checkpointing: true
                 rl: ebft
+            """,
+        ),
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 8192
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_fused_linear_cross_entropy: true
+                activation_offloading: true
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 8192
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                plugins:
+                  - axolotl.integrations.liger.LigerPlugin
+                liger_fused_linear_cross_entropy: true
+                activation_offloading: hidden_states
+                gradient_checkpointing_kwargs:
+                  use_reentrant: false
+            """,
+            memory="18.9 -> 17.9 GiB",
+        ),
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 8192
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                activation_offloading: true
+                gradient_checkpointing_kwargs:
+                  use_reentrant: false
+            """,
+        ),
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                sequence_len: 8192
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                activation_offloading: hidden_states
+                gradient_checkpointing_kwargs:
+                  use_reentrant: true
+            """,
+        ),
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 8192
+                gradient_checkpointing: true
+                activation_offloading: true
             """,
         ),
     ),

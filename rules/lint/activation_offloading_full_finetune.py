@@ -36,7 +36,7 @@ rule = Rule(
         In a full fine-tune axolotl checkpoints each layer with a wrapper of its own and sends what is still saved to
         the host through TRL's hooks: layer inputs, and whatever is outside of the layers, such as the log-softmax of a
         plain loss. `hidden_states` goes with the trainer's checkpoints and moves layer inputs alone; axolotl's authors
-        measured 3 percent more speed at the same memory on Qwen3-8B. Adapters are better off with `true`.
+        measured 3 percent more speed at the same memory on Qwen3-8B.
     """,
     source="axolotl/loaders/model.py:367-385@0.19.0; axolotl/core/builders/base.py:593-611@0.19.0;"
     " https://github.com/axolotl-ai-cloud/axolotl/pull/3776",

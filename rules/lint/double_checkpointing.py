@@ -11,7 +11,7 @@ def finds(run: Run) -> Iterator[Hit]:
     """Both are on; where saved tensors are offloaded, axolotl has switched the trainer's off."""
     if run.fsdp is None or not run.fsdp.activation_checkpointing or not run.activation_checkpointing:
         return
-    if run.activation_offloading == "saved-tensors":
+    if run.activation_offloading in {"saved-tensors", "legacy"}:
         return
     key = fsdp_key(run)
     changes = edits(run, key)

@@ -41,7 +41,7 @@ PINNED = {"device": "cpu", "pin_memory": True}
         # Each of two ranks has all states.
         (PAGED, {"paged optimizer states": 2 * 8 * P}),
         (
-            {"gradient_checkpointing": True, "activation_offloading": True, **LORA},
+            {"gradient_checkpointing": True, "activation_offloading": "hidden_states", **LORA},
             {"offloaded activations": 2 * 4 * 2 * 10 * 100},
         ),
     ],

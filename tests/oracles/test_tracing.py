@@ -4,7 +4,7 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,13 @@ transformers = pytest.importorskip("transformers")
 from advisor.memory import activations  # noqa: E402
 from advisor.memory.activations.from_trace import facts_of  # noqa: E402
 from advisor.models import Block, describe  # noqa: E402
+from advisor.models.traced import Facts  # noqa: E402
+from advisor.tracing.__main__ import answered  # noqa: E402
 from advisor.tracing.asking import asked  # noqa: E402
 from advisor.tracing.kernels import delta_rule  # noqa: E402
 from advisor.tracing.lengths import windows_of  # noqa: E402
 from advisor.tracing.measure import measured  # noqa: E402
-from advisor.tracing.modules import config_from  # noqa: E402
+from advisor.tracing.modules import UntraceableError, config_from  # noqa: E402
 
 from .families import EAGER, FAMILIES, described, run_of  # noqa: E402
 from .trace import Setting  # noqa: E402
@@ -28,6 +30,16 @@ from .trace import Setting  # noqa: E402
 pytestmark = pytest.mark.oracle
 
 FP32 = torch.float32
+FACTS = Facts(
+    single=False, autocast=True, fp32_weights=False, fp32_stream=False, attention="sdpa", padded=False, beyond=0
+)
+SMALL = {
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 64,
+}
 LORA = Setting(adapter="all-linear", dropout=0.1)
 SETTINGS: dict[str, Setting] = {
     "full": Setting(),
@@ -328,3 +340,23 @@ def test_rotary_sections_that_a_short_config_leaves_out_are_filled_in():
         {"model_type": "qwen2_5_vl", "text_config": {"hidden_size": 768, "num_attention_heads": 12, "vocab_size": 64}}
     )
     assert sum(config.get_text_config().rope_parameters["mrope_section"]) == 32
+
+
+def test_an_error_that_begins_with_an_empty_line_still_says_something(monkeypatch):
+    """As transformers has it of packages that a model needs."""
+
+    def fails(*_asked: object) -> None:
+        raise ImportError("\nTimmWrapperModel requires the timm library")
+
+    monkeypatch.setattr("advisor.tracing.measure.measured", fails)
+    said = answered({"config": {}, "facts": asdict(FACTS), "windows": []})
+    assert said == {"reason": "it cannot be traced (ImportError: TimmWrapperModel requires the timm library)"}
+
+
+def test_layers_that_read_images_are_not_traced():
+    config = transformers.MllamaConfig(
+        text_config={"num_hidden_layers": 10, "cross_attention_layers": [3, 8], **SMALL, "pad_token_id": 0},
+        vision_config={"hidden_size": 64, "num_hidden_layers": 1, "num_global_layers": 1, "attention_heads": 4},
+    ).to_dict()
+    with pytest.raises(UntraceableError, match="does not run on text alone"):
+        measured(config, FACTS, ())

@@ -62,6 +62,31 @@ def test_reentrancy_depends_on_the_kind_of_training(make_run, said, reentrant):
     assert make_run(LLAMA + "gradient_checkpointing: true\n" + said + "\n").reentrant is reentrant
 
 
+def test_offloading_of_older_versions_moved_layer_inputs_alone(make_run):
+    said = LLAMA + "gradient_checkpointing: offload\n"
+    assert make_run(said).activation_offloading == "saved-tensors"
+    assert make_run(said, stack={"axolotl": "0.8.1"}).activation_offloading == "hidden-states"
+
+
+LORA_KEYS = "adapter: lora\nlora_r: 8\nlora_alpha: 16\nlora_target_linear: true\n"
+IN_4_BITS = LORA_KEYS.replace("lora\n", "qlora\n", 1) + "load_in_4bit: true\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "reentrant"),
+    [
+        ("activation_offloading: true", False),
+        (LORA_KEYS + "activation_offloading: true", True),
+        (LORA_KEYS + "activation_offloading: true\ngradient_checkpointing_kwargs: {use_reentrant: false}", False),
+        (LORA_KEYS + "activation_offloading: legacy\ngradient_checkpointing_kwargs: {use_reentrant: false}", True),
+        (IN_4_BITS + "activation_offloading: true\ngradient_checkpointing_kwargs: {use_reentrant: false}", True),
+        (IN_4_BITS + "activation_offloading: hidden_states", False),
+    ],
+)
+def test_offloading_decides_how_layers_are_checkpointed(make_run, said, reentrant):
+    assert make_run(LLAMA + "gradient_checkpointing: true\n" + said + "\n").reentrant is reentrant
+
+
 @pytest.mark.parametrize(
     ("said", "loss"),
     [

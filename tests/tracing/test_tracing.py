@@ -232,6 +232,16 @@ def test_a_known_model_is_not_traced(folder: Path, process: Asked) -> None:
     assert process.calls == []
 
 
+def test_a_model_whose_layers_are_not_compared_is_traced(folder: Path, process: Asked) -> None:
+    (folder / "run.yaml").write_text(YAML.replace("./odd", "meta-llama/Llama-3.2-11B-Vision"))
+    process.reason = "layer 3 does not run on text alone"
+    assert "not compared with their modules; `--trace` asks" in said(call("estimate", "run.yaml"))
+    text = said(call("estimate", "--trace", "run.yaml"))
+    assert len(process.calls) == 1
+    assert "not traced: layer 3 does not run on text alone" in text
+    assert "not compared with their modules; measure a short run" in text
+
+
 def test_a_trace_that_fails_leaves_the_model_unknown_and_says_why(folder: Path, process: Asked) -> None:
     process.reason = "it cannot be traced (DynamicOutputShapeException: aten.nonzero.default)"
     result = call("check", "--trace", "run.yaml")

@@ -1,6 +1,6 @@
 """The facts that an axolotl YAML holds, named and typed as ``Run``'s fields; pyright finds a name that is not one."""
 
-from typing import Literal, TypedDict
+from typing import TypedDict
 
 from advisor.run import (
     Adapter,
@@ -13,6 +13,7 @@ from advisor.run import (
     Fsdp,
     Lora,
     Loss,
+    Offloading,
     Precision,
     Quantization,
     Rollouts,
@@ -70,7 +71,7 @@ class QuantizationFacts(TypedDict):  # noqa: D101
 class CheckpointingFacts(TypedDict):  # noqa: D101
     activation_checkpointing: bool
     reentrant: bool
-    activation_offloading: Literal["saved-tensors", "hidden-states"] | None
+    activation_offloading: Offloading | None
     tiled_mlp_shards: int
 
 
@@ -127,6 +128,7 @@ class JoinedFacts(TypedDict):
     autocast: bool
     fsdp_upcasts: bool
     fp32_residual_stream: bool
+    reentrant: bool
 
 
 class RunFacts(AxolotlFacts, JoinedFacts):

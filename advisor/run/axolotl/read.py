@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from advisor.models import Architecture
-from advisor.run import Adapter, AttentionKernel, ExpertsKernel, FakeQuantization, Float8, Lora, Loss, Quantization
+from advisor.run import (
+    Adapter,
+    AttentionKernel,
+    ExpertsKernel,
+    FakeQuantization,
+    Float8,
+    Lora,
+    Loss,
+    Offloading,
+    Quantization,
+)
 from advisor.run.axolotl.preference import MOST_ROWS, classifier
 from advisor.run.axolotl.reader import MOST, Reader, as_integer
 from advisor.run.stack import Stack
@@ -22,6 +32,8 @@ if TYPE_CHECKING:
         QuantizationFacts,
     )
 
+TRL_OFFLOADS = "0.12.0"
+"""Before, ``gradient_checkpointing: offload`` moved layer inputs alone: axolotl pull request 2900, July 2025."""
 # axolotl/utils/schemas/enums.py:111-119@0.19.0, most specific first.
 LEGACY_ATTENTION: dict[str, AttentionKernel] = {
     "xformers_attention": "xformers",
@@ -231,7 +243,7 @@ def plugins(reader: Reader) -> set[str]:
     return {name.rsplit(".", 1)[-1] for name in reader.texts("plugins")}
 
 
-def checkpointing(reader: Reader, rl: str | None, model: Architecture | None) -> CheckpointingFacts:
+def checkpointing(reader: Reader, rl: str | None, model: Architecture | None, stack: Stack) -> CheckpointingFacts:
     """Activation checkpointing and offloading.
 
     axolotl/core/builders/base.py:589-618, utils/config/__init__.py:395-417, schemas/validation.py:1646-1653@0.19.0.
@@ -242,7 +254,7 @@ def checkpointing(reader: Reader, rl: str | None, model: Architecture | None) ->
     on = (legacy_offload or reader.flag("gradient_checkpointing")) and not without
     offload = reader.take("activation_offloading", False, "axolotl's default: false")
     if legacy_offload and not offload:
-        offload = True
+        offload = True if stack.at_least("axolotl", TRL_OFFLOADS) else "hidden_states"
     kwargs = reader.mapping("gradient_checkpointing_kwargs")
     # For supervised runs without kwargs axolotl asks for reentrant checkpoints; else the builder's default is not to.
     others = reader.has("unfrozen_parameters") or reader.has("selective_checkpointing") or offload == "hidden_states"
@@ -256,13 +268,15 @@ def checkpointing(reader: Reader, rl: str | None, model: Architecture | None) ->
     }
 
 
-def offloading_mode(value: object) -> Literal["saved-tensors", "hidden-states"] | None:
-    """``true``, ``legacy`` and ``disk`` go through TRL's saved-tensor hooks.
+def offloading_mode(value: object) -> Offloading | None:
+    """``true``, ``legacy`` and ``disk`` go through TRL's saved-tensor hooks, ``legacy`` without streams.
 
     ``hidden_states`` moves layer inputs alone.
     """
     if value == "hidden_states":
         return "hidden-states"
+    if value == "legacy":
+        return "legacy"
     return "saved-tensors" if value else None
 
 
