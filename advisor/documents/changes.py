@@ -96,8 +96,9 @@ def child(container: Any, part: str | int) -> Any:
 
 def value_at(container: Any, path: str | Path) -> Any:
     """The value at ``path``, or ``MISSING``."""
-    if type(container) is dict and type(path) is str and path.isidentifier():
-        return cast("dict[Any, Any]", container).get(path, MISSING)
+    whole: object = container
+    if type(whole) is dict and type(path) is str and path.isidentifier():
+        return cast("dict[str, Any]", whole).get(path, MISSING)
     for part in as_path(path):
         # Nearly always a key of a plain mapping: asked for thousands of times in one plan.
         if type(container) is dict and type(part) is str:
