@@ -13,7 +13,7 @@ ROOMY = 0.95
 """Of what is usable: beyond it torch's allocator frees and asks again, which takes time."""
 EQUAL = 1.05
 """Points whose times differ by less are as fast as each other; the model knows no better."""
-MOST_LEAN = 24
+MOST_LEAN = 8
 """So many points that need least memory are of use."""
 ALIKE = 1.02
 """Points that are as fast and take as many edits, and whose times differ by less, are told apart by their memory."""
@@ -56,9 +56,10 @@ def is_roomy(state: State) -> bool:
 def points(walk: Walk, family: Iterable[Moves]) -> Iterator[Moves]:
     """The leaves of the families that fit at their smallest."""
     for moves in family:
+        if smallest_of(walk, moves).at_least > usable_of(walk):
+            continue
         grown = leaves(walk, moves)
-        least = smallest_of(walk, grown[-1])
-        if least.at_least <= usable_of(walk) and least.estimate.verdict == "fits":
+        if smallest_of(walk, grown[-1]).estimate.verdict == "fits":
             yield from grown
 
 
@@ -117,7 +118,7 @@ def leanest(walk: Walk, family: Iterable[Moves]) -> list[Point]:
 
     Families that cannot be among the first so many are not looked at.
     """
-    least = sorted((smallest_of(walk, leaves(walk, moves)[-1]).at_least, n, moves) for n, moves in enumerate(family))
+    least = sorted((smallest_of(walk, moves).at_least, n, moves) for n, moves in enumerate(family))
     found: list[Point] = []
     for at_least, _, moves in least:
         if len(found) >= MOST_LEAN and at_least > found[MOST_LEAN - 1].state.needed:
