@@ -48,6 +48,12 @@ def test_a_value_beyond_reason_is_refused_at_its_place(folder: Path, line: str):
         assert "does-not-fit" not in result.output and "GiB per GPU" not in result.output
 
 
+def test_a_learning_rate_beyond_every_float_is_no_rate(folder: Path):
+    rate = DATA.replace("1e-5", "9" * 400)
+    (folder / "run.yaml").write_text(f"{CONFIG}optimizer: adamw_torch\n{rate}")
+    assert check("run.yaml").exit_code == 1
+
+
 @pytest.mark.parametrize("name", ["x" * 5000, "~nobody-of-that-name/model", "a\\0b", "..", "/"])
 def test_a_model_that_is_no_path_is_not_known(folder: Path, name: str):
     (folder / "run.yaml").write_text(f'base_model: "{name}"\n{DATA}')

@@ -98,17 +98,17 @@ def check_run(opened: Opened, options: Options) -> Report:
         rungs=rungs_of(start, plan, fit_rules(options)) if plan else (),
         time=time_of(run) if options.details else None,
         basis=basis_of(run, found) if options.details and found else None,
-        second=second_of(run, options.row_length),
+        second=second_of(run, options),
     )
 
 
-def second_of(run: Run, length: int | None) -> "Second | None":
+def second_of(run: Run, options: Options) -> "Second | None":
     """The estimate for rows of another length, where it is asked for."""
-    if length is None:
+    if options.row_length is None:
         return None
     from advisor.memory.second import second_estimate
 
-    return second_estimate(run, length)
+    return second_estimate(run, options.row_length, lambda shorter: replayed(shorter, options))
 
 
 def replayed(run: Run, options: Options) -> Estimate | None:

@@ -1,5 +1,7 @@
 """A second estimate, for rows of another length, next to that which the verdict rests on."""
 
+from collections.abc import Callable
+
 from advisor.memory.estimate import estimate
 from advisor.memory.ledger import Estimate
 from advisor.record import record, replace
@@ -15,8 +17,8 @@ class Second:
     reason: str = ""
 
 
-def second_estimate(run: Run, length: int) -> Second | None:
-    """The estimate if no row were longer than ``length``; None where the run itself has none."""
+def second_estimate(run: Run, length: int, estimated: Callable[[Run], Estimate | None]) -> Second | None:
+    """The estimate if no row were longer than ``length``, by ``estimated``; None where the run itself has none."""
     found = estimate(run)
     if found is None:
         return None
@@ -24,4 +26,4 @@ def second_estimate(run: Run, length: int) -> Second | None:
         how = "packed" if run.sample_packing else "padded"
         return Second(length, None, f"rows are {how} to {found.rows.length} tokens, whatever their own length")
     evaluated = min(length, run.eval_sequence_len)
-    return Second(length, estimate(replace(run, sequence_len=length, eval_sequence_len=evaluated, prepared=None)))
+    return Second(length, estimated(replace(run, sequence_len=length, eval_sequence_len=evaluated, prepared=None)))

@@ -28,7 +28,7 @@ def rate_of(run: Run) -> float | None:
     value = run.config.get("learning_rate")
     try:
         return float(value) if isinstance(value, (int, float, str)) else None
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 
