@@ -2,6 +2,7 @@
 """DoRA in axolotl's fused LoRA kernels against traces of axolotl's own functions."""
 
 from dataclasses import replace
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -21,7 +22,12 @@ from .trace import Setting, trace
 pytestmark = pytest.mark.oracle
 
 TOKENS = 8192
-WIDE = {"hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336}
+WIDE: dict[str, Any] = {
+    "hidden_size": 4096,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+}
 MODELS = {"wide llama": family("LlamaConfig", **WIDE)} | {name: FAMILIES[name] for name in ("gemma2", "granite")}
 DORA = Setting(adapter="all-linear", dora=True, prepare=fused)
 BOUNDS = {"gemma2": 0.09, "granite": 0.05}
