@@ -52,8 +52,8 @@ def feedforward(run: Run, n: Numbers, family: Deviations, block: Block) -> Itera
         return
     inner = [x for x in block.linears if x.kind == "mlp" and not is_output(x, block)]
     yield [*held, (product_width(n, family, mlp, fused=len(inner) == 1), "f")]
-    if fuses_mlp(run, block):
-        yield [*held, *forward_mlp(n)]
+    if run.lora is not None and fuses_mlp(run, block):
+        yield from ([*held, *moment] for moment in forward_mlp(run.lora, n))
         return
     if run.lora is not None and any(is_target(run.lora, x) for x in inner):
         yield [*held, *adapted_projection(run, n, mlp, fused=len(inner) == 1)]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ATTENTION = {"qkv": {"q_proj", "k_proj", "v_proj"}, "o": {"o_proj"}}
 MLP = {"gate_proj", "up_proj", "down_proj"}
+Moment = list[Amount]
 READERS = (*ATTENTION.values(), MLP - {"down_proj"})
 """Linears that read one tensor in one kernel; what ``down_proj`` reads is recomputed in backward."""
 HOMES = dict.fromkeys(MLP, "mlp") | dict.fromkeys(("q_proj", "k_proj", "v_proj", "o_proj"), "self_attn")
@@ -81,28 +82,58 @@ def fused_working_bytes(run: Run, n: Numbers, known: Mapping[str, int], block: B
     assert lora is not None
     stream = (n.stream + (n.compute if family.scales_residual else 0), "h")
     backward = run.tokens * total([stream, *mlp_gradients(lora, n)], known) + half_gradients(run, block)
-    again = run.tokens * total(recomputed_mlp(n), known) if run.activation_checkpointing else 0
-    return max(backward, again)
+    again = max(total(moment, known) for moment in recomputed_mlp(lora, n)) if run.activation_checkpointing else 0
+    return max(backward, run.tokens * again)
 
 
 def mlp_gradients(lora: Lora, n: Numbers) -> Iterator[Amount]:
     """The MLP's backward at its end: gradients of the product, of both inputs, and of each output times B.
 
     Those of gate and up are written over gate and up, the product over its gradient (kernels/swiglu.py:118-178@0.19.0).
+    With DoRA the gradients of the output, of gate and of up are written anew, times its scale, and the old ones stay.
     """
-    yield n.compute, "f"
-    yield n.compute * (2 if lora.dropout > 0 else 1), "h"
+    scaled = n.compute if lora.dora else 0
+    yield n.compute + 2 * scaled, "f"
+    yield n.compute * (2 if lora.dropout > 0 else 1) + scaled, "h"
     yield 3 * n.compute, "r"
 
 
-def forward_mlp(n: Numbers) -> Iterator[Amount]:
+def forward_mlp(lora: Lora, n: Numbers) -> Iterator[Moment]:
     """The MLP's forward at its end: the output, gate and up and their product, and the product times A."""
-    yield from ((n.compute, "h"), (3 * n.compute, "f"), (n.compute, "r"))
+    if not lora.dora:
+        yield [(n.compute, "h"), (3 * n.compute, "f"), (n.compute, "r")]
+        return
+    kept = [(4 * n.compute, "f"), (n.compute, "h")]
+    yield from ([*kept, *passing] for passing in passing_dora_mlp(n))
 
 
-def recomputed_mlp(n: Numbers) -> Iterator[Amount]:
-    """The recomputed MLP at its end: the gradient that waits, the residual, the product and the output."""
-    yield from ((2 * n.stream + n.compute, "h"), (n.compute, "f"))
+def recomputed_mlp(lora: Lora, n: Numbers) -> Iterator[Moment]:
+    """The recomputed MLP: the gradient that waits, the residual, and at its end the product and the output."""
+    waiting = (2 * n.stream, "h")
+    if not lora.dora:
+        yield [waiting, (n.compute, "h"), (n.compute, "f")]
+        return
+    yield from ([waiting, *passing] for passing in passing_dora_mlp(n))
+
+
+def passing_dora_mlp(n: Numbers) -> Iterator[Moment]:
+    """What the MLP's forward holds with DoRA and does not keep: LoRA_MLP.forward, kernels/lora.py:334-412@0.19.0.
+
+    The base's and the adapter's results of gate and up last until it returns, as does the product. It is widest where
+    the product is scaled for down's adapter, before down's sum is made, or at its end.
+    """
+    yield [(6 * n.compute, "f"), (n.compute, "r")]
+    yield [(5 * n.compute, "f"), (3 * n.compute, "h")]
+
+
+def passing_mlp_bytes(run: Run, n: Numbers, known: Mapping[str, int]) -> int:
+    """What the fused MLP of the last layer's forward holds and does not keep, with the residual; with DoRA alone.
+
+    Without it the backward's moment is wider.
+    """
+    if run.lora is None or not run.lora.dora:
+        return 0
+    return run.tokens * max(total([(n.stream, "h"), *passing], known) for passing in passing_dora_mlp(n))
 
 
 def half_gradients(run: Run, block: Block) -> int:

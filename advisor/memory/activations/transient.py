@@ -25,7 +25,7 @@ from advisor.memory.activations.from_trace import measured
 from advisor.memory.activations.kept_inputs import passing_dora_bytes
 from advisor.memory.activations.layer import amounts
 from advisor.memory.activations.linear_inputs import Site, mlp_input, mlp_output, site_amounts, sites
-from advisor.memory.activations.lora_kernels import fused_working_bytes, fuses_mlp
+from advisor.memory.activations.lora_kernels import fused_working_bytes, fuses_mlp, passing_mlp_bytes
 from advisor.memory.activations.norms import norm_amounts, rms_amounts
 from advisor.memory.activations.state_spaces import in_pieces, scan_gradients
 from advisor.memory.lora_targets import is_target
@@ -70,11 +70,16 @@ def derived_bytes(run: Run, block: Block) -> int:
 
 
 def passing_bytes(run: Run, block: Block) -> int:
-    """What the forward of the last layer holds that it does not save, at an fp32 adapter of its down projection."""
+    """What the forward of the last layer holds that it does not save: at an fp32 adapter of its down projection.
+
+    Or in a fused MLP with DoRA.
+    """
     _, norm = family_and_norm(run, block)
     n = numbers(run, norm)
-    if block.mlp is None or fuses_mlp(run, block) or run.activation_checkpointing:
+    if block.mlp is None or run.activation_checkpointing:
         return 0
+    if fuses_mlp(run, block):
+        return passing_mlp_bytes(run, n, widths(run, block))
     return run.tokens * total(recomputed_forward(run, n, block), widths(run, block))
 
 
