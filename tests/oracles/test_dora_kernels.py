@@ -31,8 +31,7 @@ WIDE: dict[str, Any] = {
 MODELS = {"wide llama": family("LlamaConfig", **WIDE)} | {name: FAMILIES[name] for name in ("gemma2", "granite")}
 DORA = Setting(adapter="all-linear", dora=True, prepare=fused)
 BOUNDS = {"gemma2": 0.09, "granite": 0.05}
-"""Where arrays as wide as the stream, a third of the MLP's width here, are not all placed: Gemma's last norm, which is
-counted before it runs, and what Granite multiplies."""
+"""Of models as narrow as these, where some arrays as wide as the stream are not placed to the byte."""
 SETTINGS = {
     "fp32": DORA,
     "fp32, dropout": replace(DORA, dropout=0.1),
