@@ -80,5 +80,5 @@ def test_the_host_holds_layer_inputs_and_what_is_recomputed_under_the_hooks(
     run = run_for(CASES[name])
     assert run.model is not None
     (term,) = offloaded_activations(run, run.model, 1)
-    # The last norm's input and the loss go to the host too.
-    assert term.bytes == pytest.approx(found[name]["host"], rel=0.05, abs=3 * 4 * STREAM)
+    # What lies outside of the layers goes to the host too: the last norm's input and what the loss keeps.
+    assert term.bytes == pytest.approx(found[name]["host"], rel=0.05, abs=4 * 4 * STREAM)
