@@ -1,5 +1,6 @@
 """A virtual environment in which axolotl's own commands run on a CPU: what is installed here, and what they lack."""
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -62,22 +63,33 @@ class Environment:
 
 
 def environment() -> Environment:
-    """The environment, kept from call to call; this project is installed into it anew, as a wheel."""
+    """The environment, kept from call to call; this project is installed into it once in a run of tests, as a wheel."""
     packages = sysconfig.get_paths()["purelib"]
     made_of = "\n".join((*LACKING, *TO_BUILD, *COMMANDS, packages, sys.version))
     folder = ROOT / ".venv-axolotl" / hashlib.sha256(made_of.encode()).hexdigest()[:12]
     found = Environment(folder)
-    if not (folder / ".made").is_file():
-        make(found, packages)
-    source = folder / "source"
+    folder.parent.mkdir(exist_ok=True)
+    with (folder.parent / "lock").open("w") as lock:  # files of tests run in several processes
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / ".made").is_file():
+            make(found, packages)
+        installed, this_run = folder / ".installed", os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+        if not installed.is_file() or installed.read_text() != this_run:
+            install(found)
+            installed.write_text(this_run)
+    return found
+
+
+def install(found: Environment) -> None:
+    """This project, built from a copy, since a build leaves its files in the source tree."""
+    source = found.folder / "source"
     shutil.rmtree(source, ignore_errors=True)
-    for name in SHIPPED:  # a copy, since a build leaves its files in the source tree
+    source.mkdir()
+    for name in SHIPPED:
         path = ROOT / name
         copy = shutil.copytree if path.is_dir() else shutil.copy
-        source.mkdir(exist_ok=True)
         copy(path, source / name)
     pip(found, "--no-deps", "--no-build-isolation", "--ignore-installed", str(source))
-    return found
 
 
 def make(found: Environment, packages: str) -> None:
