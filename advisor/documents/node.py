@@ -34,7 +34,7 @@ class Node:
         "style",
         "target",
         "value",
-    )  # fmt: skip
+    )
 
     def __init__(
         self,

@@ -40,8 +40,7 @@ def zero_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]
         master = zero.master_bytes
         accumulated = 2 if run.gradient_accumulation_steps > 1 and zero.stage < 3 and master == 4 else 0
         staging = 2 * master + 2 + accumulated
-        by_cpu_adam = zero.force_cpu_adam or zero.own_optimizer is not None
-        states = flat_state_width(effective_optimizer(run), 4.0 if by_cpu_adam else master)
+        states = offloaded_state_width(run, zero)
         text = f"{staging} B x {shard:,} x {local} ranks"
         buffers = local * sum(
             rounded_up(width * shard, pinned=zero.pin_optimizer) for width in (master, master, 2 + accumulated)
@@ -56,6 +55,12 @@ def zero_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]
         text = f"{weights.frozen_bytes:,} B / {run.shard_size} x {local} ranks"
         terms.append(HostTerm("frozen shards", frozen, zero.pin_params, text, PARAM_OFFLOAD))
     return tuple(term for term in terms if term.bytes)
+
+
+def offloaded_state_width(run: Run, zero: Zero) -> float:
+    """Bytes per element of the states of an optimizer that steps on the CPU: DeepSpeedCPUAdam's are fp32."""
+    by_cpu_adam = zero.force_cpu_adam or zero.own_optimizer is not None
+    return flat_state_width(effective_optimizer(run), 4.0 if by_cpu_adam else zero.master_bytes)
 
 
 def fsdp_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]:

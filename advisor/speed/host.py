@@ -1,7 +1,7 @@
 """What waits for the host: hooks of sharding, copies over PCIe, an optimizer on the CPU."""
 
 from advisor.memory.groups import Weights
-from advisor.memory.optimizer_states import effective_optimizer, flat_state_width
+from advisor.memory.host import offloaded_state_width
 from advisor.run import Fsdp, Run, Zero
 from advisor.speed.constants import Constants
 
@@ -80,7 +80,5 @@ def stepped_bytes(run: Run, zero: Zero) -> float:
     master weights are cast into a buffer.
     """
     master = zero.master_bytes
-    by_cpu_adam = zero.force_cpu_adam or zero.own_optimizer is not None
-    states = flat_state_width(effective_optimizer(run), 4.0 if by_cpu_adam else master)
-    adam = 2 * master + master + 2 * states
+    adam = 2 * master + master + 2 * offloaded_state_width(run, zero)
     return adam + 2 * master + (master + run.compute_bytes)

@@ -8,10 +8,8 @@ from typing import Any
 
 import torch
 
-MULTIPROCESSORS = 132
-"""Of an H100: over so many does the backward share out heads, and keeps one sum for each share."""
-SCAN_CHUNK = 2048
-"""Tokens between two states that the selective scan writes down: csrc/selective_scan/selective_scan.cpp@2.3.2."""
+from advisor.memory.activations.state_spaces import MULTIPROCESSORS, SCANNED
+
 FP32 = torch.float32
 
 
@@ -177,7 +175,7 @@ class SelectiveScan(torch.autograd.Function):
         hidden, steps, b, c, gate = (one.contiguous() for one in (hidden, steps, b, c, gate))
         rows, width, length = hidden.shape
         output, gated = torch.empty_like(steps), torch.empty_like(gate)
-        states = torch.empty(rows, width, -(-length // SCAN_CHUNK), 2 * a.shape[-1], dtype=FP32)
+        states = torch.empty(rows, width, -(-length // SCANNED), 2 * a.shape[-1], dtype=FP32)
         context.save_for_backward(hidden, steps, a, b, c, gate, states, output)
         return gated
 

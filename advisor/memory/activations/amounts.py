@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 Amount = tuple[int, str]
 """Bytes per unit of a symbol, and the symbol; the empty symbol is one token."""
 Amounts = Iterable[Amount]
+Moment = list[Amount]
+"""What is live at once."""
 
 ONE = ""
 

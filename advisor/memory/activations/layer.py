@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from advisor.memory.activations.feedforward import mlp_amounts
 from advisor.memory.activations.from_trace import measured
 from advisor.memory.activations.from_trace import written as traced_text
 from advisor.memory.activations.kept_inputs import dora_amounts, dora_bytes, int8_amounts, int8_stays
-from advisor.memory.activations.linear_inputs import mlp_input, mlp_output, site_amounts, sites
+from advisor.memory.activations.linear_inputs import Site, mlp_input, mlp_output, site_amounts, sites
 from advisor.memory.activations.lora_kernels import fuses_mlp
 from advisor.memory.activations.norms import norm_amounts
 from advisor.memory.activations.state_spaces import fixed_bytes as fixed_bytes_of_states
@@ -59,8 +59,7 @@ def first_norm_bytes(run: Run, block: Block) -> int:
     unread = list(norm_amounts(n, norm, family, reading))
     if apart and not any(is_target(run.lora, x) for x in block.linears if x.kind == "mlp" and run.lora is not None):
         unread += mlp_amounts(run, n, family, block)
-        read = [*mlp_input(run, n, block), *mlp_output(run, n, block)]
-        unread += [a for site in read for a in (*site_amounts(run, n, site), *int8_amounts(run, site))]
+        unread += input_amounts(run, n, [*mlp_input(run, n, block), *mlp_output(run, n, block)])
     return run.tokens * total(unread, widths(run, block))
 
 
@@ -80,8 +79,7 @@ def amounts(run: Run, block: Block) -> tuple[Amount, ...]:
     else:
         mixer = list(attention_amounts(run, n, family, norm, block))
         mixer += state_space_amounts(run, n, block.states) if block.states is not None else ()
-    read = sites(run, n, block, copied_output(run, family, block))
-    inputs = [a for site in read for a in (*site_amounts(run, n, site), *int8_amounts(run, site))]
+    inputs = list(input_amounts(run, n, sites(run, n, block, copied_output(run, family, block))))
     norms = list(norm_amounts(n, norm, family, block))
     # The fused MLP leaves out the dropout that some families have behind it.
     masks = [(family.residual_masks - fuses_mlp(run, block), "h")] if family.residual_masks else []
@@ -105,6 +103,13 @@ def per_layer_input(n: Numbers, block: Block) -> Iterator[Amount]:
     models/gemma4/modeling_gemma4.py, Gemma4TextDecoderLayer.forward@5.16.1.
     """
     yield from ((2 * n.compute * x.n_in, ONE) for x in block.linears if x.name == "per_layer_projection")
+
+
+def input_amounts(run: Run, n: Numbers, read: Iterable[Site]) -> Iterator[Amount]:
+    """What linears keep of the tensors that they read."""
+    for site in read:
+        yield from site_amounts(run, n, site)
+        yield from int8_amounts(run, site)
 
 
 def fixed_bytes(run: Run, block: Block) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from advisor.memory.activations.amounts import Amount, total
+from advisor.memory.activations.amounts import Amount, Moment, total
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import adapters
 from advisor.memory.lora_targets import is_target, rank_at
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 ATTENTION = {"qkv": {"q_proj", "k_proj", "v_proj"}, "o": {"o_proj"}}
 MLP = {"gate_proj", "up_proj", "down_proj"}
-Moment = list[Amount]
 READERS = (*ATTENTION.values(), MLP - {"down_proj"})
 """Linears that read one tensor in one kernel; what ``down_proj`` reads is recomputed in backward."""
 HOMES = dict.fromkeys(MLP, "mlp") | dict.fromkeys(("q_proj", "k_proj", "v_proj", "o_proj"), "self_attn")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations import routed
 from advisor.memory.activations.altup import altup_gradients, streams
-from advisor.memory.activations.amounts import ONE, Amount, total, widths
+from advisor.memory.activations.amounts import ONE, Amount, Moment, total, widths
 from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import attention_amounts, copied_output, repeated, without_kernel
 from advisor.memory.activations.deviations import family_and_norm
@@ -34,8 +34,6 @@ from advisor.models.deviations import Deviations, Norm
 if TYPE_CHECKING:
     from advisor.models.architecture import Attention, Block
     from advisor.run import Run
-
-Moment = list[Amount]
 
 
 @lru_cache(maxsize=16)
