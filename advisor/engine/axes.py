@@ -84,8 +84,16 @@ def families(walk: Walk, start: Moves) -> list[Moves]:
 
 def leaves(walk: Walk, family: Moves) -> list[Moves]:
     """A family with more and more checkpointed: the last needs least memory on the GPU."""
-    less = [moves for way in LESS_CHECKPOINTED for moves in with_alternatives(walk, family, way)]
-    return [*less, *branched(walk, [family], CHECKPOINTED)]
+    return [*leaves_from_least(walk, family)][::-1]
+
+
+def leaves_from_least(walk: Walk, family: Moves) -> Iterator[Moves]:
+    """The same from the last to the first, each made when it is asked for."""
+    for way in reversed(CHECKPOINTED):
+        yield from reversed([*with_alternatives(walk, family, way)])
+    yield family
+    for way in reversed(LESS_CHECKPOINTED):
+        yield from reversed([*with_alternatives(walk, family, way)])
 
 
 def branched(walk: Walk, points: Sequence[Moves], ways: Sequence[Way]) -> list[Moves]:

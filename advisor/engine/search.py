@@ -3,7 +3,7 @@
 from bisect import insort
 from collections.abc import Iterable, Iterator
 
-from advisor.engine.axes import leaves, without_batch
+from advisor.engine.axes import leaves, leaves_from_least, without_batch
 from advisor.engine.points import Moves, Walk, at_batch
 from advisor.engine.states import State
 from advisor.engine.steps import host_suffices
@@ -58,9 +58,8 @@ def points(walk: Walk, family: Iterable[Moves]) -> Iterator[Moves]:
     for moves in family:
         if smallest_of(walk, moves).at_least > usable_of(walk):
             continue
-        grown = leaves(walk, moves)
-        if smallest_of(walk, grown[-1]).estimate.verdict == "fits":
-            yield from grown
+        if smallest_of(walk, next(leaves_from_least(walk, moves))).verdict == "fits":
+            yield from leaves(walk, moves)
 
 
 def usable_of(walk: Walk) -> int:
@@ -100,28 +99,37 @@ def bound(walk: Walk, moves: Moves) -> float:
 
 def largest_batch(walk: Walk, moves: Moves) -> Point | None:
     """The point with the largest micro batch that leaves room: memory only grows with it."""
-    sizes = walk.sizes
-    low, high, best = 0, len(sizes), None
+    low, high = 0, len(walk.sizes) - 1
+    if not leaves_room(walk, moves, low):
+        return None
+    middle = high
     while low < high:
-        middle = high - 1 if high == len(sizes) else (low + high) // 2
-        size, move = sizes[middle]
-        state = at_batch(walk, moves, size)
-        if is_roomy(state) and host_suffices(walk.start, state):
-            best, low = Point((*without_batch(moves), *move), state, seconds_of(state, moves)), middle + 1
+        if leaves_room(walk, moves, middle):
+            low = middle
         else:
-            high = middle
-    return best
+            high = middle - 1
+        middle = (low + high + 1) // 2
+    size, move = walk.sizes[low]
+    state = at_batch(walk, moves, size)
+    return Point((*without_batch(moves), *move), state, seconds_of(state, moves))
+
+
+def leaves_room(walk: Walk, moves: Moves, index: int) -> bool:
+    """Whether a point with a micro batch of the walk is not near a limit."""
+    state = at_batch(walk, moves, walk.sizes[index][0])
+    return host_suffices(walk.start, state) and is_roomy(state)
 
 
 def leanest(walk: Walk, family: Iterable[Moves]) -> list[Point]:
     """The points that need least memory, all of it counted, and have a host; the least first, one of each family.
 
-    Families that cannot be among the first so many are not looked at.
+    Families are left out that cannot be among the first so many, and those that cannot fit nor be the first.
     """
     least = sorted((smallest_of(walk, moves).at_least, n, moves) for n, moves in enumerate(family))
     found: list[Point] = []
     for at_least, _, moves in least:
-        if len(found) >= MOST_LEAN and at_least > found[MOST_LEAN - 1].state.needed:
+        rank = 0 if at_least > usable_of(walk) else MOST_LEAN - 1
+        if rank < len(found) and at_least > found[rank].state.needed:
             break
         point = leanest_of(walk, moves)
         if point is not None:
@@ -131,8 +139,8 @@ def leanest(walk: Walk, family: Iterable[Moves]) -> list[Point]:
 
 def leanest_of(walk: Walk, moves: Moves) -> Point | None:
     """The point of a family that needs least memory, all of it counted, and has a host."""
-    for leaf in reversed(leaves(walk, moves)):
+    for leaf in leaves_from_least(walk, moves):
         state = smallest_of(walk, leaf)
-        if not state.estimate.uncounted and host_suffices(walk.start, state):
+        if host_suffices(walk.start, state) and not state.estimate.uncounted:
             return Point((*without_batch(leaf), *walk.sizes[0][1]), state, seconds_of(state, leaf))
     return None

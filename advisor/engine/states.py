@@ -4,7 +4,7 @@ from functools import cached_property
 
 from advisor.engine.finding import Skipped
 from advisor.engine.rule import Rule
-from advisor.memory import Estimate, Verdict, estimate, lower_bound
+from advisor.memory import Estimate, Verdict, estimate, host_bytes, lower_bound
 from advisor.record import record
 from advisor.run import Fsdp, Run, Zero
 from advisor.run.edits import RunEdits
@@ -28,6 +28,11 @@ class State:
     def at_least(self) -> int:
         """Bytes below which ``needed`` is not, known before the estimate is."""
         return lower_bound(self.run)
+
+    @cached_property
+    def host_peak(self) -> int:
+        """Bytes of one node's host memory, known before the estimate is."""
+        return host_bytes(self.run)
 
     @cached_property
     def seconds(self) -> float | None:

@@ -77,12 +77,12 @@ def host_suffices(before: State, after: State) -> bool:
 
     A run that was written for more than is common may have that much after a step too.
     """
-    hardware, peak = after.run.hardware, after.estimate.host_peak
+    hardware, peak = after.run.hardware, after.host_peak
     if hardware is None:
         return True
     if hardware.host_bytes is not None:
         return peak <= hardware.host_bytes
-    return peak <= max(hardware.common_host_bytes, before.estimate.host_peak)
+    return peak <= max(hardware.common_host_bytes, before.host_peak)
 
 
 def too_much_for_the_host(state: State) -> str:
@@ -90,4 +90,4 @@ def too_much_for_the_host(state: State) -> str:
     hardware = state.run.hardware
     assert hardware is not None
     remedy = "; if yours has more, state it with `host=`" if hardware.host_bytes is None else ""
-    return f"needs {gib(state.estimate.host_peak)} of host memory a node, {hardware.host_words}{remedy}"
+    return f"needs {gib(state.host_peak)} of host memory a node, {hardware.host_words}{remedy}"

@@ -1,6 +1,6 @@
 """Run -> Estimate: phases of terms on the GPU, and what the host holds."""
 
-from advisor.memory.estimate import estimate, lower_bound
+from advisor.memory.estimate import estimate, host_bytes, lower_bound
 from advisor.memory.ledger import PARTS, Estimate, HostTerm, Part, Phase, PhaseName, Range, Term, Verdict
 
 __all__ = [
@@ -14,5 +14,6 @@ __all__ = [
     "Term",
     "Verdict",
     "estimate",
+    "host_bytes",
     "lower_bound",
 ]

@@ -68,6 +68,15 @@ def lower_bound(run: Run) -> int:
     return sum(term.bytes for term in (*standing(run, model, weights), *resident_vllm(run), *stepping(run, weights)))
 
 
+def host_bytes(run: Run) -> int:
+    """Bytes of one node's host memory, known before the estimate is."""
+    if run.model is None:
+        return 0
+    run, model = counted_run(run, run.model)
+    return sum(term.bytes for term in host_terms(run, model, weights_of(run, model)))
+
+
+@lru_cache(maxsize=4)
 def counted_run(run: Run, model: Architecture) -> tuple[Run, Architecture]:
     """The run and its model as they are counted: layers told apart, rows as long as they can be."""
     apart = with_layers_apart(run, model)
