@@ -54,11 +54,11 @@ def is_roomy(state: State) -> bool:
 
 
 def points(walk: Walk, family: Iterable[Moves]) -> Iterator[Moves]:
-    """The leaves of the families that fit at their smallest."""
+    """The leaves of the families that leave room at their smallest."""
     for moves in family:
         if smallest_of(walk, moves).at_least > usable_of(walk):
             continue
-        if smallest_of(walk, next(leaves_from_least(walk, moves))).verdict == "fits":
+        if is_roomy(smallest_of(walk, next(leaves_from_least(walk, moves)))):
             yield from leaves(walk, moves)
 
 
