@@ -25,9 +25,47 @@ RELEASED = {"mxfp4": MXFP4, "nvfp4": NVFP4, "fp8": FP8}
 LOADER = "axolotl/loaders/model.py:426-489,719-830@0.19.0"
 
 
-@lru_cache(maxsize=8)
+STORED_BY = (
+    "adapter",
+    "quantization",
+    "double_quantization",
+    "quantize_moe_experts",
+    "linear_experts",
+    "unfrozen_parameters",
+    "freeze_multimodal",
+    "precision",
+    "stack",
+    "embeddings_fp32",
+    "upcasts_unquantized",
+    "fsdp_upcasts",
+)
+"""With the adapter and the kind of sharding, all that says how weights are stored: a test watches what is read."""
+
+
+class Stored:
+    """A run and its model as their weights are stored: equal to another that stores them alike."""
+
+    def __init__(self, run: Run, model: Architecture) -> None:
+        self.run, self.model = run, model
+        lora = tuple(str(fact) for fact in vars(run.lora).values()) if run.lora is not None else None
+        self.key = (model, lora, type(run.sharding), *(getattr(run, name) for name in STORED_BY))
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stored) and self.key == other.key
+
+
 def weights_of(run: Run, model: Architecture) -> Weights:
     """The model's own tensors, grouped by storage, and the adapter's."""
+    return grouped(Stored(run, model))
+
+
+@lru_cache(maxsize=32)
+def grouped(stored: Stored) -> Weights:
+    """The weights of runs that store them alike."""
+    run, model = stored.run, stored.model
     by_storage: dict[tuple[str, float, bool], list[tuple[Shape, int]]] = {}
     trained: list[tuple[Shape, int]] = []
     for tensor in model.tensors:

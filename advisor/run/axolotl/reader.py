@@ -53,7 +53,7 @@ class Reader:
     def take(self, key: str, default: object, why: str) -> object:
         """The value of ``key``, or ``default``; either way its origin is noted."""
         value = self.source.at(key)
-        if is_placeholder(value):
+        if type(value) is str and is_placeholder(value):  # most values are none: the call costs more than the type
             value = None
         self.origins[key] = key if value is not None else why
         return default if value is None else value

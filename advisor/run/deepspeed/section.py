@@ -41,7 +41,7 @@ class Section(Mapping[str, Any]):
 
     def at(self, path: str | Path, default: Any = None) -> Any:
         """The value at ``path``, or ``default``."""
-        return self.document.at(self.path(path), default)
+        return self.document.at(self.path(path) if self.prefix else path, default)
 
     def has(self, path: str | Path) -> bool:
         """Whether there is a value at ``path``."""
