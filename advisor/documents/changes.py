@@ -96,15 +96,13 @@ def child(container: Any, part: str | int) -> Any:
 
 def value_at(container: Any, path: str | Path) -> Any:
     """The value at ``path``, or ``MISSING``."""
-    whole: object = container
-    if type(whole) is dict and type(path) is str and path.isidentifier():
-        return cast("dict[str, Any]", whole).get(path, MISSING)
+    is_plain: bool = type(container) is dict
+    if is_plain and type(path) is str and path.isidentifier():
+        return container.get(path, MISSING)
     for part in as_path(path):
         # Nearly always a key of a plain mapping: asked for thousands of times in one plan.
-        if type(container) is dict and type(part) is str:
-            container = cast("dict[Any, Any]", container).get(part, MISSING)
-        else:
-            container = child(container, part)
+        is_plain = type(container) is dict
+        container = container.get(part, MISSING) if is_plain and type(part) is str else child(container, part)
         if container is MISSING:
             break
     return container

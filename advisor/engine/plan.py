@@ -1,13 +1,13 @@
 """The plan: the first tier of the flowchart in which the run fits, and there the fastest point, told step by step."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from advisor.engine.axes import FIRST, LENGTH, families
 from advisor.engine.finding import Skipped
 from advisor.engine.points import Moves, Walk, with_rules
 from advisor.engine.rule import Rule
-from advisor.engine.search import Point, fastest, leanest, points
+from advisor.engine.search import EQUAL, Point, fastest, is_roomy, leanest, points, usable_of
 from advisor.engine.states import Plan, State
 from advisor.engine.steps import alternatives, best_step
 from advisor.engine.telling import Goal, told
@@ -36,6 +36,8 @@ class Search:
     tried: set[Moves] = field(default_factory=set[Moves])
     lean: list[Point] = field(default_factory=list[Point])
     """Of each part that was searched in vain, what needs least memory."""
+    vain: list[tuple[Walk, list[Moves]]] = field(default_factory=list["tuple[Walk, list[Moves]]"])
+    """Those parts."""
 
 
 def plan_fit(start: State, flowchart: Sequence[Tier], *, safe_only: bool = False) -> Plan:
@@ -45,11 +47,12 @@ def plan_fit(start: State, flowchart: Sequence[Tier], *, safe_only: bool = False
     search = search_from(start, flowchart, safe_only=safe_only)
     if (asked := as_asked(search)) is not None:
         return asked
-    for part in parts(search, flowchart, safe_only=safe_only or start.verdict == "tight"):
+    left = parts(search, flowchart, safe_only=safe_only or start.verdict == "tight")
+    for part in left:
         plan = end_in(search, part) or shortened(search, part)
         if plan is not None:
-            return with_reasons(plan, search, safe_only=safe_only)
-    for point in sorted(search.lean, key=lambda point: (point.state.needed, len(point.moves))):
+            return with_reasons(faster_with_room(plan, search, left), search, safe_only=safe_only)
+    for point in smallest_ends(search):
         verdict = point.state.verdict
         plan = plan_to(search, search.walk, point.moves, Goal(verdict, needed=point.state.needed))
         if plan is not None:
@@ -98,14 +101,25 @@ def end_in(search: Search, walk: Walk, start: Moves | None = None) -> Plan | Non
         plan = plan_to(search, walk, point.moves, Goal("fits", seconds=point.seconds))
         if plan is not None:
             return plan
-    lean = leanest(walk, family)[:MOST_ENDS]
+    lean = leanest(walk, family, usable_of(walk))[:MOST_ENDS]
     for point in lean:
         if point.state.verdict == "fits":
             plan = plan_to(search, walk, point.moves, Goal("fits", high=point.state.estimate.needed.high))
             if plan is not None:
                 return plan
     search.lean.extend(lean)
+    search.vain.append((walk, family))
     return None
+
+
+def faster_with_room(plan: Plan, search: Search, left: Iterator[Walk]) -> Plan:
+    """A plan near the card's limit, or one of a later tier that has room, trains the same and is faster."""
+    if plan.safe and not is_roomy(plan.end) and plan.end.seconds is not None:
+        for walk in left:
+            other = end_in(search, walk) if walk.safe_only else None
+            if other is not None and is_roomy(other.end) and EQUAL * (other.end.seconds or 0.0) < plan.end.seconds:
+                return other
+    return plan
 
 
 def shortened(search: Search, walk: Walk) -> Plan | None:
@@ -128,6 +142,17 @@ def plan_to(search: Search, walk: Walk, moves: Moves, goal: Goal) -> Plan | None
     if steps is None:
         return None
     return Plan(steps, (), steps[-1].after if steps else walk.start)
+
+
+def smallest_ends(search: Search) -> Iterator[Point]:
+    """What needs least memory of all that was searched in vain; the first is seldom struck out."""
+    yield from ends_of(search.lean)
+    yield from ends_of(point for walk, family in search.vain for point in leanest(walk, family, float("inf")))
+
+
+def ends_of(found: Iterable[Point]) -> list[Point]:
+    """Points, the smallest first."""
+    return sorted(found, key=lambda point: (point.state.needed, len(point.moves)))
 
 
 def with_reasons(plan: Plan, search: Search, *, safe_only: bool) -> Plan:

@@ -120,15 +120,15 @@ def leaves_room(walk: Walk, moves: Moves, index: int) -> bool:
     return host_suffices(walk.start, state) and is_roomy(state)
 
 
-def leanest(walk: Walk, family: Iterable[Moves]) -> list[Point]:
+def leanest(walk: Walk, family: Iterable[Moves], within: float) -> list[Point]:
     """The points that need least memory, all of it counted, and have a host; the least first, one of each family.
 
-    Families are left out that cannot be among the first so many, and those that cannot fit nor be the first.
+    Families are left out that cannot be among the first so many; of those that need more than ``within``, all but one.
     """
     least = sorted((smallest_of(walk, moves).at_least, n, moves) for n, moves in enumerate(family))
     found: list[Point] = []
     for at_least, _, moves in least:
-        rank = 0 if at_least > usable_of(walk) else MOST_LEAN - 1
+        rank = 0 if at_least > within else MOST_LEAN - 1
         if rank < len(found) and at_least > found[rank].state.needed:
             break
         point = leanest_of(walk, moves)

@@ -257,7 +257,7 @@ def needless_of(start: State, steps: Sequence[Step]) -> Iterator[str]:
         rest = remade(start, [*steps[:index], *steps[index + 1 :]])
         if rest is None or rest.verdict != "fits" or not host_suffices(start, rest):
             continue
-        if has_room(end) and not has_room(rest):
+        if not has_room(rest) and rest.estimate.needed.high > end.estimate.needed.high:
             continue  # near the limit the allocator asks again and again, which no time here counts
         if (rest.seconds or 0.0) <= 1.02 * (end.seconds or 0.0):
             yield step.rule.id
