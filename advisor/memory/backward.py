@@ -1,7 +1,15 @@
 """Backward at its two ends: the last layer, with all activations, and the first, with all gradients."""
 
 from advisor.memory import fsdp
-from advisor.memory.activations import checkpoint_bytes, checkpoints, saved_bytes, saved_formula, working_bytes
+from advisor.memory.activations import (
+    checkpoint_bytes,
+    checkpoints,
+    multiplying_bytes,
+    own_input_bytes,
+    saved_bytes,
+    saved_formula,
+    working_bytes,
+)
 from advisor.memory.deepspeed import bucket_terms, flattened_terms, gathered_terms, overflow_terms
 from advisor.memory.ebft import one_graph
 from advisor.memory.forward import SAVED, WORKING, kept_terms
@@ -24,7 +32,9 @@ from advisor.run import Fsdp, Run, Zero
 TIED = "torch/csrc/autograd/input_buffer.cpp: gradients of one tensor are summed before they are accumulated"
 
 
-def backward_phases(run: Run, model: Architecture, weights: Weights, fixed: tuple[Term, ...]) -> list[Phase]:
+def backward_phases(
+    run: Run, model: Architecture, weights: Weights, fixed: tuple[Term, ...], unpacked: tuple[Term, ...]
+) -> list[Phase]:
     """Backward at its ends: the last layer, with all activations; the first, with all gradients; and behind that.
 
     Autocast's copies of weights go with the layers that kept them.
@@ -39,6 +49,7 @@ def backward_phases(run: Run, model: Architecture, weights: Weights, fixed: tupl
         *buckets,
         *reducing,
         *layer_terms(run, layer),
+        *while_multiplying(run, layer, unpacked),
         *brought_back_terms(run, model, layer),
         *fsdp.layer_gradients(run, model, weights),
         *waiting,
@@ -88,6 +99,8 @@ def backward_phases(run: Run, model: Architecture, weights: Weights, fixed: tupl
         )
         for tower in counted(run, model)
     ]
+    if normed := final_norm_terms(run, model):
+        moments.append((*first_given, *kept, *autocast_terms(run, model, weights, "layer"), *normed))
     if done := fsdp.layer_gradients(run, model, weights, done=True):
         moments.append((*first_given, *kept, *done, *waiting, *gathered_terms(run, model, weights, "layer done")))
         moments.append(
@@ -98,6 +111,38 @@ def backward_phases(run: Run, model: Architecture, weights: Weights, fixed: tupl
     if run.zero_stage == 1 and not reduces_early(run):
         moments.append((*reduction_terms(run, weights), *buckets, *flattened_terms(run, weights)))
     return [Phase("backward", (*fixed, *moment)) for moment in moments]
+
+
+def final_norm_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """The backward of a frozen final norm, while every layer's activations are there: its input and gradients in fp32.
+
+    As wide as the last layer's own moments where an MLP is narrow: models/llama, LlamaRMSNorm.forward@5.16.1.
+    """
+    if run.sharding is not None or run.adapter is None or model.blocks[-1].norm != "rms" or run.liger:
+        return ()
+    bytes_ = (4 + 5 * 4) * run.tokens * model.hidden_size
+    return (
+        Term(
+            "final norm's gradients",
+            "activations",
+            bytes_,
+            f"24 B x {run.tokens:,} tokens x {model.hidden_size:,}",
+            WORKING,
+        ),
+    )
+
+
+def while_multiplying(run: Run, block: Block, unpacked: tuple[Term, ...]) -> tuple[Term, ...]:
+    """What an unpacked weight adds to the widest moment of a layer, which need not be the one that it is there in."""
+    multiplying = None if recomputes_under_hooks(run) else multiplying_bytes(run, block)
+    if multiplying is None:
+        return unpacked
+    less = max(0, working_bytes(run, block) - multiplying)
+    return tuple(
+        replace(term, bytes=term.bytes - less, formula=f"{term.formula}, less {less:,} B that have gone")
+        for term in unpacked
+        if term.bytes > less
+    )
 
 
 def first_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
@@ -175,13 +220,14 @@ def layer_terms(run: Run, block: Block) -> tuple[Term, ...]:
     )
     if not checkpoints(run):
         return (working,)
-    again = saved_bytes(run, block)
+    held = own_input_bytes(run, block) if run.activation_offloading is None else 0
+    text = f"{saved_formula(run, block)} x {run.tokens:,} tokens"
     return (
         Term(
             "recomputed layer",
             "activations",
-            again,
-            f"{saved_formula(run, block)} x {run.tokens:,} tokens",
+            saved_bytes(run, block) - held,
+            text + (f", less {held:,} B of its own input" if held else ""),
             SAVED,
         ),
         working,

@@ -104,7 +104,6 @@ def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:
     states = (*asleep, *resident_vllm(run))
     copies, computing = autocast_terms(run, model, weights), dequantized_terms(run, model)
     training = (*states, *retained_terms(run, model))
-    layers = (*training, *computing)
     losing = (*training, *between_micro_steps(run, weights))
     late = autocast_terms(run, model, weights, "loss")
     load = load_terms(run, model, weights)
@@ -118,7 +117,7 @@ def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:
                 *of_name("forward and loss", compared),
             ]
         ),
-        worst(backward_phases(run, model, weights, layers)),
+        worst(backward_phases(run, model, weights, training, computing)),
         Phase("optimizer step", (*states, *stepping(run, weights))),
     ]
     if run.evaluates:

@@ -188,6 +188,6 @@ def test_what_the_replay_does_to_the_reserved_range_is_said(report: Accuracy, sc
 
 
 def test_the_replay_loosens_no_verdict_near_the_limit(report: Accuracy):
-    assert [one.id for one in report.near_limits] == ["FMS-017", "FMS-021"]
+    assert [one.id for one in report.near_limits] == ["FMS-017", "FMS-021", "FMS-158"]
     for one in report.near_limits:
         assert one.verdict_with == one.verdict or one.failed

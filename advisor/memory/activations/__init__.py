@@ -7,9 +7,15 @@ byte.
 from advisor.memory.activations.evaluation import forward_working_bytes
 from advisor.memory.activations.experts import checkpoints
 from advisor.memory.activations.from_trace import facts_of, traced_source
-from advisor.memory.activations.layer import first_norm_bytes, lasting_bytes, saved_bytes, saved_formula
+from advisor.memory.activations.layer import (
+    first_norm_bytes,
+    lasting_bytes,
+    own_input_bytes,
+    saved_bytes,
+    saved_formula,
+)
 from advisor.memory.activations.non_layer import checkpoint_bytes, head_saved_bytes
-from advisor.memory.activations.transient import passing_bytes, working_bytes
+from advisor.memory.activations.transient import multiplying_bytes, passing_bytes, working_bytes
 
 __all__ = [
     "checkpoint_bytes",
@@ -19,6 +25,8 @@ __all__ = [
     "forward_working_bytes",
     "head_saved_bytes",
     "lasting_bytes",
+    "multiplying_bytes",
+    "own_input_bytes",
     "passing_bytes",
     "saved_bytes",
     "saved_formula",

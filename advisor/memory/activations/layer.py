@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from advisor.memory.activations.altup import altup_amounts
+from advisor.memory.activations.altup import altup_amounts, streams
 from advisor.memory.activations.amounts import ONE, Amount, total, widths, written
 from advisor.memory.activations.approximate import mixer_amounts
 from advisor.memory.activations.attention import attention_amounts, copied_output
@@ -20,7 +20,7 @@ from advisor.memory.activations.from_trace import written as traced_text
 from advisor.memory.activations.kept_inputs import dora_amounts, dora_bytes, int8_amounts, int8_stays
 from advisor.memory.activations.linear_inputs import Site, mlp_input, mlp_output, site_amounts, sites
 from advisor.memory.activations.lora_kernels import fuses_mlp
-from advisor.memory.activations.norms import norm_amounts
+from advisor.memory.activations.norms import layer_norm_amounts, norm_amounts
 from advisor.memory.activations.state_spaces import fixed_bytes as fixed_bytes_of_states
 from advisor.memory.activations.state_spaces import state_space_amounts
 from advisor.memory.lora_targets import is_target
@@ -61,6 +61,18 @@ def first_norm_bytes(run: Run, block: Block) -> int:
         unread += mlp_amounts(run, n, family, block)
         unread += input_amounts(run, n, [*mlp_input(run, n, block), *mlp_output(run, n, block)])
     return run.tokens * total(unread, widths(run, block))
+
+
+def own_input_bytes(run: Run, block: Block) -> int:
+    """Of what a layer keeps, its input as it came, which its checkpoint holds already."""
+    family, norm = family_and_norm(run, block)
+    n = numbers(run, norm)
+    if block.traces or streams(block) > 1 or family.post_norm or block.norm == "none":
+        return 0
+    width = {"rms": 4, "fp32 rms": 4, "offset rms": 4, "liger": n.stream, "centred": 0}.get(norm)
+    if width is None:
+        width = next(layer_norm_amounts(n, norm, shared=False))[0]
+    return run.tokens * n.stream * block.hidden if width == n.stream else 0
 
 
 def saved_formula(run: Run, block: Block) -> str:

@@ -38,18 +38,35 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=16)
 def working_bytes(run: Run, block: Block) -> int:
-    """The most that one layer's backward holds in addition to the saved tensors of this and earlier layers.
-
-    The reentrant checkpoint also holds the recomputed output (torch/utils/checkpoint.py,
-    CheckpointFunction.backward@2.13.0).
-    """
+    """The most that one layer's backward holds in addition to the saved tensors of this and earlier layers."""
     _, norm = family_and_norm(run, block)
-    wide = streams(block) * block.hidden
-    output = numbers(run, norm).stream * wide if run.activation_checkpointing and run.reentrant else 0
+    output = recomputed_output(run, numbers(run, norm), block)
     weights = passing_weights(run, run.compute_bytes, block) + passing_in_quantizers(run, block)
     weights += casting_to_float8(run, block)
     held = measured(run, block, "working", derived_bytes) + run.tokens * output + weights
     return max(held, passing_dora_bytes(run, numbers(run, norm), block))
+
+
+def multiplying_bytes(run: Run, block: Block) -> int | None:
+    """The most while a base weight is there in half precision: at the MLP's last linear, whose adapter comes first.
+
+    None where that moment is not told apart from the others.
+    """
+    if block.mlp is None or block.mlp.experts or block.states or block.traces or fuses_mlp(run, block):
+        return None
+    family, norm = family_and_norm(run, block)
+    n = numbers(run, norm)
+    given = [(kept.cast, site.symbol) for site, kept in adapted_outputs(run, n, block)]
+    moment = [*waiting_gradients(n, family, block), *given, (n.compute, "f"), *let_go(run, n, block)]
+    return run.tokens * (total(moment, widths(run, block)) + recomputed_output(run, n, block))
+
+
+def recomputed_output(run: Run, n: Numbers, block: Block) -> int:
+    """Bytes a token of a layer's output, which the reentrant checkpoint also holds.
+
+    torch/utils/checkpoint.py, CheckpointFunction.backward@2.13.0.
+    """
+    return n.stream * streams(block) * block.hidden if run.activation_checkpointing and run.reentrant else 0
 
 
 def derived_bytes(run: Run, block: Block) -> int:
@@ -96,12 +113,8 @@ def closing_bytes(run: Run, n: Numbers, family: Deviations, norm: Norm, block: B
 
 def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Moment]:
     """The moments of a layer's backward that can be its widest, from the layer's end to its start."""
-    stream = (n.stream, "h")
-    used_mask = (-1 if family.residual_masks else 0, "h")
-    own = family.residual_masks or family.scales_residual
-    # Where the stream is wider than what adapters compute, parallel branches each wait for a narrow gradient.
-    narrow = (n.compute if n.inner != n.compute and (family.parallel or block.norms == 1) else 0, "h")
-    branch = (n.compute if own and n.inner == n.compute else narrow[0], "h")
+    stream, used_mask, branch = waiting_gradients(n, family, block)
+    narrow = narrow_gradient(n, family, block)
     yield list(altup_gradients(n, block))
     if block.mlp is None and block.states is None:
         yield [stream, (n.compute * projected_width(block), ONE)]
@@ -122,6 +135,18 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
         freed = list(gone(after_scan(run, n, family, norm, block)))
         for moment in scan_gradients(run, n, block.states):
             yield [*waiting, *moment, *freed]
+
+
+def waiting_gradients(n: Numbers, family: Deviations, block: Block) -> tuple[Amount, Amount, Amount]:
+    """What stands at the start of a layer's backward: the stream's gradient, a mask that was used, a branch's own."""
+    own = family.residual_masks or family.scales_residual
+    branch = (n.compute, "h") if own and n.inner == n.compute else narrow_gradient(n, family, block)
+    return (n.stream, "h"), (-1 if family.residual_masks else 0, "h"), branch
+
+
+def narrow_gradient(n: Numbers, family: Deviations, block: Block) -> Amount:
+    """Where the stream is wider than what adapters compute, parallel branches each wait for a narrow gradient."""
+    return (n.compute if n.inner != n.compute and (family.parallel or block.norms == 1) else 0, "h")
 
 
 def after_scan(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
@@ -174,7 +199,18 @@ def product_gradients(run: Run, n: Numbers, family: Deviations, block: Block) ->
         return
     else:
         yield 3 * n.inner, "f"
-    yield from gone(a for site in mlp_output(run, n, block) for a in site_amounts(run, n, site))
+    if adapted := list(let_go(run, n, block)):
+        yield from adapted
+    else:
+        yield from gone(a for site in mlp_output(run, n, block) for a in site_amounts(run, n, site))
+
+
+def let_go(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
+    """What adapters of the MLP's last linear kept; an 8-bit base keeps an input that both read: ``int8_amounts``."""
+    for site, kept in adapted_outputs(run, n, block):
+        shares = run.quantization == "int8" and not kept.own
+        amounts = site_amounts(run, n, site)
+        yield from gone(amount for amount in amounts if not (shares and amount[1] == site.symbol))
 
 
 def adapter_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
@@ -204,19 +240,30 @@ def half_adapter_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amoun
     for site, kept in adapted_outputs(run, n, block):
         if kept.cast == n.compute:
             yield 3 * n.compute, site.symbol
-            yield from gone(site_amounts(run, n, site))
+            yield from let_go(run, n, block)
 
 
 def recomputed_forward(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
     """The recomputed forward at an fp32 adapter of the down projection, at times wider than the backward.
 
-    The gradient that waits, the residual, both normed inputs, the base's result, and of the product itself,
-    its fp32 copy and that after dropout, none of which is saved.
+    The gradient that waits, the residual, the normed input, the base's result, and of the product itself, its fp32
+    copy and that after dropout, none of which is saved; without dropout, later: the adapter's result, and that scaled.
     """
+    # Where a layer is computed again, the output that reentrant checkpoints hold is yet to come.
+    again = run.activation_checkpointing
+    held = 2 * n.stream - (n.stream if again and run.reentrant else 0)
+    if again and n.inner == n.compute and run.model is not None and run.model.family.tape.holds:
+        held += n.normed + n.compute  # what the norm gave attention, and what attention gave
     for site, kept in adapted_outputs(run, n, block):
         if kept.cast > n.compute and kept.width == n.compute:
-            yield 2 * n.stream + 2 * n.normed + n.compute, "h"
+            results = 3 if again and not kept.dropout else 1
+            yield held + (1 if again else 2) * n.normed + results * n.compute, "h"
             yield n.compute + kept.cast * (2 if kept.dropout else 1), site.symbol
+        elif kept.own and kept.cast == n.compute and again:
+            # The base's result, the adapter's and that scaled; dropout's copies are saved in place of what it reads.
+            yield held + 3 * n.compute, "h"
+            if run.quantization != "int8":  # which keeps its inputs
+                yield from ((n.normed, "h"), (n.inner, site.symbol))
 
 
 def adapted_outputs(run: Run, n: Numbers, block: Block) -> Iterator[tuple[Site, Adapters]]:
