@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor.record import record
+from advisor.memory.logits import OWN_FP32, OWN_HALF, PADDED_LABELS, PLAIN, Logits
+from advisor.memory.trl_losses import has_entropy, policy, preference
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Architecture
@@ -15,35 +16,6 @@ if TYPE_CHECKING:
 
 SOURCE = "transformers/loss/loss_utils.py, ForCausalLMLoss@5.16.1, traced"
 
-
-@record(eq=False)
-class Logits:
-    """Bytes per logit: kept for backward, and at the peaks of forward and backward."""
-
-    saved: int
-    forward: int
-    backward: int
-
-
-# bf16 logits 2, fp32 copy 4, log-softmax 4; backward: log-softmax 4, its gradient 4, the logits' fp32
-# gradient 4.
-PADDED_LABELS = Logits(4, 10, 12)
-# Labels were shifted by copying the logits, in the loss function while the model still held them in bf16.
-COPIED_LOGITS = Logits(4, 14, 12)
-# The model itself turned its logits to fp32, and let go of the bf16 ones.
-FP32_LOGITS = Logits(4, 12, 12)
-PLAIN: tuple[tuple[str, Logits], ...] = (
-    ("4.49.0", PADDED_LABELS),
-    ("4.46.0", COPIED_LOGITS),
-    ("0", FP32_LOGITS),
-)
-"""From which version of transformers on: loss/loss_utils.py@4.46.0 and @4.49.0,
-models/llama/modeling_llama.py@4.45.2."""
-
-OWN_HALF = Logits(2, 6, 8)
-OWN_FP32 = Logits(4, 12, 16)
-"""Models that computed their loss in the precision of their logits (``Family.common_loss_since``). Outputs hold the
-logits; their shifted copy, the log-softmax and its gradient; under autocast all of these are fp32 in the end."""
 
 ENTROPY_ROWS = 128
 """Rows of logits that TRL's entropy metric takes at once, three tensors of them
@@ -75,9 +47,7 @@ def loss_forward_peak_bytes(run: Run, model: Architecture) -> int:
         case "cut":
             return 8 * run.tokens
         case "preference" | "policy":
-            width = 4 if run.autocast else run.compute_bytes
-            metric = 3 * width * min(ENTROPY_ROWS, scored_tokens(run)) * model.outputs
-            return logits_bytes(run, model, logits_of(run, model).forward) + metric
+            return logits_bytes(run, model, logits_of(run, model).forward) + passing_bytes(run, model)
         case _:
             return logits_bytes(run, model, logits_of(run, model).forward)
 
@@ -116,7 +86,7 @@ def kind(run: Run) -> str:
         return "policy"
     if run.ebft is not None:
         return "strided"
-    return "preference" if run.paired and run.loss != "liger-fused" else run.loss
+    return "preference" if (run.paired or run.rl == "kto") and run.loss != "liger-fused" else run.loss
 
 
 def logits_bytes(run: Run, model: Architecture, width: int) -> int:
@@ -208,31 +178,20 @@ def returned(run: Run) -> int:
     return 4 if run.autocast and run.precision != "fp32" else 0
 
 
-def preference(run: Run) -> Logits:
-    """TRL's preference losses: trl/trainer/dpo_trainer.py, _compute_loss, utils.py, selective_log_softmax@1.9.0.
+def passing_bytes(run: Run, model: Architecture) -> int:
+    """What metrics and sums of powers hold for a while besides copies of the logits.
 
-    Under autocast the logits come back in fp32 and are kept; the reference's stay until the step's metrics,
-    which copy the shifted logits. Backward: logits, the gradients of rows, and those stacked; then those, and zeros
-    that are scattered into. Without autocast bf16 log-probabilities are kept with the logits, and the metrics copy
-    half of the logits more.
+    The entropy of some rows is three tensors of them, next to one copy, so KTO's two are mostly more. A single row's
+    sum of powers, of which GRPO's entropy makes no copy, is as large as the row.
     """
-    reference = 1 if run.reference_model or run.scores_reference else 0
-    if run.autocast or run.precision == "fp32":
-        return Logits(4, 4 + 4 * reference + 4, 12)
-    return Logits(2, 2 + 2 + 2 * reference + 2, 4)
-
-
-def policy(run: Run) -> Logits:
-    """TRL's GRPO: trl/trainer/grpo_trainer.py:1499-1533, utils.py, selective_log_softmax@1.9.0.
-
-    Under autocast fp32 logits are kept; without it each row's log-probabilities, too, in half precision. Rows without
-    their last token lie apart, so that the entropy takes a copy of several. Backward: logits, the gradients of rows,
-    those stacked, and the scattered one.
-    """
-    apart = run.micro_batch_size > 1
-    if run.autocast or run.precision == "fp32":
-        return Logits(4, 8 if apart else 4, 16)
-    return Logits(2, 6 if apart else 4, 8)
+    width = 4 if run.autocast else run.compute_bytes
+    entropy = 3 * width * min(ENTROPY_ROWS, scored_tokens(run)) * model.outputs
+    copy = logits_bytes(run, model, width)
+    if run.rl == "kto":
+        return max(0, entropy - copy)
+    if run.rollouts is not None and run.micro_batch_size == 1 and width == 4:
+        return max(entropy, copy)
+    return entropy if has_entropy(run) else 0
 
 
 def strided_chunk(run: Run) -> int:

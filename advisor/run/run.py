@@ -229,6 +229,8 @@ class Run:
     reference_model: bool = False
     """A second, frozen copy of the model scores the answers."""
     scores_reference: bool = False
+    chosen_cross_entropy: bool = False
+    """The loss of preferences adds a cross-entropy over the chosen answers."""
     rollouts: Rollouts | None = None
     """How answers are made, where the trainer makes them: GRPO and GDPO, and EBFT unless it strides."""
     ebft: Ebft | None = None
@@ -309,8 +311,11 @@ class Run:
 
     @property
     def paired(self) -> bool:
-        """Whether chosen and rejected answers go through the model together."""
-        return self.rl in {"dpo", "ipo", "orpo", "simpo", "kto"} or self.classifier == "sequence"
+        """Whether chosen and rejected answers go through the model together.
+
+        KTO's rows are unpaired; its KL rows go alone, without gradients (trl/trainer/kto_trainer.py:1280-1330@1.9.0).
+        """
+        return self.rl in {"dpo", "ipo", "orpo", "simpo"} or self.classifier == "sequence"
 
     @property
     def zero(self) -> Zero | None:

@@ -72,10 +72,13 @@ class Work:
     def forwards(self) -> int:
         """Forward passes: the one that is trained, a recomputation, a reference's, one over vLLM's answers.
 
-        trl/trainer/grpo_trainer.py, _generate_and_score_completions@1.9.0: vLLM's own probabilities are corrected.
+        trl/trainer/grpo_trainer.py, _generate_and_score_completions@1.9.0: vLLM's own probabilities are corrected. KTO
+        scores answers that belong to other prompts as well (kto_trainer.py, _compute_kl_logps).
         """
         scored = self.run.rollouts is not None and self.run.rollouts.engine != "model"
-        return 1 + checkpoints(self.run) + self.run.scores_reference + scored
+        references = self.run.scores_reference
+        unmatched = 1 + references if self.run.rl == "kto" else 0
+        return 1 + checkpoints(self.run) + references + scored + unmatched
 
     @cached_property
     def is_fused(self) -> bool:

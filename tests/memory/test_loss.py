@@ -73,10 +73,28 @@ def test_chunked_loss_keeps_half_precision_logits():
 
 
 def test_pairs_take_trls_loss_and_a_reference_adds_its_logits():
-    alone = run_of(rl="orpo")
+    alone = run_of(rl="dpo")
     with_reference = run_of(rl="dpo", scores_reference=True)
     more = loss.loss_forward_peak_bytes(with_reference, MODEL) - loss.loss_forward_peak_bytes(alone, MODEL)
     assert per_logit(more, 2 * TOKENS) == 4
+
+
+def test_kto_has_single_rows_and_copies_their_logits_twice():
+    run = run_of(rl="kto", scores_reference=True, micro_batch_size=2)
+    assert run.tokens == 2 * TOKENS
+    assert per_logit(loss.loss_forward_peak_bytes(run, MODEL), run.tokens) == 16
+    assert per_logit(loss.loss_backward_peak_bytes(run, MODEL), run.tokens) == 12
+
+
+@pytest.mark.parametrize(("autocast", "alone", "added"), [(True, (4, 6, 12), 2), (False, (2, 4, 4), 1)])
+def test_a_cross_entropy_over_chosen_answers_keeps_half_of_the_logits_more(
+    autocast: bool, alone: tuple[int, int, int], added: int
+):
+    for more in (False, True):
+        run = run_of(rl="simpo", chosen_cross_entropy=more, autocast=autocast)
+        peaks = (loss.loss_saved_bytes, loss.loss_forward_peak_bytes, loss.loss_backward_peak_bytes)
+        found = [per_logit(one(run, MODEL), run.tokens) for one in peaks]
+        assert found == [alone[0] + more * added, alone[1] + more * added, alone[2] + more * 2]
 
 
 def test_capped_logits_cost_one_more_tensor():

@@ -11,6 +11,7 @@ from accelerate.utils.operations import convert_to_fp32  # noqa: E402
 
 from advisor.memory import loss  # noqa: E402
 from advisor.run import Rollouts  # noqa: E402
+from tests.memory.reserved.preferences import Gather, LogSumExp  # noqa: E402
 
 from .families import described, family, run_of  # noqa: E402
 from .trace import Setting, trace  # noqa: E402
@@ -95,25 +96,11 @@ def test_evaluation_takes_ten_bytes_a_logit():
     assert per_logit([one[0] for one in peaks(setting)]) == per_logit(formula) == 10
 
 
-class Gather(torch.autograd.Function):
-    """aten/src/ATen/native/TensorAdvancedIndexing.cpp, gather_backward@2.13.0: in place, but for fake tensors."""
-
-    @staticmethod
-    def forward(context, values, index):
-        context.save_for_backward(values, index)
-        return torch.gather(values, -1, index)
-
-    @staticmethod
-    def backward(context, gradient):
-        values, index = context.saved_tensors
-        return torch.zeros(values.shape, dtype=values.dtype).scatter_add_(-1, index, gradient), None
-
-
 def log_probabilities(logits, labels):
     """TRL's selective_log_softmax (trl/trainer/utils.py@1.9.0)."""
     if logits.dtype == FP32:
         chosen = Gather.apply(logits, labels[..., None]).squeeze(-1)
-        return chosen - torch.stack([torch.logsumexp(row, dim=-1) for row in logits])
+        return chosen - torch.stack([LogSumExp.apply(row) for row in logits])
     chosen = []
     for row, label in zip(logits, labels, strict=True):
         logarithms = row.log_softmax(-1)
@@ -155,7 +142,73 @@ def test_preference_loss_takes_the_bytes_per_logit_of_the_table(autocast, with_r
     traced = peaks(setting, rows=4)
     # Two pairs are four rows.
     formula = formulas(setting, rows=2, length=LENGTH // 4, rl="dpo", scores_reference=with_reference)
-    assert slopes(traced) == pytest.approx(slopes(formula), rel=0.12)
+    assert slopes(traced) == pytest.approx(slopes(formula), rel=0.02)
+
+
+def unpaired(outputs_of, with_reference):
+    """KTO's loss of rows that are all wanted: trl/trainer/kto_trainer.py:1478-1660@1.9.0."""
+
+    def unmatched(model, tokens):
+        with torch.no_grad():
+            return log_probabilities(outputs_of(model(input_ids=tokens)).logits[:, :-1], tokens[:, 1:]).sum()
+
+    def compute(model, tokens):
+        kl = unmatched(model, tokens)
+        outputs = outputs_of(model(input_ids=tokens))
+        logits, labels = outputs.logits[:, :-1], tokens[:, 1:]
+        difference = log_probabilities(logits, labels).sum()
+        if with_reference:
+            kl = kl - unmatched(model, tokens)
+            with torch.no_grad():
+                reference = outputs_of(model(input_ids=tokens)).logits[:, :-1]
+                expected = log_probabilities(reference, labels).sum()
+            difference = difference - expected
+        result = 1 - torch.sigmoid(difference - kl)
+        entropy(logits.detach())
+        chosen = logits.detach().index_select(0, torch.arange(len(tokens)))
+        chosen.reshape(-1, chosen.shape[-1]).clone().mean(-1)
+        return result
+
+    return compute
+
+
+@pytest.mark.parametrize("with_reference", [True, False], ids=["kto", "precomputed"])
+@pytest.mark.parametrize("autocast", [True, False], ids=["autocast", "engine"])
+def test_kto_takes_the_bytes_per_logit_of_the_table(autocast, with_reference):
+    outputs_of = convert_to_fp32 if autocast else lambda outputs: outputs
+    traced = peaks(Setting(autocast=autocast, loss=unpaired(outputs_of, with_reference)), rows=4)
+    formula = formulas(
+        Setting(autocast=autocast), rows=4, length=LENGTH // 4, rl="kto", scores_reference=with_reference
+    )
+    assert slopes(traced) == pytest.approx(slopes(formula), rel=0.02)
+
+
+def odds(outputs_of, cross_entropy):
+    """ORPO's and CPO's loss: trl/experimental/orpo/orpo_trainer.py:748-846, cpo/cpo_trainer.py:807-865@1.9.0."""
+
+    def likelihood(logits, labels):
+        shifted = logits[..., :-1, :].contiguous()
+        return torch.nn.CrossEntropyLoss()(shifted.view(-1, shifted.shape[-1]), labels[:, 1:].reshape(-1))
+
+    def compute(model, tokens):
+        logits = outputs_of(model(input_ids=tokens)).logits
+        half = len(tokens) // 2
+        first = likelihood(logits[:half], tokens[:half]) if cross_entropy else torch.zeros(())
+        found = log_probabilities(logits[:, :-1], tokens[:, 1:]).mean(-1)
+        return first - torch.nn.functional.logsigmoid(found[:half] - found[half:]).mean()
+
+    return compute
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 4])
+@pytest.mark.parametrize("autocast", [True, False], ids=["autocast", "engine"])
+@pytest.mark.parametrize(("rl", "both"), [("orpo", True), ("simpo", True), ("simpo", False)])
+def test_odds_ratios_take_the_bytes_per_logit_of_the_table(rl, both, autocast, pairs):
+    outputs_of = convert_to_fp32 if autocast else lambda outputs: outputs
+    traced = peaks(Setting(autocast=autocast, loss=odds(outputs_of, both)), rows=2 * pairs)
+    facts = {"rl": rl, "chosen_cross_entropy": both}
+    formula = formulas(Setting(autocast=autocast), rows=pairs, length=LENGTH // (2 * pairs), **facts)
+    assert slopes(traced) == pytest.approx(slopes(formula), rel=0.02)
 
 
 def test_capped_logits_keep_their_tanh():

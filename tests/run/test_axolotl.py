@@ -170,6 +170,25 @@ def test_preference_training_doubles_the_rows_and_needs_a_reference(make_run):
     assert (full.reference_model, adapter.reference_model, orpo.reference_model) == (True, False, False)
 
 
+def test_kto_has_no_pairs(make_run):
+    run = make_run(LLAMA + "rl: kto\nsequence_len: 1000\nmicro_batch_size: 2\n")
+    assert (run.paired, run.tokens, run.scores_reference) == (False, 2000, True)
+
+
+@pytest.mark.parametrize(
+    ("rl", "loss"), [("dpo", "liger-fused"), ("ipo", "plain"), ("kto", "plain"), ("orpo", "plain"), ("simpo", "plain")]
+)
+def test_liger_fuses_dpos_loss_alone(make_run, rl, loss):
+    assert make_run(LLAMA + f"rl: {rl}\ndpo_use_liger_kernel: true\n").loss == loss
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"), [("orpo", True), ("simpo", True), ("simpo\ncpo_alpha: 0", False), ("dpo", False)]
+)
+def test_orpo_and_cpo_add_a_cross_entropy_over_chosen_answers(make_run, lines, found):
+    assert make_run(LLAMA + f"rl: {lines}\n").chosen_cross_entropy is found
+
+
 @pytest.mark.parametrize("value", ["two", "[1]", "0", "-1", "1.5"])
 def test_a_wrong_type_stands_at_its_default_and_takes_the_estimate_with_it(make_run, value):
     run = make_run(LLAMA + f"micro_batch_size: {value}\n")

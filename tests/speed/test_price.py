@@ -51,6 +51,13 @@ def test_linear_layers_by_hand():
     assert math.isclose(terms(timed())["linear layers"], expected, rel_tol=1e-9)
 
 
+def test_kto_scores_answers_to_other_prompts_and_both_by_the_reference():
+    # Three forwards more than a recomputation's two and a backward of two.
+    changes = LORA | {"micro_batch_size": 2}
+    more = terms(timed(rl="kto", **changes))["attention"] / terms(timed(**changes))["attention"]
+    assert math.isclose(more, (5 + 2.5) / (2 + 2.5), rel_tol=1e-9)
+
+
 def test_attention_by_hand():
     # Half of 4,096 keys, 4 operations, two forwards and 2.5 backwards.
     expected = 32 * 4.5 * 4 * 4096 * 2048 * 4096 / (312e12 * 0.55)

@@ -55,6 +55,7 @@ class PreferenceFacts(TypedDict):  # noqa: D101
     rl: str | None
     reference_model: bool
     scores_reference: bool
+    chosen_cross_entropy: bool
     rollouts: Rollouts | None
     classifier: Classifier | None
     ebft: Ebft | None

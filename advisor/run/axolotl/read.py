@@ -323,7 +323,9 @@ def loss(reader: Reader, rl: str | None) -> LossFacts:
     if "DiffusionPlugin" in listed:
         kind = "diffusion"
     if rl is not None:
-        kind = "liger-fused" if reader.flag("dpo_use_liger_kernel") else "plain"
+        # axolotl asks TRL for it in DPO alone, and refuses it in IPO: core/builders/rl.py:197-199@0.19.0,
+        # utils/schemas/validation.py:806-818.
+        kind = "liger-fused" if rl == "dpo" and reader.flag("dpo_use_liger_kernel") else "plain"
     if classifier(reader) is not None:
         kind = "plain"
     layers = frozenset(layer for key, layer in LIGER_LAYERS.items() if liger and reader.flag(key))
