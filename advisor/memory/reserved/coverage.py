@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations.attention import masked, varlen
 from advisor.memory.lora_targets import is_target, layers_named
+from advisor.memory.reserved import torchao
 from advisor.models.family import family_of
 from advisor.record import replace
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from advisor.models import Architecture, Block
     from advisor.run import Lora, Run
 
-OPTIMIZERS = frozenset({"adamw_torch", "adamw_torch_fused", "adamw_bnb_8bit", "adamw_8bit"})
+OPTIMIZERS = frozenset({"adamw_torch", "adamw_torch_fused", "adamw_bnb_8bit", "adamw_8bit", *torchao.CODES})
 SCORES = frozenset({"plain", "cut"})
 WIDEST = 128
 """Elements of a head whose output torch's memory-efficient kernel keeps in registers."""

@@ -29,6 +29,7 @@ from advisor.tracing.modules import FLASH
 from advisor.tracing.step import as_on_cuda
 
 from .kernels import EightBit, layer_norm, scored, under_mask
+from .low_bit import LOW_BIT, compiled_steps, low_bit
 from .preferences import preferred
 
 Events = list[tuple[int, int]]
@@ -56,7 +57,7 @@ class Recorder(TorchDispatchMode):
         """Writes a storage down, if it is new."""
         storage = tensor.untyped_storage()
         key = storage._cdata
-        on_host = name == "aten.lift_fresh.default"  # numbers, such as AdamW's count of steps
+        on_host = name == "aten.lift_fresh.default" and tensor.ndim == 0  # numbers, such as AdamW's count of steps
         if key in self.known or not storage.nbytes() or not self.on or on_host:
             return
         number = self.known[key] = len(self.made_by) + 1
@@ -309,6 +310,8 @@ def materialise(model: Any) -> None:
 
 def optimizer_of(name: str, weights: list[Any]) -> Any:
     """The optimizer by its name in transformers."""
+    if name in LOW_BIT:
+        return low_bit(name, weights)
     return torch.optim.AdamW(weights, foreach=name == "adamw_torch", fused=name == "adamw_torch_fused")
 
 
@@ -339,7 +342,8 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
                 loss = loss.detach()
                 marks.append(("backward", len(recorder.events)))
             torch.nn.utils.clip_grad_norm_(weights, 1.0, foreach=True)
-            optimizer.step()
+            with compiled_steps():
+                optimizer.step()
             model.zero_grad()
             marks.append(("optimizer step", len(recorder.events)))
         recorder.on = False

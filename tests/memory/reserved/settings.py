@@ -204,7 +204,21 @@ PREFERRED: dict[str, dict[str, Any]] = {
     "preferences, qlora, padded, non-reentrant": {**QLORA, **HOOKS, **PADDED, **PREFERENCES},
     "preferences, int8, reentrant": {**INT8, **REENTRANT, **PREFERENCES},
 }
+LOW_BIT: dict[str, dict[str, Any]] = {
+    "full, 8-bit torchao": {"optimizer": "adamw_torch_8bit"},
+    "full, 4-bit torchao, tied, two micro-steps": {"optimizer": "adamw_torch_4bit", "config": TIED, "micro_steps": 2},
+    "lora, 4-bit torchao, trained tables, reentrant": {
+        **LORA,
+        **SAVED,
+        **REENTRANT,
+        "optimizer": "adamw_torch_4bit",
+    },
+    "qlora, fp8 torchao": {**QLORA, "optimizer": "ao_adamw_fp8", "rank": 16},
+}
+METHODS = LOW_BIT
 SETTINGS = {
     name: {**BASE, **changes}
-    for name, changes in (CHANGES | OF_FAMILIES | MORE_FAMILIES | TRAINED_MODULES | MASKED | PREFERRED).items()
+    for name, changes in (
+        CHANGES | OF_FAMILIES | MORE_FAMILIES | TRAINED_MODULES | MASKED | PREFERRED | METHODS
+    ).items()
 }

@@ -176,6 +176,18 @@ MORE |= {
     for way, keys in (("", {}), (", checkpointing", WAYS["checkpointing"]), (", padded", PADDED))
 }
 
+LOW_BIT = ("adamw_torch_8bit", "adamw_torch_4bit", "ao_adamw_fp8")
+MORE |= {
+    f"{model}, {method}, {optimizer}": {"base_model": MODELS[model], **METHODS[method], **more, "optimizer": optimizer}
+    for optimizer in LOW_BIT
+    for model, method, more in (
+        ("llama 1B", "full", {}),
+        ("qwen3 0.6B", "full", WAYS["checkpointing"]),
+        ("llama 8B", "QLoRA", WAYS["checkpointing"]),
+        ("llama 1B", "LoRA", {**TABLES, **WAYS["checkpointing"]}),
+    )
+}
+
 
 def settings() -> dict[str, dict[str, Any]]:
     """The settings by what they are called."""
