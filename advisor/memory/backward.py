@@ -1,7 +1,14 @@
 """Backward at its two ends: the last layer, with all activations, and the first, with all gradients."""
 
 from advisor.memory import fsdp
-from advisor.memory.activations import checkpoint_bytes, checkpoints, saved_bytes, saved_formula, working_bytes
+from advisor.memory.activations import (
+    checkpoint_bytes,
+    checkpoints,
+    given_bytes,
+    saved_bytes,
+    saved_formula,
+    working_bytes,
+)
 from advisor.memory.deepspeed import bucket_terms, flattened_terms, gathered_terms, overflow_terms
 from advisor.memory.ebft import one_graph
 from advisor.memory.forward import SAVED, WORKING, kept_terms
@@ -175,13 +182,14 @@ def layer_terms(run: Run, block: Block) -> tuple[Term, ...]:
     )
     if not checkpoints(run):
         return (working,)
-    again = saved_bytes(run, block)
+    given = given_bytes(run, block)
+    again = saved_bytes(run, block) - given
     return (
         Term(
             "recomputed layer",
             "activations",
             again,
-            f"{saved_formula(run, block)} x {run.tokens:,} tokens",
+            f"{saved_formula(run, block)} x {run.tokens:,} tokens" + (f" - {given:,} B of its input" if given else ""),
             SAVED,
         ),
         working,

@@ -8,7 +8,7 @@ from advisor.memory.activations.evaluation import forward_working_bytes
 from advisor.memory.activations.experts import checkpoints
 from advisor.memory.activations.from_trace import facts_of, traced_source
 from advisor.memory.activations.layer import first_norm_bytes, lasting_bytes, saved_bytes, saved_formula
-from advisor.memory.activations.non_layer import checkpoint_bytes, head_saved_bytes
+from advisor.memory.activations.non_layer import checkpoint_bytes, given_bytes, head_saved_bytes
 from advisor.memory.activations.transient import passing_bytes, working_bytes
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "facts_of",
     "first_norm_bytes",
     "forward_working_bytes",
+    "given_bytes",
     "head_saved_bytes",
     "lasting_bytes",
     "passing_bytes",

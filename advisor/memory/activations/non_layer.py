@@ -35,6 +35,13 @@ def input_bytes(run: Run, block: Block) -> int:
     return run.tokens * streams(block) * block.hidden * numbers(run, family_and_norm(run, block)[1]).stream
 
 
+def given_bytes(run: Run, block: Block) -> int:
+    """What a layer keeps that is the input which its checkpoint keeps: Liger's first norm saves that as it comes."""
+    family, norm = family_and_norm(run, block)
+    reads = norm == "liger" and block.norms and not (family.post_norm or block.traces)
+    return input_bytes(run, block) if reads else 0
+
+
 def head_saved_bytes(run: Run, model: Architecture) -> int:
     """Bytes of no layer, without logits: final norm, the head's input, rotary tables, labels, a held mask."""
     kept = measured_outside(run, model, lambda one: derived_outside(one, model))

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from advisor.models.architecture import Attention, Block
     from advisor.run import Run
 
+WHOLE = frozenset({"nf4", "int8"})
+"""Ways to quantize after which backward takes a weight as a whole in half precision."""
+
 
 @lru_cache(maxsize=16)
 def working_bytes(run: Run, block: Block) -> int:
@@ -64,7 +67,8 @@ def derived_bytes(run: Run, block: Block) -> int:
         if is_alone(block)
         else 0
     )
-    return max(0, run.tokens * per_token, closing_bytes(run, n, family, norm, block), kernels, alone)
+    closing, summed = closing_bytes(run, n, family, norm, block), summed_bytes(run, n, family, block)
+    return max(0, run.tokens * per_token, closing, summed, kernels, alone)
 
 
 def passing_bytes(run: Run, block: Block) -> int:
@@ -200,22 +204,40 @@ def adapter_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
 
 
 def half_adapter_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
-    """Likewise with an adapter in the compute type: its gradient, the base's, and their sum."""
+    """Likewise with an adapter in the compute type: its gradient, the base's, and their sum, but for quantized bases.
+
+    Their sum comes when the whole weight has gone (``summed_bytes``); 8-bit ones hold what they read as long as they
+    are there.
+    """
     for site, kept in adapted_outputs(run, n, block):
         if kept.cast == n.compute:
-            yield 3 * n.compute, site.symbol
-            yield from gone(site_amounts(run, n, site))
+            yield (2 if run.quantization in WHOLE else 3) * n.compute, site.symbol
+            if run.quantization != "int8":
+                yield from gone(site_amounts(run, n, site))
+
+
+def summed_bytes(run: Run, n: Numbers, family: Deviations, block: Block) -> int:
+    """The moment of that sum, less the whole weight, which is counted with all moments."""
+    if run.quantization not in WHOLE:
+        return 0
+    sums = list(half_adapter_gradients(run, n, block))
+    if not sums:
+        return 0
+    moment = [(n.stream, "h"), (-1 if family.residual_masks else 0, "h"), *sums, (n.compute, sums[0][1])]
+    largest = max(linear.n_in * linear.n_out for linear in block.linears)
+    return run.tokens * total(moment, widths(run, block)) - run.compute_bytes * largest
 
 
 def recomputed_forward(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
     """The recomputed forward at an fp32 adapter of the down projection, at times wider than the backward.
 
     The gradient that waits, the residual, both normed inputs, the base's result, and of the product itself,
-    its fp32 copy and that after dropout, none of which is saved.
+    its fp32 copy and that after dropout, none of which is saved; but Liger's norm saves the residual.
     """
+    residual = 0 if "rms_norm" in run.liger else n.stream
     for site, kept in adapted_outputs(run, n, block):
         if kept.cast > n.compute and kept.width == n.compute:
-            yield 2 * n.stream + 2 * n.normed + n.compute, "h"
+            yield n.stream + residual + 2 * n.normed + n.compute, "h"
             yield n.compute + kept.cast * (2 if kept.dropout else 1), site.symbol
 
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from advisor.run import Lora, Run
 
 OPTIMIZERS = frozenset({"adamw_torch", "adamw_torch_fused", "adamw_bnb_8bit", "adamw_8bit", *torchao.CODES})
-SCORES = frozenset({"plain", "cut"})
+SCORES = frozenset({"plain", "cut", "liger", "liger-fused"})
+LIGER = frozenset({"llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2"})
+"""Decoders whose layers Liger patches as it does Llama's: liger_kernel/transformers/monkey_patch.py@0.8.1."""
 WIDEST = 128
 """Elements of a head whose output torch's memory-efficient kernel keeps in registers."""
 PAGED = frozenset({"paged_adamw_8bit", "paged_adamw_32bit"})
@@ -40,8 +42,10 @@ def uncovered(run: Run) -> Iterator[str]:
         yield f"training in {run.precision}"
     if run.optimizer not in OPTIMIZERS | PAGED:
         yield f"the optimizer {run.optimizer}"
-    if run.loss not in SCORES or run.liger:
-        yield "Liger's kernels" if run.liger or "liger" in run.loss else f"the loss `{run.loss}`"
+    if (run.liger or "liger" in run.loss) and not patched_by_liger(run, run.model):
+        yield "Liger's kernels"
+    elif run.loss not in SCORES:
+        yield f"the loss `{run.loss}`"
     elif run.loss == "cut" and (run.model.family.soft_capped or run.model.deviations.scales_residual):
         yield "logits that are capped or divided inside of a loss"
     if not (run.rl is None or (run.rl in {"dpo", "ipo"} and run.scores_reference and prefers(run))):
@@ -56,6 +60,14 @@ def uncovered(run: Run) -> Iterator[str]:
         yield "losses of transformers before 4.46"
     if run.evaluates and run.generated_rows:
         yield "generation in evaluation"
+
+
+def patched_by_liger(run: Run, model: Architecture) -> bool:
+    """Whether the kernels are known: the fused loss reads a head in half precision, and norms of heads are rotated."""
+    wide = run.loss == "liger-fused" and (run.embeddings_fp32 or run.precision != "bf16")
+    normed = any(block.attention and block.attention.query_key_norm for block in model.blocks)
+    alone = normed and ("rope" in run.liger) != ("rms_norm" in run.liger)
+    return (model.decoder_type or model.model_type) in LIGER and not (wide or alone) and run.rl is None
 
 
 def prefers(run: Run) -> bool:

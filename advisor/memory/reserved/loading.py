@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 GATED = 3
 """Linears of an MLP with a gate of its own."""
+BEFORE = 2
+"""Norms of a layer that has them before attention and MLP alone."""
 FUSED = {"qkv": "q_proj", "o": "o_proj", "mlp": "down_proj"}
 
 
@@ -55,6 +57,8 @@ class Loader:
         self.index = -1
         """Of the layer that is being made."""
         self.to_cast: list[tuple[Memory, int]] = []
+        self.in_place = all(block.norms == BEFORE for block in model.blocks)
+        """Whether Liger's norms write over gradients: liger_kernel/transformers/rms_norm.py@0.8.1."""
 
     def final_width(self, tensor: Tensor) -> int:
         """Bytes of an element, as it lies in memory while it is trained."""
@@ -117,7 +121,7 @@ class Loader:
     def norm(self, width: int, module: str, kind: Kind, *, bias: bool = False) -> Norm:
         """A norm's weight, and its bias."""
         weight = self.plain(width, module)
-        return Norm(kind, weight, self.plain(width, module) if bias else None)
+        return Norm(kind, weight, self.plain(width, module) if bias else None, self.in_place)
 
     def layer(self, block: Block, biased: set[str], kind: int = 0) -> Layer:
         """One decoder layer: attention, MLP, norms."""
@@ -134,7 +138,7 @@ class Loader:
         kernels = frozenset(kernel for kernel, linear in FUSED.items() if linear in taken)
         mixer = self.mixer(block, biased, norm_kind, kernels)
         feed = self.feed(block, biased, deviations, "mlp" in kernels)
-        mixer = replace(mixer, drops=deviations.residual_masks > 0)
+        mixer = replace(mixer, drops=deviations.residual_masks > 0, liger="rope" in self.run.liger)
         return Layer(
             mixer,
             feed,
@@ -169,7 +173,7 @@ class Loader:
         assert block.mlp is not None, "coverage.is_plain"
         if len(linears) == GATED:
             gate, up, down = linears
-            return Gated(gate, up, down, fused, drops)
+            return Gated(gate, up, down, fused, drops, "glu" in self.run.liger)
         up, down = linears
         if block.mlp.gated:
             return FusedGated(up, down)

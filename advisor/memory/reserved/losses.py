@@ -30,11 +30,18 @@ def copying(tape: Tape, hidden: Tensor, head: Plain, batch: Batch) -> Scored:
 def causal(tape: Tape, logits: Tensor, rows: int, length: int) -> Tensor:
     """transformers/loss/loss_utils.py, ForCausalLMLoss@5.16.1: in fp32, over shifted labels."""
     logits = cast(tape, logits, FULL)
-    padded = tape.new(rows * (length + 1), LONG)
-    labels = padded if rows == 1 else tape.new(rows * length, LONG)
-    loss = summed(tape, negative_log_likelihood(tape, log_softmax(tape, logits), labels))
-    del logits, padded
+    labels = shifted_labels(tape, rows, length)
+    loss = summed(tape, negative_log_likelihood(tape, log_softmax(tape, logits), labels[-1]))
+    del logits, labels
     return loss
+
+
+def shifted_labels(tape: Tape, rows: int, length: int) -> list[Tensor]:
+    """The padded labels, and a copy without their first column, unless they are of one row."""
+    labels = [tape.new(rows * (length + 1), LONG)]
+    if rows > 1:
+        labels.append(tape.new(rows * length, LONG))
+    return labels
 
 
 def shifted(tape: Tape, logits: Tensor, rows: int, length: int) -> Tensor:

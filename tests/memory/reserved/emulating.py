@@ -45,6 +45,7 @@ def run_of(setting: Mapping[str, Any]) -> Run:
         optimizer=setting["optimizer"],
         embeddings_fp32=setting["fp32_embeddings"],
         loss=setting["loss"],
+        liger=frozenset(setting["liger"]),
     )
 
 

@@ -28,7 +28,8 @@ from advisor.tracing.cuda_emulation import CudaHabits
 from advisor.tracing.modules import FLASH
 from advisor.tracing.step import as_on_cuda
 
-from .kernels import EightBit, layer_norm, scored, under_mask
+from .kernels import SCORES, EightBit, layer_norm, scored, under_mask
+from .liger import patch_layers, patched
 from .low_bit import LOW_BIT, compiled_steps, low_bit
 from .preferences import preferred
 
@@ -245,7 +246,8 @@ def built(setting: dict[str, Any]) -> Any:
         )
     model.tie_weights()
     model.train()
-    if setting["loss"] != "plain":
+    patch_layers(model, setting["liger"])
+    if setting["loss"] in SCORES:
         scored(model, setting["loss"])
     if attention == "flash":
         model.config._attn_implementation = FLASH
@@ -319,7 +321,7 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
     """The tape of a setting, and where each phase ends."""
     model = built(setting)
     recorder, marks = Recorder(), []
-    with on_cuda(), recorder:
+    with on_cuda(), patched(setting), recorder:
         materialise(model)
         weights = [one for one in model.parameters() if one.requires_grad]
         optimizer = optimizer_of(setting["optimizer"], weights)

@@ -54,6 +54,7 @@ BASE: dict[str, Any] = {
     "saved": (),
     "padded": False,
     "preferences": False,
+    "liger": (),
 }
 KERNELS = ("mlp", "qkv", "o")
 LORA = {"method": "lora", "targets": EVERY}
@@ -215,7 +216,52 @@ LOW_BIT: dict[str, dict[str, Any]] = {
     },
     "qlora, fp8 torchao": {**QLORA, "optimizer": "ao_adamw_fp8", "rank": 16},
 }
-METHODS = LOW_BIT
+OF_LIGER = {"liger": ("rms_norm", "glu", "rope")}
+LIGER: dict[str, dict[str, Any]] = {
+    "full, liger": {**OF_LIGER, "loss": "liger-fused"},
+    "full, liger, tied, reentrant, two micro-steps": {
+        **OF_LIGER,
+        **REENTRANT,
+        "loss": "liger-fused",
+        "config": TIED,
+        "micro_steps": 2,
+    },
+    "full, liger cross entropy, non-reentrant, one row": {**OF_LIGER, **HOOKS, "loss": "liger", "rows": 1},
+    "lora, dropout, liger, qwen3, non-reentrant": {
+        **LORA,
+        **OF_LIGER,
+        **HOOKS,
+        "loss": "liger-fused",
+        "config": QWEN3,
+        "dropout": 0.1,
+    },
+    "qlora, liger cross entropy, qwen2, reentrant": {
+        **QLORA,
+        **OF_LIGER,
+        **REENTRANT,
+        "loss": "liger",
+        "config": QWEN2,
+    },
+    "lora, liger, queries and values": {
+        **LORA,
+        **OF_LIGER,
+        "loss": "liger-fused",
+        "targets": ("q_proj", "v_proj"),
+    },
+    "full, liger, gemma, non-reentrant": {**OF_LIGER, **HOOKS, "config": GEMMA},
+    "qlora, liger, gemma2, non-reentrant": {**QLORA, **OF_LIGER, **HOOKS, "config": GEMMA2},
+    "lora, liger, padded, mistral, reentrant": {
+        **LORA,
+        **OF_LIGER,
+        **REENTRANT,
+        "config": MISTRAL,
+        "attention": "sdpa",
+        "padded": True,
+    },
+    "lora, fused, liger norms": {**LORA, "liger": ("rms_norm",), "kernels": KERNELS},
+    "full, liger, rows of several chunks": {**OF_LIGER, "loss": "liger-fused", "rows": 3, "length": 203},
+}
+METHODS = LOW_BIT | LIGER
 SETTINGS = {
     name: {**BASE, **changes}
     for name, changes in (

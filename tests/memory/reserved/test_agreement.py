@@ -188,6 +188,25 @@ MORE |= {
     )
 }
 
+LIGER: dict[str, Any] = {"plugins": ["axolotl.integrations.liger.LigerPlugin"], "liger_rms_norm": True}
+LIGER |= {"liger_glu_activation": True, "liger_rope": True}
+LIGERS: dict[str, dict[str, Any]] = {
+    "liger": LIGER,
+    "liger and its loss": {**LIGER, "liger_cross_entropy": True},
+    "liger and its fused loss": {**LIGER, "liger_fused_linear_cross_entropy": True},
+}
+MORE |= {
+    ", ".join(filter(None, (model, method, name, way))): {
+        "base_model": {**MODELS, **WIDER}[model],
+        **METHODS[method],
+        **keys,
+        **WAYS[way],
+    }
+    for model, way in (("llama 8B", "checkpointing"), ("mistral 7B", ""), ("qwen3 0.6B", ""), ("gemma 2B", ""))
+    for method in ("full", "LoRA", "QLoRA")
+    for name, keys in LIGERS.items()
+}
+
 
 def settings() -> dict[str, dict[str, Any]]:
     """The settings by what they are called."""
