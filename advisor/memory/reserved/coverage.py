@@ -50,7 +50,7 @@ def uncovered(run: Run) -> Iterator[str]:
         yield "logits that are capped or divided inside of a loss"
     if not (run.rl is None or (run.rl in {"dpo", "ipo"} and run.scores_reference and prefers(run))):
         yield "training on preferences or rewards"
-    if run.classifier is not None:
+    if run.classifier is not None and (run.lora is not None or run.precision != "bf16" or run.liger):
         yield "a classifier's head and loss"
     if run.fake_quantization is not None:
         yield "weights rounded in forward"

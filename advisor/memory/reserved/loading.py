@@ -207,10 +207,11 @@ class Loader:
         norm = self.norm(model.hidden_size, ends, layers[0].norms[0].kind, bias=layers[0].norms[0].bias is not None)
         head = embedding if model.tied else self.plain(tensors["head"].numel, tensors["head"].module)
         asks = self.run.activation_checkpointing and self.run.adapter is not None
-        bias = self.plain(model.vocab_size, tensors["head"].module) if "lm_head" in biased else None
+        has_bias = {"lm_head", "score"} & biased
+        bias = self.plain(model.outputs, tensors["head"].module) if has_bias else None
         last = Head(
             model.hidden_size,
-            model.vocab_size,
+            model.outputs,
             head,
             bias,
             caps=model.family.soft_capped,

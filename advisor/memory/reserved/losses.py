@@ -81,8 +81,8 @@ def log_softmax(tape: Tape, logits: Tensor) -> Tensor:
     return result
 
 
-def negative_log_likelihood(tape: Tape, logarithms: Tensor, labels: Tensor) -> Tensor:
-    """The sum over tokens, and its weight."""
+def negative_log_likelihood(tape: Tape, logarithms: Tensor, labels: Tensor | None) -> Tensor:
+    """The sum over tokens, and its weight; labels of the batch itself are there anyway."""
 
     def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:
         return (tape.new(count, FULL),)
@@ -91,7 +91,7 @@ def negative_log_likelihood(tape: Tape, logarithms: Tensor, labels: Tensor) -> T
     node = node_for(tape, back, logarithms)
     result, weight = tape.new(1, FULL), tape.new(1, FULL)
     if node is not None:
-        node.keep(tape, logarithms, labels, weight)
+        node.keep(tape, logarithms, *(() if labels is None else (labels,)), weight)
     result.node = node
     return result
 

@@ -239,9 +239,12 @@ def built(setting: dict[str, Any]) -> Any:
     """The model of a setting on meta tensors."""
     config = transformers.AutoConfig.for_model(**setting["config"])
     config.use_cache = False
+    kind = transformers.AutoModelForCausalLM
+    if setting["classifier"]:
+        kind, config.num_labels = CLASSIFIERS[setting["classifier"]]
     attention = setting["attention"]
     with torch.device("meta"):
-        model: Any = transformers.AutoModelForCausalLM.from_config(
+        model: Any = kind.from_config(
             config, attn_implementation="sdpa" if attention == "flash" else attention, dtype=torch.bfloat16
         )
     model.tie_weights()
@@ -337,7 +340,7 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
         for _ in range(steps):
             batches, items = batch_samples(setting)
             for batch in batches:
-                loss = one_micro_step(run, batch, items, compared)
+                loss = one_micro_step(setting, run, batch, items, compared)
                 marks.append(("forward", len(recorder.events)))
                 with CudaHabits():
                     loss.backward()
@@ -400,10 +403,24 @@ def batch_samples(setting: dict[str, Any]) -> tuple[list[Any], Any]:
     return batches, torch.zeros((), dtype=torch.long)
 
 
-def one_micro_step(run: Any, batch: Any, items: Any, compared: Any = None) -> Any:
+CLASSIFIERS = {
+    "sequence": (transformers.AutoModelForSequenceClassification, 1),
+    "token": (transformers.AutoModelForTokenClassification, 2),
+}
+
+
+def rewarded(run: Any, batch: Any) -> Any:
+    """TRL's loss of pairs, without its metrics: trl/trainer/reward_trainer.py, compute_loss@1.9.0."""
+    chosen, rejected = torch.chunk(run(**batch).logits.squeeze(-1), chunks=2)
+    return -functional.logsigmoid(chosen - rejected).mean()
+
+
+def one_micro_step(setting: dict[str, Any], run: Any, batch: Any, items: Any, compared: Any = None) -> Any:
     """The loss as the Trainer asks for it: the outputs live until it is returned."""
     with CudaHabits():
         if compared is not None:
             return preferred(run, batch, *compared)
+        if setting["classifier"] == "sequence":
+            return rewarded(run, batch)
         outputs = run(**batch, labels=batch["input_ids"], num_items_in_batch=items)
         return outputs["loss"]

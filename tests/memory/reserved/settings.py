@@ -55,6 +55,7 @@ BASE: dict[str, Any] = {
     "padded": False,
     "preferences": False,
     "liger": (),
+    "classifier": None,
 }
 KERNELS = ("mlp", "qkv", "o")
 LORA = {"method": "lora", "targets": EVERY}
@@ -261,7 +262,23 @@ LIGER: dict[str, dict[str, Any]] = {
     "lora, fused, liger norms": {**LORA, "liger": ("rms_norm",), "kernels": KERNELS},
     "full, liger, rows of several chunks": {**OF_LIGER, "loss": "liger-fused", "rows": 3, "length": 203},
 }
-METHODS = LOW_BIT | LIGER
+CLASSIFIERS: dict[str, dict[str, Any]] = {
+    "reward model, reentrant, two micro-steps": {
+        **REENTRANT,
+        "classifier": "sequence",
+        "config": {**LLAMA, "pad_token_id": 0},
+        "rows": 4,
+        "micro_steps": 2,
+    },
+    "process reward model, qwen2, non-reentrant, foreach": {
+        **HOOKS,
+        **FOREACH,
+        "classifier": "token",
+        "config": {**QWEN2, "pad_token_id": 0},
+    },
+    "process reward model, one row": {"classifier": "token", "config": {**LLAMA, "pad_token_id": 0}, "rows": 1},
+}
+METHODS = LOW_BIT | LIGER | CLASSIFIERS
 SETTINGS = {
     name: {**BASE, **changes}
     for name, changes in (

@@ -207,6 +207,14 @@ MORE |= {
     for name, keys in LIGERS.items()
 }
 
+CLASSIFIERS = {"a reward model": {"reward_model": True}, "a process reward model": {"process_reward_model": True}}
+MORE |= {
+    ", ".join(filter(None, (model, "full", name, way))): {"base_model": MODELS[model], **keys, **WAYS[way]}
+    for model in ("llama 8B", "qwen2 1.5B", "qwen3 0.6B")
+    for name, keys in CLASSIFIERS.items()
+    for way in WAYS
+}
+
 
 def settings() -> dict[str, dict[str, Any]]:
     """The settings by what they are called."""
