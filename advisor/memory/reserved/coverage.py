@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.attention import masked, varlen
+from advisor.memory.freezing import freezes_all
 from advisor.memory.lora_targets import is_target, layers_named
 from advisor.memory.reserved import torchao
 from advisor.models.family import family_of
@@ -124,6 +125,13 @@ def saves_tables_alone(run: Run, lora: Lora) -> bool:
     return run.model is not None and set(lora.modules_to_save) <= set(run.model.family.embedding_modules)
 
 
+def trains_nothing(run: Run) -> bool:
+    """Whether adapters are frozen alone, and backward reaches them by what checkpointing asks of the embedding."""
+    frozen = run.model is not None and freezes_all(run, run.model)
+    copies = run.lora is not None and run.lora.modules_to_save
+    return frozen and run.activation_checkpointing and not copies
+
+
 def uncovered_method(run: Run) -> Iterator[str]:
     """What of the adapter and the quantization no tape has."""
     lora = run.lora
@@ -131,7 +139,7 @@ def uncovered_method(run: Run) -> Iterator[str]:
         yield f"weights in {run.quantization}"
     if (
         (run.fp32_residual_stream and not run.embeddings_fp32)
-        or run.unfrozen_parameters
+        or (run.unfrozen_parameters and not trains_nothing(run))
         or run.stack.base_dtype == "float32"
         or (run.upcasts_unquantized and run.stack.trainer != "axolotl")
     ):

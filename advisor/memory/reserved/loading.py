@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from advisor.memory.activations import lora_kernels
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.adapters import named
+from advisor.memory.freezing import freezes_all
 from advisor.memory.groups import base_width
 from advisor.memory.lora_targets import is_target, layers_named, rank_at
 from advisor.memory.reserved.autograd import Storage
@@ -244,10 +245,10 @@ class Loader:
             copy = self.trained_copy(model.embedding)
             copy.embedding = True
             model = replace(model, embedding=copy)
-        width = FULL if lora.fp32 else HALF
+        width, trained = FULL if lora.fp32 else HALF, not freezes_all(self.run, self.model)
         for one in self.adapted:
-            one.a = self.weight(one.rank * one.n_in, width, trained=True)
-            one.b = self.weight(one.rank * one.n_out, width, trained=True)
+            one.a = self.weight(one.rank * one.n_in, width, trained=trained)
+            one.b = self.weight(one.rank * one.n_out, width, trained=trained)
         if named(lora.modules_to_save, modules.get("head", "lm_head")):
             model.head.weight = self.trained_copy(model.head.weight)
         return model

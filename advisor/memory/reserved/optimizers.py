@@ -12,6 +12,8 @@ from advisor.memory.reserved.operations import FULL
 
 def clipped(tape: Tape, weights: Sequence[Tensor]) -> None:
     """torch/nn/utils/clip_grad.py, clip_grad_norm_@2.13.0, of all weights at once."""
+    if not weights:
+        return
     norms = [tape.new(1, width) for width in sorted(weight.width for weight in weights)]
     width = norms[-1].width
     stacked = tape.new(len(norms), width)

@@ -57,6 +57,7 @@ def run_of(setting: Mapping[str, Any]) -> Run:
         loss=setting["loss"],
         liger=frozenset(setting["liger"]),
         classifier=setting["classifier"],
+        unfrozen_parameters=tuple(setting["unfrozen"]),
     )
 
 

@@ -263,6 +263,8 @@ def built(setting: dict[str, Any]) -> Any:
             from tests.oracles.axolotl_kernels import fused
 
             fused(model)
+        if setting["unfrozen"]:
+            model.requires_grad_(False)
     elif setting["fp32_embeddings"]:
         for name, module in model.named_modules():
             if name.endswith(("embed_tokens", "lm_head")) or "norm" in name.rpartition(".")[2]:
@@ -327,7 +329,7 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
     with on_cuda(), patched(setting), recorder:
         materialise(model)
         weights = [one for one in model.parameters() if one.requires_grad]
-        optimizer = optimizer_of(setting["optimizer"], weights)
+        optimizer = optimizer_of(setting["optimizer"], weights or [{"params": []}])
         forward = model.forward
         compared = reference_of(setting, model) if setting["preferences"] else None
 
@@ -346,7 +348,8 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
                     loss.backward()
                 loss = loss.detach()
                 marks.append(("backward", len(recorder.events)))
-            torch.nn.utils.clip_grad_norm_(weights, 1.0, foreach=True)
+            if weights:
+                torch.nn.utils.clip_grad_norm_(weights, 1.0, foreach=True)
             with compiled_steps():
                 optimizer.step()
             model.zero_grad()

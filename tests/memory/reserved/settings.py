@@ -56,6 +56,7 @@ BASE: dict[str, Any] = {
     "preferences": False,
     "liger": (),
     "classifier": None,
+    "unfrozen": (),
 }
 KERNELS = ("mlp", "qkv", "o")
 LORA = {"method": "lora", "targets": EVERY}
@@ -278,7 +279,25 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
     },
     "process reward model, one row": {"classifier": "token", "config": {**LLAMA, "pad_token_id": 0}, "rows": 1},
 }
-METHODS = LOW_BIT | LIGER | CLASSIFIERS
+FROZEN: dict[str, dict[str, Any]] = {
+    "lora, fused, frozen, gemma3, non-reentrant": {
+        **LORA,
+        **HOOKS,
+        "kernels": KERNELS,
+        "config": GEMMA3,
+        "unfrozen": ("^lm_head",),
+    },
+    "lora, fused, frozen, reentrant": {**LORA, **REENTRANT, "kernels": KERNELS, "unfrozen": ("^lm_head",)},
+    "qlora, frozen, reentrant": {**QLORA, **REENTRANT, "unfrozen": ("^model.layers",)},
+    "lora, dropout, frozen, gemma3, non-reentrant": {
+        **LORA,
+        **HOOKS,
+        "config": GEMMA3,
+        "dropout": 0.1,
+        "unfrozen": ("^lm_head",),
+    },
+}
+METHODS = LOW_BIT | LIGER | CLASSIFIERS | FROZEN
 SETTINGS = {
     name: {**BASE, **changes}
     for name, changes in (

@@ -215,6 +215,13 @@ MORE |= {
     for way in WAYS
 }
 
+UNFROZEN = {"unfrozen_parameters": ["^model.language_model.*", "^lm_head.*"], **WAYS["checkpointing by hooks"]}
+MORE |= {
+    f"{model}, {method}, all frozen": {"base_model": {**MODELS, **WIDER}[model], **METHODS[method], **UNFROZEN}
+    for model in ("llama 1B", "gemma3 1B")
+    for method in ("LoRA", "QLoRA")
+}
+
 
 def settings() -> dict[str, dict[str, Any]]:
     """The settings by what they are called."""
