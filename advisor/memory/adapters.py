@@ -1,5 +1,6 @@
 """What an adapter adds: LoRA's matrices, and the trained copies of whole modules."""
 
+from advisor.memory.freezing import freezes_all
 from advisor.memory.groups import Group, Shape, base_width, group_of
 from advisor.memory.lora_targets import expert_paths, layers_wrapped, named, rank_at, stacked
 from advisor.models import Architecture, Tensor
@@ -21,7 +22,8 @@ def adapter_groups(run: Run, model: Architecture) -> tuple[list[Group], list[tup
             shapes += [((tensor.shape[0],), count)] if lora.dora else []
         elif tensor.kind == "experts":
             shapes += stack_shapes(lora, tensor) if stacked(run) else expert_shapes(lora, model, tensor)
-    groups = [group_of("adapter", width, True, PEFT, shapes)] if shapes else []
+    trained = not freezes_all(run, model)
+    groups = [group_of("adapter", width, trained, PEFT, shapes)] if shapes else []
     saved = [tensor for tensor in model.tensors if saves_module(lora, tensor)]
     tables = [(tensor.shape, tensor.count) for tensor in saved if tensor.kind == "embedding"]
     others = [(tensor.shape, tensor.count) for tensor in saved if tensor.kind != "embedding"]
@@ -29,8 +31,8 @@ def adapter_groups(run: Run, model: Architecture) -> tuple[list[Group], list[tup
         others += [(tensor.shape, tensor.count) for tensor in model.tensors if tensor.kind == "embedding"]
     copies = (("embedding copies", tables), ("module copies", others))
     source = "peft/utils/other.py, ModulesToSaveWrapper@0.20.0: a trained copy in the module's own width"
-    groups += [group_of(name, base_width(run), True, source, kept) for name, kept in copies if kept]
-    return groups, [*shapes, *tables, *others]
+    groups += [group_of(name, base_width(run), trained, source, kept) for name, kept in copies if kept]
+    return groups, [*shapes, *tables, *others] if trained else []
 
 
 def adapter_width(run: Run, lora: Lora) -> float:

@@ -41,8 +41,10 @@ def loss_phases(
     starts = gathered_terms(run, model, weights, "start of backward")
     forward = loss_term(run, model, loss.loss_forward_peak_bytes(run, model))
     backward = loss_term(run, model, loss.loss_backward_peak_bytes(run, model))
-    # TRL's loss of preferences comes when the model has returned, and autocast and the head's input are gone.
-    inside = late if loss.kind(run) == "preference" else (*fixed, *read_by_head(run, model))
+    # TRL's loss of preferences comes when the model has returned, and autocast and the head's input are gone; so does
+    # the fp32 copy of the logits, where Liger's loss itself takes less.
+    returned = loss.kind(run) == "preference" or (loss.kind(run) == "liger" and run.autocast)
+    inside = late if returned else (*fixed, *read_by_head(run, model))
     moments = [
         (*inside, *kept, *ended, forward, *lasting_buckets(run)),
         (*late, *kept, *starts, backward, *buckets_at_loss(run)),

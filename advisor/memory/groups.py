@@ -27,6 +27,10 @@ class Group:
     """Rows plus columns of its matrices: the size of factored second moments."""
     small_elements: int = 0
     """Elements in tensors below 4096, whose bitsandbytes states stay in 32 bits."""
+    uneven_elements: int = 0
+    """Elements in tensors below 4096, or of no whole number of blocks of 256: torchao keeps their states as wide."""
+    largest_even: int = 0
+    """Elements of the largest tensor of two or more dimensions that is none of these."""
     quantized: bool = False
 
     @property
@@ -86,7 +90,7 @@ class Weights:
 
 def group_of(name: str, width: float, trainable: bool, source: str, shapes: Iterable[tuple[Shape, int]]) -> Group:
     """A group of tensors given as (shape, how many)."""
-    elements = largest = matrices = factored = small = 0
+    elements = largest = matrices = factored = small = uneven = widest = 0
     for shape, count in shapes:
         numel = 1
         for size in shape:
@@ -94,6 +98,9 @@ def group_of(name: str, width: float, trainable: bool, source: str, shapes: Iter
         elements += numel * count
         largest = max(largest, numel)
         small += numel * count if numel < 4096 else 0
+        even = numel >= 4096 and numel % 256 == 0
+        uneven += 0 if even else numel * count
+        widest = max(widest, numel if even and len(shape) > 1 else 0)
         matrices += numel * count if len(shape) > 1 else 0
         factored += (numel // shape[-1] + numel // shape[-2] if len(shape) > 1 else numel) * count
     return Group(
@@ -107,6 +114,8 @@ def group_of(name: str, width: float, trainable: bool, source: str, shapes: Iter
         matrices,
         factored,
         small,
+        uneven,
+        widest,
         width not in (2, 4),
     )
 

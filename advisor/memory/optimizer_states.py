@@ -18,6 +18,10 @@ FLATTEN = "deepspeed/runtime/zero/stage_1_and_2.py:1930-1936,2160-2195,2219-2226
 SUB_GROUP = (
     "deepspeed/runtime/zero/stage3.py:1074-1097,2238-2257@0.18.9: 2 + 4 B of a sub-group, then 4 and temporaries"
 )
+COMPILED = (
+    "torchao/optim/adam.py, single_param_adam, compiled by torch 2.13.0: both states in fp32, and the indices of 4-bit"
+    " codes in int64"
+)
 H2D = "deepspeed before 0.17.0 copies the fp32 shard to the GPU whole (pull request 7309)"
 
 
@@ -104,7 +108,9 @@ def state_bytes(optimizer: Optimizer, group: Group) -> int:
     total = 0.0
     for width in optimizer.states:
         total += state_elements(width, group) * state_width(width, group)
-        if width in {"int8", "int4"}:
+        if optimizer.blocks:
+            total += group.uneven_elements * (group.width - BYTES[width])
+        elif width in {"int8", "int4"}:
             total += group.small_elements * (4 - BYTES[width])
     return round(total)
 
@@ -143,6 +149,11 @@ def step_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
             n = run.shard_size
         case None:
             n = 1
+    if optimizer.matrix_step:
+        largest = max((group.largest_even for group in weights.trained), default=0)
+        bytes_ = round(optimizer.matrix_step * largest / n)
+        text = f"{optimizer.matrix_step:.2f} B x {largest:,}, one matrix" + (f" / {n}" if n > 1 else "")
+        return (Term("step temporaries", "optimizer", bytes_, text, COMPILED),) if bytes_ else ()
     bytes_ = round(optimizer.step * weights.trained_bytes / n)
     text = f"{optimizer.step:g} x {weights.trained_bytes:,} B" + (f" / {n}" if n > 1 else "")
     return (Term("step temporaries", "optimizer", bytes_, text, optimizer.source),) if bytes_ else ()

@@ -14,6 +14,10 @@ Width = Literal["param", "fp32", "int8", "int4", "fp8", "factored", "none"]
 class Optimizer:
     """``states``: the width of each state. ``step``: extra elements of the parameter's width alive during the step.
 
+    ``matrix_step``: extra bytes per element of one matrix, alive while that is stepped, of optimizers that step one
+    tensor after the other. ``blocks``: states are quantized where these many elements make a block; the rest keeps
+    its own width.
+
     ``paged``: states in CUDA managed memory, outside torch's allocator. ``embeddings_fp32``: the Trainer keeps the
     states of ``nn.Embedding`` in 32 bits. ``matrices_only``: the states of 2-D weights; the rest is trained by AdamW.
     ``fused_backward``: gradients are consumed one by one. ``low_rank``: states live in a projected space of that rank.
@@ -22,6 +26,8 @@ class Optimizer:
     states: tuple[Width, ...]
     source: str
     step: float = 0.0
+    matrix_step: float = 0.0
+    blocks: int = 0
     paged: bool = False
     embeddings_fp32: bool = False
     matrices_only: bool = False
@@ -33,7 +39,8 @@ class Optimizer:
 
 ADAM: tuple[Width, Width] = ("param", "param")
 BNB = "bitsandbytes/optim/optimizer.py:431-487; transformers/trainer.py: GlobalOptimManager keeps embeddings in 32 bits"
-TORCHAO = "torchao/optim/adam.py:71-78@0.17.0"
+TORCHAO = "torchao/optim/adam.py:71-78@0.17.0; transformers/trainer_optimizer.py:460@5.16.1: blocks of 256"
+TORCHAO_FP8 = "torchao/optim/adam.py:71-78@0.17.0"
 FOREACH = "torch/optim/adamw.py _multi_tensor_adamw: one list of temporaries of the parameter's width"
 NO_TEMPORARIES = "torch/optim/adamw.py, fused=True: one kernel, no temporaries"
 
@@ -50,9 +57,9 @@ OPTIMIZERS: dict[str, Optimizer] = {
     "adamw_anyprecision": Optimizer(
         ("param", "param", "param"), "transformers: Kahan compensation buffer", approximate=True
     ),
-    "adamw_torch_4bit": Optimizer(("int4", "int4"), TORCHAO),
-    "adamw_torch_8bit": Optimizer(("int8", "int8"), TORCHAO),
-    "ao_adamw_fp8": Optimizer(("fp8", "fp8"), TORCHAO),
+    "adamw_torch_4bit": Optimizer(("int4", "int4"), TORCHAO, matrix_step=24 + 8 / 256, blocks=256),
+    "adamw_torch_8bit": Optimizer(("int8", "int8"), TORCHAO, matrix_step=8 + 8 / 256, blocks=256),
+    "ao_adamw_fp8": Optimizer(("fp8", "fp8"), TORCHAO_FP8, matrix_step=8 / 256, blocks=256),
     "adamw_bnb_8bit": _bnb(2),
     "adamw_8bit": _bnb(2),
     "paged_adamw_32bit": _bnb(2, "fp32", paged=True),
@@ -120,11 +127,11 @@ LEAST_QUANTIZED = 4096
 
 UNKNOWN = Optimizer(ADAM, "unknown optimizer: counted as AdamW", approximate=True)
 
-# Bytes per element; block scales: fp32 per 256 elements (8 bit), per 128 (4 bit).
+# Bytes per element; block scales: fp32 per 256 elements.
 BYTES: dict[Width, float] = {
     "fp32": 4.0,
     "int8": 1 + 4 / 256,
-    "int4": 0.5 + 4 / 128,
+    "int4": 0.5 + 4 / 256,
     "fp8": 1 + 4 / 256,
     "none": 0.0,
 }

@@ -1,10 +1,9 @@
 """The model's own weights as they lie in memory: in which width, quantized or not, trained or frozen."""
 
-import re
-from collections.abc import Callable
 from functools import lru_cache
 
 from advisor.memory.adapters import adapter_groups
+from advisor.memory.freezing import unfrozen_matcher
 from advisor.memory.groups import Shape, Weights, base_width, group_of
 from advisor.models import Architecture, Tensor
 from advisor.record import replace
@@ -177,17 +176,3 @@ def trained_count(run: Run, tensor: Tensor) -> int:
     names = {tensor.name.replace("*", str(layer)) for layer in range(tensor.count)}
     matched = sum(any(matches(name) for matches in matchers) for name in names)
     return matched if "*" in tensor.name else tensor.count * matched
-
-
-@lru_cache(maxsize=64)
-def unfrozen_matcher(pattern: str) -> Callable[[str], bool]:
-    """A matcher for one of axolotl's ``unfrozen_parameters``.
-
-    Dots are literal, ranges are dropped (utils/freeze.py@0.19.0).
-    """
-    bare = re.sub(r"\[\d*:?\d*\]$", "", pattern).replace("\\.", ".").replace(".", r"\.")
-    try:
-        compiled = re.compile(bare)
-    except re.error:
-        return lambda _name: True
-    return lambda name: bool(compiled.match(name))

@@ -4,6 +4,8 @@ import pytest
 
 from advisor.memory.host import host_terms
 from advisor.memory.optimizer_states import optimizer_terms, step_terms
+from advisor.memory.weights import weights_of
+from advisor.opening import open_configs
 
 from .small import CPU, TABLE, UPCAST, P, fsdp, named, small
 
@@ -11,6 +13,8 @@ MASTER, STATES = "fp32 master weights", "optimizer states"
 SHARD = P // 2
 FOREACH = {"optimizer": "adamw_torch"}
 PAGED = {"optimizer": "paged_adamw_32bit"}
+MATRIX_STEP = {"adamw_torch_8bit": 8, "adamw_torch_4bit": 24, "ao_adamw_fp8": 0}
+"""Bytes of torchao's temporaries per element, but for those of scales."""
 FLAT = 6 * TABLE // 2 + 450
 """A shard of DeepSpeed's two groups: 600,000 elements of matrices, 900 of norms."""
 
@@ -25,6 +29,8 @@ FLAT = 6 * TABLE // 2 + 450
             {"optimizer": "paged_adamw_8bit"},
             {STATES: 2 * (P - 900) + round(2 * (P - 900) * 4 / 256) + 8 * 900 - 2 * 2 * TABLE},
         ),
+        # No tensor here is a whole number of torchao's blocks: the states are as wide as the weights.
+        *(({"optimizer": name}, {STATES: 2 * UPCAST}) for name in MATRIX_STEP),
         (fsdp(2), {STATES: 2 * 2 * P // 2}),
         (fsdp(1), {STATES: 2 * 4 * P // 2}),
         (fsdp(2, offload_params=True), {}),
@@ -56,6 +62,7 @@ STEPPING = (4 + 4) * FLAT
     ("keys", "expected"),
     [
         ({}, {}),
+        *(({"optimizer": name}, {}) for name in MATRIX_STEP),
         (FOREACH, {"step temporaries": UPCAST}),
         ({**fsdp(2), **FOREACH}, {"step temporaries": 2 * P // 2}),
         ({**fsdp(2, offload_params=True), **FOREACH}, {}),
@@ -93,3 +100,20 @@ def test_offloaded_half_precision_masters_leave_cpu_adams_states_in_fp32(tmp_pat
     made = small(tmp_path, zero=offload, json={"bf16": {"enabled": True, "bf16_master_weights_and_grads": True}})
     host = named(host_terms(made.run, made.model, made.weights))
     assert host == {"master weights and gradients": 2 * 6 * (P // 2), "optimizer states": 2 * 8 * (P // 2)}
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "state"), [("adamw_torch_8bit", 1), ("adamw_torch_4bit", 0.5), ("ao_adamw_fp8", 1)]
+)
+def test_torchao_quantizes_states_in_blocks_and_needs_room_for_the_largest_matrix(optimizer, state):
+    """Llama 3.2 1B has 16 layers, a table of 128,256 x 2048 that is its head, and norms of 2048, which stay as they are."""
+    keys = {"base_model": "meta-llama/Llama-3.2-1B", "optimizer": optimizer, "bf16": True, "learning_rate": 1e-5}
+    run = open_configs(keys, None, "1x a100-80gb", None).run
+    assert run.model is not None
+    weights = weights_of(run, run.model)
+    table, norms = 128256 * 2048, 33 * 2048
+    (states,) = optimizer_terms(run, weights)
+    blocks = 2 * (weights.trained_elements - norms) * (state + 4 / 256)
+    assert states.bytes == pytest.approx(blocks + 2 * norms * 4, abs=1)
+    (step,) = step_terms(run, weights)
+    assert step.bytes == (MATRIX_STEP[optimizer] + 8 / 256) * table

@@ -251,7 +251,8 @@ def recomputed_forward(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
     """
     # Where a layer is computed again, the output that reentrant checkpoints hold is yet to come.
     again = run.activation_checkpointing
-    held = 2 * n.stream - (n.stream if again and run.reentrant else 0)
+    # Liger's norm saves the residual.
+    held = n.stream + (0 if "rms_norm" in run.liger else n.stream) - (n.stream if again and run.reentrant else 0)
     if again and n.inner == n.compute and run.model is not None and run.model.family.tape.holds:
         held += n.normed + n.compute  # what the norm gave attention, and what attention gave
     for site, kept in adapted_outputs(run, n, block):

@@ -87,4 +87,5 @@ def batch_of(run: Run) -> Batch:
     masks = any(block.attention and masked(run, run.model.deviations, block.attention) for block in blocks)
     if run.rl is not None:
         return Batch(2 * run.micro_batch_size, run.sequence_len, kept, masks, columns=3)
-    return Batch(run.micro_batch_size, run.sequence_len, kept, masks, columns=1 + masks)
+    rows = run.micro_batch_size * (2 if run.paired else 1)
+    return Batch(rows, run.sequence_len, kept, masks, columns=1 + masks)

@@ -167,6 +167,7 @@ def backward(tape: Tape, root: Tensor, gradient: Tensor) -> None:
         for index, target in enumerate(node.edges):
             arrived, given[index] = given[index], None
             if target is None:
+                arrived = None
                 continue
             if arrived is not None:
                 add(tape, buffers, target, arrived)

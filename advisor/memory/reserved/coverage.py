@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.attention import masked, varlen
+from advisor.memory.freezing import freezes_all
 from advisor.memory.lora_targets import is_target, layers_named
+from advisor.memory.reserved import torchao
 from advisor.models.family import family_of
 from advisor.record import replace
 
@@ -14,8 +16,10 @@ if TYPE_CHECKING:
     from advisor.models import Architecture, Block
     from advisor.run import Lora, Run
 
-OPTIMIZERS = frozenset({"adamw_torch", "adamw_torch_fused", "adamw_bnb_8bit", "adamw_8bit"})
-SCORES = frozenset({"plain", "cut"})
+OPTIMIZERS = frozenset({"adamw_torch", "adamw_torch_fused", "adamw_bnb_8bit", "adamw_8bit", *torchao.CODES})
+SCORES = frozenset({"plain", "cut", "liger", "liger-fused"})
+LIGER = frozenset({"llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2"})
+"""Decoders whose layers Liger patches as it does Llama's: liger_kernel/transformers/monkey_patch.py@0.8.1."""
 WIDEST = 128
 """Elements of a head whose output torch's memory-efficient kernel keeps in registers."""
 PAGED = frozenset({"paged_adamw_8bit", "paged_adamw_32bit"})
@@ -39,13 +43,15 @@ def uncovered(run: Run) -> Iterator[str]:
         yield f"training in {run.precision}"
     if run.optimizer not in OPTIMIZERS | PAGED:
         yield f"the optimizer {run.optimizer}"
-    if run.loss not in SCORES or run.liger:
-        yield "Liger's kernels" if run.liger or "liger" in run.loss else f"the loss `{run.loss}`"
+    if (run.liger or "liger" in run.loss) and not patched_by_liger(run, run.model):
+        yield "Liger's kernels"
+    elif run.loss not in SCORES:
+        yield f"the loss `{run.loss}`"
     elif run.loss == "cut" and (run.model.family.soft_capped or run.model.deviations.scales_residual):
         yield "logits that are capped or divided inside of a loss"
     if not (run.rl is None or (run.rl in {"dpo", "ipo"} and run.scores_reference and prefers(run))):
         yield "training on preferences or rewards"
-    if run.classifier is not None:
+    if run.classifier is not None and (run.lora is not None or run.precision != "bf16" or run.liger):
         yield "a classifier's head and loss"
     if run.fake_quantization is not None:
         yield "weights rounded in forward"
@@ -55,6 +61,14 @@ def uncovered(run: Run) -> Iterator[str]:
         yield "losses of transformers before 4.46"
     if run.evaluates and run.generated_rows:
         yield "generation in evaluation"
+
+
+def patched_by_liger(run: Run, model: Architecture) -> bool:
+    """Whether the kernels are known: the fused loss reads a head in half precision, and norms of heads are rotated."""
+    wide = run.loss == "liger-fused" and (run.embeddings_fp32 or run.precision != "bf16")
+    normed = any(block.attention and block.attention.query_key_norm for block in model.blocks)
+    alone = normed and ("rope" in run.liger) != ("rms_norm" in run.liger)
+    return (model.decoder_type or model.model_type) in LIGER and not (wide or alone) and run.rl is None
 
 
 def prefers(run: Run) -> bool:
@@ -111,6 +125,13 @@ def saves_tables_alone(run: Run, lora: Lora) -> bool:
     return run.model is not None and set(lora.modules_to_save) <= set(run.model.family.embedding_modules)
 
 
+def trains_nothing(run: Run) -> bool:
+    """Whether adapters are frozen alone, and backward reaches them by what checkpointing asks of the embedding."""
+    frozen = run.model is not None and freezes_all(run, run.model)
+    copies = run.lora is not None and run.lora.modules_to_save
+    return frozen and run.activation_checkpointing and not copies
+
+
 def uncovered_method(run: Run) -> Iterator[str]:
     """What of the adapter and the quantization no tape has."""
     lora = run.lora
@@ -118,7 +139,7 @@ def uncovered_method(run: Run) -> Iterator[str]:
         yield f"weights in {run.quantization}"
     if (
         (run.fp32_residual_stream and not run.embeddings_fp32)
-        or run.unfrozen_parameters
+        or (run.unfrozen_parameters and not trains_nothing(run))
         or run.stack.base_dtype == "float32"
         or (run.upcasts_unquantized and run.stack.trainer != "axolotl")
     ):

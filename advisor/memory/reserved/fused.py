@@ -56,11 +56,11 @@ def input_gradients(tape: Tape, some: Sequence[Adapted], count: int, *, dropout:
 
 
 def as_weights(tape: Tape, gradients: list[Tensor], some: Sequence[Adapted]) -> list[Tensor | None]:
-    """Gradients in the adapters' own precision."""
-    widths = [weight.width for one in some for weight in (one.a, one.b)]
-    for index, width in enumerate(widths):
-        if gradients[index].width != width:
-            gradients[index] = tape.new(gradients[index].count, width)
+    """Gradients in the adapters' own precision; those of frozen ones come to nothing."""
+    weights = [weight for one in some for weight in (one.a, one.b)]
+    for index, weight in enumerate(weights):
+        if weight.trained and gradients[index].width != weight.width:
+            gradients[index] = tape.new(gradients[index].count, weight.width)
     return list(gradients)
 
 

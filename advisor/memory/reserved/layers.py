@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from advisor.memory.reserved import fused
+from advisor.memory.reserved import fused, liger
 from advisor.memory.reserved.mixer import Batch, Mixer, Tables, together
 from advisor.memory.reserved.operations import activation, add, dropped, product, scaled, split
 from advisor.record import record
@@ -32,11 +32,16 @@ class Gated:
     """Whether axolotl's function computes all three, without the dropout behind them."""
     drops: bool = False
     """Whether dropout comes last: SeedOssMLP.forward@5.16.1."""
+    liger: bool = False
+    """Whether one of Liger's kernels multiplies."""
 
     def __call__(self, tape: Tape, x: Tensor) -> Tensor:
         """What it adds to the stream."""
         if self.fused:
             return fused.mlp(tape, x, together(self.gate, self.up, self.down))
+        if self.liger:
+            inner = liger.gated(tape, self.gate(tape, x), self.up(tape, x))
+            return self.down(tape, inner)
         inner = product(tape, activation(tape, self.gate(tape, x)), self.up(tape, x))
         inner = self.down(tape, inner)
         return dropped(tape, inner) if self.drops else inner

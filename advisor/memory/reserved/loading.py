@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from advisor.memory.activations import lora_kernels
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.adapters import named
+from advisor.memory.freezing import freezes_all
 from advisor.memory.groups import base_width
 from advisor.memory.lora_targets import is_target, layers_named, rank_at
 from advisor.memory.reserved.autograd import Storage
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 GATED = 3
 """Linears of an MLP with a gate of its own."""
+BEFORE = 2
+"""Norms of a layer that has them before attention and MLP alone."""
 FUSED = {"qkv": "q_proj", "o": "o_proj", "mlp": "down_proj"}
 
 
@@ -55,6 +58,8 @@ class Loader:
         self.index = -1
         """Of the layer that is being made."""
         self.to_cast: list[tuple[Memory, int]] = []
+        self.in_place = all(block.norms == BEFORE for block in model.blocks)
+        """Whether Liger's norms write over gradients: liger_kernel/transformers/rms_norm.py@0.8.1."""
 
     def final_width(self, tensor: Tensor) -> int:
         """Bytes of an element, as it lies in memory while it is trained."""
@@ -117,7 +122,7 @@ class Loader:
     def norm(self, width: int, module: str, kind: Kind, *, bias: bool = False) -> Norm:
         """A norm's weight, and its bias."""
         weight = self.plain(width, module)
-        return Norm(kind, weight, self.plain(width, module) if bias else None)
+        return Norm(kind, weight, self.plain(width, module) if bias else None, self.in_place)
 
     def layer(self, block: Block, biased: set[str], kind: int = 0) -> Layer:
         """One decoder layer: attention, MLP, norms."""
@@ -134,7 +139,7 @@ class Loader:
         kernels = frozenset(kernel for kernel, linear in FUSED.items() if linear in taken)
         mixer = self.mixer(block, biased, norm_kind, kernels)
         feed = self.feed(block, biased, deviations, "mlp" in kernels)
-        mixer = replace(mixer, drops=deviations.residual_masks > 0)
+        mixer = replace(mixer, drops=deviations.residual_masks > 0, liger="rope" in self.run.liger)
         return Layer(
             mixer,
             feed,
@@ -169,7 +174,7 @@ class Loader:
         assert block.mlp is not None, "coverage.is_plain"
         if len(linears) == GATED:
             gate, up, down = linears
-            return Gated(gate, up, down, fused, drops)
+            return Gated(gate, up, down, fused, drops, "glu" in self.run.liger)
         up, down = linears
         if block.mlp.gated:
             return FusedGated(up, down)
@@ -203,10 +208,11 @@ class Loader:
         norm = self.norm(model.hidden_size, ends, layers[0].norms[0].kind, bias=layers[0].norms[0].bias is not None)
         head = embedding if model.tied else self.plain(tensors["head"].numel, tensors["head"].module)
         asks = self.run.activation_checkpointing and self.run.adapter is not None
-        bias = self.plain(model.vocab_size, tensors["head"].module) if "lm_head" in biased else None
+        has_bias = {"lm_head", "score"} & biased
+        bias = self.plain(model.outputs, tensors["head"].module) if has_bias else None
         last = Head(
             model.hidden_size,
-            model.vocab_size,
+            model.outputs,
             head,
             bias,
             caps=model.family.soft_capped,
@@ -239,10 +245,10 @@ class Loader:
             copy = self.trained_copy(model.embedding)
             copy.embedding = True
             model = replace(model, embedding=copy)
-        width = FULL if lora.fp32 else HALF
+        width, trained = FULL if lora.fp32 else HALF, not freezes_all(self.run, self.model)
         for one in self.adapted:
-            one.a = self.weight(one.rank * one.n_in, width, trained=True)
-            one.b = self.weight(one.rank * one.n_out, width, trained=True)
+            one.a = self.weight(one.rank * one.n_in, width, trained=trained)
+            one.b = self.weight(one.rank * one.n_out, width, trained=trained)
         if named(lora.modules_to_save, modules.get("head", "lm_head")):
             model.head.weight = self.trained_copy(model.head.weight)
         return model

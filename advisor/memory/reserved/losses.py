@@ -30,11 +30,18 @@ def copying(tape: Tape, hidden: Tensor, head: Plain, batch: Batch) -> Scored:
 def causal(tape: Tape, logits: Tensor, rows: int, length: int) -> Tensor:
     """transformers/loss/loss_utils.py, ForCausalLMLoss@5.16.1: in fp32, over shifted labels."""
     logits = cast(tape, logits, FULL)
-    padded = tape.new(rows * (length + 1), LONG)
-    labels = padded if rows == 1 else tape.new(rows * length, LONG)
-    loss = summed(tape, negative_log_likelihood(tape, log_softmax(tape, logits), labels))
-    del logits, padded
+    labels = shifted_labels(tape, rows, length)
+    loss = summed(tape, negative_log_likelihood(tape, log_softmax(tape, logits), labels[-1]))
+    del logits, labels
     return loss
+
+
+def shifted_labels(tape: Tape, rows: int, length: int) -> list[Tensor]:
+    """The padded labels, and a copy without their first column, unless they are of one row."""
+    labels = [tape.new(rows * (length + 1), LONG)]
+    if rows > 1:
+        labels.append(tape.new(rows * length, LONG))
+    return labels
 
 
 def shifted(tape: Tape, logits: Tensor, rows: int, length: int) -> Tensor:
@@ -74,8 +81,8 @@ def log_softmax(tape: Tape, logits: Tensor) -> Tensor:
     return result
 
 
-def negative_log_likelihood(tape: Tape, logarithms: Tensor, labels: Tensor) -> Tensor:
-    """The sum over tokens, and its weight."""
+def negative_log_likelihood(tape: Tape, logarithms: Tensor, labels: Tensor | None) -> Tensor:
+    """The sum over tokens, and its weight; labels of the batch itself are there anyway."""
 
     def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:
         return (tape.new(count, FULL),)
@@ -84,7 +91,7 @@ def negative_log_likelihood(tape: Tape, logarithms: Tensor, labels: Tensor) -> T
     node = node_for(tape, back, logarithms)
     result, weight = tape.new(1, FULL), tape.new(1, FULL)
     if node is not None:
-        node.keep(tape, logarithms, labels, weight)
+        node.keep(tape, logarithms, *(() if labels is None else (labels,)), weight)
     result.node = node
     return result
 

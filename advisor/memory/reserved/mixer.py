@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from advisor.memory.reserved import fused
+from advisor.memory.reserved import fused, liger
 from advisor.memory.reserved.attention import by_head, by_position, flash, interleaved, rotated
 from advisor.memory.reserved.linears import Adapted
 from advisor.memory.reserved.masks import efficient
@@ -58,12 +58,14 @@ class Mixer:
     """What it does otherwise than Llama's."""
     drops: bool = False
     """Whether dropout comes last: SeedOssAttention.forward@5.16.1."""
+    liger: bool = False
+    """Whether Liger's kernel rotates queries and keys."""
 
     def __call__(self, tape: Tape, batch: Batch, tables: Tables, x: Tensor) -> Tensor:
         """Self attention."""
         repeats = batch.masked and self.attention.kv_heads < self.attention.heads
         query, key, value = self.projected(tape, x, repeats=repeats)
-        query, key, rest = self.turned(tape, tables, query, key)
+        query, key, rest = self.turned(tape, tables, query, key, repeats=repeats)
         if self.way.scales_queries:
             query = by_position(tape, query, tables[2])
         if self.norms is not None and self.way.norms == "after rotation":
@@ -84,9 +86,11 @@ class Mixer:
         return self.output(tape, output)
 
     def turned(
-        self, tape: Tape, tables: Tables, query: Tensor, key: Tensor
+        self, tape: Tape, tables: Tables, query: Tensor, key: Tensor, *, repeats: bool
     ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         """Queries and keys by their positions, and what a name keeps to the end."""
+        if self.liger:
+            return *liger.rotated(tape, query, key, tables, repeats=repeats), ()
         if self.way.tables == "interleaved":
             tables = interleaved(tape, tables, query.width)
         if not self.way.joins:
@@ -144,7 +148,7 @@ class Mixer:
 
     def headed(self, tape: Tape, x: Tensor, index: int) -> Tensor:
         """Queries or keys by head, and through their norm where that comes at once."""
-        x = by_head(tape, x)
+        x = x if self.liger else by_head(tape, x)
         return self.normed(tape, x, index) if self.way.norms == "at once" else x
 
     def normed(self, tape: Tape, x: Tensor, index: int) -> Tensor:

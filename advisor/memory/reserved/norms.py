@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from advisor.memory.reserved import liger
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
 from advisor.memory.reserved.operations import FULL, HALF, cast, copied
 from advisor.record import record
@@ -19,10 +20,14 @@ class Norm:
     kind: Kind
     weight: Tensor
     bias: Tensor | None = None
+    in_place: bool = True
+    """Whether Liger's kernel writes its gradient over the one that it gets."""
 
     def __call__(self, tape: Tape, x: Tensor) -> Tensor:
         """What it returns."""
         match self.kind:
+            case "liger":
+                return liger.rms_norm(tape, x, self.weight, in_place=self.in_place)
             case "offset rms":
                 return offset_rms_norm(tape, x, self.weight)
             case "fp32 rms":
@@ -35,7 +40,7 @@ class Norm:
                 return rms_norm(tape, x, self.weight)
 
 
-NORMS: frozenset[Kind] = frozenset({"rms", "offset rms", "fp32 rms", "layer", "half layer"})
+NORMS: frozenset[Kind] = frozenset({"rms", "offset rms", "fp32 rms", "layer", "half layer", "liger"})
 """The kinds that a tape has."""
 
 

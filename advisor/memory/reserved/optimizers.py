@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from advisor.memory.optimizers import LEAST_PAGED, LEAST_QUANTIZED
+from advisor.memory.reserved import torchao
 from advisor.memory.reserved.autograd import Tape, Tensor
 from advisor.memory.reserved.operations import FULL
 
 
 def clipped(tape: Tape, weights: Sequence[Tensor]) -> None:
     """torch/nn/utils/clip_grad.py, clip_grad_norm_@2.13.0, of all weights at once."""
+    if not weights:
+        return
     norms = [tape.new(1, width) for width in sorted(weight.width for weight in weights)]
     width = norms[-1].width
     stacked = tape.new(len(norms), width)
@@ -27,9 +30,12 @@ def clipped(tape: Tape, weights: Sequence[Tensor]) -> None:
 
 def stepped(tape: Tape, weights: Sequence[Tensor], states: list[Tensor], optimizer: str) -> None:
     """The step of an optimizer by its name in transformers; its states are made in the first."""
-    if not states:
-        for weight in weights:
+    first = not states
+    for weight in weights:
+        if first:
             states += states_of(tape, weight, optimizer)
+        if optimizer in torchao.CODES:
+            torchao.compiled_step(tape, weight, optimizer)
     if optimizer == "adamw_torch":
         foreach_roots(tape, weights)
 
@@ -41,6 +47,8 @@ def states_of(tape: Tape, weight: Tensor, optimizer: str) -> list[Tensor]:
             return [tape.new(weight.count, weight.width) for _ in range(2)]
         case "adamw_torch_fused":  # counts its steps on the GPU
             return [tape.new(1, FULL), *(tape.new(weight.count, weight.width) for _ in range(2))]
+        case _ if optimizer in torchao.CODES:
+            return torchao.states_of(tape, weight, optimizer)
         case _:
             return bitsandbytes_states(tape, weight, optimizer)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor.memory.reserved import losses
+from advisor.memory.reserved import classifiers, liger, losses
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
 from advisor.memory.reserved.operations import FULL, HALF, LONG, cast
 
@@ -20,8 +20,11 @@ LOCKED = 128
 
 def score_of(run: Run) -> Score:
     """The head and the loss of a run."""
-    if run.loss == "cut":
-        return cut
+    if run.classifier is not None:
+        return classifiers.by_sequence if run.classifier == "sequence" else classifiers.by_token
+    others: dict[str, Score] = {"cut": cut, "liger": liger.cross_entropy, "liger-fused": liger.fused_linear}
+    if run.loss in others:
+        return others[run.loss]
     return losses.plain if run.stack.at_least("transformers", "4.49.0") else losses.copying
 
 

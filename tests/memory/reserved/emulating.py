@@ -9,10 +9,20 @@ from advisor.memory.reserved.loading import Loader
 from advisor.memory.reserved.mixer import Batch
 from advisor.memory.reserved.preferences import Preferred
 from advisor.memory.reserved.step import Trainer
-from advisor.models import describe
+from advisor.models import Architecture, describe
+from advisor.models.classifier import classifier
 from advisor.record import replace
 from advisor.run import Lora, Run
 from advisor.run.stack import Stack
+
+
+def model_of(setting: Mapping[str, Any]) -> Architecture | None:
+    """The model of a setting, as a classifier where it is one."""
+    found = describe(dict(setting["config"]), "recorded", "test")
+    kind = setting["classifier"]
+    if kind is None or found is None:
+        return found
+    return classifier(found, 1 if kind == "sequence" else 2, bias=kind == "token")
 
 
 def run_of(setting: Mapping[str, Any]) -> Run:
@@ -30,7 +40,7 @@ def run_of(setting: Mapping[str, Any]) -> Run:
     return Run(
         config=cast("Any", None),
         deepspeed=None,
-        model=describe(dict(setting["config"]), "recorded", "test"),
+        model=model_of(setting),
         hardware=None,
         stack=Stack(padding="full"),
         adapter=adapter,
@@ -45,6 +55,9 @@ def run_of(setting: Mapping[str, Any]) -> Run:
         optimizer=setting["optimizer"],
         embeddings_fp32=setting["fp32_embeddings"],
         loss=setting["loss"],
+        liger=frozenset(setting["liger"]),
+        classifier=setting["classifier"],
+        unfrozen_parameters=tuple(setting["unfrozen"]),
     )
 
 
@@ -100,4 +113,4 @@ def canonical(events: Sequence[Event], start: int, least: int = NUMBER) -> list[
 
 def least_compared(setting: Mapping[str, Any]) -> int:
     """Bytes up to which tensors of a setting are not compared: numbers, and in preferences those of rows."""
-    return ROWS if setting["preferences"] else NUMBER
+    return ROWS if setting["preferences"] or setting["classifier"] == "sequence" else NUMBER

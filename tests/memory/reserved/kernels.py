@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as functional
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
+from .liger import fused_linear
+
 
 class CutCrossEntropy(torch.autograd.Function):
     """cut_cross_entropy/cce.py, cce_lse_forward.py, indexed_dot.py, cce_backward.py (axolotl-ai-cloud)."""
@@ -154,7 +156,7 @@ class EightBit(torch.nn.Module):
         return EightBitProduct.apply(x, self)
 
 
-SCORES = {"cut": cut}
+SCORES = {"cut": cut, "liger-fused": fused_linear}
 
 
 def scored(model: Any, loss: str) -> None:

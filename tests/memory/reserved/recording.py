@@ -28,7 +28,9 @@ from advisor.tracing.cuda_emulation import CudaHabits
 from advisor.tracing.modules import FLASH
 from advisor.tracing.step import as_on_cuda
 
-from .kernels import EightBit, layer_norm, scored, under_mask
+from .kernels import SCORES, EightBit, layer_norm, scored, under_mask
+from .liger import patch_layers, patched
+from .low_bit import LOW_BIT, compiled_steps, low_bit
 from .preferences import preferred
 
 Events = list[tuple[int, int]]
@@ -56,7 +58,7 @@ class Recorder(TorchDispatchMode):
         """Writes a storage down, if it is new."""
         storage = tensor.untyped_storage()
         key = storage._cdata
-        on_host = name == "aten.lift_fresh.default"  # numbers, such as AdamW's count of steps
+        on_host = name == "aten.lift_fresh.default" and tensor.ndim == 0  # numbers, such as AdamW's count of steps
         if key in self.known or not storage.nbytes() or not self.on or on_host:
             return
         number = self.known[key] = len(self.made_by) + 1
@@ -237,14 +239,18 @@ def built(setting: dict[str, Any]) -> Any:
     """The model of a setting on meta tensors."""
     config = transformers.AutoConfig.for_model(**setting["config"])
     config.use_cache = False
+    kind = transformers.AutoModelForCausalLM
+    if setting["classifier"]:
+        kind, config.num_labels = CLASSIFIERS[setting["classifier"]]
     attention = setting["attention"]
     with torch.device("meta"):
-        model: Any = transformers.AutoModelForCausalLM.from_config(
+        model: Any = kind.from_config(
             config, attn_implementation="sdpa" if attention == "flash" else attention, dtype=torch.bfloat16
         )
     model.tie_weights()
     model.train()
-    if setting["loss"] != "plain":
+    patch_layers(model, setting["liger"])
+    if setting["loss"] in SCORES:
         scored(model, setting["loss"])
     if attention == "flash":
         model.config._attn_implementation = FLASH
@@ -257,6 +263,8 @@ def built(setting: dict[str, Any]) -> Any:
             from tests.oracles.axolotl_kernels import fused
 
             fused(model)
+        if setting["unfrozen"]:
+            model.requires_grad_(False)
     elif setting["fp32_embeddings"]:
         for name, module in model.named_modules():
             if name.endswith(("embed_tokens", "lm_head")) or "norm" in name.rpartition(".")[2]:
@@ -309,6 +317,8 @@ def materialise(model: Any) -> None:
 
 def optimizer_of(name: str, weights: list[Any]) -> Any:
     """The optimizer by its name in transformers."""
+    if name in LOW_BIT:
+        return low_bit(name, weights)
     return torch.optim.AdamW(weights, foreach=name == "adamw_torch", fused=name == "adamw_torch_fused")
 
 
@@ -316,10 +326,10 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
     """The tape of a setting, and where each phase ends."""
     model = built(setting)
     recorder, marks = Recorder(), []
-    with on_cuda(), recorder:
+    with on_cuda(), patched(setting), recorder:
         materialise(model)
         weights = [one for one in model.parameters() if one.requires_grad]
-        optimizer = optimizer_of(setting["optimizer"], weights)
+        optimizer = optimizer_of(setting["optimizer"], weights or [{"params": []}])
         forward = model.forward
         compared = reference_of(setting, model) if setting["preferences"] else None
 
@@ -332,14 +342,16 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
         for _ in range(steps):
             batches, items = batch_samples(setting)
             for batch in batches:
-                loss = one_micro_step(run, batch, items, compared)
+                loss = one_micro_step(setting, run, batch, items, compared)
                 marks.append(("forward", len(recorder.events)))
                 with CudaHabits():
                     loss.backward()
                 loss = loss.detach()
                 marks.append(("backward", len(recorder.events)))
-            torch.nn.utils.clip_grad_norm_(weights, 1.0, foreach=True)
-            optimizer.step()
+            if weights:
+                torch.nn.utils.clip_grad_norm_(weights, 1.0, foreach=True)
+            with compiled_steps():
+                optimizer.step()
             model.zero_grad()
             marks.append(("optimizer step", len(recorder.events)))
         recorder.on = False
@@ -394,10 +406,24 @@ def batch_samples(setting: dict[str, Any]) -> tuple[list[Any], Any]:
     return batches, torch.zeros((), dtype=torch.long)
 
 
-def one_micro_step(run: Any, batch: Any, items: Any, compared: Any = None) -> Any:
+CLASSIFIERS = {
+    "sequence": (transformers.AutoModelForSequenceClassification, 1),
+    "token": (transformers.AutoModelForTokenClassification, 2),
+}
+
+
+def rewarded(run: Any, batch: Any) -> Any:
+    """TRL's loss of pairs, without its metrics: trl/trainer/reward_trainer.py, compute_loss@1.9.0."""
+    chosen, rejected = torch.chunk(run(**batch).logits.squeeze(-1), chunks=2)
+    return -functional.logsigmoid(chosen - rejected).mean()
+
+
+def one_micro_step(setting: dict[str, Any], run: Any, batch: Any, items: Any, compared: Any = None) -> Any:
     """The loss as the Trainer asks for it: the outputs live until it is returned."""
     with CudaHabits():
         if compared is not None:
             return preferred(run, batch, *compared)
+        if setting["classifier"] == "sequence":
+            return rewarded(run, batch)
         outputs = run(**batch, labels=batch["input_ids"], num_items_in_batch=items)
         return outputs["loss"]

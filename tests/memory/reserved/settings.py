@@ -54,6 +54,9 @@ BASE: dict[str, Any] = {
     "saved": (),
     "padded": False,
     "preferences": False,
+    "liger": (),
+    "classifier": None,
+    "unfrozen": (),
 }
 KERNELS = ("mlp", "qkv", "o")
 LORA = {"method": "lora", "targets": EVERY}
@@ -204,7 +207,100 @@ PREFERRED: dict[str, dict[str, Any]] = {
     "preferences, qlora, padded, non-reentrant": {**QLORA, **HOOKS, **PADDED, **PREFERENCES},
     "preferences, int8, reentrant": {**INT8, **REENTRANT, **PREFERENCES},
 }
+LOW_BIT: dict[str, dict[str, Any]] = {
+    "full, 8-bit torchao": {"optimizer": "adamw_torch_8bit"},
+    "full, 4-bit torchao, tied, two micro-steps": {"optimizer": "adamw_torch_4bit", "config": TIED, "micro_steps": 2},
+    "lora, 4-bit torchao, trained tables, reentrant": {
+        **LORA,
+        **SAVED,
+        **REENTRANT,
+        "optimizer": "adamw_torch_4bit",
+    },
+    "qlora, fp8 torchao": {**QLORA, "optimizer": "ao_adamw_fp8", "rank": 16},
+}
+OF_LIGER = {"liger": ("rms_norm", "glu", "rope")}
+LIGER: dict[str, dict[str, Any]] = {
+    "full, liger": {**OF_LIGER, "loss": "liger-fused"},
+    "full, liger, tied, reentrant, two micro-steps": {
+        **OF_LIGER,
+        **REENTRANT,
+        "loss": "liger-fused",
+        "config": TIED,
+        "micro_steps": 2,
+    },
+    "full, liger cross entropy, non-reentrant, one row": {**OF_LIGER, **HOOKS, "loss": "liger", "rows": 1},
+    "lora, dropout, liger, qwen3, non-reentrant": {
+        **LORA,
+        **OF_LIGER,
+        **HOOKS,
+        "loss": "liger-fused",
+        "config": QWEN3,
+        "dropout": 0.1,
+    },
+    "qlora, liger cross entropy, qwen2, reentrant": {
+        **QLORA,
+        **OF_LIGER,
+        **REENTRANT,
+        "loss": "liger",
+        "config": QWEN2,
+    },
+    "lora, liger, queries and values": {
+        **LORA,
+        **OF_LIGER,
+        "loss": "liger-fused",
+        "targets": ("q_proj", "v_proj"),
+    },
+    "full, liger, gemma, non-reentrant": {**OF_LIGER, **HOOKS, "config": GEMMA},
+    "qlora, liger, gemma2, non-reentrant": {**QLORA, **OF_LIGER, **HOOKS, "config": GEMMA2},
+    "lora, liger, padded, mistral, reentrant": {
+        **LORA,
+        **OF_LIGER,
+        **REENTRANT,
+        "config": MISTRAL,
+        "attention": "sdpa",
+        "padded": True,
+    },
+    "lora, fused, liger norms": {**LORA, "liger": ("rms_norm",), "kernels": KERNELS},
+    "full, liger, rows of several chunks": {**OF_LIGER, "loss": "liger-fused", "rows": 3, "length": 203},
+}
+CLASSIFIERS: dict[str, dict[str, Any]] = {
+    "reward model, reentrant, two micro-steps": {
+        **REENTRANT,
+        "classifier": "sequence",
+        "config": {**LLAMA, "pad_token_id": 0},
+        "rows": 4,
+        "micro_steps": 2,
+    },
+    "process reward model, qwen2, non-reentrant, foreach": {
+        **HOOKS,
+        **FOREACH,
+        "classifier": "token",
+        "config": {**QWEN2, "pad_token_id": 0},
+    },
+    "process reward model, one row": {"classifier": "token", "config": {**LLAMA, "pad_token_id": 0}, "rows": 1},
+}
+FROZEN: dict[str, dict[str, Any]] = {
+    "lora, fused, frozen, gemma3, non-reentrant": {
+        **LORA,
+        **HOOKS,
+        "kernels": KERNELS,
+        "config": GEMMA3,
+        "unfrozen": ("^lm_head",),
+    },
+    "lora, fused, frozen, reentrant": {**LORA, **REENTRANT, "kernels": KERNELS, "unfrozen": ("^lm_head",)},
+    "qlora, frozen, reentrant": {**QLORA, **REENTRANT, "unfrozen": ("^model.layers",)},
+    "lora, dropout, frozen, gemma3, non-reentrant": {
+        **LORA,
+        **HOOKS,
+        "config": GEMMA3,
+        "dropout": 0.1,
+        "unfrozen": ("^lm_head",),
+    },
+}
+METHODS = LOW_BIT | LIGER | CLASSIFIERS | FROZEN
 SETTINGS = {
     name: {**BASE, **changes}
-    for name, changes in (CHANGES | OF_FAMILIES | MORE_FAMILIES | TRAINED_MODULES | MASKED | PREFERRED).items()
+    for name, changes in (
+        CHANGES | OF_FAMILIES | MORE_FAMILIES | TRAINED_MODULES | MASKED | PREFERRED | METHODS
+    ).items()
 }

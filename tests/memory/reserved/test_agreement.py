@@ -192,6 +192,51 @@ LAYERS: dict[str, dict[str, Any]] = {
 """A cut loss is no peak, so the backward of a checkpointed layer is."""
 FARTHER = {"phi-2": 0.021, "stablelm 1.6B": 0.022, "glm4 32B": 0.01, "phi3 mini": 0.008, "olmo3 7B": 0.006}
 """Sums of gradients that the ledger has in tensors of their own, norms around branches, one projection for two."""
+LOW_BIT = ("adamw_torch_8bit", "adamw_torch_4bit", "ao_adamw_fp8")
+MORE |= {
+    f"{model}, {method}, {optimizer}": {"base_model": MODELS[model], **METHODS[method], **more, "optimizer": optimizer}
+    for optimizer in LOW_BIT
+    for model, method, more in (
+        ("llama 1B", "full", {}),
+        ("qwen3 0.6B", "full", WAYS["checkpointing"]),
+        ("llama 8B", "QLoRA", WAYS["checkpointing"]),
+        ("llama 1B", "LoRA", {**TABLES, **WAYS["checkpointing"]}),
+    )
+}
+
+LIGER: dict[str, Any] = {"plugins": ["axolotl.integrations.liger.LigerPlugin"], "liger_rms_norm": True}
+LIGER |= {"liger_glu_activation": True, "liger_rope": True}
+LIGERS: dict[str, dict[str, Any]] = {
+    "liger": LIGER,
+    "liger and its loss": {**LIGER, "liger_cross_entropy": True},
+    "liger and its fused loss": {**LIGER, "liger_fused_linear_cross_entropy": True},
+}
+MORE |= {
+    ", ".join(filter(None, (model, method, name, way))): {
+        "base_model": {**MODELS, **WIDER}[model],
+        **METHODS[method],
+        **keys,
+        **WAYS[way],
+    }
+    for model, way in (("llama 8B", "checkpointing"), ("mistral 7B", ""), ("qwen3 0.6B", ""), ("gemma 2B", ""))
+    for method in ("full", "LoRA", "QLoRA")
+    for name, keys in LIGERS.items()
+}
+
+CLASSIFIERS = {"a reward model": {"reward_model": True}, "a process reward model": {"process_reward_model": True}}
+MORE |= {
+    ", ".join(filter(None, (model, "full", name, way))): {"base_model": MODELS[model], **keys, **WAYS[way]}
+    for model in ("llama 8B", "qwen2 1.5B", "qwen3 0.6B")
+    for name, keys in CLASSIFIERS.items()
+    for way in WAYS
+}
+
+UNFROZEN = {"unfrozen_parameters": ["^model.language_model.*", "^lm_head.*"], **WAYS["checkpointing by hooks"]}
+MORE |= {
+    f"{model}, {method}, all frozen": {"base_model": {**MODELS, **WIDER}[model], **METHODS[method], **UNFROZEN}
+    for model in ("llama 1B", "gemma3 1B")
+    for method in ("LoRA", "QLoRA")
+}
 
 
 def settings() -> dict[str, dict[str, Any]]:

@@ -17,7 +17,7 @@ RECORDED: dict[str, list[int]] = json.loads(gzip.decompress(Path(__file__).with_
 def test_a_step_allocates_and_frees_what_was_recorded_in_the_same_order(name: str):
     tape = emulated(SETTINGS[name])
     found = canonical(tape.events, tape.marks[0][1], least_compared(SETTINGS[name]))
-    assert len(found) > 1000
+    assert len(found) > 700
     assert found == RECORDED[name]
 
 

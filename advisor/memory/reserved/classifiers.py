@@ -1,0 +1,60 @@
+"""Scores of tokens and of whole rows in place of a head, and their losses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from advisor.memory.reserved import losses
+from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
+from advisor.memory.reserved.operations import FULL, LONG, cast, dropped
+
+if TYPE_CHECKING:
+    from advisor.memory.reserved.decoder import Batch
+    from advisor.memory.reserved.linears import Plain
+
+INT = 4
+
+
+def by_token(tape: Tape, hidden: Tensor, head: Plain, _batch: Batch) -> losses.Scored:
+    """transformers/modeling_layers.py, GenericForTokenClassification; loss_utils.py, ForTokenClassification@5.16.1."""
+    thinned = dropped(tape, hidden)
+    logits = head(tape, thinned)
+    del thinned
+    exact = cast(tape, logits, FULL)
+    loss = losses.negative_log_likelihood(tape, losses.log_softmax(tape, exact), None)
+    del exact, hidden
+    return logits, loss
+
+
+def by_sequence(tape: Tape, hidden: Tensor, head: Plain, batch: Batch) -> losses.Scored:
+    """GenericForSequenceClassification: the score of each row's last token. What is left of pairs are single numbers.
+
+    trl/trainer/reward_trainer.py, compute_loss@1.9.0.
+    """
+    logits = head(tape, hidden)
+    wanted = tape.new(batch.tokens, 1)
+    seen = tape.new(batch.tokens, INT)
+    del wanted
+    places = tape.new(batch.length, INT)
+    last = tape.new(batch.tokens, INT)
+    del last
+    scores = picked(tape, logits, batch.rows)
+    del seen, places, logits
+    return scores, losses.summed(tape, cast(tape, scores, FULL))
+
+
+def picked(tape: Tape, logits: Tensor, rows: int) -> Tensor:
+    """One number a row; its gradient is as large as all."""
+
+    def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:
+        zeros = tape.new(*whole)
+        return (zeros if tape.adds_in_place else tape.new(*whole),)
+
+    whole = logits.count, logits.width
+    node = node_for(tape, back, logits)
+    kept = tape.new(rows, LONG), tape.new(rows, LONG)
+    result = tape.new(rows, logits.width)
+    if node is not None:
+        node.keep(tape, *kept)
+    result.node = node
+    return result
