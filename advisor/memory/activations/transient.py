@@ -24,6 +24,7 @@ from advisor.memory.activations.float8 import casting_to_float8
 from advisor.memory.activations.from_trace import measured
 from advisor.memory.activations.kept_inputs import passing_dora_bytes
 from advisor.memory.activations.layer import amounts
+from advisor.memory.activations.layer_inputs import gate_amounts, waiting_gradients, width_of
 from advisor.memory.activations.linear_inputs import Site, mlp_input, mlp_output, site_amounts, sites
 from advisor.memory.activations.lora_kernels import fused_working_bytes, fuses_mlp, passing_mlp_bytes
 from advisor.memory.activations.norms import norm_amounts, rms_amounts
@@ -58,13 +59,14 @@ def derived_bytes(run: Run, block: Block) -> int:
     n = numbers(run, norm)
     known = widths(run, block)
     per_token = max((total(moment, known) for moment in moments(run, n, family, norm, block)), default=0)
+    waiting = run.tokens * total(list(waiting_gradients(run, n, block)), known)
     kernels = fused_working_bytes(run, n, known, block) if fuses_mlp(run, block) else 0
     alone = (
         run.tokens * (total([(24 + n.stream, "h")], known) - total(amounts(run, block), known))
         if is_alone(block)
         else 0
     )
-    return max(0, run.tokens * per_token, closing_bytes(run, n, family, norm, block), kernels, alone)
+    return max(0, run.tokens * per_token, closing_bytes(run, n, family, norm, block), kernels, alone) + waiting
 
 
 def passing_bytes(run: Run, block: Block) -> int:
@@ -106,10 +108,11 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
     if block.mlp is None and block.states is None:
         yield [stream, (n.compute * projected_width(block), ONE)]
     elif block.mlp is not None and not fuses_mlp(run, block):
-        yield [stream, used_mask, branch, *adapter_gradients(run, n, block)]
-        yield [stream, used_mask, *half_adapter_gradients(run, n, block)]
-        yield [stream, used_mask, branch, (n.inner, "f shared" if block.mlp.experts else "f")]
-        behind = done(run, n, family, norm, block) if block.mlp.experts else ()
+        behind = list(taken_in(run, n, norm, block))
+        yield [stream, used_mask, branch, *adapter_gradients(run, n, block), *behind]
+        yield [stream, used_mask, *half_adapter_gradients(run, n, block), *behind]
+        yield [stream, used_mask, branch, (n.inner, "f shared" if block.mlp.experts else "f"), *behind]
+        behind += done(run, n, family, norm, block) if block.mlp.experts else ()
         yield [stream, used_mask, narrow, *product_gradients(run, n, family, block), *behind]
         if block.mlp.experts:
             yield [stream, *routed.routed_gradients(run, n, family, block.mlp), *done(run, n, family, norm, block)]
@@ -273,6 +276,22 @@ def done(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> 
     held = n.trained and (not family.casts_router or any(linear.kind == "router" for linear in block.linears))
     for site in [*(() if held else mlp_input(run, n, block)), *mlp_output(run, n, block)]:
         yield from gone(site_amounts(run, n, site))
+
+
+def taken_in(run: Run, n: Numbers, norm: Norm, block: Block) -> Iterator[Amount]:
+    """What the backward has behind it when it comes to the MLP of a layer with an embedding of its own.
+
+    The norm of what was taken in and the norm at the end of the MLP, which leaves a gradient; the gate, and its inputs.
+    """
+    if not width_of(block):
+        return
+    yield n.compute, "h"
+    for _ in range(2):
+        yield from gone(rms_amounts(n, norm, "h", ONE))
+    yield from gone(gate_amounts(run, n, block))
+    for site in sites(run, n, block, copied_output=False):
+        if any(linear.name.startswith("per_layer_") for linear in site.linears):
+            yield from gone(site_amounts(run, n, site))
 
 
 def gone(amounts: Iterable[Amount]) -> Iterator[Amount]:
