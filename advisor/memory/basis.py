@@ -77,11 +77,11 @@ def unsure(model: Architecture) -> str:
         return f"token mixers of `{decoder}` are counted by widths"
     if not is_compared(decoder):
         return f"layers of `{decoder}` are not compared with their modules"
-    if has_layer_inputs(model):
-        return f"layers of `{decoder}` with inputs of their own are within a twelfth of their modules"
+    if has_streams(model):
+        return f"residual streams of `{decoder}` are within a twelfth of their modules"
     return ""
 
 
-def has_layer_inputs(model: Architecture) -> bool:
-    """Whether layers have token embeddings of their own, as Gemma's smallest models have."""
-    return any(linear.name == "per_layer_projection" for block in model.blocks for linear in block.linears)
+def has_streams(model: Architecture) -> bool:
+    """Whether the residual stream is several wide, as in Gemma 3n."""
+    return any(linear.name == "modality_router" for block in model.blocks for linear in block.linears)

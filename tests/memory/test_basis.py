@@ -19,7 +19,15 @@ def basis(**config: Any) -> Basis:
     return basis_of(run, run.model, found)
 
 
-@pytest.mark.parametrize("model", ["meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B", "nvidia/Nemotron-H-4B-Base-8K"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        "meta-llama/Llama-3.1-8B",
+        "Qwen/Qwen3-30B-A3B",
+        "nvidia/Nemotron-H-4B-Base-8K",
+        "google/gemma-4-E2B-it",
+    ],
+)
 def test_families_that_an_oracle_compares_are_exact(model: str):
     assert basis(base_model=model) == Basis("exact")
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.altup import altup_amounts, streams
-from advisor.memory.activations.amounts import ONE, Amount, total, widths, written
+from advisor.memory.activations.amounts import Amount, total, widths, written
 from advisor.memory.activations.approximate import mixer_amounts
 from advisor.memory.activations.attention import attention_amounts, copied_output
 from advisor.memory.activations.deviations import family_and_norm
@@ -18,6 +18,7 @@ from advisor.memory.activations.feedforward import mlp_amounts
 from advisor.memory.activations.from_trace import measured
 from advisor.memory.activations.from_trace import written as traced_text
 from advisor.memory.activations.kept_inputs import dora_amounts, dora_bytes, int8_amounts, int8_stays
+from advisor.memory.activations.layer_inputs import gate_amounts
 from advisor.memory.activations.linear_inputs import Site, mlp_input, mlp_output, site_amounts, sites
 from advisor.memory.activations.lora_kernels import fuses_mlp
 from advisor.memory.activations.norms import layer_norm_amounts, norm_amounts
@@ -103,18 +104,10 @@ def amounts(run: Run, block: Block) -> tuple[Amount, ...]:
         *masks,
         *mixer,
         *mlp_amounts(run, n, family, block),
-        *per_layer_input(n, block),
+        *gate_amounts(run, n, block),
         *altup_amounts(n, norm, block),
         *dora_amounts(run, n, block),
     )
-
-
-def per_layer_input(n: Numbers, block: Block) -> Iterator[Amount]:
-    """Gemma's gate for a layer's own embedding: before its activation, and after.
-
-    models/gemma4/modeling_gemma4.py, Gemma4TextDecoderLayer.forward@5.16.1.
-    """
-    yield from ((2 * n.compute * x.n_in, ONE) for x in block.linears if x.name == "per_layer_projection")
 
 
 def input_amounts(run: Run, n: Numbers, read: Iterable[Site]) -> Iterator[Amount]:

@@ -11,6 +11,7 @@ from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Numbers, numbers
 from advisor.memory.activations.fake_quantized import kept_by_head
 from advisor.memory.activations.from_trace import measured, measured_outside
+from advisor.memory.activations.layer_inputs import outside_amounts
 from advisor.memory.activations.norms import norm_amounts
 from advisor.memory.loss import head_is_trained
 from advisor.models.deviations import Deviations
@@ -49,7 +50,7 @@ def derived_outside(run: Run, model: Architecture) -> int:
     family, norm = family_and_norm(run, block)
     n = numbers(run, norm)
     one = replace(block, norms=1) if block.norm != "none" else block
-    amounts = [*norm_amounts(n, norm, family, one), (8, ONE)]
+    amounts = [*norm_amounts(n, norm, family, one), *outside_amounts(run, n, block), (8, ONE)]
     # Liger's fused loss has the head's gradient already, and lets go of its input.
     if head_is_trained(run) and run.loss != "liger-fused":
         amounts.append((n.compute, "h"))

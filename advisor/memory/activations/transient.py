@@ -24,6 +24,7 @@ from advisor.memory.activations.float8 import casting_to_float8
 from advisor.memory.activations.from_trace import measured
 from advisor.memory.activations.kept_inputs import passing_dora_bytes
 from advisor.memory.activations.layer import amounts
+from advisor.memory.activations.layer_inputs import gate_amounts, waiting_gradients, width_of
 from advisor.memory.activations.linear_inputs import Site, mlp_input, mlp_output, site_amounts, sites
 from advisor.memory.activations.lora_kernels import fused_working_bytes, fuses_mlp, passing_mlp_bytes
 from advisor.memory.activations.norms import norm_amounts, rms_amounts
@@ -57,7 +58,7 @@ def multiplying_bytes(run: Run, block: Block) -> int | None:
     family, norm = family_and_norm(run, block)
     n = numbers(run, norm)
     given = [(kept.cast, site.symbol) for site, kept in adapted_outputs(run, n, block)]
-    moment = [*waiting_gradients(n, family, block), *given, (n.compute, "f"), *let_go(run, n, block)]
+    moment = [*starting_gradients(n, family, block), *given, (n.compute, "f"), *let_go(run, n, block)]
     return run.tokens * (total(moment, widths(run, block)) + recomputed_output(run, n, block))
 
 
@@ -75,13 +76,14 @@ def derived_bytes(run: Run, block: Block) -> int:
     n = numbers(run, norm)
     known = widths(run, block)
     per_token = max((total(moment, known) for moment in moments(run, n, family, norm, block)), default=0)
+    waiting = run.tokens * total(list(waiting_gradients(run, n, block)), known)
     kernels = fused_working_bytes(run, n, known, block) if fuses_mlp(run, block) else 0
     alone = (
         run.tokens * (total([(24 + n.stream, "h")], known) - total(amounts(run, block), known))
         if is_alone(block)
         else 0
     )
-    return max(0, run.tokens * per_token, closing_bytes(run, n, family, norm, block), kernels, alone)
+    return max(0, run.tokens * per_token, closing_bytes(run, n, family, norm, block), kernels, alone) + waiting
 
 
 def passing_bytes(run: Run, block: Block) -> int:
@@ -113,16 +115,17 @@ def closing_bytes(run: Run, n: Numbers, family: Deviations, norm: Norm, block: B
 
 def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Moment]:
     """The moments of a layer's backward that can be its widest, from the layer's end to its start."""
-    stream, used_mask, branch = waiting_gradients(n, family, block)
+    stream, used_mask, branch = starting_gradients(n, family, block)
     narrow = narrow_gradient(n, family, block)
     yield list(altup_gradients(n, block))
     if block.mlp is None and block.states is None:
         yield [stream, (n.compute * projected_width(block), ONE)]
     elif block.mlp is not None and not fuses_mlp(run, block):
-        yield [stream, used_mask, branch, *adapter_gradients(run, n, block)]
-        yield [stream, used_mask, *half_adapter_gradients(run, n, block)]
-        yield [stream, used_mask, branch, (n.inner, "f shared" if block.mlp.experts else "f")]
-        behind = done(run, n, family, norm, block) if block.mlp.experts else ()
+        behind = list(taken_in(run, n, norm, block))
+        yield [stream, used_mask, branch, *adapter_gradients(run, n, block), *behind]
+        yield [stream, used_mask, *half_adapter_gradients(run, n, block), *behind]
+        yield [stream, used_mask, branch, (n.inner, "f shared" if block.mlp.experts else "f"), *behind]
+        behind += done(run, n, family, norm, block) if block.mlp.experts else ()
         yield [stream, used_mask, narrow, *product_gradients(run, n, family, block), *behind]
         if block.mlp.experts:
             yield [stream, *routed.routed_gradients(run, n, family, block.mlp), *done(run, n, family, norm, block)]
@@ -137,7 +140,7 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
             yield [*waiting, *moment, *freed]
 
 
-def waiting_gradients(n: Numbers, family: Deviations, block: Block) -> tuple[Amount, Amount, Amount]:
+def starting_gradients(n: Numbers, family: Deviations, block: Block) -> tuple[Amount, Amount, Amount]:
     """What stands at the start of a layer's backward: the stream's gradient, a mask that was used, a branch's own."""
     own = family.residual_masks or family.scales_residual
     branch = (n.compute, "h") if own and n.inner == n.compute else narrow_gradient(n, family, block)
@@ -321,6 +324,22 @@ def done(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> 
     held = n.trained and (not family.casts_router or any(linear.kind == "router" for linear in block.linears))
     for site in [*(() if held else mlp_input(run, n, block)), *mlp_output(run, n, block)]:
         yield from gone(site_amounts(run, n, site))
+
+
+def taken_in(run: Run, n: Numbers, norm: Norm, block: Block) -> Iterator[Amount]:
+    """What the backward has behind it when it comes to the MLP of a layer with an embedding of its own.
+
+    The norm of what was taken in and the norm at the end of the MLP, which leaves a gradient; the gate, and its inputs.
+    """
+    if not width_of(block):
+        return
+    yield n.compute, "h"
+    for _ in range(2):
+        yield from gone(rms_amounts(n, norm, "h", ONE))
+    yield from gone(gate_amounts(run, n, block))
+    for site in sites(run, n, block, copied_output=False):
+        if any(linear.name.startswith("per_layer_") for linear in site.linears):
+            yield from gone(site_amounts(run, n, site))
 
 
 def gone(amounts: Iterable[Amount]) -> Iterator[Amount]:
