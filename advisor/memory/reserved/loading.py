@@ -19,9 +19,11 @@ from advisor.memory.reserved.mixer import Mixer
 from advisor.memory.reserved.norms import Norm
 from advisor.memory.reserved.operations import FULL, HALF
 from advisor.memory.reserved.scores import score_of
+from advisor.memory.reserved.xielu import Xielu
 from advisor.memory.weights import storage
 from advisor.models import Architecture, Block, Tensor
 from advisor.models.architecture import Linear as Shape
+from advisor.models.deviations import XIELU
 from advisor.models.family import family_of
 from advisor.record import replace
 from advisor.run import Run
@@ -173,6 +175,9 @@ class Loader:
         up, down = linears
         if block.mlp.gated:
             return FusedGated(up, down)
+        if deviations.activation == XIELU:
+            numbers = [self.plain(1, "mlp.act_fn") for _ in range(2)]
+            return PlainFeed(up, down, Xielu(*numbers), drops)
         return PlainFeed(up, down, activation_of(deviations), drops)
 
     def warm_up(self) -> None:

@@ -166,9 +166,12 @@ def product(tape: Tape, left: Tensor, right: Tensor) -> Tensor:
         of_left = tape.new(gradient.count, gradient.width) if node.needs[0] else None
         if of_left is not None and of_left.width != left_width:
             of_left = tape.new(of_left.count, left_width)
+        if of_right is not None and of_right.width != right_width:
+            node.drop_unpacked()
+            of_right = tape.new(of_right.count, right_width)
         return of_left, of_right
 
-    left_width = left.width
+    left_width, right_width = left.width, right.width
     node = node_for(tape, back, left, right)
     if node is not None:
         if node.needs[1]:

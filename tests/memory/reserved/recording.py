@@ -177,10 +177,10 @@ def in_fp32(function: Any) -> Any:
     """As CUDA's autocast calls it, in recomputed layers too."""
 
     def called(*args: Any, **kwargs: Any) -> Any:
-        if torch.is_autocast_enabled("cpu"):
-            args = tuple(CudaHabits.single(one) for one in args)
-            kwargs = {name: CudaHabits.single(one) for name, one in kwargs.items()}
-        return function(*args, **kwargs)
+        if not torch.is_autocast_enabled("cpu"):
+            return function(*args, **kwargs)
+        wide = {name: CudaHabits.single(one) for name, one in kwargs.items()}
+        return function(*(CudaHabits.single(one) for one in args), **wide)  # the caller still has its own
 
     return called
 
@@ -285,6 +285,8 @@ def on_cuda() -> Iterator[None]:
         mock.patch.object(functional, "layer_norm", in_fp32(layer_norm)),
         mock.patch.object(torch, "pow", in_fp32(torch.pow)),
         mock.patch.object(torch, "square", in_fp32(torch.square)),
+        mock.patch.object(torch, "expm1", in_fp32(torch.expm1)),
+        mock.patch.object(functional, "softplus", in_fp32(functional.softplus)),
         mock.patch.object(modeling_gemma3, "set", in_order, create=True),
         mock.patch.object(modeling_olmo3, "set", in_order, create=True),
         mock.patch.object(modeling_nemotron, "_cast_if_autocast_enabled", in_half_precision),

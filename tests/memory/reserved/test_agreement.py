@@ -52,6 +52,7 @@ WIDER = {
     "nemotron 4B": "nvidia/Nemotron-Mini-4B-Instruct",
     "afm 4.5B": "arcee-ai/AFM-4.5B",
     "mimo 7B": "XiaomiMiMo/MiMo-7B-RL",
+    "apertus 8B": "swiss-ai/Apertus-8B-Instruct-2509",
 }
 """Models of families with layers of their own."""
 LORA: dict[str, Any] = {"adapter": "lora", "lora_r": 16, "lora_alpha": 32, "lora_target_linear": True}
