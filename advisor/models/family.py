@@ -119,6 +119,8 @@ class Family:
     """Whether logits are capped: tanh keeps its output (models/gemma2/modeling_gemma2.py@5.16.1)."""
     has_tapes: bool = False
     """Whether layers like its own were recorded for the replay of torch's allocator: tests/memory/reserved."""
+    text_is_taped: bool = False
+    """Whether it was recorded that a multimodal model does with text alone what its decoder does."""
     tape: Taped = LIKE_LLAMA
     """In which order its layers allocate."""
     common_loss_since: str = ""

@@ -284,7 +284,7 @@ FAMILIES: dict[str, Family] = {
         ),
         lora_kernels="unpatchable",
     ),
-    "mistral3": Family(_projected("mistral", mistral_projector), cut=True),
+    "mistral3": Family(_projected("mistral", mistral_projector), cut=True, text_is_taped=True),
     "internvl": Family(_projected("qwen2", internvl_projector), liger=LIGER_LOSS, cut=True, lora_kernels="unpatchable"),
     "lfm2_vl": Family(_projected("lfm2", lfm2_projector), cut=True, lora_kernels="unpatchable"),
     "gemma3": Family(_projected("gemma3_text", gemma3_projector), liger=LIGER, cut=True, mask_taken_out=True),

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations.attention import masked, varlen
 from advisor.memory.lora_targets import is_target, layers_named
+from advisor.memory.reserved.towers import beside
+from advisor.memory.towers import sees
+from advisor.memory.weights import trained_count
 from advisor.models.family import family_of
 from advisor.record import replace
 
@@ -66,14 +69,22 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
     """What of the model no tape has."""
     decoder = model.decoder_type or model.model_type
     family = family_of(decoder)
-    if family is None or not family.has_tapes or model.trace is not None or model.by_kind.get("vision", 0):
+    if family is None or not family.has_tapes or model.trace is not None:
         yield f"the family {decoder}"
+    elif any(beside(tensor) for tensor in model.tensors) and not towers_rest(run, model):
+        yield "a tower that computes, or is trained"
     elif any(not is_plain(block) for block in model.blocks):
         yield "some of its layers"
     elif run.attention not in {"flash", "sdpa"} and not (run.attention == "xformers" and keys_have_all_heads(model)):
         yield f"{run.attention} attention"
     elif not masks_are_taped(run, model):
         yield "sdpa with such a mask"
+
+
+def towers_rest(run: Run, model: Architecture) -> bool:
+    """Whether towers lie in memory alone, frozen, and the model's own code does with text what its decoder does."""
+    trained = any(trained_count(run, tensor) for tensor in model.tensors if beside(tensor))
+    return model.family.text_is_taped and not sees(run) and not trained
 
 
 def keys_have_all_heads(model: Architecture) -> bool:

@@ -19,8 +19,9 @@ from advisor.memory.reserved.mixer import Mixer
 from advisor.memory.reserved.norms import Norm
 from advisor.memory.reserved.operations import FULL, HALF
 from advisor.memory.reserved.scores import score_of
+from advisor.memory.reserved.towers import beside, towers
 from advisor.memory.reserved.xielu import Xielu
-from advisor.memory.weights import storage
+from advisor.memory.weights import quantized_width, storage
 from advisor.models import Architecture, Block, Tensor
 from advisor.models.architecture import Linear as Shape
 from advisor.models.deviations import XIELU
@@ -57,6 +58,7 @@ class Loader:
         self.index = -1
         """Of the layer that is being made."""
         self.to_cast: list[tuple[Memory, int]] = []
+        self.towers: tuple[Linear, ...] = ()
 
     def final_width(self, tensor: Tensor) -> int:
         """Bytes of an element, as it lies in memory while it is trained."""
@@ -82,7 +84,7 @@ class Loader:
         count = shape.n_in * shape.n_out
         lora = self.run.lora
         base: Plain | FourBit | EightBit
-        match self.run.quantization:
+        match self.run.quantization if self.quantizes(shape) else None:
             case "nf4":
                 base = self.four_bit(shape, self.plain(shape.n_out, shape.module) if bias else None)
             case "int8":
@@ -95,6 +97,11 @@ class Loader:
             return base
         self.adapted.append(Adapted(base, rank_at(lora, shape.path), dropout=lora.dropout > 0))
         return self.adapted[-1]
+
+    def quantizes(self, shape: Shape) -> bool:
+        """Whether bitsandbytes takes a linear layer."""
+        tensor = Tensor(f"{shape.module}.weight", shape.kind, (shape.n_out, shape.n_in), linear=True)
+        return quantized_width(self.run, tensor) is not None
 
     def four_bit(self, shape: Shape, bias: Memory | None) -> FourBit:
         """A quantized weight: 4 bits an element, and 8 or 32 for every 64."""
@@ -192,9 +199,10 @@ class Loader:
     def base(self) -> Model:
         """The model as transformers loads it."""
         self.warm_up()
+        self.towers = towers(self)
         model, tensors = self.model, {tensor.kind: tensor for tensor in reversed(self.model.tensors)}
         table = tensors["embedding"]
-        biased = {t.module.rpartition(".")[2] for t in model.tensors if t.name.endswith(".bias")}
+        biased = {t.module.rpartition(".")[2] for t in model.tensors if t.name.endswith(".bias") and not beside(t)}
         embedding = self.plain(table.numel, table.module)
         embedding.embedding = True
         windows = [block.attention.window for block in model.blocks if block.attention is not None]
@@ -246,8 +254,9 @@ class Loader:
             model = replace(model, embedding=copy)
         width = FULL if lora.fp32 else HALF
         for one in self.adapted:
-            one.a = self.weight(one.rank * one.n_in, width, trained=True)
-            one.b = self.weight(one.rank * one.n_out, width, trained=True)
+            trained = one not in self.towers
+            one.a = self.weight(one.rank * one.n_in, width, trained=trained)
+            one.b = self.weight(one.rank * one.n_out, width, trained=trained)
         if named(lora.modules_to_save, modules.get("head", "lm_head")):
             model.head.weight = self.trained_copy(model.head.weight)
         return model

@@ -25,7 +25,7 @@ from transformers.models.nemotron import modeling_nemotron
 from transformers.models.olmo3 import modeling_olmo3
 
 from advisor.tracing.cuda_emulation import CudaHabits
-from advisor.tracing.modules import FLASH
+from advisor.tracing.modules import FLASH, class_for
 from advisor.tracing.step import as_on_cuda
 
 from .kernels import EightBit, layer_norm, scored, under_mask
@@ -239,9 +239,8 @@ def built(setting: dict[str, Any]) -> Any:
     config.use_cache = False
     attention = setting["attention"]
     with torch.device("meta"):
-        model: Any = transformers.AutoModelForCausalLM.from_config(
-            config, attn_implementation="sdpa" if attention == "flash" else attention, dtype=torch.bfloat16
-        )
+        first = "sdpa" if attention == "flash" else attention
+        model: Any = class_for(config)._from_config(config, attn_implementation=first, dtype=torch.bfloat16)
     model.tie_weights()
     model.train()
     if setting["loss"] != "plain":

@@ -204,7 +204,35 @@ PREFERRED: dict[str, dict[str, Any]] = {
     "preferences, qlora, padded, non-reentrant": {**QLORA, **HOOKS, **PADDED, **PREFERENCES},
     "preferences, int8, reentrant": {**INT8, **REENTRANT, **PREFERENCES},
 }
+APERTUS = {"model_type": "apertus", **SIZES, **TOKENS, "head_dim": 48}
+PIXTRAL = {
+    "model_type": "pixtral",
+    "hidden_size": 128,
+    "intermediate_size": 320,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "head_dim": 32,
+    "patch_size": 14,
+    "image_size": 140,
+}
+MISTRAL3 = {"model_type": "mistral3", "text_config": MISTRAL, "vision_config": PIXTRAL, "tie_word_embeddings": False}
+OF_DECODERS: dict[str, dict[str, Any]] = {
+    "full, apertus": {"config": APERTUS},
+    "lora, dropout, apertus, reentrant": {**LORA, **REENTRANT, "config": APERTUS, "targets": UNGATED, "dropout": 0.1},
+    "qlora, apertus, non-reentrant, foreach": {**QLORA, **HOOKS, **FOREACH, "config": APERTUS, "targets": UNGATED},
+    "lora, mistral3": {**LORA, "config": MISTRAL3},
+    "lora, dropout, mistral3, ministral3, reentrant": {
+        **LORA,
+        **REENTRANT,
+        "config": {**MISTRAL3, "text_config": MINISTRAL3},
+        "dropout": 0.1,
+    },
+    "qlora, mistral3, non-reentrant": {**QLORA, **HOOKS, "config": MISTRAL3},
+}
+
 SETTINGS = {
     name: {**BASE, **changes}
-    for name, changes in (CHANGES | OF_FAMILIES | MORE_FAMILIES | TRAINED_MODULES | MASKED | PREFERRED).items()
+    for name, changes in (
+        CHANGES | OF_FAMILIES | MORE_FAMILIES | TRAINED_MODULES | MASKED | PREFERRED | OF_DECODERS
+    ).items()
 }

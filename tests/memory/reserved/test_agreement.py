@@ -52,7 +52,7 @@ WIDER = {
     "nemotron 4B": "nvidia/Nemotron-Mini-4B-Instruct",
     "afm 4.5B": "arcee-ai/AFM-4.5B",
     "mimo 7B": "XiaomiMiMo/MiMo-7B-RL",
-    "apertus 8B": "swiss-ai/Apertus-8B-Instruct-2509",
+    "apertus 8B": "swiss-ai/Apertus-8B-2509",
 }
 """Models of families with layers of their own."""
 LORA: dict[str, Any] = {"adapter": "lora", "lora_r": 16, "lora_alpha": 32, "lora_target_linear": True}
@@ -175,6 +175,17 @@ MORE |= {
     for model in ("llama 8B", "llama 1B", "mistral 7B", "qwen2 1.5B")
     for method in ("full", "LoRA", "QLoRA", "8-bit LoRA")
     for way, keys in (("", {}), (", checkpointing", WAYS["checkpointing"]), (", padded", PADDED))
+}
+OF_THE_DECODER = {"lora_target_linear": False, "lora_target_modules": r"model.language_model.layers.[\d]+.*_proj"}
+MORE |= {
+    f"mistral 24B with a tower, {method}{way}": {
+        "base_model": "mistralai/Mistral-Small-3.1-24B-Instruct-2503",
+        **METHODS[method],
+        **targets,
+        **keys,
+    }
+    for method, targets in (("LoRA", OF_THE_DECODER), ("QLoRA", OF_THE_DECODER), ("8-bit LoRA", {}))
+    for way, keys in (("", {}), (", checkpointing", WAYS["checkpointing"]))
 }
 
 
