@@ -73,7 +73,7 @@ bitsandbytes/nn/modules.py, Linear4bit.forward; autograd/_functions.py, MatMul8b
 
 
 def fp32_branches(run: Run, norm: Norm) -> bool:
-    """Whether quantized layers hand on the fp32 that autocast's layer_norm, pow or expm1 gave, and so widen the stream."""
+    """Whether quantized layers hand on the fp32 of autocast's layer_norm, pow or expm1, and so widen the stream."""
     widens = run.model is not None and run.model.deviations.activation in {SQUARED_RELU, XIELU}
     return (norm == "layer" or widens) and run.autocast and run.quantization in KEEP_WIDTH
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.attention import masked, varlen
+from advisor.memory.activations.state_spaces import in_pieces
 from advisor.memory.lora_targets import is_target, layers_named
 from advisor.memory.reserved.towers import beside
 from advisor.memory.towers import sees
@@ -73,7 +74,7 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
         yield f"the family {decoder}"
     elif any(beside(tensor) for tensor in model.tensors) and not towers_rest(run, model):
         yield "a tower that computes, or is trained"
-    elif any(not is_plain(block) for block in model.blocks):
+    elif any(not (is_plain(block) or is_side_by_side(run, block)) for block in model.blocks):
         yield "some of its layers"
     elif run.attention not in {"flash", "sdpa"} and not (run.attention == "xformers" and keys_have_all_heads(model)):
         yield f"{run.attention} attention"
@@ -114,6 +115,19 @@ def is_plain(block: Block) -> bool:
         and not mlp.experts
         and counts in {(4, 3), (2, 2), (4, 2), (2, 3)}
         and len(block.linears) == sum(counts)
+    )
+
+
+def is_side_by_side(run: Run, block: Block) -> bool:
+    """Whether a layer has attention, an MLP and Mamba in one kernel, whose last projection is no module to it."""
+    last = next((linear for linear in block.linears if linear.name == "out_proj"), None)
+    adapted = run.lora is not None and last is not None and is_target(run.lora, last)
+    return (
+        block.states is not None
+        and block.states.chunk > 0
+        and block.attention is not None
+        and block.attention.kind == "softmax"
+        and not (in_pieces(run) or adapted)
     )
 
 

@@ -12,10 +12,11 @@ from advisor.memory.lora_targets import is_target, layers_named, rank_at
 from advisor.memory.reserved.autograd import Storage
 from advisor.memory.reserved.decoder import Model
 from advisor.memory.reserved.deviations import activation_of, order_of
+from advisor.memory.reserved.hybrids import side_by_side
 from advisor.memory.reserved.layers import Feed, FusedGated, Gated, Layer
 from advisor.memory.reserved.layers import Plain as PlainFeed
 from advisor.memory.reserved.linears import Adapted, EightBit, FourBit, Head, Linear, Plain
-from advisor.memory.reserved.mixer import Mixer
+from advisor.memory.reserved.mixer import Mixer, turned
 from advisor.memory.reserved.norms import Norm
 from advisor.memory.reserved.operations import FULL, HALF
 from advisor.memory.reserved.scores import score_of
@@ -32,6 +33,7 @@ from advisor.run import Run
 if TYPE_CHECKING:
     from advisor.memory.reserved.autograd import Tape
     from advisor.memory.reserved.autograd import Tensor as Memory
+    from advisor.memory.reserved.decoder import AnyLayer
     from advisor.models.deviations import Deviations
     from advisor.models.deviations import Norm as Kind
 
@@ -123,16 +125,23 @@ class Loader:
         del arrived, single
         return EightBit(shape.n_in, shape.n_out, kept, bias)
 
+    @property
+    def norm_module(self) -> str:
+        """A norm of the layers; all are cast alike."""
+        return next(tensor.module for tensor in self.model.tensors if tensor.kind == "norm" and "*" in tensor.name)
+
     def norm(self, width: int, module: str, kind: Kind, *, bias: bool = False) -> Norm:
         """A norm's weight, and its bias."""
         weight = self.plain(width, module)
         return Norm(kind, weight, self.plain(width, module) if bias else None)
 
-    def layer(self, block: Block, biased: set[str], kind: int = 0) -> Layer:
+    def layer(self, block: Block, biased: set[str], kind: int = 0) -> AnyLayer:
         """One decoder layer: attention, MLP, norms."""
         self.index += 1
+        if block.states is not None:
+            return side_by_side(self, block, biased)
         deviations, norm_kind = family_and_norm(self.run, block)
-        norm = next(tensor.module for tensor in self.model.tensors if tensor.kind == "norm" and "*" in tensor.name)
+        norm = self.norm_module
         with_bias = f"{norm}.bias" in {tensor.name for tensor in self.model.tensors}
 
         def norms() -> tuple[Norm, ...]:
@@ -164,7 +173,7 @@ class Loader:
             *inputs, output = (self.linear(shape, bias=shape.name in biased) for shape in shapes)
         both = None
         if attention.query_key_norm:
-            norm = next(tensor.module for tensor in self.model.tensors if tensor.kind == "norm" and "*" in tensor.name)
+            norm = self.norm_module
             wide = self.taped.norms == "before heads"
             widths = (attention.query_width, attention.key_width) if wide else (attention.head_dim,) * 2
             both = self.norm(widths[0], norm, norm_kind), self.norm(widths[1], norm, norm_kind)
@@ -214,17 +223,8 @@ class Loader:
         ]
         ends = next(t.module for t in model.tensors if t.kind == "norm" and "*" not in t.name)
         norm = self.norm(model.hidden_size, ends, layers[0].norms[0].kind, bias=layers[0].norms[0].bias is not None)
-        head = embedding if model.tied else self.plain(tensors["head"].numel, tensors["head"].module)
         asks = self.run.activation_checkpointing and self.run.adapter is not None
-        bias = self.plain(model.vocab_size, tensors["head"].module) if "lm_head" in biased else None
-        last = Head(
-            model.hidden_size,
-            model.vocab_size,
-            head,
-            bias,
-            caps=model.family.soft_capped,
-            divides=model.deviations.scales_residual,
-        )
+        last = self.head(embedding, "lm_head" in biased)
         return Model(
             embedding,
             model.hidden_size,
@@ -238,7 +238,23 @@ class Loader:
             fp32_tables=self.taped.tables == "fp32",
             windowed=windows[0] is not None,
             kinds=kinds,
+            turned=next(turned(layer.mixer.attention) for layer in layers if layer.mixer is not None),
         )
+
+    def head(self, embedding: Memory, biased: bool) -> Head:
+        """The last linear, which may be the embedding's table, or quantized."""
+        model = self.model
+        module = next((tensor.module for tensor in model.tensors if tensor.kind == "head"), "")
+        shape = Shape("lm_head", model.hidden_size, model.vocab_size, "head", module)
+        if module and self.quantizes(shape):
+            base = self.linear(shape, bias=False)
+            assert isinstance(base, FourBit | EightBit), "coverage.uncovered_method"
+            weight = base.kept[0]
+        else:
+            base, weight = None, self.plain(shape.n_in * shape.n_out, module) if module else embedding
+        bias = self.plain(model.vocab_size, module) if biased else None
+        divides = model.deviations.scales_residual
+        return Head(shape, weight, bias, base, divides=divides, caps=model.family.soft_capped)
 
     def prepare(self, model: Model) -> Model:
         """Makes of it what is trained: cast by axolotl, with its adapter, and with copies of whole modules."""

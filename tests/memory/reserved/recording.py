@@ -24,7 +24,9 @@ from transformers.models.gemma3 import modeling_gemma3
 from transformers.models.nemotron import modeling_nemotron
 from transformers.models.olmo3 import modeling_olmo3
 
+from advisor.models.family import family_of
 from advisor.tracing.cuda_emulation import CudaHabits
+from advisor.tracing.kernels import stand_ins
 from advisor.tracing.modules import FLASH, class_for
 from advisor.tracing.step import as_on_cuda
 
@@ -185,13 +187,21 @@ def in_fp32(function: Any) -> Any:
     return called
 
 
+def whole(model: Any) -> set[int]:
+    """Linears that stay as they are: the head, or those that axolotl names (axolotl/loaders/model.py:819-838@0.19.0)."""
+    family = family_of(model.config.model_type)
+    names = family.whole_linears if family is not None else ()
+    named = {id(module) for name, module in model.named_modules() if names and name.endswith(names)}
+    return named or {id(model.get_output_embeddings())}
+
+
 def quantized(model: Any, kind: type[Any], rank: int, dropout: float, targets: tuple[str, ...]) -> Any:
     """The model with quantized linears but for the head, and adapters on some."""
-    head = model.get_output_embeddings()
+    kept = whole(model)
     with torch.device("meta"):
         for module in list(model.modules()):
             for name, child in list(module.named_children()):
-                if isinstance(child, torch.nn.Linear) and child is not head:
+                if isinstance(child, torch.nn.Linear) and id(child) not in kept:
                     base = kind(child)
                     module._modules[name] = QuantizedAdapter(base, rank, dropout) if name in targets else base
     for name, weight in model.named_parameters():
@@ -317,7 +327,7 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
     """The tape of a setting, and where each phase ends."""
     model = built(setting)
     recorder, marks = Recorder(), []
-    with on_cuda(), recorder:
+    with on_cuda(), stand_ins(model), recorder:
         materialise(model)
         weights = [one for one in model.parameters() if one.requires_grad]
         optimizer = optimizer_of(setting["optimizer"], weights)

@@ -216,7 +216,34 @@ PIXTRAL = {
     "image_size": 140,
 }
 MISTRAL3 = {"model_type": "mistral3", "text_config": MISTRAL, "vision_config": PIXTRAL, "tie_word_embeddings": False}
+FALCON_H1 = {
+    "model_type": "falcon_h1",
+    **SIZES,
+    **TOKENS,
+    "head_dim": 48,
+    "mamba_d_ssm": 320,
+    "mamba_n_heads": 10,
+    "mamba_d_head": 32,
+    "mamba_d_state": 16,
+    "mamba_chunk_size": 64,
+    "mamba_rms_norm": True,
+}
+OF_FALCON_H1 = (*EVERY, "in_proj")
 OF_DECODERS: dict[str, dict[str, Any]] = {
+    "full, falcon_h1": {"config": FALCON_H1},
+    "full, falcon_h1 without a norm, non-reentrant, foreach": {
+        **HOOKS,
+        **FOREACH,
+        "config": {**FALCON_H1, "mamba_rms_norm": False},
+    },
+    "lora, dropout, falcon_h1, reentrant": {
+        **LORA,
+        **REENTRANT,
+        "config": FALCON_H1,
+        "targets": OF_FALCON_H1,
+        "dropout": 0.1,
+    },
+    "qlora, falcon_h1, non-reentrant": {**QLORA, **HOOKS, "config": FALCON_H1, "targets": OF_FALCON_H1},
     "full, apertus": {"config": APERTUS},
     "lora, dropout, apertus, reentrant": {**LORA, **REENTRANT, "config": APERTUS, "targets": UNGATED, "dropout": 0.1},
     "qlora, apertus, non-reentrant, foreach": {**QLORA, **HOOKS, **FOREACH, "config": APERTUS, "targets": UNGATED},

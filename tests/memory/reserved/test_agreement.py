@@ -188,6 +188,22 @@ MORE |= {
     for way, keys in (("", {}), (", checkpointing", WAYS["checkpointing"]))
 }
 
+MAMBA: dict[str, Any] = {
+    "lora_target_linear": False,
+    "lora_target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "in_proj", "up_proj"],
+}
+MORE |= {
+    f"falcon-h1 {size}, {method}{way}": {
+        "base_model": f"tiiuae/Falcon-H1-{size}-Base",
+        **METHODS[method],
+        **(MAMBA if "LoRA" in method else {}),
+        **keys,
+    }
+    for size in ("0.5B", "7B")
+    for method in ("full", "LoRA", "LoRA with dropout", "QLoRA")
+    for way, keys in (("", {}), (", checkpointing", WAYS["checkpointing"]))
+}
+
 
 def settings() -> dict[str, dict[str, Any]]:
     """The settings by what they are called."""
