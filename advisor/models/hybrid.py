@@ -254,6 +254,7 @@ FAMILIES: dict[str, Family] = {
         ),
         cut=True,
         lora_kernels="unpatchable",
+        has_tapes=True,
     ),
     "lfm2_moe": Family(
         Decoder(

@@ -74,7 +74,7 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
         yield f"the family {decoder}"
     elif any(beside(tensor) for tensor in model.tensors) and not towers_rest(run, model):
         yield "a tower that computes, or is trained"
-    elif any(not (is_plain(block) or is_side_by_side(run, block)) for block in model.blocks):
+    elif any(not (is_plain(block) or is_side_by_side(run, block) or is_convolved(block)) for block in model.blocks):
         yield "some of its layers"
     elif run.attention not in {"flash", "sdpa"} and not (run.attention == "xformers" and keys_have_all_heads(model)):
         yield f"{run.attention} attention"
@@ -99,8 +99,9 @@ def masks_are_taped(run: Run, model: Architecture) -> bool:
     evaluated = replace(run, micro_batch_size=run.eval_batch_size, sequence_len=run.eval_sequence_len)
     if not any(masked(one, model.deviations, layer) for one in (run, evaluated) for layer in layers):
         return True
-    same = len({layer.window for layer in layers}) == 1
-    return same and not varlen(run) and all(layer.head_dim <= WIDEST for layer in layers)
+    same = len({(layer.kind, layer.window) for layer in layers}) == 1
+    states = any(block.states is not None for block in model.blocks)  # a mask is also multiplied with their inputs
+    return same and not states and not varlen(run) and all(layer.head_dim <= WIDEST for layer in layers)
 
 
 def is_plain(block: Block) -> bool:
@@ -129,6 +130,12 @@ def is_side_by_side(run: Run, block: Block) -> bool:
         and block.attention.kind == "softmax"
         and not (in_pieces(run) or adapted)
     )
+
+
+def is_convolved(block: Block) -> bool:
+    """Whether a layer has a short convolution and one MLP."""
+    dense = block.mlp is not None and not block.mlp.experts
+    return block.attention is not None and block.attention.kind == "conv" and dense
 
 
 def saves_tables_alone(run: Run, lora: Lora) -> bool:

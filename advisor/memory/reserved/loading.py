@@ -10,6 +10,7 @@ from advisor.memory.adapters import named
 from advisor.memory.groups import base_width
 from advisor.memory.lora_targets import is_target, layers_named, rank_at
 from advisor.memory.reserved.autograd import Storage
+from advisor.memory.reserved.convolutions import convolved
 from advisor.memory.reserved.decoder import Model
 from advisor.memory.reserved.deviations import activation_of, order_of
 from advisor.memory.reserved.hybrids import side_by_side
@@ -140,6 +141,8 @@ class Loader:
         self.index += 1
         if block.states is not None:
             return side_by_side(self, block, biased)
+        if block.attention is not None and block.attention.kind == "conv":
+            return convolved(self, block, biased)
         deviations, norm_kind = family_and_norm(self.run, block)
         norm = self.norm_module
         with_bias = f"{norm}.bias" in {tensor.name for tensor in self.model.tensors}

@@ -228,8 +228,21 @@ FALCON_H1 = {
     "mamba_chunk_size": 64,
     "mamba_rms_norm": True,
 }
+LFM2 = {
+    "model_type": "lfm2",
+    **SIZES,
+    **TOKENS,
+    "tie_word_embeddings": True,
+    "block_auto_adjust_ff_dim": False,
+    "layer_types": ["conv", "conv", "full_attention"],
+}
+OF_LFM2 = ("q_proj", "k_proj", "v_proj", "out_proj", "in_proj", "w1", "w2", "w3")
 OF_FALCON_H1 = (*EVERY, "in_proj")
 OF_DECODERS: dict[str, dict[str, Any]] = {
+    "full, lfm2": {"config": LFM2},
+    "full, lfm2, cut loss, non-reentrant": {**CUT, **HOOKS, "config": LFM2},
+    "lora, dropout, lfm2, reentrant": {**LORA, **REENTRANT, "config": LFM2, "targets": OF_LFM2, "dropout": 0.1},
+    "qlora, lfm2, non-reentrant, foreach": {**QLORA, **HOOKS, **FOREACH, "config": LFM2, "targets": OF_LFM2},
     "full, falcon_h1": {"config": FALCON_H1},
     "full, falcon_h1 without a norm, non-reentrant, foreach": {
         **HOOKS,

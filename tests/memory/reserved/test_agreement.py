@@ -53,6 +53,7 @@ WIDER = {
     "afm 4.5B": "arcee-ai/AFM-4.5B",
     "mimo 7B": "XiaomiMiMo/MiMo-7B-RL",
     "apertus 8B": "swiss-ai/Apertus-8B-2509",
+    "lfm2 1.2B": "LiquidAI/LFM2-1.2B",
 }
 """Models of families with layers of their own."""
 LORA: dict[str, Any] = {"adapter": "lora", "lora_r": 16, "lora_alpha": 32, "lora_target_linear": True}
