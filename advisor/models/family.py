@@ -123,6 +123,11 @@ class Family:
     """Whether layers like its own were recorded for the replay of torch's allocator: tests/memory/reserved."""
     text_is_taped: bool = False
     """Whether it was recorded that a multimodal model does with text alone what its decoder does."""
+    own_loss: bool = False
+    """Whether it computes the loss of copies of its logits, and of those alone that a mask leaves, if it gets one.
+
+    models/gemma3/modeling_gemma3.py, Gemma3ForConditionalGeneration.forward@5.16.1.
+    """
     tape: Taped = LIKE_LLAMA
     """In which order its layers allocate."""
     common_loss_since: str = ""

@@ -287,7 +287,14 @@ FAMILIES: dict[str, Family] = {
     "mistral3": Family(_projected("mistral", mistral_projector), cut=True, text_is_taped=True),
     "internvl": Family(_projected("qwen2", internvl_projector), liger=LIGER_LOSS, cut=True, lora_kernels="unpatchable"),
     "lfm2_vl": Family(_projected("lfm2", lfm2_projector), cut=True, lora_kernels="unpatchable"),
-    "gemma3": Family(_projected("gemma3_text", gemma3_projector), liger=LIGER, cut=True, mask_taken_out=True),
+    "gemma3": Family(
+        _projected("gemma3_text", gemma3_projector),
+        liger=LIGER,
+        cut=True,
+        mask_taken_out=True,
+        text_is_taped=True,
+        own_loss=True,
+    ),
     "gemma3n": Family(
         Multimodal(
             "gemma3n_text",

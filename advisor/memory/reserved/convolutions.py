@@ -50,7 +50,7 @@ class Convolved:
     mixer: None = None
     kind: int = 0
 
-    def __call__(self, tape: Tape, _batch: Batch, _tables: Tables, x: Tensor) -> Tensor:
+    def __call__(self, tape: Tape, batch: Batch, tables: Tables, x: Tensor) -> Tensor:  # noqa: ARG002
         """The convolution and the MLP, each added to what came in."""
         hidden = self.norms[0](tape, x)
         hidden = self.convolution(tape, hidden)

@@ -85,7 +85,8 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
 def towers_rest(run: Run, model: Architecture) -> bool:
     """Whether towers lie in memory alone, frozen, and the model's own code does with text what its decoder does."""
     trained = any(trained_count(run, tensor) for tensor in model.tensors if beside(tensor))
-    return model.family.text_is_taped and not sees(run) and not trained
+    maskless = run.sample_packing or not model.family.own_loss
+    return model.family.text_is_taped and maskless and not (sees(run) or trained)
 
 
 def keys_have_all_heads(model: Architecture) -> bool:
@@ -150,7 +151,7 @@ def uncovered_method(run: Run) -> Iterator[str]:
         yield f"weights in {run.quantization}"
     if (
         (run.fp32_residual_stream and not run.embeddings_fp32)
-        or run.unfrozen_parameters
+        or (run.unfrozen_parameters and lora is None)
         or run.stack.base_dtype == "float32"
         or (run.upcasts_unquantized and run.stack.trainer != "axolotl")
     ):

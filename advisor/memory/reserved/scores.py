@@ -22,6 +22,8 @@ def score_of(run: Run) -> Score:
     """The head and the loss of a run."""
     if run.loss == "cut":
         return cut
+    if run.model is not None and run.model.family.own_loss:
+        return losses.own
     return losses.plain if run.stack.at_least("transformers", "4.49.0") else losses.copying
 
 

@@ -246,7 +246,7 @@ def adapted(model: Any, setting: dict[str, Any]) -> Any:
 def built(setting: dict[str, Any]) -> Any:
     """The model of a setting on meta tensors."""
     config = transformers.AutoConfig.for_model(**setting["config"])
-    config.use_cache = False
+    config.use_cache = config.get_text_config().use_cache = False
     attention = setting["attention"]
     with torch.device("meta"):
         first = "sdpa" if attention == "flash" else attention

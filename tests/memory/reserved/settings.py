@@ -237,8 +237,20 @@ LFM2 = {
     "layer_types": ["conv", "conv", "full_attention"],
 }
 OF_LFM2 = ("q_proj", "k_proj", "v_proj", "out_proj", "in_proj", "w1", "w2", "w3")
+SIGLIP = {**PIXTRAL, "model_type": "siglip_vision_model", "image_size": 56}
+GEMMA3_VISION = {
+    "model_type": "gemma3",
+    "text_config": GEMMA3,
+    "vision_config": SIGLIP,
+    "tie_word_embeddings": True,
+    "mm_tokens_per_image": 4,
+    "image_token_id": 7,
+}
 OF_FALCON_H1 = (*EVERY, "in_proj")
 OF_DECODERS: dict[str, dict[str, Any]] = {
+    "lora, gemma3 with a tower": {**LORA, "config": GEMMA3_VISION},
+    "lora, fused, gemma3 with a tower, reentrant": {**LORA, **REENTRANT, "kernels": KERNELS, "config": GEMMA3_VISION},
+    "qlora, gemma3 with a tower, one row, non-reentrant": {**QLORA, **HOOKS, "rows": 1, "config": GEMMA3_VISION},
     "full, lfm2": {"config": LFM2},
     "full, lfm2, cut loss, non-reentrant": {**CUT, **HOOKS, "config": LFM2},
     "lora, dropout, lfm2, reentrant": {**LORA, **REENTRANT, "config": LFM2, "targets": OF_LFM2, "dropout": 0.1},

@@ -189,6 +189,17 @@ MORE |= {
     for way, keys in (("", {}), (", checkpointing", WAYS["checkpointing"]))
 }
 
+MORE |= {
+    f"gemma3 4B with a tower, {method}{way}": {
+        "base_model": "google/gemma-3-4b-it",
+        "sample_packing": True,
+        **METHODS[method],
+        **targets,
+        **keys,
+    }
+    for method, targets in (("LoRA", OF_THE_DECODER), ("QLoRA", {"unfrozen_parameters": ["^lm_head.*"]}))
+    for way, keys in (("", {}), (", checkpointing", WAYS["checkpointing"]))
+}
 MAMBA: dict[str, Any] = {
     "lora_target_linear": False,
     "lora_target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "in_proj", "up_proj"],
