@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.attention import masked, varlen
+from advisor.memory.activations.experts import adapted, never_freed
 from advisor.memory.activations.state_spaces import in_pieces
-from advisor.memory.lora_targets import is_target, layers_named
+from advisor.memory.lora_targets import is_target, layers_named, stacked
 from advisor.memory.reserved.towers import beside
 from advisor.memory.towers import sees
 from advisor.memory.weights import trained_count
@@ -15,7 +16,7 @@ from advisor.models.family import family_of
 from advisor.record import replace
 
 if TYPE_CHECKING:
-    from advisor.models import Architecture, Block
+    from advisor.models import Architecture, Attention, Block
     from advisor.run import Lora, Run
 
 OPTIMIZERS = frozenset({"adamw_torch", "adamw_torch_fused", "adamw_bnb_8bit", "adamw_8bit"})
@@ -74,7 +75,9 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
         yield f"the family {decoder}"
     elif any(beside(tensor) for tensor in model.tensors) and not towers_rest(run, model):
         yield "a tower that computes, or is trained"
-    elif any(not (is_plain(block) or is_side_by_side(run, block) or is_convolved(block)) for block in model.blocks):
+    elif any(
+        not (is_plain(run, block) or is_side_by_side(run, block) or is_convolved(block)) for block in model.blocks
+    ):
         yield "some of its layers"
     elif run.attention not in {"flash", "sdpa"} and not (run.attention == "xformers" and keys_have_all_heads(model)):
         yield f"{run.attention} attention"
@@ -105,19 +108,31 @@ def masks_are_taped(run: Run, model: Architecture) -> bool:
     return same and not states and not varlen(run) and all(layer.head_dim <= WIDEST for layer in layers)
 
 
-def is_plain(block: Block) -> bool:
-    """Whether a layer has softmax attention and one MLP, and nothing else."""
+def is_plain(run: Run, block: Block) -> bool:
+    """Whether a layer has softmax attention and one MLP, or experts, and nothing else."""
     attention, mlp = block.attention, block.mlp
     counts = tuple(sum(linear.kind == kind for linear in block.linears) for kind in ("attention", "mlp"))
+    sparse = mlp is not None and mlp.experts > 0
     return (
-        attention is not None
-        and attention.kind == "softmax"
-        and not (attention.gated or attention.value_norm)
+        is_softmax(attention)
         and mlp is not None
-        and not mlp.experts
-        and counts in {(4, 3), (2, 2), (4, 2), (2, 3)}
+        and (is_routed(run) if sparse else True)
+        and counts in ({(4, 0), (4, 3)} if sparse else {(4, 3), (2, 2), (4, 2), (2, 3)})
         and len(block.linears) == sum(counts)
     )
+
+
+def is_softmax(attention: Attention | None) -> bool:
+    """Whether attention is neither gated nor norms its values."""
+    if attention is None or attention.kind != "softmax":
+        return False
+    return not (attention.gated or attention.value_norm)
+
+
+def is_routed(run: Run) -> bool:
+    """Whether a tape has a run's experts: stacked, by grouped products, and whole or in 4 bits; without adapters."""
+    packed = run.quantize_moe_experts and run.quantization != "nf4"
+    return run.experts == "grouped_mm" and stacked(run) and not (packed or adapted(run) or never_freed(run))
 
 
 def is_side_by_side(run: Run, block: Block) -> bool:

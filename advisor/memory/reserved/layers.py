@@ -75,7 +75,8 @@ class Plain:
         return dropped(tape, hidden) if self.drops else hidden
 
 
-Feed = Gated | FusedGated | Plain
+Feed = Callable[["Tape", "Tensor"], "Tensor"]
+"""An MLP, or experts."""
 
 
 @record(eq=False)

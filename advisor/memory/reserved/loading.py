@@ -20,6 +20,7 @@ from advisor.memory.reserved.linears import Adapted, EightBit, FourBit, Head, Li
 from advisor.memory.reserved.mixer import Mixer, turned
 from advisor.memory.reserved.norms import Norm
 from advisor.memory.reserved.operations import FULL, HALF
+from advisor.memory.reserved.routers import routed
 from advisor.memory.reserved.scores import score_of
 from advisor.memory.reserved.towers import beside, towers
 from advisor.memory.reserved.xielu import Xielu
@@ -183,7 +184,9 @@ class Loader:
         return Mixer(attention, tuple(inputs), output, both, kernels, self.taped)
 
     def feed(self, block: Block, biased: set[str], deviations: Deviations, fused: bool) -> Feed:
-        """The MLP."""
+        """The MLP, or experts."""
+        if block.mlp is not None and block.mlp.experts:
+            return routed(self, block, biased)
         shapes = [linear for linear in block.linears if linear.kind == "mlp"]
         linears = [self.linear(shape, bias=shape.name in biased) for shape in shapes]
         drops = deviations.residual_masks > 0

@@ -45,6 +45,7 @@ def run_of(setting: Mapping[str, Any]) -> Run:
         optimizer=setting["optimizer"],
         embeddings_fp32=setting["fp32_embeddings"],
         loss=setting["loss"],
+        quantize_moe_experts=setting["packed_experts"],
     )
 
 

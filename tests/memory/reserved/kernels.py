@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as functional
+import torch.nn.utils.parametrize as parametrize
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 
@@ -166,3 +167,45 @@ def scored(model: Any, loss: str) -> None:
         return CausalLMOutputWithPast(loss=total / num_items_in_batch)
 
     model.forward = MethodType(forward, model)
+
+
+class Unpacked(torch.nn.Module):
+    """bitsandbytes/nn/parametrize.py, Bnb4bitParametrization@0.50.2, with nested statistics."""
+
+    def __init__(self, shape: Any) -> None:
+        super().__init__()
+        self.shape, count = shape, shape.numel()
+        self.register_buffer("absmax", torch.empty(count // 64, dtype=torch.uint8))
+        self.register_buffer("nested", torch.empty(-(-count // 64 // 256)))
+
+    def forward(self, _codes: Any) -> Any:
+        statistics = torch.empty(self.absmax.numel(), dtype=torch.float32)
+        weight = torch.empty(self.shape, dtype=torch.bfloat16)
+        del statistics
+        return weight
+
+
+def cached(_module: Any, *_given: Any) -> None:
+    """From here, what is unpacked is kept."""
+    parametrize._cache_enabled += 1
+
+
+def emptied(_module: Any, *_given: Any) -> None:
+    """To here."""
+    parametrize._cache_enabled -= 1
+    parametrize._cache = {}
+
+
+def pack_experts(model: Any) -> None:
+    """Stacked experts in 4 bits: axolotl/monkeypatch/moe_quant.py@0.19.0."""
+    for module in list(model.modules()):
+        stacks = [name for name, weight in module._parameters.items() if weight is not None and weight.dim() == 3]
+        if not stacks or not type(module).__name__.endswith("Experts"):
+            continue
+        for name in stacks:
+            shape = module._parameters[name].shape
+            codes = torch.empty(shape.numel() // 2, 1, dtype=torch.uint8)
+            module._parameters[name] = torch.nn.Parameter(codes, requires_grad=False)
+            parametrize.register_parametrization(module, name, Unpacked(shape), unsafe=True)
+        module.register_forward_pre_hook(cached)
+        module.register_forward_hook(emptied, always_call=True)

@@ -30,7 +30,7 @@ from advisor.tracing.kernels import stand_ins
 from advisor.tracing.modules import FLASH, class_for
 from advisor.tracing.step import as_on_cuda
 
-from .kernels import EightBit, layer_norm, scored, under_mask
+from .kernels import EightBit, layer_norm, pack_experts, scored, under_mask
 from .preferences import preferred
 
 Events = list[tuple[int, int]]
@@ -187,6 +187,16 @@ def in_fp32(function: Any) -> Any:
     return called
 
 
+def summed(function: Any) -> Any:
+    """As CUDA's autocast calls it: a sum of half precision is fp32 (ATen/autocast_mode.h, fp32_set_opt_dtype@2.13.0)."""
+
+    def called(x: Any, *args: Any, **kwargs: Any) -> Any:
+        half = x.dtype == torch.bfloat16 and torch.is_autocast_enabled("cpu") and kwargs.get("dtype") is None
+        return function(x, *args, **{**kwargs, "dtype": torch.float32} if half else kwargs)
+
+    return called
+
+
 def whole(model: Any) -> set[int]:
     """Linears that stay as they are: the head, or those that axolotl names (axolotl/loaders/model.py:819-838@0.19.0)."""
     family = family_of(model.config.model_type)
@@ -195,7 +205,9 @@ def whole(model: Any) -> set[int]:
     return named or {id(model.get_output_embeddings())}
 
 
-def quantized(model: Any, kind: type[Any], rank: int, dropout: float, targets: tuple[str, ...]) -> Any:
+def quantized(
+    model: Any, kind: type[Any], rank: int, dropout: float, targets: tuple[str, ...], *, packed: bool = False
+) -> Any:
     """The model with quantized linears but for the head, and adapters on some."""
     kept = whole(model)
     with torch.device("meta"):
@@ -204,6 +216,8 @@ def quantized(model: Any, kind: type[Any], rank: int, dropout: float, targets: t
                 if isinstance(child, torch.nn.Linear) and id(child) not in kept:
                     base = kind(child)
                     module._modules[name] = QuantizedAdapter(base, rank, dropout) if name in targets else base
+        if packed:
+            pack_experts(model)
     for name, weight in model.named_parameters():
         weight.requires_grad_("lora_" in name)
     return model
@@ -230,7 +244,8 @@ def adapted(model: Any, setting: dict[str, Any]) -> Any:
     if setting["checkpointing"]:
         model.enable_input_require_grads()
     if setting["method"] != "lora":
-        model = quantized(model, {"qlora": FourBit, "int8": EightBit}[setting["method"]], rank, dropout, targets)
+        kind = {"qlora": FourBit, "int8": EightBit}[setting["method"]]
+        model = quantized(model, kind, rank, dropout, targets, packed=setting["packed_experts"])
         return with_trained_copies(model, setting["saved"])
     saved = list(setting["saved"]) or None
     lora = LoraConfig(
@@ -294,6 +309,7 @@ def on_cuda() -> Iterator[None]:
         mock.patch.object(functional, "layer_norm", in_fp32(layer_norm)),
         mock.patch.object(torch, "pow", in_fp32(torch.pow)),
         mock.patch.object(torch, "square", in_fp32(torch.square)),
+        mock.patch.object(torch.Tensor, "sum", summed(torch.Tensor.sum)),
         mock.patch.object(torch, "expm1", in_fp32(torch.expm1)),
         mock.patch.object(functional, "softplus", in_fp32(functional.softplus)),
         mock.patch.object(modeling_gemma3, "set", in_order, create=True),

@@ -54,6 +54,7 @@ BASE: dict[str, Any] = {
     "saved": (),
     "padded": False,
     "preferences": False,
+    "packed_experts": False,
 }
 KERNELS = ("mlp", "qkv", "o")
 LORA = {"method": "lora", "targets": EVERY}
@@ -246,11 +247,42 @@ GEMMA3_VISION = {
     "mm_tokens_per_image": 4,
     "image_token_id": 7,
 }
+ROUTED: dict[str, Any] = {"moe_intermediate_size": 96, "num_experts_per_tok": 2}
+GLM4_MOE = {
+    "model_type": "glm4_moe",
+    **SIZES,
+    **TOKENS,
+    **ROUTED,
+    "head_dim": 48,
+    "n_routed_experts": 8,
+    "n_shared_experts": 1,
+    "first_k_dense_replace": 1,
+    "use_qk_norm": True,
+    "partial_rotary_factor": 0.5,
+}
+PACKED = {"packed_experts": True, "targets": EVERY[:4]}
 OF_FALCON_H1 = (*EVERY, "in_proj")
 OF_DECODERS: dict[str, dict[str, Any]] = {
     "lora, gemma3 with a tower": {**LORA, "config": GEMMA3_VISION},
     "lora, fused, gemma3 with a tower, reentrant": {**LORA, **REENTRANT, "kernels": KERNELS, "config": GEMMA3_VISION},
     "qlora, gemma3 with a tower, one row, non-reentrant": {**QLORA, **HOOKS, "rows": 1, "config": GEMMA3_VISION},
+    "full, glm4_moe": {"config": GLM4_MOE},
+    "full, glm4_moe, non-reentrant, two micro-steps": {**HOOKS, "config": GLM4_MOE, "micro_steps": 2},
+    "lora, dropout, glm4_moe, reentrant": {
+        **LORA,
+        **REENTRANT,
+        "config": GLM4_MOE,
+        "targets": EVERY[:4],
+        "dropout": 0.1,
+    },
+    "qlora, glm4_moe, packed experts": {**QLORA, **PACKED, "config": GLM4_MOE},
+    "qlora, glm4_moe, packed experts, non-reentrant, foreach": {
+        **QLORA,
+        **PACKED,
+        **HOOKS,
+        **FOREACH,
+        "config": GLM4_MOE,
+    },
     "full, lfm2": {"config": LFM2},
     "full, lfm2, cut loss, non-reentrant": {**CUT, **HOOKS, "config": LFM2},
     "lora, dropout, lfm2, reentrant": {**LORA, **REENTRANT, "config": LFM2, "targets": OF_LFM2, "dropout": 0.1},

@@ -216,6 +216,24 @@ MORE |= {
     for way, keys in (("", {}), (", checkpointing", WAYS["checkpointing"]))
 }
 
+OF_ATTENTION: dict[str, Any] = {
+    "lora_target_linear": False,
+    "lora_target_modules": ["q_proj", "k_proj", "v_proj", "o_proj"],
+}
+SPARSE = {"glm4.5 air": "zai-org/GLM-4.5-Air"}
+PACKED = {**METHODS["QLoRA"], "quantize_moe_experts": True}
+MORE |= {
+    f"{name}, {method}{way}": {"base_model": model, **keys, **targets, **more}
+    for name, model in SPARSE.items()
+    for method, keys, targets in (
+        ("full", {}, {}),
+        ("LoRA with dropout", METHODS["LoRA with dropout"], OF_ATTENTION),
+        ("QLoRA", METHODS["QLoRA"], OF_ATTENTION),
+        ("QLoRA, packed experts", PACKED, OF_ATTENTION),
+    )
+    for way, more in (("", {}), (", checkpointing", WAYS["checkpointing"]))
+}
+
 
 def settings() -> dict[str, dict[str, Any]]:
     """The settings by what they are called."""
