@@ -55,7 +55,7 @@ class Taped:
     interleaved copies of its own (models/glm4@5.16.1)."""
     scales_queries: bool = False
     """Whether rotated queries are scaled by their positions: Ministral3Attention.forward@5.16.1."""
-    routes: Literal["", "grouped sigmoid"] = ""
+    routes: Literal["", "grouped sigmoid", "sigmoid shares"] = ""
     """How tokens choose their experts."""
     scales_keys: bool = False
     """Whether keys are multiplied by a number: FalconH1Attention.forward@5.16.1."""

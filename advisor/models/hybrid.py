@@ -266,6 +266,8 @@ FAMILIES: dict[str, Family] = {
         ),
         cut=True,
         lora_kernels="unpatchable",
+        has_tapes=True,
+        tape=Taped(routes="sigmoid shares"),
     ),
     "qwen3_next": Family(
         Decoder(

@@ -76,7 +76,7 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
     elif any(beside(tensor) for tensor in model.tensors) and not towers_rest(run, model):
         yield "a tower that computes, or is trained"
     elif any(
-        not (is_plain(run, block) or is_side_by_side(run, block) or is_convolved(block)) for block in model.blocks
+        not (is_plain(run, block) or is_side_by_side(run, block) or is_convolved(run, block)) for block in model.blocks
     ):
         yield "some of its layers"
     elif run.attention not in {"flash", "sdpa"} and not (run.attention == "xformers" and keys_have_all_heads(model)):
@@ -148,10 +148,10 @@ def is_side_by_side(run: Run, block: Block) -> bool:
     )
 
 
-def is_convolved(block: Block) -> bool:
-    """Whether a layer has a short convolution and one MLP."""
-    dense = block.mlp is not None and not block.mlp.experts
-    return block.attention is not None and block.attention.kind == "conv" and dense
+def is_convolved(run: Run, block: Block) -> bool:
+    """Whether a layer has a short convolution, and one MLP or experts."""
+    fed = block.mlp is not None and (not block.mlp.experts or is_routed(run))
+    return block.attention is not None and block.attention.kind == "conv" and fed
 
 
 def saves_tables_alone(run: Run, lora: Lora) -> bool:
@@ -176,6 +176,9 @@ def uncovered_method(run: Run) -> Iterator[str]:
     blocks = run.model.blocks if run.model is not None else ()
     if not layers_named(lora) and not any(is_target(lora, linear) for block in blocks for linear in block.linears):
         yield "an adapter without targets"
+    bare = any(not any(is_target(lora, linear) for linear in block.linears) for block in blocks)
+    if bare and len(blocks) > 1 and not run.activation_checkpointing:
+        yield "layers that keep nothing until the first adapter"
     if lora.dora or lora.target_parameters or not saves_tables_alone(run, lora):
         yield "DoRA or trained modules"
     if layers_named(lora) and (lora.kernels or len(blocks) > 1):

@@ -24,7 +24,30 @@ def grouped_sigmoid(weight: Tensor, experts: int, each: int) -> Route:
     return partial(by_sigmoid, weight=weight, experts=experts, each=each)
 
 
-ROUTES = {"grouped sigmoid": grouped_sigmoid}
+def sigmoid_shares(weight: Tensor, experts: int, each: int) -> Route:
+    """Sigmoids over their sum, which is fp32: models/lfm2_moe, Lfm2MoeTopKRouter.forward@5.16.1."""
+    return partial(by_shares, weight=weight, experts=experts, each=each)
+
+
+def by_shares(tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits, and weights and numbers of the chosen experts."""
+    tokens = x.count * experts // weight.count
+    logits = matmul(tape, x, weight, experts)
+    scores = hyperbolic(tape, logits)
+    biased = tape.new(tokens * experts, FULL)
+    values, chosen = tape.new(tokens * each, FULL), tape.new(tokens * each, LONG)
+    ranked = saving(tape, scores, chosen)
+    weights = gathered_scores(tape, scores, chosen, tokens * each)
+    del scores
+    total = summed(tape, weights, tokens)
+    weights = quotient(tape, weights, total, in_place=False)
+    del total
+    weights = scaled(tape, weights)
+    del biased, values, ranked
+    return logits, weights, chosen
+
+
+ROUTES = {"grouped sigmoid": grouped_sigmoid, "sigmoid shares": sigmoid_shares}
 """By ``Taped.routes``."""
 
 
@@ -43,7 +66,9 @@ def by_sigmoid(tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int) -
     values, chosen = tape.new(tokens * each, FULL), tape.new(tokens * each, LONG)
     ranked = saving(tape, scores, chosen)
     del values, ranked
-    weights, total = shares(tape, gathered_scores(tape, scores, chosen, tokens * each), tokens)
+    weights = gathered_scores(tape, scores, chosen, tokens * each)
+    total = summed(tape, weights, tokens)
+    weights = quotient(tape, weights, total, in_place=True)
     weights = scaled(tape, weights)
     del kept, biased, excluded, total
     return logits, weights, chosen
@@ -89,39 +114,46 @@ def gathered_scores(tape: Tape, scores: Tensor, chosen: Tensor, count: int) -> T
     return result
 
 
-def shares(tape: Tape, weights: Tensor, tokens: int) -> tuple[Tensor, Tensor]:
-    """Weights over their sum, in place, of which autograd keeps a copy; and the sum, which autocast makes fp32."""
+def summed(tape: Tape, weights: Tensor, tokens: int) -> Tensor:
+    """The sum of a token's weights, which autocast makes fp32, and a number."""
 
-    def back_of_sum(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:
+    def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:
         return (tape.new(count, width),)
+
+    count, width = weights.count, weights.width
+    wide = FULL if tape.autocast else width
+    first = tape.new(tokens, wide)
+    total = tape.new(tokens, wide)
+    del first
+    total.node = node_for(tape, back, weights)
+    return total
+
+
+def quotient(tape: Tape, weights: Tensor, total: Tensor, *, in_place: bool) -> Tensor:
+    """Weights over their sum; where that is written over them, autograd keeps a copy."""
 
     def back(node: Node, given: list[Tensor]) -> tuple[Tensor, Tensor]:
         once = tape.new(count, wide)
         twice = tape.new(count, wide)
-        turned = tape.new(count, width)
+        turned = tape.new(count, given[0].width)
         of_total = tape.new(count, wide)
         del once, twice, turned
         of_weights = tape.new(count, wide)
         node.drop_unpacked()
         if width != wide:
             of_weights = tape.new(count, width)
-        summed = tape.new(tokens, wide)
+        reduced = tape.new(tokens, wide)
         del of_total
         given.clear()
-        return of_weights, summed
+        return of_weights, reduced
 
-    count, width = weights.count, weights.width
-    wide = FULL if tape.autocast else width
-    summed = tape.new(tokens, wide)
-    total = tape.new(tokens, wide)
-    del summed
-    total.node = node_for(tape, back_of_sum, weights)
+    count, tokens, width, wide = weights.count, total.count, weights.width, max(weights.width, total.width)
     node = node_for(tape, back, weights, total)
     if node is not None:
-        node.keep(tape, tape.new(count, width), total.detached())
-    result = weights.detached()
+        node.keep(tape, tape.new(count, width) if in_place else weights, total.detached())
+    result = weights.detached() if in_place else tape.new(count, wide)
     result.node = node
-    return result, total
+    return result
 
 
 def routed(loader: Loader, block: Block, biased: set[str]) -> Routed:

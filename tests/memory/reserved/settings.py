@@ -260,6 +260,16 @@ GLM4_MOE = {
     "use_qk_norm": True,
     "partial_rotary_factor": 0.5,
 }
+LFM2_MOE = {
+    "model_type": "lfm2_moe",
+    **SIZES,
+    **TOKENS,
+    **ROUTED,
+    "tie_word_embeddings": True,
+    "num_experts": 8,
+    "num_dense_layers": 1,
+    "layer_types": ["conv", "conv", "full_attention"],
+}
 PACKED = {"packed_experts": True, "targets": EVERY[:4]}
 OF_FALCON_H1 = (*EVERY, "in_proj")
 OF_DECODERS: dict[str, dict[str, Any]] = {
@@ -283,6 +293,16 @@ OF_DECODERS: dict[str, dict[str, Any]] = {
         **FOREACH,
         "config": GLM4_MOE,
     },
+    "full, lfm2_moe": {"config": LFM2_MOE},
+    "lora, dropout, lfm2_moe, reentrant": {
+        **LORA,
+        **REENTRANT,
+        "config": LFM2_MOE,
+        "targets": (*EVERY[:3], "in_proj"),
+        "dropout": 0.1,
+    },
+    "int8, lfm2_moe, non-reentrant": {**INT8, **HOOKS, "config": LFM2_MOE, "targets": EVERY[:3]},
+    "qlora, lfm2_moe, packed experts, non-reentrant": {**QLORA, **PACKED, **HOOKS, "config": LFM2_MOE},
     "full, lfm2": {"config": LFM2},
     "full, lfm2, cut loss, non-reentrant": {**CUT, **HOOKS, "config": LFM2},
     "lora, dropout, lfm2, reentrant": {**LORA, **REENTRANT, "config": LFM2, "targets": OF_LFM2, "dropout": 0.1},
