@@ -104,8 +104,9 @@ def masks_are_taped(run: Run, model: Architecture) -> bool:
     if not any(masked(one, model.deviations, layer) for one in (run, evaluated) for layer in layers):
         return True
     same = len({(layer.kind, layer.window) for layer in layers}) == 1
-    states = any(block.states is not None for block in model.blocks)  # a mask is also multiplied with their inputs
-    return same and not states and not varlen(run) and all(layer.head_dim <= WIDEST for layer in layers)
+    # A mask is also multiplied with what Mamba reads; latent attention was recorded without one.
+    others = any(block.states is not None or is_latent(block) for block in model.blocks)
+    return same and not others and not varlen(run) and all(layer.head_dim <= WIDEST for layer in layers)
 
 
 def is_plain(run: Run, block: Block) -> bool:
@@ -113,13 +114,21 @@ def is_plain(run: Run, block: Block) -> bool:
     attention, mlp = block.attention, block.mlp
     counts = tuple(sum(linear.kind == kind for linear in block.linears) for kind in ("attention", "mlp"))
     sparse = mlp is not None and mlp.experts > 0
+    latent = is_latent(block)
     return (
-        is_softmax(attention)
+        (latent or is_softmax(attention))
         and mlp is not None
         and (is_routed(run) if sparse else True)
-        and counts in ({(4, 0), (4, 3)} if sparse else {(4, 3), (2, 2), (4, 2), (2, 3)})
+        and counts in ({(5, 3)} if latent else {(4, 0), (4, 3)} if sparse else {(4, 3), (2, 2), (4, 2), (2, 3)})
         and len(block.linears) == sum(counts)
     )
+
+
+def is_latent(block: Block) -> bool:
+    """Whether a layer has latent attention with narrow queries, too, and values as wide as keys, which none pads."""
+    one = block.attention
+    narrow = any(linear.name == "q_a_proj" for linear in block.linears)
+    return one is not None and one.kind == "latent" and narrow and one.value_width == one.query_width
 
 
 def is_softmax(attention: Attention | None) -> bool:
@@ -130,9 +139,8 @@ def is_softmax(attention: Attention | None) -> bool:
 
 
 def is_routed(run: Run) -> bool:
-    """Whether a tape has a run's experts: stacked, by grouped products, and whole or in 4 bits; without adapters."""
-    packed = run.quantize_moe_experts and run.quantization != "nf4"
-    return run.experts == "grouped_mm" and stacked(run) and not (packed or adapted(run) or never_freed(run))
+    """Whether a tape has a run's experts: stacked, by grouped products and without adapters."""
+    return run.experts == "grouped_mm" and stacked(run) and not (adapted(run) or never_freed(run))
 
 
 def is_side_by_side(run: Run, block: Block) -> bool:

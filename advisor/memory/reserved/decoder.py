@@ -15,6 +15,7 @@ from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.autograd import Node, Tape, Tensor
+    from advisor.memory.reserved.latents import Latent
     from advisor.memory.reserved.linears import Plain
     from advisor.memory.reserved.mixer import Batch, Mixer, Tables
     from advisor.memory.reserved.norms import Norm
@@ -38,7 +39,7 @@ class AnyLayer(Protocol):
     """A decoder layer."""
 
     @property
-    def mixer(self) -> Mixer | None:
+    def mixer(self) -> Mixer | Latent | None:
         """Its attention."""
         ...
 

@@ -133,8 +133,11 @@ def weighted(tape: Tape, x: Tensor, factors: Tensor) -> Tensor:
         node.drop_unpacked()
         if of_x is not None and of_x.width != came:
             of_x = tape.new(count, came)
-        summed = tape.new(pairs, narrow) if of_factors is not None else None
-        return of_x, summed
+        if of_factors is None:
+            return of_x, None
+        summed = tape.new(pairs, width)
+        del of_factors
+        return of_x, summed if width == narrow else tape.new(pairs, narrow)
 
     pairs, narrow, came = factors.count, factors.width, x.width
     node = node_for(tape, back, x, factors)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.reserved.linears import Plain
+from advisor.memory.reserved.mixer import Mixer
 from advisor.memory.reserved.operations import activation, add, product, scaled
 from advisor.memory.reserved.scans import Scan
 from advisor.record import record
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from advisor.memory.reserved.autograd import Tape, Tensor
     from advisor.memory.reserved.linears import Linear
     from advisor.memory.reserved.loading import Loader
-    from advisor.memory.reserved.mixer import Batch, Mixer, Tables
+    from advisor.memory.reserved.mixer import Batch, Tables
     from advisor.memory.reserved.norms import Norm
     from advisor.models import Block
 
@@ -67,6 +68,7 @@ def side_by_side(loader: Loader, block: Block, biased: set[str]) -> SideBySide:
     feed = ScaledGated(*(linear(shapes[name]) for name in ("gate_proj", "up_proj", "down_proj")))
     scan = scan_of(loader, block)
     mixer = loader.mixer(block, biased, kind, frozenset())
+    assert isinstance(mixer, Mixer), "coverage.is_side_by_side"
     norms = tuple(loader.norm(block.hidden, loader.norm_module, kind) for _ in range(block.norms))
     return SideBySide(scan, mixer, feed, norms)
 

@@ -14,6 +14,7 @@ from advisor.memory.reserved.convolutions import convolved
 from advisor.memory.reserved.decoder import Model
 from advisor.memory.reserved.deviations import activation_of, order_of
 from advisor.memory.reserved.hybrids import side_by_side
+from advisor.memory.reserved.latents import Latent, latent
 from advisor.memory.reserved.layers import Feed, FusedGated, Gated, Layer
 from advisor.memory.reserved.layers import Plain as PlainFeed
 from advisor.memory.reserved.linears import Adapted, EightBit, FourBit, Head, Linear, Plain
@@ -166,8 +167,10 @@ class Loader:
             scales=deviations.scales_residual,
         )
 
-    def mixer(self, block: Block, biased: set[str], norm_kind: Kind, kernels: frozenset[str]) -> Mixer:
+    def mixer(self, block: Block, biased: set[str], norm_kind: Kind, kernels: frozenset[str]) -> Mixer | Latent:
         """Attention."""
+        if block.attention is not None and block.attention.kind == "latent":
+            return latent(self, block, biased)
         attention = block.attention
         assert attention is not None, "coverage.is_plain"
         shapes = [linear for linear in block.linears if linear.kind == "attention"]
@@ -203,7 +206,12 @@ class Loader:
         return PlainFeed(up, down, activation_of(deviations), drops)
 
     def warm_up(self) -> None:
-        """A block as large as the model, which is given back at once."""
+        """A block as large as the model, which is given back at once.
+
+        Not where experts are quantized as they come: axolotl/monkeypatch/moe_quant.py:91-96@0.19.0.
+        """
+        if self.run.quantize_moe_experts:
+            return
         size = 0
         for tensor in self.model.tensors:
             found = storage(self.run, self.model, tensor, False)[1]

@@ -14,6 +14,7 @@ from advisor.models.architecture import Linear as Shape
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.experts import Route, Stack
+    from advisor.memory.reserved.linears import EightBit
     from advisor.memory.reserved.loading import Loader
     from advisor.models import Block
     from advisor.models import Tensor as Kind
@@ -173,9 +174,19 @@ def routed(loader: Loader, block: Block, biased: set[str]) -> Routed:
 
 
 def stack(loader: Loader, tensor: Kind) -> Stack:
-    """One side of all experts: as it is, or in 4 bits that are unpacked when a forward asks for them."""
+    """One side of all experts: as it is, or quantized and unpacked when a forward asks for it."""
     if quantized_width(loader.run, tensor) is None:
         weight = loader.plain(tensor.numel, tensor.module)
         return lambda _tape: weight
-    kept = loader.four_bit(Shape("experts", tensor.shape[-1], tensor.numel // tensor.shape[-1], "experts"), None)
-    return kept.dequantized
+    shape = Shape("experts", tensor.shape[-1], tensor.numel // tensor.shape[-1], "experts")
+    if loader.run.quantization == "int8":
+        return partial(from_bytes, kept=loader.eight_bit(shape, None))
+    return loader.four_bit(shape, None).dequantized
+
+
+def from_bytes(tape: Tape, kept: EightBit) -> Tensor:
+    """In fp32, times a factor a row, and a number: bitsandbytes/functional.py, int8_vectorwise_dequant@0.50.2."""
+    scaled_rows = tape.new(kept.n_in * kept.n_out, FULL)
+    result = tape.new(kept.n_in * kept.n_out, FULL)
+    del scaled_rows
+    return result

@@ -30,7 +30,7 @@ from advisor.tracing.kernels import stand_ins
 from advisor.tracing.modules import FLASH, class_for
 from advisor.tracing.step import as_on_cuda
 
-from .kernels import EightBit, layer_norm, pack_experts, scored, under_mask
+from .kernels import EightBit, grouped, layer_norm, pack_experts, scored, under_mask
 from .preferences import preferred
 
 Events = list[tuple[int, int]]
@@ -217,7 +217,7 @@ def quantized(
                     base = kind(child)
                     module._modules[name] = QuantizedAdapter(base, rank, dropout) if name in targets else base
         if packed:
-            pack_experts(model)
+            pack_experts(model, kind)
     for name, weight in model.named_parameters():
         weight.requires_grad_("lora_" in name)
     return model
@@ -306,6 +306,7 @@ def on_cuda() -> Iterator[None]:
         as_on_cuda(),
         mock.patch.dict(ALL_ATTENTION_FUNCTIONS._global_mapping, {FLASH: flash}),
         mock.patch.object(functional, "scaled_dot_product_attention", kernel),
+        mock.patch.object(functional, "grouped_mm", grouped),
         mock.patch.object(functional, "layer_norm", in_fp32(layer_norm)),
         mock.patch.object(torch, "pow", in_fp32(torch.pow)),
         mock.patch.object(torch, "square", in_fp32(torch.square)),

@@ -270,6 +270,22 @@ LFM2_MOE = {
     "num_dense_layers": 1,
     "layer_types": ["conv", "conv", "full_attention"],
 }
+GLM4_LITE = {
+    "model_type": "glm4_moe_lite",
+    **SIZES,
+    **TOKENS,
+    **ROUTED,
+    "num_key_value_heads": 6,
+    "n_routed_experts": 8,
+    "n_shared_experts": 1,
+    "mlp_layer_types": ["dense", "sparse", "sparse"],
+    "q_lora_rank": 80,
+    "kv_lora_rank": 72,
+    "qk_nope_head_dim": 32,
+    "qk_rope_head_dim": 16,
+    "v_head_dim": 48,
+}
+OF_GLM4_LITE = ("q_a_proj", "kv_b_proj", "o_proj")
 PACKED = {"packed_experts": True, "targets": EVERY[:4]}
 OF_FALCON_H1 = (*EVERY, "in_proj")
 OF_DECODERS: dict[str, dict[str, Any]] = {
@@ -292,6 +308,28 @@ OF_DECODERS: dict[str, dict[str, Any]] = {
         **HOOKS,
         **FOREACH,
         "config": GLM4_MOE,
+    },
+    "full, glm4_moe_lite": {"config": GLM4_LITE},
+    "lora, dropout, glm4_moe_lite, reentrant": {
+        **LORA,
+        **REENTRANT,
+        "config": GLM4_LITE,
+        "targets": OF_GLM4_LITE,
+        "dropout": 0.1,
+    },
+    "qlora, glm4_moe_lite, packed experts, non-reentrant": {
+        **QLORA,
+        **PACKED,
+        **HOOKS,
+        "config": GLM4_LITE,
+        "targets": OF_GLM4_LITE,
+    },
+    "int8, glm4_moe_lite, packed experts, reentrant": {
+        **INT8,
+        **PACKED,
+        **REENTRANT,
+        "config": GLM4_LITE,
+        "targets": OF_GLM4_LITE,
     },
     "full, lfm2_moe": {"config": LFM2_MOE},
     "lora, dropout, lfm2_moe, reentrant": {

@@ -220,7 +220,11 @@ OF_ATTENTION: dict[str, Any] = {
     "lora_target_linear": False,
     "lora_target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "in_proj"],
 }
-SPARSE = {"glm4.5 air": "zai-org/GLM-4.5-Air", "lfm2 8B": "LiquidAI/LFM2-8B-A1B"}
+SPARSE = {
+    "glm4.5 air": "zai-org/GLM-4.5-Air",
+    "lfm2 8B": "LiquidAI/LFM2-8B-A1B",
+    "glm4.7 flash": "zai-org/GLM-4.7-Flash",
+}
 PACKED = {**METHODS["QLoRA"], "quantize_moe_experts": True}
 MORE |= {
     f"{name}, {method}{way}": {"base_model": model, **keys, **targets, **more}
@@ -231,6 +235,7 @@ MORE |= {
         ("QLoRA", METHODS["QLoRA"], OF_ATTENTION),
         ("QLoRA, packed experts", PACKED, OF_ATTENTION),
         ("8-bit LoRA", METHODS["8-bit LoRA"], OF_ATTENTION),
+        ("8-bit LoRA, packed experts", {**METHODS["8-bit LoRA"], "quantize_moe_experts": True}, OF_ATTENTION),
     )
     for way, more in (("", {}), (", checkpointing", WAYS["checkpointing"]))
 }
