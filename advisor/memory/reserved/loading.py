@@ -13,11 +13,12 @@ from advisor.memory.reserved.autograd import Storage
 from advisor.memory.reserved.convolutions import convolved
 from advisor.memory.reserved.decoder import Model
 from advisor.memory.reserved.deviations import activation_of, order_of
+from advisor.memory.reserved.heads import head_of
 from advisor.memory.reserved.hybrids import side_by_side
 from advisor.memory.reserved.latents import Latent, latent
 from advisor.memory.reserved.layers import Feed, FusedGated, Gated, Layer
 from advisor.memory.reserved.layers import Plain as PlainFeed
-from advisor.memory.reserved.linears import Adapted, EightBit, FourBit, Head, Linear, Plain
+from advisor.memory.reserved.linears import Adapted, EightBit, FourBit, Linear, Plain
 from advisor.memory.reserved.mixer import Mixer, turned
 from advisor.memory.reserved.norms import Norm
 from advisor.memory.reserved.operations import FULL, HALF
@@ -238,7 +239,7 @@ class Loader:
         ends = next(t.module for t in model.tensors if t.kind == "norm" and "*" not in t.name)
         norm = self.norm(model.hidden_size, ends, layers[0].norms[0].kind, bias=layers[0].norms[0].bias is not None)
         asks = self.run.activation_checkpointing and self.run.adapter is not None
-        last = self.head(embedding, "lm_head" in biased)
+        last = head_of(self, embedding, "lm_head" in biased)
         return Model(
             embedding,
             model.hidden_size,
@@ -254,21 +255,6 @@ class Loader:
             kinds=kinds,
             turned=next(turned(layer.mixer.attention) for layer in layers if layer.mixer is not None),
         )
-
-    def head(self, embedding: Memory, biased: bool) -> Head:
-        """The last linear, which may be the embedding's table, or quantized."""
-        model = self.model
-        module = next((tensor.module for tensor in model.tensors if tensor.kind == "head"), "")
-        shape = Shape("lm_head", model.hidden_size, model.vocab_size, "head", module)
-        if module and self.quantizes(shape):
-            base = self.linear(shape, bias=False)
-            assert isinstance(base, FourBit | EightBit), "coverage.uncovered_method"
-            weight = base.kept[0]
-        else:
-            base, weight = None, self.plain(shape.n_in * shape.n_out, module) if module else embedding
-        bias = self.plain(model.vocab_size, module) if biased else None
-        divides = model.deviations.scales_residual
-        return Head(shape, weight, bias, base, divides=divides, caps=model.family.soft_capped)
 
     def prepare(self, model: Model) -> Model:
         """Makes of it what is trained: cast by axolotl, with its adapter, and with copies of whole modules."""
