@@ -287,8 +287,13 @@ GLM4_LITE = {
 }
 OF_GLM4_LITE = ("q_a_proj", "kv_b_proj", "o_proj")
 PACKED = {"packed_experts": True, "targets": EVERY[:4]}
+INTERN: dict[str, Any] = {**PIXTRAL, "model_type": "internvl_vision", "patch_size": [14, 14], "image_size": [56, 56]}
+INTERNVL = {"model_type": "internvl", "text_config": QWEN3, "vision_config": INTERN, "tie_word_embeddings": False}
+LLAVA = {**MISTRAL3, "model_type": "llava", "vision_feature_select_strategy": "full"}
 OF_FALCON_H1 = (*EVERY, "in_proj")
 OF_DECODERS: dict[str, dict[str, Any]] = {
+    "lora, llava, reentrant": {**LORA, **REENTRANT, "config": LLAVA},
+    "qlora, internvl, non-reentrant": {**QLORA, **HOOKS, "config": INTERNVL},
     "lora, gemma3 with a tower": {**LORA, "config": GEMMA3_VISION},
     "lora, fused, gemma3 with a tower, reentrant": {**LORA, **REENTRANT, "kernels": KERNELS, "config": GEMMA3_VISION},
     "qlora, gemma3 with a tower, one row, non-reentrant": {**QLORA, **HOOKS, "rows": 1, "config": GEMMA3_VISION},

@@ -190,6 +190,19 @@ MORE |= {
 }
 
 MORE |= {
+    f"{name} with a tower, {method}, checkpointing": {
+        "base_model": model,
+        **METHODS[method],
+        **OF_THE_DECODER,
+        **WAYS["checkpointing"],
+    }
+    for name, model in {
+        "pixtral 12B": "mistral-community/pixtral-12b",
+        "internvl 8B": "OpenGVLab/InternVL3_5-8B-HF",
+    }.items()
+    for method in ("LoRA", "QLoRA")
+}
+MORE |= {
     f"gemma3 4B with a tower, {method}{way}": {
         "base_model": "google/gemma-3-4b-it",
         "sample_packing": True,
