@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from advisor.memory.activations.attention import masked, varlen
 from advisor.memory.activations.experts import adapted, never_freed
 from advisor.memory.activations.state_spaces import in_pieces
-from advisor.memory.lora_targets import is_target, layers_named, stacked
+from advisor.memory.lora_targets import everywhere, is_target, layers_named, stacked
 from advisor.memory.reserved.towers import beside
 from advisor.memory.towers import sees
 from advisor.memory.weights import trained_count
@@ -23,6 +23,7 @@ OPTIMIZERS = frozenset({"adamw_torch", "adamw_torch_fused", "adamw_bnb_8bit", "a
 SCORES = frozenset({"plain", "cut"})
 WIDEST = 128
 """Elements of a head whose output torch's memory-efficient kernel keeps in registers."""
+OF_EXPERTS = frozenset({"gate", "gate_proj", "up_proj", "down_proj", "w1", "w2", "w3"})
 PAGED = frozenset({"paged_adamw_8bit", "paged_adamw_32bit"})
 
 
@@ -118,7 +119,7 @@ def is_plain(run: Run, block: Block) -> bool:
     return (
         (latent or is_softmax(attention))
         and mlp is not None
-        and (is_routed(run) if sparse else True)
+        and (is_routed(run, block) if sparse else True)
         and counts in ({(5, 3)} if latent else {(4, 0), (4, 3)} if sparse else {(4, 3), (2, 2), (4, 2), (2, 3)})
         and len(block.linears) == sum(counts)
     )
@@ -138,8 +139,19 @@ def is_softmax(attention: Attention | None) -> bool:
     return not (attention.gated or attention.value_norm)
 
 
-def is_routed(run: Run) -> bool:
-    """Whether a tape has a run's experts: stacked, by grouped products and without adapters."""
+def is_routed(run: Run, block: Block) -> bool:
+    """Whether a tape has a layer's experts: stacked, by grouped products and without adapters.
+
+    PEFT takes targets that are called as experts' linears were for the stacks, too:
+    peft/utils/transformers_weight_conversion.py, _convert_peft_config_moe@0.20.0.
+    """
+    lora = run.lora
+    if lora is not None and (
+        everywhere(lora)
+        or any(name.rpartition(".")[2] in OF_EXPERTS for name in lora.targets)
+        or any(is_target(lora, linear) for linear in block.linears if linear.kind == "mlp")
+    ):
+        return False
     return run.experts == "grouped_mm" and stacked(run) and not (adapted(run) or never_freed(run))
 
 
@@ -158,7 +170,7 @@ def is_side_by_side(run: Run, block: Block) -> bool:
 
 def is_convolved(run: Run, block: Block) -> bool:
     """Whether a layer has a short convolution, and one MLP or experts."""
-    fed = block.mlp is not None and (not block.mlp.experts or is_routed(run))
+    fed = block.mlp is not None and (not block.mlp.experts or is_routed(run, block))
     return block.attention is not None and block.attention.kind == "conv" and fed
 
 

@@ -209,3 +209,4 @@ def test_experts_with_adapters_or_other_kernels_have_no_tape(make_run: Callable[
     )
     assert covered(make_run(experts))
     assert not covered(make_run(experts + "lora_target_parameters: [mlp.experts.gate_up_proj]\n"))
+    assert not covered(make_run(experts.replace("[q_proj]", "[q_proj, up_proj]")))
