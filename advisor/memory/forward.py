@@ -20,6 +20,7 @@ from advisor.memory.ledger import Phase, Term
 from advisor.memory.offloading import inputs_on_the_way
 from advisor.memory.towers import counted, forward_terms, tower_terms
 from advisor.models import Architecture, Block
+from advisor.models.family import family_of
 from advisor.record import replace
 from advisor.run import Run
 
@@ -135,8 +136,8 @@ def unread_norm_bytes(run: Run, model: Architecture) -> int:
 
 
 def lasting_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
-    """Inputs of 8-bit linears, which a non-reentrant checkpoint leaves where they are."""
-    return tuple(
+    """Inputs of 8-bit linears, which a non-reentrant checkpoint leaves where they are, and a leaf in front of all."""
+    inputs = tuple(
         Term(
             "inputs of 8-bit layers",
             "activations",
@@ -146,6 +147,22 @@ def lasting_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
         )
         for block in model.blocks
         if lasting_bytes(run, block)
+    )
+    return (*inputs, *leaf_terms(run, model))
+
+
+def leaf_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """A frozen embedding's output that was made to need a gradient lives as long as the graph.
+
+    It is the first layer's input, unless the model multiplies it first: GraniteModel.forward@5.16.1.
+    """
+    family = family_of(model.decoder_type or model.model_type)
+    multiplied = family is not None and family.tape.scales_embedding == "after"
+    if run.lora is None or run.lora.modules_to_save or not multiplied:
+        return ()
+    width = model.hidden_size * run.compute_bytes
+    return (
+        Term("embedding's output", "activations", width * run.tokens, f"{width:,} B x {run.tokens:,} tokens", SAVED),
     )
 
 

@@ -7,7 +7,7 @@ from advisor.models.attention import latent
 from advisor.models.config import Config
 from advisor.models.decoder import FULL, Decoder, fitted
 from advisor.models.deviations import Deviations
-from advisor.models.family import EXPERT_MLP, LIGER_WITHOUT_ROPE, Family
+from advisor.models.family import EXPERT_MLP, LIGER_WITHOUT_ROPE, Family, Taped
 from advisor.models.mlp import experts, gated
 from advisor.models.parts import Layer, Part, Tensors, linear, loose, norm, within
 from advisor.models.sparse import leading_dense_marks, with_experts
@@ -132,6 +132,8 @@ FAMILIES: dict[str, Family] = {
         Decoder(latent, _MLPS, latent_plan, deviations=Deviations(casts_router=True)),
         cut=True,
         lora_kernels="unpatchable",
+        has_tapes=True,
+        tape=Taped(routes="grouped sigmoid"),
         expert_linears=EXPERT_MLP,
     ),
     "kimi_k2": Family(Decoder(latent, _MLPS, latent_plan)),
@@ -145,6 +147,8 @@ FAMILIES: dict[str, Family] = {
         Decoder(latent, _MLPS, latent_plan, deviations=Deviations(casts_router=True)),
         cut=True,
         lora_kernels="unpatchable",
+        has_tapes=True,
+        tape=Taped(routes="grouped sigmoid"),
     ),
     "deepseek_v32": Family(
         Decoder(

@@ -102,6 +102,8 @@ FAMILIES: dict[str, Family] = {
             ),
         ),
         cut=True,
+        has_tapes=True,
+        tape=Taped(norms="in turn"),
     ),
     "hunyuan_v1_dense": Family(
         Decoder(

@@ -55,6 +55,10 @@ class Taped:
     interleaved copies of its own (models/glm4@5.16.1)."""
     scales_queries: bool = False
     """Whether rotated queries are scaled by their positions: Ministral3Attention.forward@5.16.1."""
+    routes: Literal["", "grouped sigmoid", "sigmoid shares"] = ""
+    """How tokens choose their experts."""
+    scales_keys: bool = False
+    """Whether keys are multiplied by a number: FalconH1Attention.forward@5.16.1."""
     tables_by_kind: bool = False
     """Whether sliding layers have tables of positions of their own: Gemma3TextModel.forward@5.16.1.
 
@@ -119,6 +123,13 @@ class Family:
     """Whether logits are capped: tanh keeps its output (models/gemma2/modeling_gemma2.py@5.16.1)."""
     has_tapes: bool = False
     """Whether layers like its own were recorded for the replay of torch's allocator: tests/memory/reserved."""
+    text_is_taped: bool = False
+    """Whether it was recorded that a multimodal model does with text alone what its decoder does."""
+    own_loss: bool = False
+    """Whether it computes the loss of copies of its logits, and of those alone that a mask leaves, if it gets one.
+
+    models/gemma3/modeling_gemma3.py, Gemma3ForConditionalGeneration.forward@5.16.1.
+    """
     tape: Taped = LIKE_LLAMA
     """In which order its layers allocate."""
     common_loss_since: str = ""

@@ -7,7 +7,7 @@ from advisor.models.attention import latent, softmax
 from advisor.models.config import Config
 from advisor.models.decoder import FULL, Decoder, fitted
 from advisor.models.deviations import Deviations, with_squared_relu
-from advisor.models.family import EXPERT_MLP, EXPERT_W, LIGER, LIGER_WITHOUT_ROPE, Family
+from advisor.models.family import EXPERT_MLP, EXPERT_W, LIGER, LIGER_WITHOUT_ROPE, Family, Taped
 from advisor.models.mixers import delta_net, kimi_delta, mamba, mamba2, short_convolution
 from advisor.models.mlp import experts, gated, gated_linears, plain
 from advisor.models.parts import Builder, Layer, Part, linear, loose
@@ -226,6 +226,8 @@ FAMILIES: dict[str, Family] = {
         liger=LIGER,
         lora_kernels="unpatchable",
         whole_linears=("out_proj",),
+        has_tapes=True,
+        tape=Taped(scales_embedding="after", scales_keys=True),
     ),
     "nemotron_h": Family(
         Decoder(
@@ -252,6 +254,7 @@ FAMILIES: dict[str, Family] = {
         ),
         cut=True,
         lora_kernels="unpatchable",
+        has_tapes=True,
     ),
     "lfm2_moe": Family(
         Decoder(
@@ -263,6 +266,8 @@ FAMILIES: dict[str, Family] = {
         ),
         cut=True,
         lora_kernels="unpatchable",
+        has_tapes=True,
+        tape=Taped(routes="sigmoid shares"),
     ),
     "qwen3_next": Family(
         Decoder(

@@ -262,7 +262,13 @@ FAMILIES: dict[str, Family] = {
     "glm4v_moe": Family(
         _visual("glm4v_moe_text", visual.glm4v), liger=LIGER_WITHOUT_ROPE, cut=True, lora_kernels="unpatchable"
     ),
-    "llava": Family(_projected("llama", llava_projector), liger=LIGER_LOSS, cut=True, lora_kernels="unpatchable"),
+    "llava": Family(
+        _projected("llama", llava_projector),
+        liger=LIGER_LOSS,
+        cut=True,
+        lora_kernels="unpatchable",
+        text_is_taped=True,
+    ),
     "llava_next": Family(_newlined("llama"), lora_kernels="unpatchable"),
     "llava_onevision": Family(_newlined("qwen2"), lora_kernels="unpatchable"),
     "paligemma": Family(_projected("gemma", paligemma_projector), liger=LIGER, lora_kernels="unpatchable"),
@@ -284,10 +290,23 @@ FAMILIES: dict[str, Family] = {
         ),
         lora_kernels="unpatchable",
     ),
-    "mistral3": Family(_projected("mistral", mistral_projector), cut=True),
-    "internvl": Family(_projected("qwen2", internvl_projector), liger=LIGER_LOSS, cut=True, lora_kernels="unpatchable"),
+    "mistral3": Family(_projected("mistral", mistral_projector), cut=True, text_is_taped=True),
+    "internvl": Family(
+        _projected("qwen2", internvl_projector),
+        liger=LIGER_LOSS,
+        cut=True,
+        lora_kernels="unpatchable",
+        text_is_taped=True,
+    ),
     "lfm2_vl": Family(_projected("lfm2", lfm2_projector), cut=True, lora_kernels="unpatchable"),
-    "gemma3": Family(_projected("gemma3_text", gemma3_projector), liger=LIGER, cut=True, mask_taken_out=True),
+    "gemma3": Family(
+        _projected("gemma3_text", gemma3_projector),
+        liger=LIGER,
+        cut=True,
+        mask_taken_out=True,
+        text_is_taped=True,
+        own_loss=True,
+    ),
     "gemma3n": Family(
         Multimodal(
             "gemma3n_text",

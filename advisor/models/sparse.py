@@ -9,7 +9,7 @@ from advisor.models.attention import softmax
 from advisor.models.config import Config
 from advisor.models.decoder import Decoder, every_layer_sparse, plain_plan
 from advisor.models.deviations import Deviations
-from advisor.models.family import EXPERT_MLP, EXPERT_W, LIGER, LIGER_LAYERS, Family
+from advisor.models.family import EXPERT_MLP, EXPERT_W, LIGER, LIGER_LAYERS, Family, Taped
 from advisor.models.mlp import experts, gated
 from advisor.models.parts import Layer, Part, Tensors, linear, loose
 
@@ -254,6 +254,8 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         lora_kernels="unpatchable",
         expert_linears=EXPERT_MLP,
+        has_tapes=True,
+        tape=Taped(joins="both", norms="in turn", routes="grouped sigmoid"),
     ),
     "afmoe": Family(
         Decoder(

@@ -77,45 +77,50 @@ class SplitScan(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(context: Any, projected: Any, convolution: Any, norm: Any, out: Any, bias: Any, sizes: Sizes) -> Any:
-        """The output of the last projection."""
+    def forward(context: Any, sizes: Sizes, projected: Any, *weights: Any) -> Any:
+        """The output of the last projection.
+
+        ``weights``: the convolution's two, three numbers a head, the norm's, and the last projection's two.
+        """
+        convolution, *_, norm, out, _ = weights
         convolved = projected.new_empty(*sizes.tokens, convolution.shape[0])
         output = scanned(sizes, projected.dtype)
         gated = torch.empty_like(output)
         roots = torch.empty(*sizes.tokens, sizes.groups, dtype=FP32) if norm is not None else None
         if torch.is_autocast_enabled("cpu"):
             gated, out = gated.to(torch.bfloat16), out.to(torch.bfloat16)
-        context.sizes, context.normed, context.biased = sizes, norm is not None, bias is not None
-        context.save_for_backward(projected, convolution, output, norm, roots, out)
+        context.sizes = sizes
+        context.save_for_backward(projected, output, roots, *weights[:-2], out, weights[-1])
         del convolved
         return torch.nn.functional.linear(gated, out)
 
     @staticmethod
     def backward(context: Any, gradient: Any) -> Any:
         """Gradients of the first projection and of the weights; the last projection's input is computed again."""
-        projected, convolution, output, norm, _, out = context.saved_tensors
+        projected, output, _roots, *weights = context.saved_tensors
+        convolution, *_, norm, out, bias = weights
         sizes: Sizes = context.sizes
         again = torch.empty_like(output)
         convolved = projected.new_empty(*sizes.tokens, convolution.shape[0])
         given, of_convolved = torch.empty_like(projected), torch.empty_like(convolved)
         of_gated = torch.matmul(gradient, out)
         of_output = [torch.empty_like(output)]  # by the norm's backward, or with the output again by that of the gate
-        of_output += [] if context.normed else [torch.empty_like(output)]
+        of_output += [] if norm is not None else [torch.empty_like(output)]
         scanned_backward(sizes, output.dtype)
         of_out = torch.empty_like(out)
         update = torch.empty_like(of_convolved)
-        of_weights = torch.empty_like(convolution), None if norm is None else torch.empty_like(norm)
-        of_bias = gradient.new_empty(gradient.shape[-1]) if context.biased else None
+        of_weights = [None if one is None else torch.empty_like(one) for one in weights[:-2]]
+        of_bias = None if bias is None else torch.empty_like(bias)
         del again, convolved, of_convolved, of_gated, of_output, update
-        return given, of_weights[0], of_weights[1], of_out, of_bias, None
+        return None, given, *of_weights, of_out, of_bias
 
 
 def split_scan(
     zxbcdt: Any,
     conv1d_weight: Any,
-    conv1d_bias: Any,  # noqa: ARG001
-    dt_bias: Any,  # noqa: ARG001
-    A: Any,  # noqa: ARG001, N803
+    conv1d_bias: Any,
+    dt_bias: Any,
+    A: Any,  # noqa: N803
     D: Any,  # noqa: N803
     chunk_size: int,
     rmsnorm_weight: Any = None,
@@ -129,7 +134,8 @@ def split_scan(
     state = (conv1d_weight.shape[0] - len(D) * headdim) // ngroups // 2
     rows, length, _ = zxbcdt.shape
     sizes = Sizes(rows, length, len(D), headdim, ngroups, state, chunk_size)
-    return SplitScan.apply(zxbcdt, conv1d_weight, rmsnorm_weight, outproj_weight, outproj_bias, sizes)
+    small = conv1d_bias, dt_bias, A, D
+    return SplitScan.apply(sizes, zxbcdt, conv1d_weight, *small, rmsnorm_weight, outproj_weight, outproj_bias)
 
 
 class ChunkScan(torch.autograd.Function):

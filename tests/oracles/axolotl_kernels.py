@@ -92,7 +92,7 @@ def class_asked() -> Any:
 def fused(model: torch.nn.Module) -> None:
     """The model with all three kernels, as axolotl patches them in."""
     cfg = DictDefault({**dict.fromkeys(ALL, True), "base_model": "traced"})
-    attention = next(type(module) for name, module in model.named_modules() if name.endswith("self_attn"))
+    *_, attention = (type(module) for name, module in model.named_modules() if name.endswith("self_attn"))
     plain = attention.forward
     with mock.patch.object(lora_kernels, "get_attention_cls_from_config", lambda _cfg: attention):
         lora_kernels.patch_self_attn_lora(cfg)
@@ -100,6 +100,6 @@ def fused(model: torch.nn.Module) -> None:
     attention.forward = plain
     del attention._original_forward
     lora_kernels.apply_lora_kernel_patches(model, cfg)
-    for name, module in model.named_modules():
-        if name.endswith("self_attn"):
+    for module in model.modules():
+        if isinstance(module, attention):
             module.forward = patched.__get__(module)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor.models.deviations import SQUARED_RELU, Norm
+from advisor.models.deviations import SQUARED_RELU, XIELU, Norm
 from advisor.record import record
 
 if TYPE_CHECKING:
@@ -73,9 +73,9 @@ bitsandbytes/nn/modules.py, Linear4bit.forward; autograd/_functions.py, MatMul8b
 
 
 def fp32_branches(run: Run, norm: Norm) -> bool:
-    """Whether quantized layers hand on the fp32 that autocast's layer_norm or pow gave, and so widen the stream."""
-    squares = run.model is not None and run.model.deviations.activation == SQUARED_RELU
-    return (norm == "layer" or squares) and run.autocast and run.quantization in KEEP_WIDTH
+    """Whether quantized layers hand on the fp32 of autocast's layer_norm, pow or expm1, and so widen the stream."""
+    widens = run.model is not None and run.model.deviations.activation in {SQUARED_RELU, XIELU}
+    return (norm == "layer" or widens) and run.autocast and run.quantization in KEEP_WIDTH
 
 
 def casts_inputs(run: Run) -> bool:

@@ -54,7 +54,11 @@ def dense_amounts(n: Numbers, family: Deviations, mlp: Mlp, symbol: str, *, reco
 
 
 def of_activation(n: Numbers, without_and_with: tuple[int, int]) -> int:
-    """Bytes per element of an activation in plain operations: of one in fp32 throughout, as without autocast."""
+    """Bytes per element of an activation in plain operations: of one in fp32 throughout, as without autocast.
+
+    An odd byte is a mask.
+    """
     if n.inner != n.compute:
-        return without_and_with[0] * n.inner // n.compute
+        numbers, mask = divmod(without_and_with[0], n.compute)
+        return numbers * n.inner + mask
     return without_and_with[n.autocast]

@@ -17,7 +17,7 @@ from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import attention_amounts, copied_output, repeated, without_kernel
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Adapters, Numbers, adapters, numbers
-from advisor.memory.activations.experts import passing_weights
+from advisor.memory.activations.experts import passing_weights, quantized, stacks
 from advisor.memory.activations.fake_quantized import passing_in_quantizers
 from advisor.memory.activations.feedforward import dense_amounts, has_shared_gate, mlp_amounts, of_activation
 from advisor.memory.activations.float8 import casting_to_float8
@@ -45,7 +45,23 @@ def working_bytes(run: Run, block: Block) -> int:
     weights = passing_weights(run, run.compute_bytes, block) + passing_in_quantizers(run, block)
     weights += casting_to_float8(run, block)
     held = measured(run, block, "working", derived_bytes) + run.tokens * output + weights
-    return max(held, passing_dora_bytes(run, numbers(run, norm), block))
+    return max(held, passing_dora_bytes(run, numbers(run, norm), block), unpacking_bytes(run, block))
+
+
+def unpacking_bytes(run: Run, block: Block) -> int:
+    """What a recomputed forward holds while 8-bit experts are unpacked, less what is saved only after that.
+
+    The product with a factor a row comes before that with a number: bitsandbytes/functional.py,
+    int8_vectorwise_dequant@0.50.2.
+    """
+    mlp = block.mlp
+    if mlp is None or not (quantized(run) and run.quantization == "int8" and run.activation_checkpointing):
+        return 0
+    family, norm = family_and_norm(run, block)
+    n = numbers(run, norm)
+    shared = dense_amounts(n, family, mlp, "f shared", recomputed=False) if mlp.shared_width else ()
+    later = [(4 * mlp.experts_per_token, "routed"), *shared]
+    return 4 * stacks(block).get("down", 0) - run.tokens * total(later, widths(run, block))
 
 
 def multiplying_bytes(run: Run, block: Block) -> int | None:

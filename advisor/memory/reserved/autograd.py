@@ -47,6 +47,8 @@ class Tape:
         self.autocast = False
         self.bare = False
         """Whether adapters are off."""
+        self.turned = 0
+        """Width of linears whose outputs are read with rows and columns swapped, so that gradients are copied."""
         self.computes_half = True
         """Whether forwards run under autocast."""
         self.casts: dict[Tensor, Tensor] = {}

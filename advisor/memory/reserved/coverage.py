@@ -6,14 +6,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.attention import masked, varlen
+from advisor.memory.activations.experts import adapted, never_freed
+from advisor.memory.activations.state_spaces import in_pieces
 from advisor.memory.freezing import freezes_all
-from advisor.memory.lora_targets import is_target, layers_named
+from advisor.memory.lora_targets import everywhere, is_target, layers_named, stacked
 from advisor.memory.reserved import torchao
+from advisor.memory.reserved.towers import beside
+from advisor.memory.towers import sees
+from advisor.memory.weights import trained_count
 from advisor.models.family import family_of
 from advisor.record import replace
 
 if TYPE_CHECKING:
-    from advisor.models import Architecture, Block
+    from advisor.models import Architecture, Attention, Block
     from advisor.run import Lora, Run
 
 OPTIMIZERS = frozenset({"adamw_torch", "adamw_torch_fused", "adamw_bnb_8bit", "adamw_8bit", *torchao.CODES})
@@ -22,6 +27,7 @@ LIGER = frozenset({"llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2"})
 """Decoders whose layers Liger patches as it does Llama's: liger_kernel/transformers/monkey_patch.py@0.8.1."""
 WIDEST = 128
 """Elements of a head whose output torch's memory-efficient kernel keeps in registers."""
+OF_EXPERTS = frozenset({"gate", "gate_proj", "up_proj", "down_proj", "w1", "w2", "w3"})
 PAGED = frozenset({"paged_adamw_8bit", "paged_adamw_32bit"})
 
 
@@ -80,14 +86,25 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
     """What of the model no tape has."""
     decoder = model.decoder_type or model.model_type
     family = family_of(decoder)
-    if family is None or not family.has_tapes or model.trace is not None or model.by_kind.get("vision", 0):
+    if family is None or not family.has_tapes or model.trace is not None:
         yield f"the family {decoder}"
-    elif any(not is_plain(block) for block in model.blocks):
+    elif any(beside(tensor) for tensor in model.tensors) and not towers_rest(run, model):
+        yield "a tower that computes, or is trained"
+    elif any(
+        not (is_plain(run, block) or is_side_by_side(run, block) or is_convolved(run, block)) for block in model.blocks
+    ):
         yield "some of its layers"
     elif run.attention not in {"flash", "sdpa"} and not (run.attention == "xformers" and keys_have_all_heads(model)):
         yield f"{run.attention} attention"
     elif not masks_are_taped(run, model):
         yield "sdpa with such a mask"
+
+
+def towers_rest(run: Run, model: Architecture) -> bool:
+    """Whether towers lie in memory alone, frozen, and the model's own code does with text what its decoder does."""
+    trained = any(trained_count(run, tensor) for tensor in model.tensors if beside(tensor))
+    maskless = run.sample_packing or not model.family.own_loss
+    return model.family.text_is_taped and maskless and not (sees(run) or trained)
 
 
 def keys_have_all_heads(model: Architecture) -> bool:
@@ -101,23 +118,74 @@ def masks_are_taped(run: Run, model: Architecture) -> bool:
     evaluated = replace(run, micro_batch_size=run.eval_batch_size, sequence_len=run.eval_sequence_len)
     if not any(masked(one, model.deviations, layer) for one in (run, evaluated) for layer in layers):
         return True
-    same = len({layer.window for layer in layers}) == 1
-    return same and not varlen(run) and all(layer.head_dim <= WIDEST for layer in layers)
+    same = len({(layer.kind, layer.window) for layer in layers}) == 1
+    # A mask is also multiplied with what Mamba reads; latent attention was recorded without one.
+    others = any(block.states is not None or is_latent(block) for block in model.blocks)
+    return same and not others and not varlen(run) and all(layer.head_dim <= WIDEST for layer in layers)
 
 
-def is_plain(block: Block) -> bool:
-    """Whether a layer has softmax attention and one MLP, and nothing else."""
+def is_plain(run: Run, block: Block) -> bool:
+    """Whether a layer has softmax attention and one MLP, or experts, and nothing else."""
     attention, mlp = block.attention, block.mlp
     counts = tuple(sum(linear.kind == kind for linear in block.linears) for kind in ("attention", "mlp"))
+    sparse = mlp is not None and mlp.experts > 0
+    latent = is_latent(block)
     return (
-        attention is not None
-        and attention.kind == "softmax"
-        and not (attention.gated or attention.value_norm)
+        (latent or is_softmax(attention))
         and mlp is not None
-        and not mlp.experts
-        and counts in {(4, 3), (2, 2), (4, 2), (2, 3)}
+        and (is_routed(run, block) if sparse else True)
+        and counts in ({(5, 3)} if latent else {(4, 0), (4, 3)} if sparse else {(4, 3), (2, 2), (4, 2), (2, 3)})
         and len(block.linears) == sum(counts)
     )
+
+
+def is_latent(block: Block) -> bool:
+    """Whether a layer has latent attention with narrow queries, too, and values as wide as keys, which none pads."""
+    one = block.attention
+    narrow = any(linear.name == "q_a_proj" for linear in block.linears)
+    return one is not None and one.kind == "latent" and narrow and one.value_width == one.query_width
+
+
+def is_softmax(attention: Attention | None) -> bool:
+    """Whether attention is neither gated nor norms its values."""
+    if attention is None or attention.kind != "softmax":
+        return False
+    return not (attention.gated or attention.value_norm)
+
+
+def is_routed(run: Run, block: Block) -> bool:
+    """Whether a tape has a layer's experts: stacked, by grouped products and without adapters.
+
+    PEFT takes targets that are called as experts' linears were for the stacks, too:
+    peft/utils/transformers_weight_conversion.py, _convert_peft_config_moe@0.20.0.
+    """
+    lora = run.lora
+    if lora is not None and (
+        everywhere(lora)
+        or any(name.rpartition(".")[2] in OF_EXPERTS for name in lora.targets)
+        or any(is_target(lora, linear) for linear in block.linears if linear.kind == "mlp")
+    ):
+        return False
+    return run.experts == "grouped_mm" and stacked(run) and not (adapted(run) or never_freed(run))
+
+
+def is_side_by_side(run: Run, block: Block) -> bool:
+    """Whether a layer has attention, an MLP and Mamba in one kernel, whose last projection is no module to it."""
+    last = next((linear for linear in block.linears if linear.name == "out_proj"), None)
+    adapted = run.lora is not None and last is not None and is_target(run.lora, last)
+    return (
+        block.states is not None
+        and block.states.chunk > 0
+        and block.attention is not None
+        and block.attention.kind == "softmax"
+        and not (in_pieces(run) or adapted)
+    )
+
+
+def is_convolved(run: Run, block: Block) -> bool:
+    """Whether a layer has a short convolution, and one MLP or experts."""
+    fed = block.mlp is not None and (not block.mlp.experts or is_routed(run, block))
+    return block.attention is not None and block.attention.kind == "conv" and fed
 
 
 def saves_tables_alone(run: Run, lora: Lora) -> bool:
@@ -149,6 +217,9 @@ def uncovered_method(run: Run) -> Iterator[str]:
     blocks = run.model.blocks if run.model is not None else ()
     if not layers_named(lora) and not any(is_target(lora, linear) for block in blocks for linear in block.linears):
         yield "an adapter without targets"
+    bare = any(not any(is_target(lora, linear) for linear in block.linears) for block in blocks)
+    if bare and len(blocks) > 1 and not run.activation_checkpointing:
+        yield "layers that keep nothing until the first adapter"
     if lora.dora or lora.target_parameters or not saves_tables_alone(run, lora):
         yield "DoRA or trained modules"
     if layers_named(lora) and (lora.kernels or len(blocks) > 1):

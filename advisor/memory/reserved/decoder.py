@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from advisor.memory.reserved import losses
 from advisor.memory.reserved.autograd import node_for
 from advisor.memory.reserved.checkpoint import non_reentrant, reentrant
 from advisor.memory.reserved.masks import causal_mask
-from advisor.memory.reserved.mixer import turned
 from advisor.memory.reserved.operations import FULL, HALF, LONG, cast, embedded, scaled
 from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.autograd import Node, Tape, Tensor
-    from advisor.memory.reserved.layers import Layer
+    from advisor.memory.reserved.latents import Latent
     from advisor.memory.reserved.linears import Plain
-    from advisor.memory.reserved.mixer import Batch
+    from advisor.memory.reserved.mixer import Batch, Mixer, Tables
     from advisor.memory.reserved.norms import Norm
 
 
@@ -36,13 +35,36 @@ Score = Callable[["Tape", "Tensor", "Plain", "Batch"], tuple["Tensor | None", "T
 """What the head reads, the head and the rows, to the logits, if the model returns any, and the loss."""
 
 
+class AnyLayer(Protocol):
+    """A decoder layer."""
+
+    @property
+    def mixer(self) -> Mixer | Latent | None:
+        """Its attention."""
+        ...
+
+    @property
+    def norms(self) -> tuple[Norm, ...]:
+        """Its norms, in the order of its modules."""
+        ...
+
+    @property
+    def kind(self) -> int:
+        """Which of the model's tables of positions it reads."""
+        ...
+
+    def __call__(self, tape: Tape, batch: Batch, tables: Tables, x: Tensor) -> Tensor:
+        """What the next layer reads."""
+        ...
+
+
 @record(eq=False)
 class Model:
     """Weights in the order of ``parameters()``, and the modules that have them."""
 
     embedding: Tensor
     hidden: int
-    layers: Sequence[Layer]
+    layers: Sequence[AnyLayer]
     norm: Norm
     head: Plain
     weights: Sequence[Tensor]
@@ -58,6 +80,8 @@ class Model:
     """Whether cosines and sines stay in fp32: Olmo3RotaryEmbedding.forward@5.16.1."""
     windowed: bool = False
     """Whether the mask of attention has a sliding window."""
+    turned: int = 0
+    """Elements of a head that are rotated."""
     kinds: int = 1
     """How many kinds of layers have positions of their own."""
 
@@ -78,9 +102,10 @@ class Model:
         positions = tape.new(batch.length, LONG)
         del counted
         masks = [causal_mask(tape, batch.rows, batch.length, windowed=self.windowed)] if batch.masked else []
-        width = turned(self.layers[0].mixer.attention)
         precision = FULL if self.fp32_tables else inputs.width
-        each = [(*rotary_tables(tape, batch.length, width, precision), positions, *masks) for _ in range(self.kinds)]
+        each = [
+            (*rotary_tables(tape, batch.length, self.turned, precision), positions, *masks) for _ in range(self.kinds)
+        ]
         pass_through = PASSES[batch.checkpointing]
         hidden = inputs
         for layer in self.layers:

@@ -13,6 +13,7 @@ from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.autograd import Tape, Tensor
+    from advisor.memory.reserved.latents import Latent
     from advisor.memory.reserved.linears import Linear
     from advisor.memory.reserved.norms import Norm
 
@@ -80,14 +81,15 @@ class Plain:
         return dropped(tape, hidden) if self.drops else hidden
 
 
-Feed = Gated | FusedGated | Plain
+Feed = Callable[["Tape", "Tensor"], "Tensor"]
+"""An MLP, or experts."""
 
 
 @record(eq=False)
 class Layer:
     """A decoder layer: models/llama/modeling_llama.py, LlamaDecoderLayer.forward@5.16.1, and others by their order."""
 
-    mixer: Mixer
+    mixer: Mixer | Latent
     feed: Feed
     norms: tuple[Norm, ...]
     order: Order = "before"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
 from advisor.memory.reserved.operations import FULL, HALF, add, cast, copied, dropped, hyperbolic, matmul, scaled
+
+if TYPE_CHECKING:
+    from advisor.models.architecture import Linear as Shape
 
 
 class Linear(Protocol):
@@ -34,14 +37,21 @@ class Head(Plain):
     """``lm_head`` and what some families do to its logits: Granite divides them, Gemma 2 caps them."""
 
     def __init__(
-        self, n_in: int, n_out: int, weight: Tensor, bias: Tensor | None, *, divides: bool, caps: bool
+        self,
+        shape: Shape,
+        weight: Tensor,
+        bias: Tensor | None,
+        quantized: FourBit | EightBit | None = None,
+        *,
+        divides: bool,
+        caps: bool,
     ) -> None:
-        super().__init__(n_in, n_out, weight, bias)
-        self.divides, self.caps = divides, caps
+        super().__init__(shape.n_in, shape.n_out, weight, bias)
+        self.divides, self.caps, self.quantized = divides, caps, quantized
 
     def __call__(self, tape: Tape, x: Tensor) -> Tensor:
         """The logits."""
-        logits = super().__call__(tape, x)
+        logits = self.quantized(tape, x) if self.quantized is not None else super().__call__(tape, x)
         if self.divides:
             logits = scaled(tape, logits)
         if self.caps:

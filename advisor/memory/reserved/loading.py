@@ -11,18 +11,26 @@ from advisor.memory.freezing import freezes_all
 from advisor.memory.groups import base_width
 from advisor.memory.lora_targets import is_target, layers_named, rank_at
 from advisor.memory.reserved.autograd import Storage
+from advisor.memory.reserved.convolutions import convolved
 from advisor.memory.reserved.decoder import Model
 from advisor.memory.reserved.deviations import activation_of, order_of
+from advisor.memory.reserved.heads import head_of
+from advisor.memory.reserved.hybrids import side_by_side
+from advisor.memory.reserved.latents import Latent, latent
 from advisor.memory.reserved.layers import Feed, FusedGated, Gated, Layer
 from advisor.memory.reserved.layers import Plain as PlainFeed
-from advisor.memory.reserved.linears import Adapted, EightBit, FourBit, Head, Linear, Plain
-from advisor.memory.reserved.mixer import Mixer
+from advisor.memory.reserved.linears import Adapted, EightBit, FourBit, Linear, Plain
+from advisor.memory.reserved.mixer import Mixer, turned
 from advisor.memory.reserved.norms import Norm
 from advisor.memory.reserved.operations import FULL, HALF
+from advisor.memory.reserved.routers import routed
 from advisor.memory.reserved.scores import score_of
-from advisor.memory.weights import storage
+from advisor.memory.reserved.towers import beside, towers
+from advisor.memory.reserved.xielu import Xielu
+from advisor.memory.weights import quantized_width, storage
 from advisor.models import Architecture, Block, Tensor
 from advisor.models.architecture import Linear as Shape
+from advisor.models.deviations import XIELU
 from advisor.models.family import family_of
 from advisor.record import replace
 from advisor.run import Run
@@ -30,6 +38,7 @@ from advisor.run import Run
 if TYPE_CHECKING:
     from advisor.memory.reserved.autograd import Tape
     from advisor.memory.reserved.autograd import Tensor as Memory
+    from advisor.memory.reserved.decoder import AnyLayer
     from advisor.models.deviations import Deviations
     from advisor.models.deviations import Norm as Kind
 
@@ -60,6 +69,7 @@ class Loader:
         self.to_cast: list[tuple[Memory, int]] = []
         self.in_place = all(block.norms == BEFORE for block in model.blocks)
         """Whether Liger's norms write over gradients: liger_kernel/transformers/rms_norm.py@0.8.1."""
+        self.towers: tuple[Linear, ...] = ()
 
     def final_width(self, tensor: Tensor) -> int:
         """Bytes of an element, as it lies in memory while it is trained."""
@@ -85,7 +95,7 @@ class Loader:
         count = shape.n_in * shape.n_out
         lora = self.run.lora
         base: Plain | FourBit | EightBit
-        match self.run.quantization:
+        match self.run.quantization if self.quantizes(shape) else None:
             case "nf4":
                 base = self.four_bit(shape, self.plain(shape.n_out, shape.module) if bias else None)
             case "int8":
@@ -98,6 +108,11 @@ class Loader:
             return base
         self.adapted.append(Adapted(base, rank_at(lora, shape.path), dropout=lora.dropout > 0))
         return self.adapted[-1]
+
+    def quantizes(self, shape: Shape) -> bool:
+        """Whether bitsandbytes takes a linear layer."""
+        tensor = Tensor(f"{shape.module}.weight", shape.kind, (shape.n_out, shape.n_in), linear=True)
+        return quantized_width(self.run, tensor) is not None
 
     def four_bit(self, shape: Shape, bias: Memory | None) -> FourBit:
         """A quantized weight: 4 bits an element, and 8 or 32 for every 64."""
@@ -119,16 +134,25 @@ class Loader:
         del arrived, single
         return EightBit(shape.n_in, shape.n_out, kept, bias)
 
+    @property
+    def norm_module(self) -> str:
+        """A norm of the layers; all are cast alike."""
+        return next(tensor.module for tensor in self.model.tensors if tensor.kind == "norm" and "*" in tensor.name)
+
     def norm(self, width: int, module: str, kind: Kind, *, bias: bool = False) -> Norm:
         """A norm's weight, and its bias."""
         weight = self.plain(width, module)
         return Norm(kind, weight, self.plain(width, module) if bias else None, self.in_place)
 
-    def layer(self, block: Block, biased: set[str], kind: int = 0) -> Layer:
+    def layer(self, block: Block, biased: set[str], kind: int = 0) -> AnyLayer:
         """One decoder layer: attention, MLP, norms."""
         self.index += 1
+        if block.states is not None:
+            return side_by_side(self, block, biased)
+        if block.attention is not None and block.attention.kind == "conv":
+            return convolved(self, block, biased)
         deviations, norm_kind = family_and_norm(self.run, block)
-        norm = next(tensor.module for tensor in self.model.tensors if tensor.kind == "norm" and "*" in tensor.name)
+        norm = self.norm_module
         with_bias = f"{norm}.bias" in {tensor.name for tensor in self.model.tensors}
 
         def norms() -> tuple[Norm, ...]:
@@ -149,8 +173,10 @@ class Loader:
             scales=deviations.scales_residual,
         )
 
-    def mixer(self, block: Block, biased: set[str], norm_kind: Kind, kernels: frozenset[str]) -> Mixer:
+    def mixer(self, block: Block, biased: set[str], norm_kind: Kind, kernels: frozenset[str]) -> Mixer | Latent:
         """Attention."""
+        if block.attention is not None and block.attention.kind == "latent":
+            return latent(self, block, biased)
         attention = block.attention
         assert attention is not None, "coverage.is_plain"
         shapes = [linear for linear in block.linears if linear.kind == "attention"]
@@ -160,14 +186,16 @@ class Loader:
             *inputs, output = (self.linear(shape, bias=shape.name in biased) for shape in shapes)
         both = None
         if attention.query_key_norm:
-            norm = next(tensor.module for tensor in self.model.tensors if tensor.kind == "norm" and "*" in tensor.name)
+            norm = self.norm_module
             wide = self.taped.norms == "before heads"
             widths = (attention.query_width, attention.key_width) if wide else (attention.head_dim,) * 2
             both = self.norm(widths[0], norm, norm_kind), self.norm(widths[1], norm, norm_kind)
         return Mixer(attention, tuple(inputs), output, both, kernels, self.taped)
 
     def feed(self, block: Block, biased: set[str], deviations: Deviations, fused: bool) -> Feed:
-        """The MLP."""
+        """The MLP, or experts."""
+        if block.mlp is not None and block.mlp.experts:
+            return routed(self, block, biased)
         shapes = [linear for linear in block.linears if linear.kind == "mlp"]
         linears = [self.linear(shape, bias=shape.name in biased) for shape in shapes]
         drops = deviations.residual_masks > 0
@@ -178,10 +206,18 @@ class Loader:
         up, down = linears
         if block.mlp.gated:
             return FusedGated(up, down)
+        if deviations.activation == XIELU:
+            numbers = [self.plain(1, "mlp.act_fn") for _ in range(2)]
+            return PlainFeed(up, down, Xielu(*numbers), drops)
         return PlainFeed(up, down, activation_of(deviations), drops)
 
     def warm_up(self) -> None:
-        """A block as large as the model, which is given back at once."""
+        """A block as large as the model, which is given back at once.
+
+        Not where experts are quantized as they come: axolotl/monkeypatch/moe_quant.py:91-96@0.19.0.
+        """
+        if self.run.quantize_moe_experts:
+            return
         size = 0
         for tensor in self.model.tensors:
             found = storage(self.run, self.model, tensor, False)[1]
@@ -192,9 +228,10 @@ class Loader:
     def base(self) -> Model:
         """The model as transformers loads it."""
         self.warm_up()
+        self.towers = towers(self)
         model, tensors = self.model, {tensor.kind: tensor for tensor in reversed(self.model.tensors)}
         table = tensors["embedding"]
-        biased = {t.module.rpartition(".")[2] for t in model.tensors if t.name.endswith(".bias")}
+        biased = {t.module.rpartition(".")[2] for t in model.tensors if t.name.endswith(".bias") and not beside(t)}
         embedding = self.plain(table.numel, table.module)
         embedding.embedding = True
         windows = [block.attention.window for block in model.blocks if block.attention is not None]
@@ -206,18 +243,8 @@ class Loader:
         ]
         ends = next(t.module for t in model.tensors if t.kind == "norm" and "*" not in t.name)
         norm = self.norm(model.hidden_size, ends, layers[0].norms[0].kind, bias=layers[0].norms[0].bias is not None)
-        head = embedding if model.tied else self.plain(tensors["head"].numel, tensors["head"].module)
         asks = self.run.activation_checkpointing and self.run.adapter is not None
-        has_bias = {"lm_head", "score"} & biased
-        bias = self.plain(model.outputs, tensors["head"].module) if has_bias else None
-        last = Head(
-            model.hidden_size,
-            model.outputs,
-            head,
-            bias,
-            caps=model.family.soft_capped,
-            divides=model.deviations.scales_residual,
-        )
+        last = head_of(self, embedding, bool({"lm_head", "score"} & biased))
         return Model(
             embedding,
             model.hidden_size,
@@ -231,6 +258,7 @@ class Loader:
             fp32_tables=self.taped.tables == "fp32",
             windowed=windows[0] is not None,
             kinds=kinds,
+            turned=next(turned(layer.mixer.attention) for layer in layers if layer.mixer is not None),
         )
 
     def prepare(self, model: Model) -> Model:
@@ -247,8 +275,9 @@ class Loader:
             model = replace(model, embedding=copy)
         width, trained = FULL if lora.fp32 else HALF, not freezes_all(self.run, self.model)
         for one in self.adapted:
-            one.a = self.weight(one.rank * one.n_in, width, trained=trained)
-            one.b = self.weight(one.rank * one.n_out, width, trained=trained)
+            learns = trained and one not in self.towers
+            one.a = self.weight(one.rank * one.n_in, width, trained=learns)
+            one.b = self.weight(one.rank * one.n_out, width, trained=learns)
         if named(lora.modules_to_save, modules.get("head", "lm_head")):
             model.head.weight = self.trained_copy(model.head.weight)
         return model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
-from advisor.memory.reserved.operations import FULL, LONG, cast
+from advisor.memory.reserved.operations import FULL, LONG, cast, piece
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.decoder import Batch
@@ -25,6 +25,21 @@ def copying(tape: Tape, hidden: Tensor, head: Plain, batch: Batch) -> Scored:
     """Likewise before transformers 4.49."""
     logits = head(tape, hidden)
     return logits, shifted(tape, logits, batch.rows, batch.length)
+
+
+def own(tape: Tape, hidden: Tensor, head: Plain, batch: Batch) -> Scored:
+    """Gemma3ForConditionalGeneration.forward@5.16.1: logits in fp32, and copies of those that are scored.
+
+    The last tokens of one row are left out by a view.
+    """
+    logits = cast(tape, head(tape, hidden), FULL)
+    if batch.rows == 1:
+        scored, labels = piece(tape, logits, logits.count // batch.length * (batch.length - 1)), None
+    else:
+        scored = without_last(tape, logits, batch.length)
+        labels = tape.new(batch.rows * (batch.length - 1), LONG)
+    loss = summed(tape, negative_log_likelihood(tape, log_softmax(tape, scored), labels))
+    return logits, loss
 
 
 def causal(tape: Tape, logits: Tensor, rows: int, length: int) -> Tensor:

@@ -9,7 +9,7 @@ from advisor.memory.reserved import fused, liger
 from advisor.memory.reserved.attention import by_head, by_position, flash, interleaved, rotated
 from advisor.memory.reserved.linears import Adapted
 from advisor.memory.reserved.masks import efficient
-from advisor.memory.reserved.operations import cast, copied, dropped, joined, piece, split
+from advisor.memory.reserved.operations import cast, copied, dropped, joined, piece, scaled, split
 from advisor.models.family import LIKE_LLAMA, Taped
 from advisor.record import record
 
@@ -149,6 +149,8 @@ class Mixer:
     def headed(self, tape: Tape, x: Tensor, index: int) -> Tensor:
         """Queries or keys by head, and through their norm where that comes at once."""
         x = x if self.liger else by_head(tape, x)
+        if self.way.scales_keys and index == 1:
+            return scaled(tape, x)
         return self.normed(tape, x, index) if self.way.norms == "at once" else x
 
     def normed(self, tape: Tape, x: Tensor, index: int) -> Tensor:

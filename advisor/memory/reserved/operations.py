@@ -166,9 +166,12 @@ def product(tape: Tape, left: Tensor, right: Tensor) -> Tensor:
         of_left = tape.new(gradient.count, gradient.width) if node.needs[0] else None
         if of_left is not None and of_left.width != left_width:
             of_left = tape.new(of_left.count, left_width)
+        if of_right is not None and of_right.width != right_width:
+            node.drop_unpacked()
+            of_right = tape.new(of_right.count, right_width)
         return of_left, of_right
 
-    left_width = left.width
+    left_width, right_width = left.width, right.width
     node = node_for(tape, back, left, right)
     if node is not None:
         if node.needs[1]:
@@ -237,7 +240,9 @@ def dropped(tape: Tape, x: Tensor) -> Tensor:
 def matmul(tape: Tape, x: Tensor, weight: Tensor, n_out: int, bias: Tensor | None = None) -> Tensor:
     """``nn.Linear``: the input is saved for a trained weight, the weight for an input that needs a gradient."""
 
-    def back(node: Node, _given: list[Tensor]) -> list[Tensor | None]:
+    def back(node: Node, given: list[Tensor]) -> list[Tensor | None]:
+        if turned:
+            in_rows(tape, given)
         results: list[Tensor | None] = [None] * len(sizes)
         for index in (1, 0) if bias is None else (0, 1, 2):
             if index == BIAS:  # the engine sums it, after what hooks gave back is gone
@@ -247,6 +252,7 @@ def matmul(tape: Tape, x: Tensor, weight: Tensor, n_out: int, bias: Tensor | Non
                 found.reshaped = index < BIAS
         return results
 
+    turned = tape.turned == n_out
     bias = None if bias is None else autocast(tape, bias)
     weight = autocast(tape, weight)
     x = autocast(tape, x)
@@ -261,6 +267,11 @@ def matmul(tape: Tape, x: Tensor, weight: Tensor, n_out: int, bias: Tensor | Non
     result = tape.new(x.count * n_out * n_out // weight.count, x.width)
     result.node = node
     return result
+
+
+def in_rows(tape: Tape, given: list[Tensor]) -> None:
+    """Copies a gradient whose rows and columns are swapped, as a product wants it."""
+    given[0] = tape.new(given[0].count, given[0].width)
 
 
 def embedded(tape: Tape, weight: Tensor, tokens: int, hidden: int) -> Tensor:

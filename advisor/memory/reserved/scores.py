@@ -25,6 +25,8 @@ def score_of(run: Run) -> Score:
     others: dict[str, Score] = {"cut": cut, "liger": liger.cross_entropy, "liger-fused": liger.fused_linear}
     if run.loss in others:
         return others[run.loss]
+    if run.model is not None and run.model.family.own_loss:
+        return losses.own
     return losses.plain if run.stack.at_least("transformers", "4.49.0") else losses.copying
 
 

@@ -58,6 +58,7 @@ def run_of(setting: Mapping[str, Any]) -> Run:
         liger=frozenset(setting["liger"]),
         classifier=setting["classifier"],
         unfrozen_parameters=tuple(setting["unfrozen"]),
+        quantize_moe_experts=setting["packed_experts"],
     )
 
 

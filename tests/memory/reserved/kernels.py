@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as functional
+import torch.nn.utils.parametrize as parametrize
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from .liger import fused_linear
@@ -168,3 +169,85 @@ def scored(model: Any, loss: str) -> None:
         return CausalLMOutputWithPast(loss=total / num_items_in_batch)
 
     model.forward = MethodType(forward, model)
+
+
+class GroupedProduct(torch.autograd.Function):
+    """aten/src/ATen/native/cuda/GroupedBlas.cpp@2.13.0, in precisions that its function for shapes does not take."""
+
+    @staticmethod
+    def forward(context: Any, x: Any, weight: Any, ends: Any) -> Any:
+        kept = [x if context.needs_input_grad[1] else None, weight if context.needs_input_grad[0] else None]
+        context.save_for_backward(*kept, ends)
+        context.sizes = x.shape, weight.shape
+        return x.new_empty(x.shape[0], weight.shape[-1])
+
+    @staticmethod
+    def backward(context: Any, gradient: Any) -> Any:
+        sizes = zip(context.sizes, context.needs_input_grad, strict=False)
+        found = [gradient.new_empty(size) if needed else None for size, needed in reversed(list(sizes))]
+        return found[1], found[0], None
+
+
+HALF_GROUPED = functional.grouped_mm
+
+
+def grouped(x: Any, weight: Any, *, offs: Any) -> Any:
+    """In any precision, as CUDA has it."""
+    if x.dtype == torch.bfloat16:
+        return HALF_GROUPED(x, weight, offs=offs)
+    return GroupedProduct.apply(x, weight, offs)
+
+
+class Unpacked(torch.nn.Module):
+    """bitsandbytes/nn/parametrize.py, Bnb4bitParametrization@0.50.2, with nested statistics."""
+
+    def __init__(self, shape: Any) -> None:
+        super().__init__()
+        self.shape, count = shape, shape.numel()
+        self.register_buffer("absmax", torch.empty(count // 64, dtype=torch.uint8))
+        self.register_buffer("nested", torch.empty(-(-count // 64 // 256)))
+
+    def forward(self, _codes: Any) -> Any:
+        statistics = torch.empty(self.absmax.numel(), dtype=torch.float32)
+        weight = torch.empty(self.shape, dtype=torch.bfloat16)
+        del statistics
+        return weight
+
+
+class UnpackedBytes(torch.nn.Module):
+    """axolotl/monkeypatch/moe_quant.py, Bnb8bitParametrization@0.19.0; int8_vectorwise_dequant of bitsandbytes."""
+
+    def __init__(self, shape: Any) -> None:
+        super().__init__()
+        self.register_buffer("rows", torch.empty(shape[:-1].numel(), 1))
+
+    def forward(self, codes: Any) -> Any:
+        return (codes.view(-1, codes.shape[-1]) * self.rows * (1 / 127)).view(codes.shape)
+
+
+def cached(_module: Any, *_given: Any) -> None:
+    """From here, what is unpacked is kept."""
+    parametrize._cache_enabled += 1
+
+
+def emptied(_module: Any, *_given: Any) -> None:
+    """To here."""
+    parametrize._cache_enabled -= 1
+    parametrize._cache = {}
+
+
+def pack_experts(model: Any, kind: type[Any]) -> None:
+    """Stacked experts in 4 or 8 bits: axolotl/monkeypatch/moe_quant.py@0.19.0."""
+    for module in list(model.modules()):
+        stacks = [name for name, weight in module._parameters.items() if weight is not None and weight.dim() == 3]
+        if not stacks or not type(module).__name__.endswith("Experts"):
+            continue
+        for name in stacks:
+            shape = module._parameters[name].shape
+            half = torch.empty(shape.numel() // 2, 1, dtype=torch.uint8)
+            codes = torch.empty(shape, dtype=torch.int8) if kind is EightBit else half
+            unpacked = UnpackedBytes(shape) if kind is EightBit else Unpacked(shape)
+            module._parameters[name] = torch.nn.Parameter(codes, requires_grad=False)
+            parametrize.register_parametrization(module, name, unpacked, unsafe=True)
+        module.register_forward_pre_hook(cached)
+        module.register_forward_hook(emptied, always_call=True)

@@ -24,11 +24,13 @@ from transformers.models.gemma3 import modeling_gemma3
 from transformers.models.nemotron import modeling_nemotron
 from transformers.models.olmo3 import modeling_olmo3
 
+from advisor.models.family import family_of
 from advisor.tracing.cuda_emulation import CudaHabits
-from advisor.tracing.modules import FLASH
+from advisor.tracing.kernels import stand_ins
+from advisor.tracing.modules import FLASH, class_for
 from advisor.tracing.step import as_on_cuda
 
-from .kernels import SCORES, EightBit, layer_norm, scored, under_mask
+from .kernels import SCORES, EightBit, grouped, layer_norm, pack_experts, scored, under_mask
 from .liger import patch_layers, patched
 from .low_bit import LOW_BIT, compiled_steps, low_bit
 from .preferences import preferred
@@ -179,23 +181,45 @@ def in_fp32(function: Any) -> Any:
     """As CUDA's autocast calls it, in recomputed layers too."""
 
     def called(*args: Any, **kwargs: Any) -> Any:
-        if torch.is_autocast_enabled("cpu"):
-            args = tuple(CudaHabits.single(one) for one in args)
-            kwargs = {name: CudaHabits.single(one) for name, one in kwargs.items()}
-        return function(*args, **kwargs)
+        if not torch.is_autocast_enabled("cpu"):
+            return function(*args, **kwargs)
+        wide = {name: CudaHabits.single(one) for name, one in kwargs.items()}
+        return function(*(CudaHabits.single(one) for one in args), **wide)  # the caller still has its own
 
     return called
 
 
-def quantized(model: Any, kind: type[Any], rank: int, dropout: float, targets: tuple[str, ...]) -> Any:
+def summed(function: Any) -> Any:
+    """As CUDA's autocast calls it: a sum of half precision is fp32 (ATen/autocast_mode.h, fp32_set_opt_dtype@2.13.0)."""
+
+    def called(x: Any, *args: Any, **kwargs: Any) -> Any:
+        half = x.dtype == torch.bfloat16 and torch.is_autocast_enabled("cpu") and kwargs.get("dtype") is None
+        return function(x, *args, **{**kwargs, "dtype": torch.float32} if half else kwargs)
+
+    return called
+
+
+def whole(model: Any) -> set[int]:
+    """Linears that stay as they are: the head, or those that axolotl names (axolotl/loaders/model.py:819-838@0.19.0)."""
+    family = family_of(model.config.model_type)
+    names = family.whole_linears if family is not None else ()
+    named = {id(module) for name, module in model.named_modules() if names and name.endswith(names)}
+    return named or {id(model.get_output_embeddings())}
+
+
+def quantized(
+    model: Any, kind: type[Any], rank: int, dropout: float, targets: tuple[str, ...], *, packed: bool = False
+) -> Any:
     """The model with quantized linears but for the head, and adapters on some."""
-    head = model.get_output_embeddings()
+    kept = whole(model)
     with torch.device("meta"):
         for module in list(model.modules()):
             for name, child in list(module.named_children()):
-                if isinstance(child, torch.nn.Linear) and child is not head:
+                if isinstance(child, torch.nn.Linear) and id(child) not in kept:
                     base = kind(child)
                     module._modules[name] = QuantizedAdapter(base, rank, dropout) if name in targets else base
+        if packed:
+            pack_experts(model, kind)
     for name, weight in model.named_parameters():
         weight.requires_grad_("lora_" in name)
     return model
@@ -222,7 +246,8 @@ def adapted(model: Any, setting: dict[str, Any]) -> Any:
     if setting["checkpointing"]:
         model.enable_input_require_grads()
     if setting["method"] != "lora":
-        model = quantized(model, {"qlora": FourBit, "int8": EightBit}[setting["method"]], rank, dropout, targets)
+        kind = {"qlora": FourBit, "int8": EightBit}[setting["method"]]
+        model = quantized(model, kind, rank, dropout, targets, packed=setting["packed_experts"])
         return with_trained_copies(model, setting["saved"])
     saved = list(setting["saved"]) or None
     lora = LoraConfig(
@@ -238,15 +263,15 @@ def adapted(model: Any, setting: dict[str, Any]) -> Any:
 def built(setting: dict[str, Any]) -> Any:
     """The model of a setting on meta tensors."""
     config = transformers.AutoConfig.for_model(**setting["config"])
-    config.use_cache = False
-    kind = transformers.AutoModelForCausalLM
+    config.use_cache = config.get_text_config().use_cache = False
+    make = class_for(config)._from_config
     if setting["classifier"]:
         kind, config.num_labels = CLASSIFIERS[setting["classifier"]]
+        make = kind.from_config
     attention = setting["attention"]
     with torch.device("meta"):
-        model: Any = kind.from_config(
-            config, attn_implementation="sdpa" if attention == "flash" else attention, dtype=torch.bfloat16
-        )
+        first = "sdpa" if attention == "flash" else attention
+        model: Any = make(config, attn_implementation=first, dtype=torch.bfloat16)
     model.tie_weights()
     model.train()
     patch_layers(model, setting["liger"])
@@ -290,9 +315,13 @@ def on_cuda() -> Iterator[None]:
         as_on_cuda(),
         mock.patch.dict(ALL_ATTENTION_FUNCTIONS._global_mapping, {FLASH: flash}),
         mock.patch.object(functional, "scaled_dot_product_attention", kernel),
+        mock.patch.object(functional, "grouped_mm", grouped),
         mock.patch.object(functional, "layer_norm", in_fp32(layer_norm)),
         mock.patch.object(torch, "pow", in_fp32(torch.pow)),
         mock.patch.object(torch, "square", in_fp32(torch.square)),
+        mock.patch.object(torch.Tensor, "sum", summed(torch.Tensor.sum)),
+        mock.patch.object(torch, "expm1", in_fp32(torch.expm1)),
+        mock.patch.object(functional, "softplus", in_fp32(functional.softplus)),
         mock.patch.object(modeling_gemma3, "set", in_order, create=True),
         mock.patch.object(modeling_olmo3, "set", in_order, create=True),
         mock.patch.object(modeling_nemotron, "_cast_if_autocast_enabled", in_half_precision),
@@ -326,7 +355,7 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
     """The tape of a setting, and where each phase ends."""
     model = built(setting)
     recorder, marks = Recorder(), []
-    with on_cuda(), patched(setting), recorder:
+    with on_cuda(), stand_ins(model), patched(setting), recorder:
         materialise(model)
         weights = [one for one in model.parameters() if one.requires_grad]
         optimizer = optimizer_of(setting["optimizer"], weights or [{"params": []}])

@@ -57,6 +57,7 @@ BASE: dict[str, Any] = {
     "liger": (),
     "classifier": None,
     "unfrozen": (),
+    "packed_experts": False,
 }
 KERNELS = ("mlp", "qkv", "o")
 LORA = {"method": "lora", "targets": EVERY}
@@ -298,9 +299,181 @@ FROZEN: dict[str, dict[str, Any]] = {
     },
 }
 METHODS = LOW_BIT | LIGER | CLASSIFIERS | FROZEN
+APERTUS = {"model_type": "apertus", **SIZES, **TOKENS, "head_dim": 48}
+PIXTRAL = {
+    "model_type": "pixtral",
+    "hidden_size": 128,
+    "intermediate_size": 320,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "head_dim": 32,
+    "patch_size": 14,
+    "image_size": 140,
+}
+MISTRAL3 = {"model_type": "mistral3", "text_config": MISTRAL, "vision_config": PIXTRAL, "tie_word_embeddings": False}
+FALCON_H1 = {
+    "model_type": "falcon_h1",
+    **SIZES,
+    **TOKENS,
+    "head_dim": 48,
+    "mamba_d_ssm": 320,
+    "mamba_n_heads": 10,
+    "mamba_d_head": 32,
+    "mamba_d_state": 16,
+    "mamba_chunk_size": 64,
+    "mamba_rms_norm": True,
+}
+LFM2 = {
+    "model_type": "lfm2",
+    **SIZES,
+    **TOKENS,
+    "tie_word_embeddings": True,
+    "block_auto_adjust_ff_dim": False,
+    "layer_types": ["conv", "conv", "full_attention"],
+}
+OF_LFM2 = ("q_proj", "k_proj", "v_proj", "out_proj", "in_proj", "w1", "w2", "w3")
+SIGLIP = {**PIXTRAL, "model_type": "siglip_vision_model", "image_size": 56}
+GEMMA3_VISION = {
+    "model_type": "gemma3",
+    "text_config": GEMMA3,
+    "vision_config": SIGLIP,
+    "tie_word_embeddings": True,
+    "mm_tokens_per_image": 4,
+    "image_token_id": 7,
+}
+ROUTED: dict[str, Any] = {"moe_intermediate_size": 96, "num_experts_per_tok": 2}
+GLM4_MOE = {
+    "model_type": "glm4_moe",
+    **SIZES,
+    **TOKENS,
+    **ROUTED,
+    "head_dim": 48,
+    "n_routed_experts": 8,
+    "n_shared_experts": 1,
+    "first_k_dense_replace": 1,
+    "use_qk_norm": True,
+    "partial_rotary_factor": 0.5,
+}
+LFM2_MOE = {
+    "model_type": "lfm2_moe",
+    **SIZES,
+    **TOKENS,
+    **ROUTED,
+    "tie_word_embeddings": True,
+    "num_experts": 8,
+    "num_dense_layers": 1,
+    "layer_types": ["conv", "conv", "full_attention"],
+}
+GLM4_LITE = {
+    "model_type": "glm4_moe_lite",
+    **SIZES,
+    **TOKENS,
+    **ROUTED,
+    "num_key_value_heads": 6,
+    "n_routed_experts": 8,
+    "n_shared_experts": 1,
+    "mlp_layer_types": ["dense", "sparse", "sparse"],
+    "q_lora_rank": 80,
+    "kv_lora_rank": 72,
+    "qk_nope_head_dim": 32,
+    "qk_rope_head_dim": 16,
+    "v_head_dim": 48,
+}
+OF_GLM4_LITE = ("q_a_proj", "kv_b_proj", "o_proj")
+PACKED = {"packed_experts": True, "targets": EVERY[:4]}
+INTERN: dict[str, Any] = {**PIXTRAL, "model_type": "internvl_vision", "patch_size": [14, 14], "image_size": [56, 56]}
+INTERNVL = {"model_type": "internvl", "text_config": QWEN3, "vision_config": INTERN, "tie_word_embeddings": False}
+LLAVA = {**MISTRAL3, "model_type": "llava", "vision_feature_select_strategy": "full"}
+OF_FALCON_H1 = (*EVERY, "in_proj")
+OF_DECODERS: dict[str, dict[str, Any]] = {
+    "lora, llava, reentrant": {**LORA, **REENTRANT, "config": LLAVA},
+    "qlora, internvl, non-reentrant": {**QLORA, **HOOKS, "config": INTERNVL},
+    "lora, gemma3 with a tower": {**LORA, "config": GEMMA3_VISION},
+    "lora, fused, gemma3 with a tower, reentrant": {**LORA, **REENTRANT, "kernels": KERNELS, "config": GEMMA3_VISION},
+    "qlora, gemma3 with a tower, one row, non-reentrant": {**QLORA, **HOOKS, "rows": 1, "config": GEMMA3_VISION},
+    "full, glm4_moe": {"config": GLM4_MOE},
+    "full, glm4_moe, non-reentrant, two micro-steps": {**HOOKS, "config": GLM4_MOE, "micro_steps": 2},
+    "lora, dropout, glm4_moe, reentrant": {
+        **LORA,
+        **REENTRANT,
+        "config": GLM4_MOE,
+        "targets": EVERY[:4],
+        "dropout": 0.1,
+    },
+    "qlora, glm4_moe, packed experts": {**QLORA, **PACKED, "config": GLM4_MOE},
+    "qlora, glm4_moe, packed experts, non-reentrant, foreach": {
+        **QLORA,
+        **PACKED,
+        **HOOKS,
+        **FOREACH,
+        "config": GLM4_MOE,
+    },
+    "full, glm4_moe_lite": {"config": GLM4_LITE},
+    "lora, dropout, glm4_moe_lite, reentrant": {
+        **LORA,
+        **REENTRANT,
+        "config": GLM4_LITE,
+        "targets": OF_GLM4_LITE,
+        "dropout": 0.1,
+    },
+    "qlora, glm4_moe_lite, packed experts, non-reentrant": {
+        **QLORA,
+        **PACKED,
+        **HOOKS,
+        "config": GLM4_LITE,
+        "targets": OF_GLM4_LITE,
+    },
+    "int8, glm4_moe_lite, packed experts, reentrant": {
+        **INT8,
+        **PACKED,
+        **REENTRANT,
+        "config": GLM4_LITE,
+        "targets": OF_GLM4_LITE,
+    },
+    "full, lfm2_moe": {"config": LFM2_MOE},
+    "lora, dropout, lfm2_moe, reentrant": {
+        **LORA,
+        **REENTRANT,
+        "config": LFM2_MOE,
+        "targets": (*EVERY[:3], "in_proj"),
+        "dropout": 0.1,
+    },
+    "int8, lfm2_moe, non-reentrant": {**INT8, **HOOKS, "config": LFM2_MOE, "targets": EVERY[:3]},
+    "qlora, lfm2_moe, packed experts, non-reentrant": {**QLORA, **PACKED, **HOOKS, "config": LFM2_MOE},
+    "full, lfm2": {"config": LFM2},
+    "full, lfm2, cut loss, non-reentrant": {**CUT, **HOOKS, "config": LFM2},
+    "lora, dropout, lfm2, reentrant": {**LORA, **REENTRANT, "config": LFM2, "targets": OF_LFM2, "dropout": 0.1},
+    "qlora, lfm2, non-reentrant, foreach": {**QLORA, **HOOKS, **FOREACH, "config": LFM2, "targets": OF_LFM2},
+    "full, falcon_h1": {"config": FALCON_H1},
+    "full, falcon_h1 without a norm, non-reentrant, foreach": {
+        **HOOKS,
+        **FOREACH,
+        "config": {**FALCON_H1, "mamba_rms_norm": False},
+    },
+    "lora, dropout, falcon_h1, reentrant": {
+        **LORA,
+        **REENTRANT,
+        "config": FALCON_H1,
+        "targets": OF_FALCON_H1,
+        "dropout": 0.1,
+    },
+    "qlora, falcon_h1, non-reentrant": {**QLORA, **HOOKS, "config": FALCON_H1, "targets": OF_FALCON_H1},
+    "full, apertus": {"config": APERTUS},
+    "lora, dropout, apertus, reentrant": {**LORA, **REENTRANT, "config": APERTUS, "targets": UNGATED, "dropout": 0.1},
+    "qlora, apertus, non-reentrant, foreach": {**QLORA, **HOOKS, **FOREACH, "config": APERTUS, "targets": UNGATED},
+    "lora, mistral3": {**LORA, "config": MISTRAL3},
+    "lora, dropout, mistral3, ministral3, reentrant": {
+        **LORA,
+        **REENTRANT,
+        "config": {**MISTRAL3, "text_config": MINISTRAL3},
+        "dropout": 0.1,
+    },
+    "qlora, mistral3, non-reentrant": {**QLORA, **HOOKS, "config": MISTRAL3},
+}
+
 SETTINGS = {
     name: {**BASE, **changes}
     for name, changes in (
-        CHANGES | OF_FAMILIES | MORE_FAMILIES | TRAINED_MODULES | MASKED | PREFERRED | METHODS
+        CHANGES | OF_FAMILIES | MORE_FAMILIES | TRAINED_MODULES | MASKED | PREFERRED | METHODS | OF_DECODERS
     ).items()
 }

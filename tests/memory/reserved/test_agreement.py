@@ -52,6 +52,8 @@ WIDER = {
     "nemotron 4B": "nvidia/Nemotron-Mini-4B-Instruct",
     "afm 4.5B": "arcee-ai/AFM-4.5B",
     "mimo 7B": "XiaomiMiMo/MiMo-7B-RL",
+    "apertus 8B": "swiss-ai/Apertus-8B-2509",
+    "lfm2 1.2B": "LiquidAI/LFM2-1.2B",
 }
 """Models of families with layers of their own."""
 LORA: dict[str, Any] = {"adapter": "lora", "lora_r": 16, "lora_alpha": 32, "lora_target_linear": True}
@@ -174,6 +176,81 @@ MORE |= {
     for model in ("llama 8B", "llama 1B", "mistral 7B", "qwen2 1.5B")
     for method in ("full", "LoRA", "QLoRA", "8-bit LoRA")
     for way, keys in (("", {}), (", checkpointing", WAYS["checkpointing"]), (", padded", PADDED))
+}
+OF_THE_DECODER = {"lora_target_linear": False, "lora_target_modules": r"model.language_model.layers.[\d]+.*_proj"}
+MORE |= {
+    f"mistral 24B with a tower, {method}{way}": {
+        "base_model": "mistralai/Mistral-Small-3.1-24B-Instruct-2503",
+        **METHODS[method],
+        **targets,
+        **keys,
+    }
+    for method, targets in (("LoRA", OF_THE_DECODER), ("QLoRA", OF_THE_DECODER), ("8-bit LoRA", {}))
+    for way, keys in (("", {}), (", checkpointing", WAYS["checkpointing"]))
+}
+
+MORE |= {
+    f"{name} with a tower, {method}, checkpointing": {
+        "base_model": model,
+        **METHODS[method],
+        **OF_THE_DECODER,
+        **WAYS["checkpointing"],
+    }
+    for name, model in {
+        "pixtral 12B": "mistral-community/pixtral-12b",
+        "internvl 8B": "OpenGVLab/InternVL3_5-8B-HF",
+    }.items()
+    for method in ("LoRA", "QLoRA")
+}
+MORE |= {
+    f"gemma3 4B with a tower, {method}{way}": {
+        "base_model": "google/gemma-3-4b-it",
+        "sample_packing": True,
+        **METHODS[method],
+        **targets,
+        **keys,
+    }
+    for method, targets in (("LoRA", OF_THE_DECODER), ("QLoRA", {"unfrozen_parameters": ["^lm_head.*"]}))
+    for way, keys in (("", {}), (", checkpointing", WAYS["checkpointing"]))
+}
+MAMBA: dict[str, Any] = {
+    "lora_target_linear": False,
+    "lora_target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "in_proj", "up_proj"],
+}
+MORE |= {
+    f"falcon-h1 {size}, {method}{way}": {
+        "base_model": f"tiiuae/Falcon-H1-{size}-Base",
+        **METHODS[method],
+        **(MAMBA if "LoRA" in method else {}),
+        **keys,
+    }
+    for size in ("0.5B", "7B")
+    for method in ("full", "LoRA", "LoRA with dropout", "QLoRA")
+    for way, keys in (("", {}), (", checkpointing", WAYS["checkpointing"]))
+}
+
+OF_ATTENTION: dict[str, Any] = {
+    "lora_target_linear": False,
+    "lora_target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "in_proj"],
+}
+SPARSE = {
+    "glm4.5 air": "zai-org/GLM-4.5-Air",
+    "lfm2 8B": "LiquidAI/LFM2-8B-A1B",
+    "glm4.7 flash": "zai-org/GLM-4.7-Flash",
+}
+PACKED = {**METHODS["QLoRA"], "quantize_moe_experts": True}
+MORE |= {
+    f"{name}, {method}{way}": {"base_model": model, **keys, **targets, **more}
+    for name, model in SPARSE.items()
+    for method, keys, targets in (
+        ("full", {}, {}),
+        ("LoRA with dropout", METHODS["LoRA with dropout"], OF_ATTENTION),
+        ("QLoRA", METHODS["QLoRA"], OF_ATTENTION),
+        ("QLoRA, packed experts", PACKED, OF_ATTENTION),
+        ("8-bit LoRA", METHODS["8-bit LoRA"], OF_ATTENTION),
+        ("8-bit LoRA, packed experts", {**METHODS["8-bit LoRA"], "quantize_moe_experts": True}, OF_ATTENTION),
+    )
+    for way, more in (("", {}), (", checkpointing", WAYS["checkpointing"]))
 }
 
 LAYERS: dict[str, dict[str, Any]] = {

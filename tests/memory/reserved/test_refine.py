@@ -129,8 +129,9 @@ def test_a_tape_allocates_what_published_runs_measured():
     ("change", "word"),
     [
         (("lora_alpha: 16", "lora_alpha: 16\npeft_use_dora: true"), "DoRA"),
-        (("Qwen/Qwen3-0.6B", "LiquidAI/LFM2-350M"), "the family"),
-        (("Qwen/Qwen3-0.6B", "google/gemma-3-4b-it"), "the family"),
+        (("Qwen/Qwen3-0.6B", "openai/gpt-oss-20b"), "the family"),
+        (("Qwen/Qwen3-0.6B", "Qwen/Qwen2.5-VL-3B-Instruct"), "the family"),
+        (("Qwen/Qwen3-0.6B", "google/gemma-3-4b-it"), "a tower that computes, or is trained"),
         (("sequence_len: 512", "sequence_len: 512\noptimizer: lion_8bit"), "the optimizer lion_8bit"),
         (("sequence_len: 512", "sequence_len: 512\nrl: orpo"), "training on preferences"),
         (("sequence_len: 512", "sequence_len: 512\nreward_model: true"), "a classifier's head"),
@@ -182,3 +183,30 @@ def test_the_trainer_of_preferences_empties_the_cache_after_each_micro_step(make
     run = make_run(CONFIG.replace("gradient_accumulation_steps: 1", "gradient_accumulation_steps: 2\nrl: dpo"))
     assert covered(run)
     assert recorded(run).events.count(EMPTIED) == 4
+
+
+TEXT = CONFIG.replace("Qwen/Qwen3-0.6B", "google/gemma-3-4b-it") + "unfrozen_parameters: [^lm_head.*]\n"
+
+
+def test_text_through_a_model_with_a_frozen_tower_has_a_tape_where_no_mask_picks_logits(make_run: Callable[..., Run]):
+    assert covered(make_run(TEXT + "sample_packing: true\n"))
+    assert not covered(make_run(TEXT))
+    assert not covered(make_run(TEXT + "sample_packing: true\nprocessor_type: AutoProcessor\n"))
+
+
+def test_layers_in_front_of_the_first_adapter_have_no_tape_unless_they_are_checkpointed(make_run: Callable[..., Run]):
+    some = CONFIG.replace("Qwen/Qwen3-0.6B", "LiquidAI/LFM2-350M").replace(
+        "lora_target_linear: true", "lora_target_modules: [q_proj]"
+    )
+    assert covered(make_run(some))
+    without = make_run(some.replace("gradient_checkpointing: true", "gradient_checkpointing: false"))
+    assert list(uncovered(without)) == ["layers that keep nothing until the first adapter"]
+
+
+def test_experts_with_adapters_or_other_kernels_have_no_tape(make_run: Callable[..., Run]):
+    experts = CONFIG.replace("Qwen/Qwen3-0.6B", "zai-org/GLM-4.5-Air").replace(
+        "lora_target_linear: true", "lora_target_modules: [q_proj]"
+    )
+    assert covered(make_run(experts))
+    assert not covered(make_run(experts + "lora_target_parameters: [mlp.experts.gate_up_proj]\n"))
+    assert not covered(make_run(experts.replace("[q_proj]", "[q_proj, up_proj]")))

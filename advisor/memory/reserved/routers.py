@@ -1,0 +1,192 @@
+"""How tokens choose their experts, as transformers 5.16.1 computes it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
+from advisor.memory.reserved.experts import Routed, into_zeros
+from advisor.memory.reserved.layers import Gated
+from advisor.memory.reserved.operations import FULL, LONG, cast, hyperbolic, matmul, scaled
+from advisor.memory.weights import quantized_width
+from advisor.models.architecture import Linear as Shape
+
+if TYPE_CHECKING:
+    from advisor.memory.reserved.experts import Route, Stack
+    from advisor.memory.reserved.linears import EightBit
+    from advisor.memory.reserved.loading import Loader
+    from advisor.models import Block
+    from advisor.models import Tensor as Kind
+
+
+def grouped_sigmoid(weight: Tensor, experts: int, each: int) -> Route:
+    """Sigmoids, of one group of experts: models/glm4_moe/modeling_glm4_moe.py, Glm4MoeTopkRouter.forward@5.16.1."""
+    return partial(by_sigmoid, weight=weight, experts=experts, each=each)
+
+
+def sigmoid_shares(weight: Tensor, experts: int, each: int) -> Route:
+    """Sigmoids over their sum, which is fp32: models/lfm2_moe, Lfm2MoeTopKRouter.forward@5.16.1."""
+    return partial(by_shares, weight=weight, experts=experts, each=each)
+
+
+def by_shares(tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits, and weights and numbers of the chosen experts."""
+    tokens = x.count * experts // weight.count
+    logits = matmul(tape, x, weight, experts)
+    scores = hyperbolic(tape, logits)
+    biased = tape.new(tokens * experts, FULL)
+    values, chosen = tape.new(tokens * each, FULL), tape.new(tokens * each, LONG)
+    ranked = saving(tape, scores, chosen)
+    weights = gathered_scores(tape, scores, chosen, tokens * each)
+    del scores
+    total = summed(tape, weights, tokens)
+    weights = quotient(tape, weights, total, in_place=False)
+    del total
+    weights = scaled(tape, weights)
+    del biased, values, ranked
+    return logits, weights, chosen
+
+
+ROUTES = {"grouped sigmoid": grouped_sigmoid, "sigmoid shares": sigmoid_shares}
+"""By ``Taped.routes``."""
+
+
+def by_sigmoid(tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits, and weights and numbers of the chosen experts."""
+    tokens = x.count * experts // weight.count
+    wide, exact = cast(tape, x, FULL), cast(tape, weight, FULL)
+    logits = matmul(tape, wide, exact, experts)
+    del wide, exact
+    scores = hyperbolic(tape, logits)
+    biased = tape.new(tokens * experts, FULL)
+    kept, mask = best_group(tape, tokens, experts, scores)
+    biased = tape.new(tokens * experts, FULL)
+    excluded = saving(tape, scores, mask)
+    del mask
+    values, chosen = tape.new(tokens * each, FULL), tape.new(tokens * each, LONG)
+    ranked = saving(tape, scores, chosen)
+    del values, ranked
+    weights = gathered_scores(tape, scores, chosen, tokens * each)
+    total = summed(tape, weights, tokens)
+    weights = quotient(tape, weights, total, in_place=True)
+    weights = scaled(tape, weights)
+    del kept, biased, excluded, total
+    return logits, weights, chosen
+
+
+def best_group(tape: Tape, tokens: int, experts: int, scores: Tensor) -> tuple[list[object], Tensor]:
+    """What names and the graph keep of the choice of a group, and which experts are out of it."""
+    values, numbers = tape.new(2 * tokens, FULL), tape.new(2 * tokens, LONG)
+    kept: list[object] = [saving(tape, scores, numbers)]
+    del numbers
+    kept.append(tape.new(tokens, FULL))
+    del values
+    values, numbers = tape.new(tokens, FULL), tape.new(tokens, LONG)
+    kept.append(saving(tape, scores, numbers))
+    del values
+    kept += [numbers, tape.new(tokens, FULL)]
+    inside = tape.new(tokens * experts, 1)
+    mask = tape.new(tokens * experts, 1)
+    del inside
+    return kept, mask
+
+
+def saving(tape: Tape, scores: Tensor, *tensors: Tensor) -> Node | None:
+    """A node that saves tensors and that no gradient reaches."""
+    node = node_for(tape, lambda _node, _given: (None,), scores)
+    if node is not None:
+        node.keep(tape, *tensors)
+    return node
+
+
+def gathered_scores(tape: Tape, scores: Tensor, chosen: Tensor, count: int) -> Tensor:
+    """Those of the chosen experts."""
+
+    def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:
+        return (into_zeros(tape, *size),)
+
+    size = scores.count, scores.width
+    node = node_for(tape, back, scores)
+    if node is not None:
+        node.keep(tape, chosen)
+    result = tape.new(count, scores.width)
+    result.node = node
+    return result
+
+
+def summed(tape: Tape, weights: Tensor, tokens: int) -> Tensor:
+    """The sum of a token's weights, which autocast makes fp32, and a number."""
+
+    def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:
+        return (tape.new(count, width),)
+
+    count, width = weights.count, weights.width
+    wide = FULL if tape.autocast else width
+    first = tape.new(tokens, wide)
+    total = tape.new(tokens, wide)
+    del first
+    total.node = node_for(tape, back, weights)
+    return total
+
+
+def quotient(tape: Tape, weights: Tensor, total: Tensor, *, in_place: bool) -> Tensor:
+    """Weights over their sum; where that is written over them, autograd keeps a copy."""
+
+    def back(node: Node, given: list[Tensor]) -> tuple[Tensor, Tensor]:
+        once = tape.new(count, wide)
+        twice = tape.new(count, wide)
+        turned = tape.new(count, given[0].width)
+        of_total = tape.new(count, wide)
+        del once, twice, turned
+        of_weights = tape.new(count, wide)
+        node.drop_unpacked()
+        if width != wide:
+            of_weights = tape.new(count, width)
+        reduced = tape.new(tokens, wide)
+        del of_total
+        given.clear()
+        return of_weights, reduced
+
+    count, tokens, width, wide = weights.count, total.count, weights.width, max(weights.width, total.width)
+    node = node_for(tape, back, weights, total)
+    if node is not None:
+        node.keep(tape, tape.new(count, width) if in_place else weights, total.detached())
+    result = weights.detached() if in_place else tape.new(count, wide)
+    result.node = node
+    return result
+
+
+def routed(loader: Loader, block: Block, biased: set[str]) -> Routed:
+    """The experts of a layer, with their weights in the order of the modules."""
+    mlp = block.mlp
+    assert mlp is not None, "coverage.is_routed"
+    stacks = [tensor for tensor in loader.model.tensors if tensor.kind == "experts"]
+    router = next(tensor for tensor in loader.model.tensors if tensor.kind == "router")
+    gate_up, down = (stack(loader, tensor) for tensor in stacks)
+    weight = loader.plain(router.numel, router.module)
+    loader.to_cast.append((weight, loader.final[router.module]))
+    shapes = [linear for linear in block.linears if linear.kind == "mlp"]
+    made = [loader.linear(shape, bias=shape.name in biased) for shape in shapes]
+    shared = Gated(made[0], made[1], made[2]) if made else None
+    route = ROUTES[loader.taped.routes](weight, mlp.experts, mlp.experts_per_token)
+    return Routed(route, gate_up, down, block.hidden, mlp.width, mlp.experts, shared)
+
+
+def stack(loader: Loader, tensor: Kind) -> Stack:
+    """One side of all experts: as it is, or quantized and unpacked when a forward asks for it."""
+    if quantized_width(loader.run, tensor) is None:
+        weight = loader.plain(tensor.numel, tensor.module)
+        return lambda _tape: weight
+    shape = Shape("experts", tensor.shape[-1], tensor.numel // tensor.shape[-1], "experts")
+    if loader.run.quantization == "int8":
+        return partial(from_bytes, kept=loader.eight_bit(shape, None))
+    return loader.four_bit(shape, None).dequantized
+
+
+def from_bytes(tape: Tape, kept: EightBit) -> Tensor:
+    """In fp32, times a factor a row, and a number: bitsandbytes/functional.py, int8_vectorwise_dequant@0.50.2."""
+    scaled_rows = tape.new(kept.n_in * kept.n_out, FULL)
+    result = tape.new(kept.n_in * kept.n_out, FULL)
+    del scaled_rows
+    return result
