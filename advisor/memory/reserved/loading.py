@@ -163,7 +163,9 @@ class Loader:
         kernels = frozenset(kernel for kernel, linear in FUSED.items() if linear in taken)
         mixer = self.mixer(block, biased, norm_kind, kernels)
         feed = self.feed(block, biased, deviations, "mlp" in kernels)
-        mixer = replace(mixer, drops=deviations.residual_masks > 0, liger="rope" in self.run.liger)
+        mixer = replace(mixer, drops=deviations.residual_masks > 0)
+        if isinstance(mixer, Mixer):
+            mixer = replace(mixer, liger="rope" in self.run.liger)
         return Layer(
             mixer,
             feed,
