@@ -15,7 +15,9 @@ from advisor.memory.activations import (
     saved_formula,
     working_bytes,
 )
+from advisor.memory.reserved.coverage import uncovered
 from advisor.models.architecture import Architecture, Attention, Block, Kind, Linear, Mlp
+from advisor.opening import open_configs
 from advisor.run import Lora, Run
 from advisor.run.stack import Stack
 
@@ -317,3 +319,15 @@ def test_the_fused_xielu_keeps_its_input_alone():
     block = replace(LLAMA_3_8B, mlp=Mlp(14336, gated=False))
     fused = per_token(block, "apertus", stack=Stack(xielu=True))
     assert per_token(block, "apertus") - fused == (9 + 4) * 14336
+
+
+def test_the_fused_xielu_leaves_the_stream_of_quantized_layers_as_it_is():
+    """torch's own runs expm1 in fp32 under autocast, and 4-bit linears hand that on."""
+    quantized = open_configs(
+        {"base_model": "swiss-ai/Apertus-8B-Instruct-2509", "adapter": "qlora", "load_in_4bit": True}, None, "1x h100"
+    ).run
+    assert quantized.model is not None
+    fused = replace(quantized, stack=replace(quantized.stack, xielu=True))
+    block = quantized.model.blocks[0]
+    assert checkpoint_bytes(quantized, block) == 2 * checkpoint_bytes(fused, block)
+    assert next(uncovered(fused)) == "the fused xIELU"

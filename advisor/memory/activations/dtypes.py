@@ -74,7 +74,8 @@ bitsandbytes/nn/modules.py, Linear4bit.forward; autograd/_functions.py, MatMul8b
 
 def fp32_branches(run: Run, norm: Norm) -> bool:
     """Whether quantized layers hand on the fp32 of autocast's layer_norm, pow or expm1, and so widen the stream."""
-    widens = run.model is not None and run.model.deviations.activation in {SQUARED_RELU, XIELU}
+    used = run.model.deviations.activation if run.model is not None else None
+    widens = used == SQUARED_RELU or (used == XIELU and not run.stack.xielu)
     return (norm == "layer" or widens) and run.autocast and run.quantization in KEEP_WIDTH
 
 

@@ -14,6 +14,7 @@ from advisor.memory.reserved import torchao
 from advisor.memory.reserved.towers import beside
 from advisor.memory.towers import sees
 from advisor.memory.weights import trained_count
+from advisor.models.deviations import XIELU
 from advisor.models.family import family_of
 from advisor.record import replace
 
@@ -63,6 +64,8 @@ def uncovered(run: Run) -> Iterator[str]:
         yield "weights rounded in forward"
     if run.torch_compile or run.tiled_mlp_shards > 1 or run.activation_offloading is not None:
         yield "compiled, tiled or offloaded layers"
+    if run.stack.xielu and run.model.deviations.activation == XIELU:
+        yield "the fused xIELU"
     if not run.stack.at_least("transformers", run.model.family.common_loss_since or "4.46.0"):
         yield "losses of transformers before 4.46"
     if run.evaluates and run.generated_rows:
