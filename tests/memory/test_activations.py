@@ -330,4 +330,4 @@ def test_the_fused_xielu_leaves_the_stream_of_quantized_layers_as_it_is():
     fused = replace(quantized, stack=replace(quantized.stack, xielu=True))
     block = quantized.model.blocks[0]
     assert checkpoint_bytes(quantized, block) == 2 * checkpoint_bytes(fused, block)
-    assert next(uncovered(fused)) == "the fused xIELU"
+    assert "the fused xIELU" in set(uncovered(fused))
