@@ -125,7 +125,7 @@ rule = Rule(
                   offload_params: true
                   cpu_ram_efficient_loading: true
             """,
-            memory="36.8 -> 5.9 GiB",
+            memory="36.8 -> 5.6 GiB",
         ),
         Example(
             gpus="1x rtx-4090",
