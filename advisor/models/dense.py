@@ -29,8 +29,10 @@ _SECTIONS = Deviations(rotary=4)
 """Cosines and sines of time, height and width, which each layer joins: models/qwen2_vl, Qwen2VLAttention.forward."""
 
 FAMILIES: dict[str, Family] = {
-    "llama": Family(Decoder(_BIASED, gated(bias="mlp_bias")), liger=LIGER, cut=True, has_tapes=True),
-    "mistral": Family(Decoder(plan=plain_plan), liger=LIGER, cut=True, has_tapes=True),
+    "llama": Family(
+        Decoder(_BIASED, gated(bias="mlp_bias")), liger=LIGER, cut=True, has_tapes=True, has_liger_tapes=True
+    ),
+    "mistral": Family(Decoder(plan=plain_plan), liger=LIGER, cut=True, has_tapes=True, has_liger_tapes=True),
     "ministral": Family(Decoder(plan=plain_plan), liger=LIGER, cut=True),
     "ministral3": Family(
         Decoder(plan=plain_plan), liger=LIGER_LAYERS, cut=True, has_tapes=True, tape=Taped(scales_queries=True)
@@ -49,7 +51,9 @@ FAMILIES: dict[str, Family] = {
             deviations=Deviations(norm="fp32 rms", rotary=4),
         )
     ),
-    "qwen2": Family(Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan), liger=LIGER, cut=True, has_tapes=True),
+    "qwen2": Family(
+        Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan), liger=LIGER, cut=True, has_tapes=True, has_liger_tapes=True
+    ),
     "qwen2_vl_text": Family(
         Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan, deviations=_SECTIONS),
         liger=LIGER_LAYERS,
@@ -60,7 +64,7 @@ FAMILIES: dict[str, Family] = {
         liger=LIGER_LAYERS,
         lora_kernels="unpatchable",
     ),
-    "qwen3": Family(Decoder(_HEAD_NORM, plan=plain_plan), liger=LIGER, cut=True, has_tapes=True),
+    "qwen3": Family(Decoder(_HEAD_NORM, plan=plain_plan), liger=LIGER, cut=True, has_tapes=True, has_liger_tapes=True),
     "qwen3_vl_text": Family(Decoder(_HEAD_NORM), liger=LIGER_LAYERS - {"glu"}, lora_kernels="unpatchable"),
     "mimo": Family(Decoder(softmax(bias="attention_bias", out_bias=False), plan=plain_plan), has_tapes=True),
     "seed_oss": Family(
@@ -179,6 +183,7 @@ FAMILIES: dict[str, Family] = {
         liger=LIGER,
         cut=True,
         has_tapes=True,
+        has_liger_tapes=True,
         tape=Taped(scales_embedding="inside"),
     ),
     "gemma2": Family(
@@ -187,6 +192,7 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         soft_capped=True,
         has_tapes=True,
+        has_liger_tapes=True,
         tape=Taped(scales_embedding="inside"),
     ),
     "vaultgemma": Family(

@@ -123,6 +123,8 @@ class Family:
     """Whether logits are capped: tanh keeps its output (models/gemma2/modeling_gemma2.py@5.16.1)."""
     has_tapes: bool = False
     """Whether layers like its own were recorded for the replay of torch's allocator: tests/memory/reserved."""
+    has_liger_tapes: bool = False
+    """Whether tapes have its layers as Liger patches them: liger_kernel/transformers/monkey_patch.py@0.8.1."""
     text_is_taped: bool = False
     """Whether it was recorded that a multimodal model does with text alone what its decoder does."""
     own_loss: bool = False

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 OPTIMIZERS = frozenset({"adamw_torch", "adamw_torch_fused", "adamw_bnb_8bit", "adamw_8bit", *torchao.CODES})
 SCORES = frozenset({"plain", "cut", "liger", "liger-fused"})
-LIGER = frozenset({"llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2"})
-"""Decoders whose layers Liger patches as it does Llama's: liger_kernel/transformers/monkey_patch.py@0.8.1."""
 WIDEST = 128
 """Elements of a head whose output torch's memory-efficient kernel keeps in registers."""
 OF_EXPERTS = frozenset({"gate", "gate_proj", "up_proj", "down_proj", "w1", "w2", "w3"})
@@ -77,7 +75,8 @@ def patched_by_liger(run: Run, model: Architecture) -> bool:
     wide = run.loss == "liger-fused" and (run.embeddings_fp32 or run.precision != "bf16")
     normed = any(block.attention and block.attention.query_key_norm for block in model.blocks)
     alone = normed and ("rope" in run.liger) != ("rms_norm" in run.liger)
-    return (model.decoder_type or model.model_type) in LIGER and not (wide or alone) and run.rl is None
+    family = family_of(model.decoder_type or model.model_type)
+    return family is not None and family.has_liger_tapes and not (wide or alone) and run.rl is None
 
 
 def prefers(run: Run) -> bool:

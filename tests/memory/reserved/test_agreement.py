@@ -210,8 +210,11 @@ MORE |= {
         **targets,
         **keys,
     }
-    for method, targets in (("LoRA", OF_THE_DECODER), ("QLoRA", {"unfrozen_parameters": ["^lm_head.*"]}))
-    for way, keys in (("", {}), (", checkpointing", WAYS["checkpointing"]))
+    for method, targets, way, keys in (
+        ("LoRA", OF_THE_DECODER, "", {}),
+        ("LoRA", OF_THE_DECODER, ", checkpointing", WAYS["checkpointing"]),
+        ("QLoRA", {"unfrozen_parameters": ["^lm_head.*"]}, ", checkpointing", WAYS["checkpointing"]),
+    )
 }
 MAMBA: dict[str, Any] = {
     "lora_target_linear": False,
@@ -267,7 +270,15 @@ LAYERS: dict[str, dict[str, Any]] = {
     for drops, dropout in (("", 0.0), (" with dropout", 0.05))
 }
 """A cut loss is no peak, so the backward of a checkpointed layer is."""
-FARTHER = {"phi-2": 0.021, "stablelm 1.6B": 0.022, "glm4 32B": 0.01, "phi3 mini": 0.008, "olmo3 7B": 0.006}
+FARTHER = {
+    "phi-2": 0.021,
+    "stablelm 1.6B": 0.022,
+    "apertus 8B": 0.013,
+    "glm4 32B": 0.01,
+    "phi3 mini": 0.008,
+    "lfm2 1.2B": 0.008,
+    "olmo3 7B": 0.006,
+}
 """Sums of gradients that the ledger has in tensors of their own, norms around branches, one projection for two."""
 LOW_BIT = ("adamw_torch_8bit", "adamw_torch_4bit", "ao_adamw_fp8")
 MORE |= {
