@@ -20,6 +20,8 @@ def adapter_groups(run: Run, model: Architecture) -> tuple[list[Group], list[tup
         if tensor.linear and (count := targets(lora, tensor)):
             shapes += low_rank(rank_at(lora, tensor.module), tensor.shape, count)
             shapes += [((tensor.shape[0],), count)] if lora.dora else []
+        elif tensor.kind == "router" and names_parameter(lora, tensor):
+            shapes += low_rank(rank_at(lora, tensor.name), tensor.shape, tensor.count)
         elif tensor.kind == "experts":
             shapes += stack_shapes(lora, tensor) if stacked(run) else expert_shapes(lora, model, tensor)
     trained = not freezes_all(run, model)
@@ -51,7 +53,7 @@ def stack_shapes(lora: Lora, tensor: Tensor) -> list[tuple[Shape, int]]:
     """Of stacked experts that are named as a parameter."""
     if not names_parameter(lora, tensor):
         return []
-    return low_rank(rank_at(lora, tensor.module) * tensor.shape[0], tensor.shape[-2:], tensor.count)
+    return low_rank(rank_at(lora, tensor.name) * tensor.shape[0], tensor.shape[-2:], tensor.count)
 
 
 def expert_shapes(lora: Lora, model: Architecture, tensor: Tensor) -> list[tuple[Shape, int]]:
@@ -89,9 +91,8 @@ def targets(lora: Lora, tensor: Tensor) -> int:
 
 
 def names_parameter(lora: Lora, tensor: Tensor) -> bool:
-    """Whether ``lora_target_parameters`` names this stacked expert weight."""
-    bare = tensor.name.removesuffix(".weight")
-    return any(bare == name or bare.endswith("." + name) for name in lora.target_parameters)
+    """Whether ``lora_target_parameters``, or what PEFT moves there, names this weight of experts or router."""
+    return named(lora.target_parameters, tensor.name)
 
 
 def saves_module(lora: Lora, tensor: Tensor) -> bool:

@@ -7,7 +7,7 @@ from advisor.models.attention import latent
 from advisor.models.config import Config
 from advisor.models.decoder import FULL, Decoder, fitted
 from advisor.models.deviations import Deviations
-from advisor.models.family import EXPERT_MLP, LIGER_WITHOUT_ROPE, Family, Taped
+from advisor.models.family import EXPERT_MLP, LIGER_WITHOUT_ROPE, MLP_TARGETS, Family, Taped
 from advisor.models.mlp import experts, gated
 from advisor.models.parts import Layer, Part, Tensors, linear, loose, norm, within
 from advisor.models.sparse import leading_dense_marks, with_experts
@@ -127,6 +127,7 @@ FAMILIES: dict[str, Family] = {
         lora_kernels="unpatchable",
         absent_leaf="DeepseekV2MoE",
         expert_linears=EXPERT_MLP,
+        expert_targets=MLP_TARGETS,
     ),
     "deepseek_v3": Family(
         Decoder(latent, _MLPS, latent_plan, deviations=Deviations(casts_router=True)),
@@ -135,6 +136,7 @@ FAMILIES: dict[str, Family] = {
         has_tapes=True,
         tape=Taped(routes="grouped sigmoid"),
         expert_linears=EXPERT_MLP,
+        expert_targets=MLP_TARGETS,
     ),
     "kimi_k2": Family(Decoder(latent, _MLPS, latent_plan)),
     "mistral4": Family(
@@ -149,6 +151,7 @@ FAMILIES: dict[str, Family] = {
         lora_kernels="unpatchable",
         has_tapes=True,
         tape=Taped(routes="grouped sigmoid"),
+        expert_targets=MLP_TARGETS,
     ),
     "deepseek_v32": Family(
         Decoder(
@@ -158,6 +161,7 @@ FAMILIES: dict[str, Family] = {
         ),
         lora_kernels="unpatchable",
         flash_attention=False,
+        expert_targets=MLP_TARGETS,
     ),
     "glm_moe_dsa": Family(
         Decoder(
@@ -168,6 +172,7 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         lora_kernels="unpatchable",
         flash_attention=False,
+        expert_targets=MLP_TARGETS,
     ),
     "deepseek_v4": Family(
         Decoder(

@@ -117,6 +117,9 @@ class Family:
     expert_linears: tuple[str, ...] = ()
     """What the first expert's linear layers are called where each expert has its own: before transformers 5, or in
     axolotl's own code. Read from transformers 4.57.1."""
+    expert_targets: tuple[str, str, str] | tuple[()] = ()
+    """What LoRA's targets call the gate, the up and the down projection of experts where PEFT knows to move them to
+    stacks: transformers/conversion_mapping.py:42-68@5.16.1; peft/utils/transformers_weight_conversion.py@0.20.0."""
     own_code_stops: bool = False
     """Whether that copy stops at an import under transformers 5.16.1, which axolotl 0.19.0 pins."""
     soft_capped: bool = False
@@ -162,6 +165,8 @@ class Family:
 UNKNOWN = Family()
 EXPERT_MLP = ("0.gate_proj", "0.up_proj", "0.down_proj")
 EXPERT_W = ("0.w1", "0.w3", "0.w2")
+MLP_TARGETS = ("gate_proj", "up_proj", "down_proj")
+W_TARGETS = ("w1", "w3", "w2")
 
 
 def home(model_type: str) -> str:

@@ -7,7 +7,7 @@ from advisor.models.attention import latent, softmax
 from advisor.models.config import Config
 from advisor.models.decoder import FULL, Decoder, fitted
 from advisor.models.deviations import Deviations, with_squared_relu
-from advisor.models.family import EXPERT_MLP, EXPERT_W, LIGER, LIGER_WITHOUT_ROPE, Family, Taped
+from advisor.models.family import EXPERT_MLP, EXPERT_W, LIGER, LIGER_WITHOUT_ROPE, MLP_TARGETS, Family, Taped
 from advisor.models.mixers import delta_net, kimi_delta, mamba, mamba2, short_convolution
 from advisor.models.mlp import experts, gated, gated_linears, plain
 from advisor.models.parts import Builder, Layer, Part, linear, loose
@@ -279,6 +279,7 @@ FAMILIES: dict[str, Family] = {
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
         expert_linears=EXPERT_MLP,
+        expert_targets=MLP_TARGETS,
     ),
     "qwen3_5_text": Family(
         Decoder(_QWEN_MIXERS, gated(), qwen_linear_plan, deviations=Deviations(norm="offset rms", fresh_query=True)),

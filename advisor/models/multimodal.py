@@ -9,7 +9,15 @@ from advisor.errors import InputError
 from advisor.models import audio, vision, visual
 from advisor.models.config import Config
 from advisor.models.deviations import Deviations
-from advisor.models.family import LIGER, LIGER_LAYERS, LIGER_LOSS, LIGER_WITHOUT_ROPE, Family, deviations_of
+from advisor.models.family import (
+    LIGER,
+    LIGER_LAYERS,
+    LIGER_LOSS,
+    LIGER_WITHOUT_ROPE,
+    MLP_TARGETS,
+    Family,
+    deviations_of,
+)
 from advisor.models.parts import Tensors, linear, loose, norm, of_kind, within
 from advisor.models.tower import Layers, Tower, tower
 from advisor.record import record
@@ -260,7 +268,11 @@ FAMILIES: dict[str, Family] = {
         _visual("glm4v_text", visual.glm4v), liger=LIGER_WITHOUT_ROPE, cut=True, lora_kernels="unpatchable"
     ),
     "glm4v_moe": Family(
-        _visual("glm4v_moe_text", visual.glm4v), liger=LIGER_WITHOUT_ROPE, cut=True, lora_kernels="unpatchable"
+        _visual("glm4v_moe_text", visual.glm4v),
+        liger=LIGER_WITHOUT_ROPE,
+        cut=True,
+        lora_kernels="unpatchable",
+        expert_targets=MLP_TARGETS,
     ),
     "llava": Family(
         _projected("llama", llava_projector),

@@ -9,7 +9,7 @@ from advisor.models.attention import softmax
 from advisor.models.config import Config
 from advisor.models.decoder import Decoder, every_layer_sparse, plain_plan
 from advisor.models.deviations import Deviations
-from advisor.models.family import EXPERT_MLP, EXPERT_W, LIGER, LIGER_LAYERS, Family, Taped
+from advisor.models.family import EXPERT_MLP, EXPERT_W, LIGER, LIGER_LAYERS, MLP_TARGETS, W_TARGETS, Family, Taped
 from advisor.models.mlp import experts, gated
 from advisor.models.parts import Layer, Part, Tensors, linear, loose
 
@@ -95,6 +95,7 @@ FAMILIES: dict[str, Family] = {
         liger=LIGER,
         cut=True,
         expert_linears=EXPERT_W,
+        expert_targets=W_TARGETS,
     ),
     "qwen2_moe": Family(
         Decoder(
@@ -116,6 +117,7 @@ FAMILIES: dict[str, Family] = {
         liger=LIGER,
         cut=True,
         expert_linears=EXPERT_MLP,
+        expert_targets=MLP_TARGETS,
     ),
     "qwen3_vl_moe_text": Family(
         Decoder(_HEAD_NORM, {"sparse": experts(), "dense": gated()}, qwen_plan),
@@ -131,6 +133,7 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         lora_kernels="unpatchable",
         expert_linears=EXPERT_MLP,
+        expert_targets=MLP_TARGETS,
     ),
     "phimoe": Family(
         Decoder(
@@ -155,6 +158,7 @@ FAMILIES: dict[str, Family] = {
         ),
         cut=True,
         lora_kernels="unpatchable",
+        expert_targets=W_TARGETS,
     ),
     "granitemoe": Family(
         Decoder(
@@ -184,6 +188,7 @@ FAMILIES: dict[str, Family] = {
             leading_dense_plan,
         ),
         expert_linears=EXPERT_MLP,
+        expert_targets=MLP_TARGETS,
     ),
     "exaone_moe": Family(
         Decoder(
@@ -192,6 +197,7 @@ FAMILIES: dict[str, Family] = {
             partial(leading_dense_plan, every=4),
         ),
         cut=True,
+        expert_targets=MLP_TARGETS,
     ),
     "ernie4_5_moe": Family(
         Decoder(
@@ -208,6 +214,7 @@ FAMILIES: dict[str, Family] = {
             deviations=Deviations(shared_first=True),
         ),
         expert_linears=EXPERT_MLP,
+        expert_targets=MLP_TARGETS,
     ),
     "flex_olmo": Family(
         Decoder(
@@ -218,6 +225,7 @@ FAMILIES: dict[str, Family] = {
         ),
         lora_kernels="unpatchable",
         expert_linears=EXPERT_MLP,
+        expert_targets=MLP_TARGETS,
     ),
     "hunyuan_v1_moe": Family(
         Decoder(
@@ -235,6 +243,7 @@ FAMILIES: dict[str, Family] = {
         liger=LIGER,
         cut=True,
         expert_linears=EXPERT_MLP,
+        expert_targets=MLP_TARGETS,
     ),
     "glm4v_moe_text": Family(
         Decoder(
@@ -256,6 +265,7 @@ FAMILIES: dict[str, Family] = {
         expert_linears=EXPERT_MLP,
         has_tapes=True,
         tape=Taped(joins="both", norms="in turn", routes="grouped sigmoid"),
+        expert_targets=MLP_TARGETS,
     ),
     "afmoe": Family(
         Decoder(
@@ -278,5 +288,6 @@ FAMILIES: dict[str, Family] = {
         lora_kernels="unpatchable",
         absent_leaf="AfmoeMoE",
         expert_linears=EXPERT_MLP,
+        expert_targets=MLP_TARGETS,
     ),
 }

@@ -82,7 +82,7 @@ def axolotl_facts(
     gpu_has_bf16 = hardware is None or hardware.gpu.bf16 or stack.at_least("torch", EMULATES_BF16)
     several_gpus = hardware is not None and hardware.world_size > 1
     precision, batch, sizes = read.precision(reader, gpu_has_bf16), read.batch(reader), sharding.sizes(reader)
-    adapter = read.lora(reader, stack, several_gpus=several_gpus)
+    adapter = read.lora(reader, model, stack, several_gpus=several_gpus)
     preferred = preference.preference(reader, adapter["adapter"], hardware.world_size if hardware else 1)
     return {
         "base_model": base_model,
