@@ -1,0 +1,132 @@
+"""Targets for dense or shared layers that PEFT moves to every expert."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.memory.weights import weights_of
+from advisor.models import Architecture
+from advisor.run.axolotl.expert_targets import leaf, moves
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Where linear layers of the model lose the adapters that they are named for."""
+    model, lora = run.model, run.lora
+    if model is None or lora is None:
+        return
+    written = {leaf(str(name)) for name in run.config.get("lora_target_parameters") or ()}
+    found = {old for old, new in moves(model, run.stack).items() if new in lora.target_parameters}
+    lost = sorted(named(model, found - written))
+    if lost and not written:
+        key = "lora_target_linear" if run.config.get("lora_target_linear") else "lora_target_modules"
+        trained = weights_of(run, model).trained_elements
+        yield Hit(
+            key,
+            f"`{key}` is silently moved to every expert: PEFT adapts the experts' stacks instead of"
+            f" {', '.join(f'`{name}`' for name in lost)}, and trains {trained / 1e6:,.0f} M parameters; name the"
+            " attention's layers alone, or the experts in `lora_target_parameters`",
+            on_key=True,
+        )
+
+
+def named(model: Architecture, names: set[str]) -> set[str]:
+    """Layers outside of the experts with one of these names, the shared experts' or the first layers'."""
+    modules = {tensor.module for tensor in model.tensors}
+    return {module.rpartition("*.")[2] for module in modules if leaf(module) in names}
+
+
+rule = Rule(
+    id="adapters-on-experts",
+    stage="lint",
+    title="Name the layers that get adapters, not all experts",
+    finds=finds,
+    level="warning",
+    proof="read",
+    why="""
+        The experts of a layer are one tensor each way in transformers 5. So that adapters of older versions load, PEFT
+        takes a target that is called as their linear layers once were for all experts, and takes it from the dense
+        layers and shared experts that still have linear layers of that name. The adapters then have many times the
+        parameters, with gradients and optimizer states.
+    """,
+    safe=False,
+    source="peft/utils/transformers_weight_conversion.py:402-482@0.20.0",
+    examples=(
+        Example(
+            before="""
+                base_model: Qwen/Qwen3-Next-80B-A3B-Instruct
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: [q_proj, v_proj, shared_expert.gate_proj, shared_expert.up_proj]
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: zai-org/GLM-4.5-Air
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen3-Next-80B-A3B-Instruct
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: [q_proj, v_proj]
+            """,
+        ),
+        Example(
+            stack={"peft": "0.18.1"},
+            before="""
+                base_model: Qwen/Qwen3-Next-80B-A3B-Instruct
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: [q_proj, v_proj, shared_expert.gate_proj, shared_expert.up_proj]
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen3-Next-80B-A3B-Instruct
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: [q_proj, v_proj, shared_expert.gate_proj, shared_expert.up_proj]
+                lora_target_parameters: [mlp.experts.gate_up_proj]
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen3-30B-A3B
+                adapter: qlora
+                load_in_4bit: true
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: [q_proj, v_proj, gate_proj, up_proj, down_proj]
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen3-Next-80B-A3B-Instruct
+            """,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+        ),
+    ),
+)
