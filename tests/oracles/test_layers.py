@@ -273,8 +273,11 @@ TRACED_WITH_FLASH = {"llama4_text"}
 
 WIDENED = "mamba2 with an fp32 stream"
 """Each layer returns fp32, but the first, which is traced, gets what the embedding gave."""
-HANDED_ON = {"arcee", "mpt", "nemotron_h"}
-"""4-bit layers hand on the fp32 of their layer norms or squares; the plain layers of a trace do not. See test_four_bit."""
+HANDED_ON = {"apertus", "arcee", "mpt", "nemotron_h"}
+"""4-bit layers hand on the fp32 of layer norms, squares or exponentials; the plain layers of a trace do not.
+
+See test_four_bit, and the recordings of Apertus in tests/memory/reserved.
+"""
 
 
 def pairs(blocks: Any, found: Any) -> list[tuple[Any, Any]]:
