@@ -137,7 +137,9 @@ def while_multiplying(run: Run, block: Block, unpacked: tuple[Term, ...]) -> tup
     multiplying = None if recomputes_under_hooks(run) else multiplying_bytes(run, block)
     if multiplying is None:
         return unpacked
-    less = max(0, working_bytes(run, block) - multiplying)
+    less = working_bytes(run, block) - multiplying
+    if less <= 0:
+        return unpacked
     return tuple(
         replace(term, bytes=term.bytes - less, formula=f"{term.formula}, less {less:,} B that have gone")
         for term in unpacked

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
+from advisor.memory.activations.altup import streams
 from advisor.memory.ledger import Estimate
 from advisor.memory.optimizer_states import effective_optimizer
 from advisor.memory.towers import images_of, sees
@@ -77,11 +78,6 @@ def unsure(model: Architecture) -> str:
         return f"token mixers of `{decoder}` are counted by widths"
     if not is_compared(decoder):
         return f"layers of `{decoder}` are not compared with their modules"
-    if has_streams(model):
+    if any(streams(block) > 1 for block in model.blocks):
         return f"residual streams of `{decoder}` are within a twelfth of their modules"
     return ""
-
-
-def has_streams(model: Architecture) -> bool:
-    """Whether the residual stream is several wide, as in Gemma 3n."""
-    return any(linear.name == "modality_router" for block in model.blocks for linear in block.linears)

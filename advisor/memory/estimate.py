@@ -12,7 +12,7 @@ from advisor.memory.generation import VLLM_NAME, resident_vllm, rollout_phase
 from advisor.memory.gradients import between_micro_steps, bucket_copies, step_gradients
 from advisor.memory.groups import Weights
 from advisor.memory.host import host_terms
-from advisor.memory.ledger import Estimate, Phase, PhaseName, Range, Rows, Term
+from advisor.memory.ledger import Estimate, HostTerm, Phase, PhaseName, Range, Rows, Term
 from advisor.memory.lora_targets import layers_named, told_apart
 from advisor.memory.model import (
     autocast_terms,
@@ -47,7 +47,7 @@ def estimate(run: Run) -> Estimate | None:
     missing = uncounted(run)
     return Estimate(
         phases=phases,
-        host=host_terms(run, model, weights),
+        host=hosted(run, model),
         needed=beyond_vllm(needed, run, peak),
         reserved_peak=beyond_vllm(reserved_peak, run, peak),
         usable=hardware.usable,
@@ -70,10 +70,13 @@ def lower_bound(run: Run) -> int:
 
 def host_bytes(run: Run) -> int:
     """Bytes of one node's host memory, known before the estimate is."""
-    if run.model is None:
-        return 0
-    run, model = counted_run(run, run.model)
-    return sum(term.bytes for term in host_terms(run, model, weights_of(run, model)))
+    return 0 if run.model is None else sum(term.bytes for term in hosted(*counted_run(run, run.model)))
+
+
+@lru_cache(maxsize=4)
+def hosted(run: Run, model: Architecture) -> tuple[HostTerm, ...]:
+    """What offloading keeps on the host. A search asks for it before the estimate does."""
+    return host_terms(run, model, weights_of(run, model))
 
 
 @lru_cache(maxsize=4)

@@ -52,8 +52,8 @@ def policy(run: Run) -> Logits:
     """TRL's GRPO: trl/trainer/grpo_trainer.py:1499-1533, utils.py, selective_log_softmax@1.9.0.
 
     Under autocast fp32 logits are kept; without it each row's log-probabilities, too, in half precision. Rows without
-    their last token lie apart, so that the entropy takes a copy of several. Logits
-    are divided by the temperature in place, in a view: backward copies their gradient twice for that, and divides.
+    their last token lie apart, so that the entropy takes a copy of several. Logits are divided by the temperature in
+    place, in a view: backward copies their gradient twice for that, and divides.
     """
     apart = run.micro_batch_size > 1
     if run.autocast or run.precision == "fp32":

@@ -11,6 +11,7 @@ from advisor.models import Architecture
 from advisor.record import replace
 from advisor.run import Ebft, Fsdp, Images, Prepared, Run, Zero, axolotl, deepspeed
 from advisor.run.axolotl import preference, read, sharding
+from advisor.run.axolotl.expert_targets import moved
 from advisor.run.axolotl.reader import Reader
 from advisor.run.deepspeed import Section
 from advisor.run.history import MeasuredRun
@@ -82,7 +83,9 @@ def axolotl_facts(
     gpu_has_bf16 = hardware is None or hardware.gpu.bf16 or stack.at_least("torch", EMULATES_BF16)
     several_gpus = hardware is not None and hardware.world_size > 1
     precision, batch, sizes = read.precision(reader, gpu_has_bf16), read.batch(reader), sharding.sizes(reader)
-    adapter = read.lora(reader, model, stack, several_gpus=several_gpus)
+    adapter = read.lora(reader, stack, several_gpus=several_gpus)
+    quantization = read.quantization(reader, model, adapter["adapter"])
+    lora = adapter["lora"]
     preferred = preference.preference(reader, adapter["adapter"], hardware.world_size if hardware else 1)
     return {
         "base_model": base_model,
@@ -90,9 +93,10 @@ def axolotl_facts(
         **batch,
         **sizes,
         **adapter,
+        "lora": lora if lora is None or quantization["linear_experts"] else moved(lora, model, stack),
         **preferred,
         **read.generation(reader, preferred["rl"], batch["eval_batch_size"]),
-        **read.quantization(reader, model, adapter["adapter"]),
+        **quantization,
         **read.checkpointing(reader, preferred["rl"], model, stack),
         **attention(reader, model, preferred["ebft"]),
         **read.loss(reader, preferred["rl"]),

@@ -13,10 +13,9 @@ def finds(run: Run) -> Iterator[Hit]:
     model, lora = run.model, run.lora
     if model is None or lora is None:
         return
-    written = {leaf(str(name)) for name in run.config.get("lora_target_parameters") or ()}
     found = {old for old, new in moves(model, run.stack).items() if new in lora.target_parameters}
-    lost = sorted(named(model, found - written))
-    if lost and not written:
+    lost = sorted(named(model, found))
+    if lost and not run.config.get("lora_target_parameters"):
         key = "lora_target_linear" if run.config.get("lora_target_linear") else "lora_target_modules"
         trained = weights_of(run, model).trained_elements
         yield Hit(

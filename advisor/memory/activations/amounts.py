@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -66,3 +66,8 @@ def merged(symbol: str, known: Mapping[str, int]) -> str:
     if symbol == "routed" and known["routed"] == known["h"]:
         return "h"
     return "q" if symbol == "out" and known["out"] == known["q"] else symbol
+
+
+def gone(amounts: Iterable[Amount]) -> Iterator[Amount]:
+    """What has been freed."""
+    return ((-coefficient, symbol) for coefficient, symbol in amounts)

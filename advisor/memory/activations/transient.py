@@ -6,17 +6,24 @@ off what is gone by then; the widest moment counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations import routed
+from advisor.memory.activations.adapted_output import (
+    adapted_outputs,
+    adapter_gradients,
+    half_adapter_gradients,
+    let_go,
+    recomputed_forward,
+)
 from advisor.memory.activations.altup import altup_gradients, streams
-from advisor.memory.activations.amounts import ONE, Amount, Moment, total, widths
+from advisor.memory.activations.amounts import ONE, Amount, Moment, gone, total, widths
 from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import attention_amounts, copied_output, repeated, without_kernel
 from advisor.memory.activations.deviations import family_and_norm
-from advisor.memory.activations.dtypes import Adapters, Numbers, adapters, numbers
+from advisor.memory.activations.dtypes import Numbers, numbers
 from advisor.memory.activations.experts import passing_weights, quantized, stacks
 from advisor.memory.activations.fake_quantized import passing_in_quantizers
 from advisor.memory.activations.feedforward import dense_amounts, has_shared_gate, mlp_amounts, of_activation
@@ -25,11 +32,10 @@ from advisor.memory.activations.from_trace import measured
 from advisor.memory.activations.kept_inputs import passing_dora_bytes
 from advisor.memory.activations.layer import amounts
 from advisor.memory.activations.layer_inputs import gate_amounts, waiting_gradients, width_of
-from advisor.memory.activations.linear_inputs import Site, mlp_input, mlp_output, site_amounts, sites
+from advisor.memory.activations.linear_inputs import mlp_input, mlp_output, site_amounts, sites
 from advisor.memory.activations.lora_kernels import fused_working_bytes, fuses_mlp, passing_mlp_bytes
 from advisor.memory.activations.norms import norm_amounts, rms_amounts
 from advisor.memory.activations.state_spaces import in_pieces, scan_gradients
-from advisor.memory.lora_targets import is_target
 from advisor.models.deviations import Deviations, Norm
 
 if TYPE_CHECKING:
@@ -224,76 +230,6 @@ def product_gradients(run: Run, n: Numbers, family: Deviations, block: Block) ->
         yield from gone(a for site in mlp_output(run, n, block) for a in site_amounts(run, n, site))
 
 
-def let_go(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
-    """What adapters of the MLP's last linear kept; an 8-bit base keeps an input that both read: ``int8_amounts``."""
-    for site, kept in adapted_outputs(run, n, block):
-        shares = run.quantization == "int8" and not kept.own
-        amounts = site_amounts(run, n, site)
-        yield from gone(amount for amount in amounts if not (shares and amount[1] == site.symbol))
-
-
-def adapter_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
-    """The gradient of the down projection's input, under an fp32 adapter on half precision, before the base's.
-
-    Autocast gives it in half precision, PEFT's cast turns it into fp32, and dropout makes a second one of it.
-    """
-    for site, kept in adapted_outputs(run, n, block):
-        if kept.cast == n.compute:
-            continue
-        if n.inner != n.compute:
-            # Autocast casts for the adapter alone: all three gradients are as wide as what the product is.
-            yield 3 * n.inner, site.symbol
-            yield from gone(site_amounts(run, n, site))
-            continue
-        if n.stream != n.compute or not n.autocast:
-            yield n.compute, "h"
-        if not n.autocast:
-            yield kept.cast, site.symbol
-            continue
-        yield (2 * kept.cast if kept.dropout else kept.cast + n.compute), site.symbol
-        yield from ((-kept.width, site.symbol), (-kept.width, "r"))
-
-
-def half_adapter_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
-    """Likewise with an adapter in the compute type: its gradient, the base's, and their sum."""
-    for site, kept in adapted_outputs(run, n, block):
-        if kept.cast == n.compute:
-            yield 3 * n.compute, site.symbol
-            yield from let_go(run, n, block)
-
-
-def recomputed_forward(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
-    """The recomputed forward at an fp32 adapter of the down projection, at times wider than the backward.
-
-    The gradient that waits, the residual, the normed input, the base's result, and of the product itself, its fp32
-    copy and that after dropout, none of which is saved; without dropout, later: the adapter's result, and that scaled.
-    """
-    # Where a layer is computed again, the output that reentrant checkpoints hold is yet to come.
-    again = run.activation_checkpointing
-    # Liger's norm saves the residual.
-    held = n.stream + (0 if "rms_norm" in run.liger else n.stream) - (n.stream if again and run.reentrant else 0)
-    if again and n.inner == n.compute and run.model is not None and run.model.family.tape.holds:
-        held += n.normed + n.compute  # what the norm gave attention, and what attention gave
-    for site, kept in adapted_outputs(run, n, block):
-        if kept.cast > n.compute and kept.width == n.compute:
-            results = 3 if again and not kept.dropout else 1
-            yield held + (1 if again else 2) * n.normed + results * n.compute, "h"
-            yield n.compute + kept.cast * (2 if kept.dropout else 1), site.symbol
-        elif kept.own and kept.cast == n.compute and again:
-            # The base's result, the adapter's and that scaled; dropout's copies are saved in place of what it reads.
-            yield held + 3 * n.compute, "h"
-            if run.quantization != "int8":  # which keeps its inputs
-                yield from ((n.normed, "h"), (n.inner, site.symbol))
-
-
-def adapted_outputs(run: Run, n: Numbers, block: Block) -> Iterator[tuple[Site, Adapters]]:
-    """The MLP's last input, where an adapter reads it."""
-    for site in mlp_output(run, n, block):
-        targets = [x for x in site.linears if x.name not in site.fused]
-        if run.lora is not None and any(is_target(run.lora, linear) for linear in targets):
-            yield site, adapters(run, site.source)
-
-
 def probability_gradients(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
     """Eager attention at its softmax: fp32 gradients of probabilities and scores; all that follows is freed."""
     attention = block.attention
@@ -356,8 +292,3 @@ def taken_in(run: Run, n: Numbers, norm: Norm, block: Block) -> Iterator[Amount]
     for site in sites(run, n, block, copied_output=False):
         if any(linear.name.startswith("per_layer_") for linear in site.linears):
             yield from gone(site_amounts(run, n, site))
-
-
-def gone(amounts: Iterable[Amount]) -> Iterator[Amount]:
-    """What has been freed."""
-    return ((-coefficient, symbol) for coefficient, symbol in amounts)

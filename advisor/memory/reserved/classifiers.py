@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.reserved import losses
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
-from advisor.memory.reserved.operations import FULL, LONG, cast, dropped
+from advisor.memory.reserved.operations import FULL, LONG, cast, dropped, into_zeros
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.decoder import Batch
@@ -47,8 +47,7 @@ def picked(tape: Tape, logits: Tensor, rows: int) -> Tensor:
     """One number a row; its gradient is as large as all."""
 
     def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:
-        zeros = tape.new(*whole)
-        return (zeros if tape.adds_in_place else tape.new(*whole),)
+        return (into_zeros(tape, *whole),)
 
     whole = logits.count, logits.width
     node = node_for(tape, back, logits)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
-from advisor.memory.reserved.operations import FULL, LONG, activation, add, cast, product, split
+from advisor.memory.reserved.operations import FULL, LONG, activation, add, back_alike, cast, into_zeros, product, split
 from advisor.record import record
 
 if TYPE_CHECKING:
@@ -86,19 +86,10 @@ def gathered(tape: Tape, x: Tensor, index: Tensor, count: int) -> Tensor:
     return result
 
 
-def into_zeros(tape: Tape, count: int, width: int) -> Tensor:
-    """Zeros that are written into; a dispatch mode, as one that records, has a second tensor written."""
-    zeros = tape.new(count, width)
-    return zeros if tape.adds_in_place else tape.new(count, width)
-
-
 def masked(tape: Tape, x: Tensor, mask: Tensor) -> Tensor:
     """``masked_fill_``: the tensor itself, whose gradient is masked, too."""
 
-    def back(_node: Node, given: list[Tensor]) -> tuple[Tensor]:
-        return (tape.new(given[0].count, given[0].width),)
-
-    node = node_for(tape, back, x)
+    node = node_for(tape, back_alike(tape), x)
     if node is not None:
         node.keep(tape, mask)
     result = x.detached()

@@ -274,6 +274,12 @@ def in_rows(tape: Tape, given: list[Tensor]) -> None:
     given[0] = tape.new(given[0].count, given[0].width)
 
 
+def into_zeros(tape: Tape, count: int, width: int) -> Tensor:
+    """Zeros that are written into; a dispatch mode, as one that records, has a second tensor written."""
+    zeros = tape.new(count, width)
+    return zeros if tape.adds_in_place else tape.new(count, width)
+
+
 def embedded(tape: Tape, weight: Tensor, tokens: int, hidden: int) -> Tensor:
     """Rows of a table; its gradient is as large as the table."""
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
-from advisor.memory.reserved.experts import Routed, into_zeros
+from advisor.memory.reserved.experts import Routed, gathered
 from advisor.memory.reserved.layers import Gated
 from advisor.memory.reserved.operations import FULL, LONG, cast, hyperbolic, matmul, scaled
 from advisor.memory.weights import quantized_width
@@ -38,7 +38,7 @@ def by_shares(tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int) ->
     biased = tape.new(tokens * experts, FULL)
     values, chosen = tape.new(tokens * each, FULL), tape.new(tokens * each, LONG)
     ranked = saving(tape, scores, chosen)
-    weights = gathered_scores(tape, scores, chosen, tokens * each)
+    weights = gathered(tape, scores, chosen, tokens * each)
     del scores
     total = summed(tape, weights, tokens)
     weights = quotient(tape, weights, total, in_place=False)
@@ -67,7 +67,7 @@ def by_sigmoid(tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int) -
     values, chosen = tape.new(tokens * each, FULL), tape.new(tokens * each, LONG)
     ranked = saving(tape, scores, chosen)
     del values, ranked
-    weights = gathered_scores(tape, scores, chosen, tokens * each)
+    weights = gathered(tape, scores, chosen, tokens * each)
     total = summed(tape, weights, tokens)
     weights = quotient(tape, weights, total, in_place=True)
     weights = scaled(tape, weights)
@@ -98,21 +98,6 @@ def saving(tape: Tape, scores: Tensor, *tensors: Tensor) -> Node | None:
     if node is not None:
         node.keep(tape, *tensors)
     return node
-
-
-def gathered_scores(tape: Tape, scores: Tensor, chosen: Tensor, count: int) -> Tensor:
-    """Those of the chosen experts."""
-
-    def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:
-        return (into_zeros(tape, *size),)
-
-    size = scores.count, scores.width
-    node = node_for(tape, back, scores)
-    if node is not None:
-        node.keep(tape, chosen)
-    result = tape.new(count, scores.width)
-    result.node = node
-    return result
 
 
 def summed(tape: Tape, weights: Tensor, tokens: int) -> Tensor:

@@ -78,7 +78,12 @@ def split_scan(tape: Tape, batch: Batch, one: Scan, projected: Tensor, decays: T
 
 def steps(tape: Tape, batch: Batch, sizes: StateSpace) -> Tensor:
     """One fp32 number a head and token, of whole chunks."""
-    return tape.new(batch.rows * chunks(batch, sizes) * sizes.chunk * sizes.heads, FULL)
+    return tape.new(steps_count(batch, sizes), FULL)
+
+
+def steps_count(batch: Batch, sizes: StateSpace) -> int:
+    """How many of them."""
+    return batch.rows * chunks(batch, sizes) * sizes.chunk * sizes.heads
 
 
 def states(tape: Tape, batch: Batch, sizes: StateSpace, width: int = FULL) -> Tensor:
@@ -142,8 +147,3 @@ def scanned_back(tape: Tape, batch: Batch, sizes: StateSpace, width: int) -> Non
     blocks = tape.new(steps_count(batch, sizes) * -(-sizes.chunk // BLOCK), FULL)
     kept.append(steps(tape, batch, sizes))
     del kept, halves, blocks
-
-
-def steps_count(batch: Batch, sizes: StateSpace) -> int:
-    """Numbers of ``steps``."""
-    return batch.rows * chunks(batch, sizes) * sizes.chunk * sizes.heads

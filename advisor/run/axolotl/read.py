@@ -16,7 +16,6 @@ from advisor.run import (
     Offloading,
     Quantization,
 )
-from advisor.run.axolotl.expert_targets import moved
 from advisor.run.axolotl.preference import MOST_ROWS, classifier
 from advisor.run.axolotl.reader import MOST, Reader, as_integer
 from advisor.run.stack import Stack
@@ -127,32 +126,33 @@ def generation(reader: Reader, rl: str | None, rows: int) -> GenerationFacts:
     }
 
 
-def lora(reader: Reader, model: Architecture | None, stack: Stack, *, several_gpus: bool) -> AdapterFacts:
+def lora(reader: Reader, stack: Stack, *, several_gpus: bool) -> AdapterFacts:
     """The adapter: axolotl/loaders/adapter.py, and its fused kernels (utils/schemas/config.py:1985-2063@0.19.0)."""
     adapter = reader.text("adapter") or None
     if adapter not in ("lora", "qlora"):
         return {"adapter": None, "lora": None}
     targets = reader.texts("lora_target_modules")
-    written = Lora(
-        rank=reader.integer("lora_r", 8, "PEFT's default: 8", least=1),
-        alpha=reader.number("lora_alpha", 8.0, "PEFT's default: 8"),
-        dropout=reader.number("lora_dropout", 0.0),
-        targets=targets,
-        targets_pattern=isinstance(reader.source.at("lora_target_modules"), str),
-        target_linear=reader.flag("lora_target_linear"),
-        target_parameters=reader.texts("lora_target_parameters"),
-        modules_to_save=reader.texts("lora_modules_to_save"),
-        rank_pattern={
-            k: n
-            for k, v in reader.mapping("lora_rank_pattern").items()
-            if (n := as_integer(v)) is not None and 0 <= n <= MOST
-        },
-        dora=reader.flag("peft_use_dora"),
-        fp32=reader.flag("peft_autocast_adapter_dtype", default=True, why="PEFT's default"),
-        kernels=fused_lora_kernels(reader, stack, several_gpus=several_gpus),
-    )
-    linear_experts = quantization(reader, model, adapter)["linear_experts"]
-    return {"adapter": adapter, "lora": written if linear_experts else moved(written, model, stack)}
+    return {
+        "adapter": adapter,
+        "lora": Lora(
+            rank=reader.integer("lora_r", 8, "PEFT's default: 8", least=1),
+            alpha=reader.number("lora_alpha", 8.0, "PEFT's default: 8"),
+            dropout=reader.number("lora_dropout", 0.0),
+            targets=targets,
+            targets_pattern=isinstance(reader.source.at("lora_target_modules"), str),
+            target_linear=reader.flag("lora_target_linear"),
+            target_parameters=reader.texts("lora_target_parameters"),
+            modules_to_save=reader.texts("lora_modules_to_save"),
+            rank_pattern={
+                k: n
+                for k, v in reader.mapping("lora_rank_pattern").items()
+                if (n := as_integer(v)) is not None and 0 <= n <= MOST
+            },
+            dora=reader.flag("peft_use_dora"),
+            fp32=reader.flag("peft_autocast_adapter_dtype", default=True, why="PEFT's default"),
+            kernels=fused_lora_kernels(reader, stack, several_gpus=several_gpus),
+        ),
+    }
 
 
 def fused_lora_kernels(reader: Reader, stack: Stack, *, several_gpus: bool) -> frozenset[str]:

@@ -1,0 +1,85 @@
+"""What adapters at the MLP's last linear add to a layer's widest moments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from advisor.memory.activations.amounts import Amount, gone
+from advisor.memory.activations.dtypes import Adapters, Numbers, adapters
+from advisor.memory.activations.linear_inputs import Site, mlp_output, site_amounts
+from advisor.memory.lora_targets import is_target
+
+if TYPE_CHECKING:
+    from advisor.models.architecture import Block
+    from advisor.run import Run
+
+
+def let_go(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
+    """What adapters of the MLP's last linear kept; an 8-bit base keeps an input that both read: ``int8_amounts``."""
+    for site, kept in adapted_outputs(run, n, block):
+        shares = run.quantization == "int8" and not kept.own
+        amounts = site_amounts(run, n, site)
+        yield from gone(amount for amount in amounts if not (shares and amount[1] == site.symbol))
+
+
+def adapter_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
+    """The gradient of the down projection's input, under an fp32 adapter on half precision, before the base's.
+
+    Autocast gives it in half precision, PEFT's cast turns it into fp32, and dropout makes a second one of it.
+    """
+    for site, kept in adapted_outputs(run, n, block):
+        if kept.cast == n.compute:
+            continue
+        if n.inner != n.compute:
+            # Autocast casts for the adapter alone: all three gradients are as wide as what the product is.
+            yield 3 * n.inner, site.symbol
+            yield from gone(site_amounts(run, n, site))
+            continue
+        if n.stream != n.compute or not n.autocast:
+            yield n.compute, "h"
+        if not n.autocast:
+            yield kept.cast, site.symbol
+            continue
+        yield (2 * kept.cast if kept.dropout else kept.cast + n.compute), site.symbol
+        yield from ((-kept.width, site.symbol), (-kept.width, "r"))
+
+
+def half_adapter_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
+    """Likewise with an adapter in the compute type: its gradient, the base's, and their sum."""
+    for site, kept in adapted_outputs(run, n, block):
+        if kept.cast == n.compute:
+            yield 3 * n.compute, site.symbol
+            yield from let_go(run, n, block)
+
+
+def recomputed_forward(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
+    """The recomputed forward at an fp32 adapter of the down projection, at times wider than the backward.
+
+    The gradient that waits, the residual, the normed input, the base's result, and of the product itself, its fp32
+    copy and that after dropout, none of which is saved; without dropout, later: the adapter's result, and that scaled.
+    """
+    # Where a layer is computed again, the output that reentrant checkpoints hold is yet to come.
+    again = run.activation_checkpointing
+    # Liger's norm saves the residual.
+    held = n.stream + (0 if "rms_norm" in run.liger else n.stream) - (n.stream if again and run.reentrant else 0)
+    if again and n.inner == n.compute and run.model is not None and run.model.family.tape.holds:
+        held += n.normed + n.compute  # what the norm gave attention, and what attention gave
+    for site, kept in adapted_outputs(run, n, block):
+        if kept.cast > n.compute and kept.width == n.compute:
+            results = 3 if again and not kept.dropout else 1
+            yield held + (1 if again else 2) * n.normed + results * n.compute, "h"
+            yield n.compute + kept.cast * (2 if kept.dropout else 1), site.symbol
+        elif kept.own and kept.cast == n.compute and again:
+            # The base's result, the adapter's and that scaled; dropout's copies are saved in place of what it reads.
+            yield held + 3 * n.compute, "h"
+            if run.quantization != "int8":  # which keeps its inputs
+                yield from ((n.normed, "h"), (n.inner, site.symbol))
+
+
+def adapted_outputs(run: Run, n: Numbers, block: Block) -> Iterator[tuple[Site, Adapters]]:
+    """The MLP's last input, where an adapter reads it."""
+    for site in mlp_output(run, n, block):
+        targets = [x for x in site.linears if x.name not in site.fused]
+        if run.lora is not None and any(is_target(run.lora, linear) for linear in targets):
+            yield site, adapters(run, site.source)
