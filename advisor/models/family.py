@@ -142,6 +142,8 @@ class Family:
 
     models/gpt_bigcode/modeling_gpt_bigcode.py:1177-1186@4.48.1.
     """
+    one_model_since: str = ""
+    """The transformers from which on the parts of a multimodal model are modules of its ``model``; it had no such."""
     embedding_modules: tuple[str, str] = ("embed_tokens", "lm_head")
     """What axolotl takes for embedding and head: axolotl/loaders/utils.py:306-316@0.19.0."""
     head_module: bool = True

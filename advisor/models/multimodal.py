@@ -280,6 +280,7 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         lora_kernels="unpatchable",
         text_is_taped=True,
+        one_model_since="4.52.0",
     ),
     "llava_next": Family(_newlined("llama"), lora_kernels="unpatchable"),
     "llava_onevision": Family(_newlined("qwen2"), lora_kernels="unpatchable"),
@@ -302,7 +303,9 @@ FAMILIES: dict[str, Family] = {
         ),
         lora_kernels="unpatchable",
     ),
-    "mistral3": Family(_projected("mistral", mistral_projector), cut=True, text_is_taped=True),
+    "mistral3": Family(
+        _projected("mistral", mistral_projector), cut=True, text_is_taped=True, one_model_since="4.52.0"
+    ),
     "internvl": Family(
         _projected("qwen2", internvl_projector),
         liger=LIGER_LOSS,
@@ -318,6 +321,7 @@ FAMILIES: dict[str, Family] = {
         mask_taken_out=True,
         text_is_taped=True,
         own_loss=True,
+        one_model_since="4.52.0",
     ),
     "gemma3n": Family(
         Multimodal(
@@ -404,5 +408,6 @@ FAMILIES: dict[str, Family] = {
         ),
         cut=True,
         lora_kernels="unpatchable",
+        one_model_since="5.10.1",
     ),
 }

@@ -40,8 +40,10 @@ def build_run(
 ) -> Run:
     """The run that these documents describe on this hardware. Values that cannot be read stand at their defaults."""
     reader = Reader(config)
-    if model is not None and (kind := preference.classifier(reader)) is not None:
-        model = preference.with_score(reader, model, kind)
+    if model is not None:
+        model = as_installed(model, stack)
+        if (kind := preference.classifier(reader)) is not None:
+            model = preference.with_score(reader, model, kind)
     by_yaml = axolotl_facts(reader, model, hardware, stack)
     origins = dict(reader.origins)
     unreadable = (*refused(reader), *unfilled(config, origins))
@@ -68,6 +70,16 @@ def build_run(
         unreadable=unreadable,
         **facts,
     )
+
+
+def as_installed(model: Architecture, stack: Stack) -> Architecture:
+    """The model by the names that the installed transformers gives its parts."""
+    since = model.family.one_model_since
+    if not since or stack.at_least("transformers", since) or model.trace is not None:
+        return model
+    from advisor.models.former_names import with_former_names
+
+    return with_former_names(model)
 
 
 def refused(reader: Reader, document: Literal["config", "deepspeed"] = "config") -> tuple[Unreadable, ...]:

@@ -57,7 +57,6 @@ STOPPED_LATER = {
     ("llama-4/scout-vision-qlora-fsdp2-flex.yaml", "fsdp-combination-refused"),  # by 0.19.0; the verdict is older
     ("mistral/bigstral/bigstral-ds-zero3.yaml", "reentrant-zero3-lora"),
     ("mistral/mixtral/mixtral_22.yml", "reentrant-zero3-lora"),
-    ("mistral4/qlora-text.yml", "lora-kernels-unpatchable"),
     ("olmo3/olmo3-7b-qlora.yaml", "lora-kernels-unpatchable"),
     ("phi/phi-qlora.yml", "lora-kernels-unpatchable"),
     ("pixtral/lora-12b.yml", "lora-kernels-unpatchable"),
@@ -67,8 +66,11 @@ STOPPED_LATER = {
     ("qwen3.5/27b-qlora-fsdp.yaml", "double-checkpointing"),
     ("qwen3.5/35b-a3b-moe-qlora-fsdp.yaml", "double-checkpointing"),
     ("trinity/trinity-nano-preview-qlora.yaml", "lora-kernels-unpatchable"),  # the gate of afmoe's attention
+    ("trinity/trinity-nano-preview-qlora.yaml", "lora-targets-refused"),  # dropout on experts' stacks
     ("voxtral/voxtral-mini-audio-qlora.yml", "lora-kernels-unpatchable"),
+    ("voxtral/voxtral-mini-audio-qlora.yml", "lora-targets-refused"),  # names before transformers 5.10.1
     ("voxtral/voxtral-mini-qlora.yml", "lora-kernels-unpatchable"),
+    ("voxtral/voxtral-mini-qlora.yml", "lora-targets-refused"),
     ("kimi-linear/kimi-48b-lora.yaml", "kimi-linear-import"),
     ("llama-3/3b-qat-nvfp4.yaml", "qat-type-refused"),  # by torchao, once the model is there
     ("qat_nvfp4/Math-Gemma3-12B_qat.yml", "qat-type-refused"),

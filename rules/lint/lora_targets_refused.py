@@ -1,0 +1,214 @@
+"""Targets of LoRA that PEFT finds nowhere, or cannot adapt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.documents import Set
+from advisor.memory.lora_targets import adapts_experts, everywhere, wraps
+from advisor.models import Architecture
+from advisor.record import replace
+from advisor.run import Lora
+from advisor.run.axolotl.expert_targets import leaf, missing
+from advisor.run.axolotl.flags import is_on
+
+TARGETS = "lora_target_modules"
+FORMER, TODAY = "language_model.model.", "model.language_model."
+"""The start of a decoder's names in models of several parts, before and after transformers made them one model."""
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Where a model that is known meets targets that stop PEFT."""
+    model, lora = run.model, run.lora
+    if model is None or lora is None or run.config.get("lora_model_dir"):
+        return
+    if absent := missing(lora, model, run.stack):
+        names = " and ".join(f"`{name}`" for name in absent)
+        message = f"one fused stack of the experts is targeted without {names}: PEFT stops once the model is loaded"
+        yield Hit(TARGETS, f"{message}; name both, or neither")
+    elif lora.target_parameters:
+        yield from refused_by_parameters(run, lora)
+    elif finds_nothing(run, model, lora):
+        yield not_found(model, lora)
+
+
+def refused_by_parameters(run: Run, lora: Lora) -> Iterator[Hit]:
+    """What PEFT cannot do on experts' stacks; of dropout beside targets that are named so, axolotl speaks itself."""
+    named = bool(run.config.get("lora_target_parameters"))
+    where = "`lora_target_parameters`" if named else "targets that PEFT moves to the experts' stacked parameters"
+    if lora.dropout and not named:
+        message = f"`lora_dropout: {run.config.get('lora_dropout')}` with {where}: PEFT has no dropout for parameters"
+        help_ = "name the attention's layers alone, or set it to 0"
+        yield Hit("lora_dropout", f"{message}, and stops once the model is loaded; {help_}", (Set("lora_dropout", 0),))
+    if lora.dora:
+        message = f"`peft_use_dora: true` with {where}: PEFT has no DoRA for parameters"
+        yield Hit("peft_use_dora", f"{message}, and stops once the model is loaded; set it to false")
+
+
+def finds_nothing(run: Run, model: Architecture, lora: Lora) -> bool:
+    """Whether no module has a name that is targeted; code of the model's own may have other names."""
+    if everywhere(lora) or not lora.targets or is_on(run, "trust_remote_code") or adapts_experts(run):
+        return False
+    return not any(wraps(lora, path) for path in modules(model))
+
+
+def modules(model: Architecture) -> set[str]:
+    """Every module's path, and those of what it is in."""
+    found: set[str] = set()
+    for tensor in model.tensors:
+        parts = tensor.module.split(".")
+        found |= {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
+    return found
+
+
+def not_found(model: Architecture, lora: Lora) -> Hit:
+    """The targets, with the names that the model has; a pattern of former names is written as they are now."""
+    written = lora.targets[0].replace(FORMER, TODAY, 1) if lora.targets_pattern else ""
+    today = replace(lora, targets=(written,))
+    what = "the pattern matches no module of `{}`" if lora.targets_pattern else "no module of `{}` is called so"
+    message = f"{what.format(model.model_type)}: PEFT stops once the model is loaded"
+    if written and any(wraps(today, path) for path in modules(model)):
+        return Hit(TARGETS, f"{message}; its decoder is `{TODAY.rstrip('.')}`", (Set(TARGETS, written),))
+    layers = sorted({leaf(one.path) for block in model.blocks for one in block.linears})
+    names = ", ".join(f"`{name}`" for name in layers[:6])
+    return Hit(TARGETS, f"{message}; its layers have {names}{', ...' if len(layers) > 6 else ''}")
+
+
+rule = Rule(
+    id="lora-targets-refused",
+    stage="lint",
+    title="Targets of LoRA that PEFT does not find, or cannot adapt",
+    finds=finds,
+    level="error",
+    proof="read",
+    fatal=True,
+    why="""
+        PEFT looks for the targets among the names of the loaded model's modules and stops if it finds none. The names
+        are transformers', and change: the decoders of multimodal models moved into one `model`, and experts became
+        stacked parameters. Targets that experts' linear layers were called by are moved to those stacks, both halves
+        of a fused one together; an adapter on a parameter changes the weight itself, so that it has no input to drop
+        from and no norms for DoRA.
+    """,
+    cost="Without dropout the adapters see every input.",
+    safe=False,
+    source=(
+        "peft/tuners/tuners_utils.py:989-1019@0.20.0; peft/utils/transformers_weight_conversion.py:457-466@0.20.0; "
+        "peft/tuners/lora/layer.py:2264-2273@0.20.0"
+    ),
+    examples=(
+        Example(
+            before="""
+                base_model: mistralai/Voxtral-Mini-3B-2507
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: 'language_model.model.layers.[\\d]+.self_attn.(q|v)_proj'
+            """,
+            after="""
+                base_model: mistralai/Voxtral-Mini-3B-2507
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: 'model.language_model.layers.[\\d]+.self_attn.(q|v)_proj'
+            """,
+        ),
+        Example(
+            stack={"transformers": "5.9.0"},
+            before="""
+                base_model: mistralai/Voxtral-Mini-3B-2507
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: 'language_model.model.layers.[\\d]+.self_attn.(q|v)_proj'
+            """,
+        ),
+        Example(
+            before="""
+                base_model: openai-community/gpt2
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: [q_proj, v_proj]
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: openai-community/gpt2
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: [c_attn, q_proj]
+            """,
+        ),
+        Example(
+            before="""
+                base_model: openai-community/gpt2
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_model_dir: adapters/first-round
+                lora_target_modules: [q_proj, v_proj]
+            """,
+        ),
+        Example(
+            before="""
+                base_model: zai-org/GLM-4.5-Air
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: [q_proj, up_proj, down_proj]
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: arcee-ai/Trinity-Nano-Preview
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_dropout: 0.05
+                lora_target_linear: true
+            """,
+            after="""
+                base_model: arcee-ai/Trinity-Nano-Preview
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_dropout: 0
+                lora_target_linear: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: zai-org/GLM-4.5-Air
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                peft_use_dora: true
+                lora_target_modules: [gate_proj, up_proj, down_proj]
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: zai-org/GLM-4.5-Air
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_dropout: 0.05
+                lora_target_modules: [q_proj, v_proj]
+            """,
+        ),
+        Example(
+            before="""
+                base_model: nobody/knows-this
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: [nothing]
+            """,
+        ),
+    ),
+)
