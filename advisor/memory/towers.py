@@ -23,6 +23,7 @@ from advisor.run import Images, Run
 DEFAULT = Images(1, 1024, 1024, "assumed")
 """axolotl takes one image a row out of a column, processing_strategies.py:205-218@0.19.0; its size is a guess."""
 TRACED = "autograd's saved tensors, traced from the transformers modules of the tower"
+TILES = "models/mllama/modeling_mllama.py, _prepare_aspect_ratio_attention_mask@5.16.1"
 PIXELS = "what the processor returns: fp32, axolotl/utils/collators/mm_chat.py:45-53@0.19.0"
 
 
@@ -63,15 +64,18 @@ def tower_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
 
 def kept_terms(run: Run, model: Architecture, tower: Tower) -> Iterator[Term]:
     """One tower's input, its layers, and what joins it to the decoder."""
-    inner, name = at_tower(run, tower), f"{tower.kind} tower"
+    inner, name = at_tower(run, tower), tower.name
     taken = f"{4 * tower.entry:,} B x {inner.tokens:,} patches"
     yield Term(f"{name}'s input", "activations", 4 * tower.entry * inner.tokens, taken, PIXELS)
+    if tower.masked:
+        pairs, text = inner.tokens * inner.sequence_len, f"2 B x {inner.tokens:,} x {inner.sequence_len:,} patches"
+        yield Term(f"{name}'s mask", "activations", 2 * pairs, text, TILES)
     if not keeps(run, model, tower):
         return
     block, where = tower.block, written(run, tower)
-    if not checkpoints(run):
-        text = f"{saved_formula(inner, block)} x {inner.tokens:,} patches x {block.count} layers{where}"
-        yield Term(f"{name}'s activations", "activations", block.count * saved_bytes(inner, block), text, TRACED)
+    if not rebuilds(run, tower):
+        text = f"{kept_formula(inner, tower)} x {inner.tokens:,} patches x {block.count} layers{where}"
+        yield Term(f"{name}'s activations", "activations", block.count * kept_bytes(inner, tower), text, TRACED)
     else:
         one = checkpoint_bytes(inner, block)
         count = block.count if run.activation_offloading is None else min(limit(run), block.count)
@@ -87,27 +91,53 @@ def joining_term(run: Run, tower: Tower, inner: Run) -> Term:
     width = inner.compute_bytes * sum(one.n_out for one in tower.joins[:-1])
     width += inner.compute_bytes * sum(one.n_in for one in tower.joins) if inner.adapter is None else 0
     text = f"{width:,} B x {tokens:,} tokens"
-    return Term(f"{tower.kind} tower's projector", "activations", width * tokens, text, TRACED)
+    return Term(f"{tower.name}'s projector", "activations", width * tokens, text, TRACED)
 
 
 def backward_terms(run: Run, model: Architecture, tower: Tower) -> tuple[Term, ...]:
     """One layer of a tower in its backward, which comes after the decoder's."""
     if not keeps(run, model, tower):
         return ()
-    inner, block = at_tower(run, tower), tower.block
-    again = saved_bytes(inner, block) if checkpoints(run) else 0
-    text = f"{saved_formula(inner, block)} x {inner.tokens:,} patches"
+    inner = at_tower(run, tower)
+    again = kept_bytes(inner, tower) if rebuilds(run, tower) else 0
+    text = f"{kept_formula(inner, tower)} x {inner.tokens:,} patches"
     working = tower_working_bytes(inner, tower)
     return (
-        Term(f"recomputed layer of the {tower.kind} tower", "activations", again, text, TRACED),
-        Term(f"gradients in the {tower.kind} tower", "activations", working, f"{inner.tokens:,} patches", TRACED),
+        Term(f"recomputed layer of the {tower.name}", "activations", again, text, TRACED),
+        Term(f"gradients in the {tower.name}", "activations", working, f"{inner.tokens:,} patches", TRACED),
     )
+
+
+def kept_bytes(inner: Run, tower: Tower) -> int:
+    """What one layer of a tower keeps."""
+    if tower.traced is None:
+        return saved_bytes(inner, tower.block)
+    return at_width(tower.traced.saved[case(inner)], inner, tower)
+
+
+def kept_formula(inner: Run, tower: Tower) -> str:
+    """The arithmetic of that for a position."""
+    if tower.traced is None:
+        return saved_formula(inner, tower.block)
+    return f"{kept_bytes(inner, tower) // inner.tokens:,} B, traced,"
 
 
 def tower_working_bytes(inner: Run, tower: Tower) -> int:
     """What the backward of one layer holds besides what is kept."""
-    held = tower.held[(0 if inner.autocast else 2) + (inner.adapter is not None)]
-    return working_bytes(inner, tower.block) + held * inner.tokens * tower.block.hidden
+    if tower.traced is not None:
+        return at_width(tower.traced.backward[case(inner)], inner, tower)
+    return working_bytes(inner, tower.block) + tower.held[case(inner)] * inner.tokens * tower.block.hidden
+
+
+def case(inner: Run) -> int:
+    """Under autocast trained and frozen, and under an engine."""
+    return (0 if inner.autocast else 2) + (inner.adapter is not None)
+
+
+def at_width(traced: int, inner: Run, tower: Tower) -> int:
+    """Bytes of all positions, from those of one at the width that was traced."""
+    width = tower.traced.width if tower.traced is not None else 1
+    return traced * inner.tokens * tower.block.hidden // width
 
 
 def forward_terms(run: Run, tower: Tower) -> tuple[Term, ...]:
@@ -115,7 +145,9 @@ def forward_terms(run: Run, tower: Tower) -> tuple[Term, ...]:
     inner = at_tower(run, tower)
     text = f"{inner.tokens:,} patches"
     working = forward_working_bytes(inner, tower.block)
-    return (Term(f"one layer of the {tower.kind} tower", "activations", working, text, TRACED),)
+    if tower.traced is not None:
+        working = at_width(tower.traced.forward[0 if inner.autocast else 1], inner, tower)
+    return (Term(f"one layer of the {tower.name}", "activations", working, text, TRACED),)
 
 
 def keeps(run: Run, model: Architecture, tower: Tower) -> bool:
@@ -128,7 +160,12 @@ def keeps(run: Run, model: Architecture, tower: Tower) -> bool:
     if run.lora is None or tower.hooked:
         return run.lora is not None
     inside = any(is_target(run.lora, linear) for linear in tower.block.linears)
-    return inside and not (run.activation_checkpointing and run.reentrant)
+    return inside and not (run.activation_checkpointing and tower.checkpointed and run.reentrant)
+
+
+def rebuilds(run: Run, tower: Tower) -> bool:
+    """Whether a tower's layers keep their inputs alone and run again in backward."""
+    return checkpoints(run) and tower.checkpointed
 
 
 def trains(run: Run, model: Architecture, tower: Tower) -> bool:

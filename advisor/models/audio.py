@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import isqrt
+
 from advisor.models.config import Config
 from advisor.models.deviations import Deviations
 from advisor.models.parts import Tensors, conv, linear, loose, norm, within
-from advisor.models.tower import Grid, Layers
+from advisor.models.tower import Grid, Layers, Traced
 
 
 def voxtral(c: Config) -> Tensors:
@@ -110,8 +112,43 @@ def _norms(names: tuple[str, ...], h: int) -> Tensors:
 
 def seconds(c: Config) -> Grid:
     """Half a minute of sound, whatever its length: every second frame is a position, and four are one token."""
-    return Grid("sound", 1, 2, most=c.size("max_source_positions"))
+    return Grid("padded", 1, 2, most=c.size("max_source_positions"))
 
 
-LAYERS = {voxtral: Layers("layers", "layer", seconds, (4, 4, 2, 2), Deviations(fresh_query=True))}
+def quarters(_: Config) -> Grid:
+    """Likewise 25 positions a second, each a token (models/gemma4/feature_extraction_gemma4.py@5.16.1)."""
+    return Grid("padded", 1, most=750)
+
+
+def reduced(c: Config) -> Grid:
+    """Likewise, of which the encoder returns every fourth (models/gemma3n, Gemma3nAudioEncoder.forward@5.16.1)."""
+    return Grid("padded", 1, isqrt(c.size("conf_reduction_factor", 4)), most=750)
+
+
+_FRAME = 4 * 128
+"""Four frames of 128 mel bins are one position."""
+LAYERS = {
+    voxtral: Layers("layers", "layer", seconds, (4, 4, 2, 2), Deviations(fresh_query=True)),
+    gemma4: Layers(
+        "layers",
+        "rms",
+        quarters,
+        (0, 0, 0, 0),
+        hooked=False,
+        checkpointed=False,
+        frame=_FRAME,
+        traced=Traced(1024, (229_007, 153_231, 241_331, 163_507), (20_472, 24_568, 20_472, 24_568), (37_320, 39_272)),
+    ),
+    gemma3n: Layers(
+        "conformer",
+        "rms",
+        reduced,
+        (0, 0, 0, 0),
+        hooked=False,
+        checkpointed=False,
+        frame=_FRAME,
+        heads="conf_num_attention_heads",
+        traced=Traced(1536, (238_303, 133_801, 238_302, 133_801), (30_712, 36_856, 30_712, 36_856), (47_260, 44_188)),
+    ),
+}
 """The layers of those towers that transformers' modules confirm, by what builds their tensors."""

@@ -23,6 +23,8 @@ class Deviations:
 
     norm: Norm | None = None
     """None: ``rms`` or ``layer``, as the block says."""
+    root_by_power: bool = False
+    """An RMS norm takes its root by torch.pow, which keeps what it is of, too (models/gemma4, Gemma4RMSNorm@5.16.1)."""
     fresh_query: bool = False
     """Rotary part and rest are concatenated to new queries: the kernel's output follows their layout and is
     copied."""

@@ -173,7 +173,12 @@ def gemma3n_outside(c: Config) -> Tensors:
 
 
 _GEMMA_4 = Deviations(
-    norm="fp32 rms", normalized_routing=True, fp32_routing=True, normed_router=True, shared_first=True
+    norm="fp32 rms",
+    root_by_power=True,
+    normalized_routing=True,
+    fp32_routing=True,
+    normed_router=True,
+    shared_first=True,
 )
 
 FAMILIES: dict[str, Family] = {

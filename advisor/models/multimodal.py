@@ -19,7 +19,7 @@ from advisor.models.family import (
     deviations_of,
 )
 from advisor.models.parts import Tensors, linear, loose, norm, of_kind, within
-from advisor.models.tower import Layers, Tower, tower
+from advisor.models.tower import Layers, Tower, following, tower
 from advisor.record import record
 
 Build = Callable[[Config], Tensors]
@@ -221,7 +221,10 @@ def encoders(row: Multimodal, c: Config, text: Config) -> tuple[Tower, ...]:
         joins = [t for name, _, project in row.projectors if name == key for t in project(c, section, text)]
         kind = "audio" if key == "audio_config" else "vision"
         with suppress(InputError):  # what only the shape of patches needs may be missing: weights count without
-            found.append(tower(kind, prefix, section, shape, build(section), tuple(joins)))
+            first = tower(kind, prefix, section, shape, build(section), tuple(joins))
+            found.append(first)
+            if shape.then is not None:
+                found.append(following(first, prefix, section, shape.then, build(section)))
     return tuple(found)
 
 

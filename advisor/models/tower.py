@@ -13,7 +13,7 @@ from advisor.models.parts import Tensors
 from advisor.record import record, replace
 
 Held = tuple[int, int, int, int]
-Rule = Literal["fixed", "near", "longest", "tiles", "split", "sound"]
+Rule = Literal["fixed", "near", "longest", "tiles", "split", "canvas", "padded"]
 
 
 @record
@@ -22,8 +22,9 @@ class Grid:
 
     ``fixed``: resized to ``side``; ``near``: to the nearest multiples of a token, at most ``most`` pixels;
     ``longest``: shrunk until its longer edge is ``side``; ``tiles``: cut into up to ``most`` tiles of ``side``, and
-    one of all; ``split``: its longer edge is made ``most`` tiles of ``side``, and one of all is added; ``sound``: a
-    clip has ``most``, whatever its length. ``extra`` patches a sequence are learned.
+    one of all; ``split``: its longer edge is made ``most`` tiles of ``side``, and one of all is added; ``canvas``:
+    always ``most`` tiles of ``side`` in one sequence, each padded to eight patches; ``padded``: an image or a clip has
+    ``most``, whatever its size. ``extra`` patches a sequence, or a tile of a canvas, are learned.
     """
 
     rule: Rule
@@ -51,11 +52,15 @@ class Grid:
             case "near":
                 shrunk = max(1.0, sqrt(width * height / self.most))
                 return 1, self.near(width / shrunk) * self.near(height / shrunk)
-            case "sound":
+            case "canvas":
+                return 1, self.most * 8 * ceil((self.of_side() + self.extra) / 8)
+            case "padded":
                 return 1, self.most
 
     def tokens(self, width: int, height: int) -> int:
-        """Tokens that an image has in the row."""
+        """Tokens that an image has in the row, or that the decoder's layers look at."""
+        if self.rule == "canvas":
+            return self.most * (self.of_side() + self.extra)
         count, patches = self.sequences(width, height)
         return count * (patches - self.extra) // self.merge**2
 
@@ -87,11 +92,23 @@ def tiled(width: int, height: int, side: int, most: int) -> int:
 
 
 @record(eq=False)
+class Traced:
+    """Bytes a position that a layer of ``width`` was traced to keep, and its backward and forward to hold.
+
+    Under autocast trained and frozen, and under an engine; forward without gradients, under autocast and an engine.
+    """
+
+    width: int
+    saved: Held
+    backward: Held
+    forward: tuple[int, int]
+
+
+@record(eq=False)
 class Tower:
     """One encoder. ``entry``: elements of a patch as the processor hands it over; ``joins``: what leads to the decoder.
 
-    ``wide``: a norm in front of the layers makes the stream fp32 under autocast. ``held``, ``hooked``: see
-    ``Layers``.
+    ``wide``: a norm in front of the layers makes the stream fp32 under autocast. The others: see ``Layers``.
     """
 
     kind: Literal["vision", "audio"]
@@ -102,6 +119,12 @@ class Tower:
     wide: bool = False
     held: Held = (0, 0, 0, 0)
     hooked: bool = True
+    checkpointed: bool = True
+    masked: bool = False
+    name: str = ""
+    """What its terms are called in the ledger."""
+    traced: Traced | None = None
+    """Where the formulas of a decoder's layers do not hold."""
 
 
 @record(eq=False)
@@ -110,7 +133,9 @@ class Layers:
 
     ``held``: bytes per element of the stream that a layer's backward holds beyond a decoder's, as traced: under
     autocast trained and frozen, and under an engine. ``hooked``: whether transformers finds its embedding, so that
-    adapters make its input need a gradient (modeling_utils.py:2216-2247@5.16.1).
+    adapters make its input need a gradient (modeling_utils.py:2216-2247@5.16.1). ``checkpointed``: whether activation
+    checkpointing reaches them. ``masked``: whether they attend under a mask over all pairs of patches. ``norms``: how
+    many are over the stream; ``normed``: queries, keys and values are, too. ``then``: what reads their output.
     """
 
     stack: str
@@ -119,10 +144,19 @@ class Layers:
     held: Held
     deviations: Deviations = LLAMA
     width: str = "hidden_size"
+    heads: str = "num_attention_heads"
     wide: bool = False
     hooked: bool = True
     frames: int = 1
     """Frames that one patch spans."""
+    checkpointed: bool = True
+    masked: bool = False
+    norms: int = 2
+    normed: bool = False
+    then: Layers | None = None
+    frame: int = 0
+    """Numbers of a position that the processor hands over, where the config does not name them."""
+    traced: Traced | None = None
 
 
 def tower(
@@ -130,31 +164,59 @@ def tower(
 ) -> Tower:
     """The encoder of these tensors, which are named within it; ``joins`` are the projector's."""
     grid, width = shape.grid(c), c.size(shape.width)
-    start = f"{shape.stack}.*."
-    inside = [tensor for tensor in tensors if tensor.name.startswith(start) and tensor.linear]
-    linears = tuple(encoder_linear(f"{prefix}.{t.module}", t.shape) for t in inside)
-    mlp = [one for one in linears if one.kind == "mlp"]
-    block = Block(
-        count=inside[0].count,
-        hidden=width,
-        attention=Attention("softmax", c.heads, c.heads, width // c.heads, width, width, width),
-        mlp=Mlp(mlp[0].n_out, gated=any(one.name == "gate_proj" for one in mlp)),
-        linears=linears,
-        parameters=sum(tensor.numel for tensor in tensors if tensor.name.startswith(start)),
-        norm=shape.norm,
-        deviations=shape.deviations,
-    )
     entry = (c.maybe("num_channels") or c.maybe("in_channels") or 3) * grid.patch**2 * shape.frames
     if kind == "audio":
-        entry = 2 * c.size("num_mel_bins")
-    outside = [t for t in (*tensors, *joins) if t.linear and not t.name.startswith(start) and "embed" not in t.name]
+        entry = shape.frame or 2 * c.size("num_mel_bins")
+    stacks = tuple(f"{one.stack}.*." for one in (shape, shape.then) if one is not None)
+    outside = [t for t in (*tensors, *joins) if t.linear and not t.name.startswith(stacks) and "embed" not in t.name]
     if outside:
         grid = replace(grid, merge=max(grid.merge, round(sqrt(outside[0].shape[1] / width))))
     joined = tuple(encoder_linear(t.module, t.shape) for t in outside)
-    return Tower(kind, block, grid, entry, joined, shape.wide, shape.held, shape.hooked)
+    return Tower(
+        kind,
+        layers_of(prefix, c, shape, tensors),
+        grid,
+        entry,
+        joined,
+        wide=shape.wide,
+        held=shape.held,
+        hooked=shape.hooked,
+        checkpointed=shape.checkpointed,
+        masked=shape.masked,
+        name=f"{kind} tower",
+        traced=shape.traced,
+    )
+
+
+def following(first: Tower, prefix: str, c: Config, shape: Layers, tensors: Tensors) -> Tower:
+    """The layers that read what the first ones return."""
+    block = layers_of(prefix, c, shape, tensors)
+    name = f"{first.name}'s last layers"
+    return replace(first, block=block, entry=0, joins=(), wide=False, held=shape.held, masked=False, name=name)
+
+
+def layers_of(prefix: str, c: Config, shape: Layers, tensors: Tensors) -> Block:
+    """One of an encoder's layers."""
+    start, width, heads = f"{shape.stack}.*.", c.size(shape.width), c.maybe(shape.heads) or c.heads
+    inside = [tensor for tensor in tensors if tensor.name.startswith(start) and tensor.linear]
+    linears = tuple(encoder_linear(f"{prefix}.{t.module}", t.shape) for t in inside)
+    mlp = [one for one in linears if one.kind == "mlp"]
+    softmax = Attention("softmax", heads, heads, width // heads, width, width, width)
+    return Block(
+        count=inside[0].count,
+        hidden=width,
+        attention=replace(softmax, query_key_norm=shape.normed, value_norm=shape.normed),
+        mlp=Mlp(mlp[0].n_out, gated=any(one.name == "gate_proj" for one in mlp)),
+        linears=linears,
+        parameters=sum(tensor.numel for tensor in tensors if tensor.name.startswith(start)),
+        norms=shape.norms,
+        norm=shape.norm,
+        deviations=shape.deviations,
+    )
 
 
 def encoder_linear(path: str, shape: tuple[int, ...]) -> Linear:
-    """A linear layer by its path."""
+    """A linear layer by its path; one that another module clips has that module's name."""
     attends = any("attn" in part or part == "attention" for part in path.split("."))
-    return Linear(path.rsplit(".", 1)[-1], shape[1], shape[0], "attention" if attends else "mlp", path)
+    name = path.removesuffix(".linear").rpartition(".")[2]
+    return Linear(name, shape[1], shape[0], "attention" if attends else "mlp", path)

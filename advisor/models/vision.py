@@ -272,6 +272,17 @@ def resized(c: Config) -> Grid:
     return Grid("near", side(c, "patch_size"), c.size("spatial_merge_size", 2), most=PADDLE_PIXELS)
 
 
+def canvas(c: Config) -> Grid:
+    """As many tiles as there can be, padded (models/mllama/image_processing_mllama.py, pad@5.16.1)."""
+    side_, tiles_ = side(c, "image_size"), c.size("max_num_tiles", 4)
+    return Grid("canvas", side(c, "patch_size"), side=side_, most=tiles_, extra=1)
+
+
+def pooled(c: Config) -> Grid:
+    """280 tokens of nine patches, padded (models/gemma4/image_processing_gemma4.py, max_soft_tokens@5.16.1)."""
+    return Grid("padded", side(c, "patch_size"), 3, most=280 * 9)
+
+
 _QUICK = Deviations(activation=QUICK_GELU, activation_gradient=QUICK_GELU_GRADIENT)
 LAYERS = {
     clip: Layers("encoder.layers", "layer", with_class, (4, 6, 2, 4), _QUICK, wide=True),
@@ -279,6 +290,33 @@ LAYERS = {
     smolvlm: Layers("encoder.layers", "layer", split, (4, 4, 4, 4)),
     paddleocr: Layers("encoder.layers", "layer", resized, (4, 4, 4, 4), Deviations(fresh_query=True), hooked=False),
     pixtral: Layers("transformer.layers", "rms", longest, (2, 4, 2, 4)),
+    mllama: Layers(
+        "transformer.layers",
+        "layer",
+        canvas,
+        (4, 4, 4, 4),
+        heads="attention_heads",
+        checkpointed=False,
+        masked=True,
+        then=Layers(
+            "global_transformer.layers",
+            "layer",
+            canvas,
+            (4, 4, 4, 4),
+            Deviations(branch_scales=True),
+            heads="attention_heads",
+        ),
+    ),
+    gemma4: Layers(
+        "encoder.layers",
+        "rms",
+        pooled,
+        (4, 4, 4, 4),
+        Deviations(norm="fp32 rms", root_by_power=True),
+        hooked=False,
+        norms=4,
+        normed=True,
+    ),
     llama4: Layers("model.layers", "layer", chunks, (5, 5, 1, 3)),
     internvl: Layers("encoder.layer", "layer", tiles, (2, 4, 2, 4), Deviations(branch_scales=True)),
 }

@@ -11,12 +11,23 @@ from unittest import mock
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from transformers import CLIPVisionConfig, CLIPVisionModel, SiglipVisionConfig, SiglipVisionModel
+from transformers.models.gemma3n.configuration_gemma3n import Gemma3nAudioConfig
+from transformers.models.gemma3n.modeling_gemma3n import Gemma3nAudioConformerBlock, Gemma3nAudioEncoder
+from transformers.models.gemma4.configuration_gemma4 import Gemma4AudioConfig, Gemma4VisionConfig
+from transformers.models.gemma4.modeling_gemma4 import (
+    Gemma4AudioLayer,
+    Gemma4AudioModel,
+    Gemma4VisionEncoderLayer,
+    Gemma4VisionModel,
+)
 from transformers.models.glm4v.configuration_glm4v import Glm4vVisionConfig
 from transformers.models.glm4v.modeling_glm4v import Glm4vVisionBlock, Glm4vVisionModel
 from transformers.models.internvl.configuration_internvl import InternVLVisionConfig
 from transformers.models.internvl.modeling_internvl import InternVLVisionModel
 from transformers.models.llama4.configuration_llama4 import Llama4VisionConfig
 from transformers.models.llama4.modeling_llama4 import Llama4VisionModel
+from transformers.models.mllama.configuration_mllama import MllamaVisionConfig
+from transformers.models.mllama.modeling_mllama import MllamaVisionEncoderLayer, MllamaVisionModel
 from transformers.models.paddleocr_vl.configuration_paddleocr_vl import PaddleOCRVisionConfig
 from transformers.models.paddleocr_vl.modeling_paddleocr_vl import PaddleOCRVisionEncoderLayer, PaddleOCRVisionModel
 from transformers.models.pixtral.configuration_pixtral import PixtralVisionConfig
@@ -37,7 +48,7 @@ from transformers.models.voxtral.modeling_voxtral import VoxtralEncoder
 
 from advisor.models import audio, vision, visual
 from advisor.models.config import Config
-from advisor.models.tower import Grid, Tower, tower
+from advisor.models.tower import Grid, Tower, following, tower
 from advisor.tracing.allocations import Trace
 from advisor.tracing.cuda_emulation import CudaHabits
 from advisor.tracing.recorder import Recorder, materialise
@@ -45,6 +56,8 @@ from advisor.tracing.recorder import Recorder, materialise
 from .trace import Setting, as_on_cuda, decoder_layers, watch
 
 SIDE, PATCHES = 128, 256
+POSITIONS = 744
+"""Of sound, in whole chunks."""
 WIDTHS: dict[str, Any] = {
     "hidden_size": 192,
     "intermediate_size": 640,
@@ -89,11 +102,34 @@ def hidden(model: Any) -> torch.Tensor:
         return model(start, cu_seqlens=torch.tensor([0, PATCHES], dtype=torch.int32), position_embeddings=tables)
 
 
+def tiles(model: Any) -> torch.Tensor:
+    start = torch.zeros(1, PATCHES, 192, dtype=torch.bfloat16, requires_grad=True) * 1
+    return model(start, attention_mask=torch.zeros(1, 1, PATCHES, PATCHES, dtype=torch.bfloat16))
+
+
+def placed(model: Any) -> torch.Tensor:
+    start = torch.zeros(1, PATCHES, 192, dtype=torch.bfloat16, requires_grad=True) * 1
+    tables = (torch.zeros(1, PATCHES, 32, dtype=torch.bfloat16), torch.zeros(1, PATCHES, 32, dtype=torch.bfloat16))
+    return model(start, position_embeddings=tables, position_ids=torch.zeros(1, PATCHES, 2, dtype=torch.long))
+
+
 def rows(model: Any) -> torch.Tensor:
     start = torch.zeros(1, PATCHES, 192, dtype=torch.bfloat16, requires_grad=True) * 1
     return model(start, attention_mask=None)
 
 
+def heard(model: Any) -> torch.Tensor:
+    start = torch.zeros(1, POSITIONS, 1024, dtype=torch.bfloat16, requires_grad=True) * 1
+    mask = torch.zeros(1, 1, POSITIONS // 12, 12, 24, dtype=torch.bool)
+    return model(start, attention_mask=mask, position_embeddings=torch.zeros(1, 13, 1024, dtype=torch.bfloat16))
+
+
+def heard_3n(model: Any) -> torch.Tensor:
+    start = torch.zeros(1, POSITIONS, 1536, dtype=torch.bfloat16, requires_grad=True) * 1
+    return model(start, audio_mel_mask=torch.zeros(1, POSITIONS, dtype=torch.bool))
+
+
+TILED = MllamaVisionConfig(**WIDTHS, attention_heads=6, num_global_layers=2)
 TOWERS: dict[str, tuple[Callable[[Config], Any], Any, Any, Callable[[Any], torch.Tensor]]] = {
     "clip": (vision.clip, CLIPVisionModel, CLIPVisionConfig(**WIDTHS), pixels),
     "siglip": (
@@ -105,6 +141,16 @@ TOWERS: dict[str, tuple[Callable[[Config], Any], Any, Any, Callable[[Any], torch
     "smolvlm": (vision.smolvlm, SmolVLMEncoderLayer, SmolVLMVisionConfig(**WIDTHS), rows),
     "paddleocr": (vision.paddleocr, PaddleOCRVisionEncoderLayer, PaddleOCRVisionConfig(**WIDTHS), hidden),
     "pixtral": (vision.pixtral, PixtralVisionModel, PixtralVisionConfig(**WIDTHS), sized_pixels),
+    "mllama": (vision.mllama, MllamaVisionEncoderLayer, TILED, tiles),
+    "mllama's gated layers": (vision.mllama, partial(MllamaVisionEncoderLayer, is_gated=True), TILED, tiles),
+    "gemma4": (
+        vision.gemma4,
+        partial(Gemma4VisionEncoderLayer, layer_idx=0),
+        Gemma4VisionConfig(**WIDTHS, num_key_value_heads=6, head_dim=32),
+        placed,
+    ),
+    "gemma4's ear": (audio.gemma4, partial(Gemma4AudioLayer, layer_idx=0), Gemma4AudioConfig(), heard),
+    "gemma3n's ear": (audio.gemma3n, Gemma3nAudioConformerBlock, Gemma3nAudioConfig(), heard_3n),
     "llama4": (
         vision.llama4,
         Llama4VisionModel,
@@ -153,7 +199,7 @@ TOWERS: dict[str, tuple[Callable[[Config], Any], Any, Any, Callable[[Any], torch
     ),
 }
 
-BY_LAYER = (hidden, rows)
+BY_LAYER = (hidden, rows, tiles, placed, heard, heard_3n)
 ENCODERS: dict[str, Any] = {
     "qwen2": Qwen2VisionTransformerPretrainedModel,
     "qwen2_5": Qwen2_5_VisionTransformerPretrainedModel,
@@ -161,6 +207,11 @@ ENCODERS: dict[str, Any] = {
     "glm4v": Glm4vVisionModel,
     "paddleocr": PaddleOCRVisionModel,
     "smolvlm": SmolVLMVisionTransformer,
+    "mllama": MllamaVisionModel,
+    "mllama's gated layers": MllamaVisionModel,
+    "gemma4": Gemma4VisionModel,
+    "gemma4's ear": Gemma4AudioModel,
+    "gemma3n's ear": Gemma3nAudioEncoder,
 }
 WHOLE = {name: partial(ENCODERS.get(name, module), config) for name, (_, module, config, _) in TOWERS.items()}
 """Whole encoders, with their embeddings."""
@@ -171,9 +222,14 @@ def known(name: str) -> Tower:
     build, _, config, _ = TOWERS[name]
     shapes = {**vision.LAYERS, **visual.LAYERS, **audio.LAYERS}
     section = Config(config.to_dict(), config.model_type, name)
-    found = tower("audio" if name == "voxtral" else "vision", "tower", section, shapes[build], build(section), ())
-    # Of an image in tiles one is traced.
-    return replace(found, grid=Grid("fixed", found.grid.patch, side=SIDE)) if found.grid.rule == "split" else found
+    kind = "audio" if build.__module__.endswith("audio") else "vision"
+    found = tower(kind, "tower", section, shapes[build], build(section), ())
+    if "gated" in name and (last := shapes[build].then) is not None:
+        found = following(found, "tower", section, last, build(section))
+    # Of an image in tiles one is traced, and of padded ones fewer patches.
+    apart = found.grid.rule in {"split", "canvas"} or "gemma" in name
+    count = POSITIONS if found.traced is not None else PATCHES
+    return replace(found, grid=Grid("padded", found.grid.patch, most=count)) if apart else found
 
 
 def traced(name: str, *, autocast: bool, trained: bool) -> Trace:

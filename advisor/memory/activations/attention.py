@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers
-from advisor.memory.activations.norms import rms_amounts
+from advisor.memory.activations.norms import powered, rms_amounts
 from advisor.models.deviations import Deviations, Norm
 from advisor.record import replace
 
@@ -32,7 +32,7 @@ def attention_amounts(run: Run, n: Numbers, family: Deviations, norm: Norm, bloc
     else:
         yield from kernel_amounts(run, n, family, block)
     if attention.value_norm:
-        yield from ((4, "v"), (4, "kv heads"))
+        yield from ((4, "v"), (4, "kv heads"), *powered(family, "kv heads"))
     if attention.gated:
         yield from gate_amounts(run, n, family, attention)
 
@@ -51,7 +51,8 @@ def norm_of_queries_and_keys(n: Numbers, family: Deviations, norm: Norm) -> Iter
     """RMS norms of queries and keys, by head or over the whole width (models/qwen3, models/olmo2@5.16.1)."""
     inner = replace(n, stream=n.inner, normed=n.inner, trained=n.trained and not family.weightless_query_key_norm)
     for symbol, heads in (("q", "heads"), ("k", "kv heads")):
-        yield from rms_amounts(inner, norm, symbol, ONE if family.wide_query_key_norm else heads)
+        groups = ONE if family.wide_query_key_norm else heads
+        yield from (*rms_amounts(inner, norm, symbol, groups), *powered(family, groups))
 
 
 def kernel_amounts(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:

@@ -21,6 +21,7 @@ def norm_amounts(n: Numbers, norm: Norm, family: Deviations, block: Block) -> It
                 yield from ((n.stream, "h"), (8, ONE))
             case "rms" | "fp32 rms" | "offset rms" | "liger":
                 yield from rms_amounts(n, norm, "h", ONE)
+                yield from powered(family, ONE)
             case "centred":
                 yield from centred_amounts(n)
             case _:
@@ -40,6 +41,12 @@ def rms_amounts(n: Numbers, norm: Norm, symbol: str, groups: str) -> Iterator[Am
     yield from ((4, symbol), (4, groups))
     if n.trained:
         yield (n.normed if norm == "rms" else 4), symbol
+
+
+def powered(family: Deviations, groups: str) -> Iterator[Amount]:
+    """What a root that is a power keeps besides itself."""
+    if family.root_by_power:
+        yield 4, groups
 
 
 def layer_norm_amounts(n: Numbers, norm: Norm, shared: bool) -> Iterator[Amount]:
