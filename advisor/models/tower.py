@@ -191,12 +191,15 @@ def tower(
 def following(first: Tower, prefix: str, c: Config, shape: Layers, tensors: Tensors) -> Tower:
     """The layers that read what the first ones return."""
     block = layers_of(prefix, c, shape, tensors)
-    name = f"{first.name}'s last layers"
+    name = f"last layers of the {first.name}"
     return replace(first, block=block, entry=0, joins=(), wide=False, held=shape.held, masked=False, name=name)
 
 
 def layers_of(prefix: str, c: Config, shape: Layers, tensors: Tensors) -> Block:
-    """One of an encoder's layers."""
+    """One of an encoder's layers, or all of one that has no stack of them."""
+    if not shape.stack:
+        whole = sum(tensor.elements for tensor in tensors)
+        return Block(1, c.size(shape.width), None, None, (), whole, norms=0, norm="none")
     start, width, heads = f"{shape.stack}.*.", c.size(shape.width), c.maybe(shape.heads) or c.heads
     inside = [tensor for tensor in tensors if tensor.name.startswith(start) and tensor.linear]
     linears = tuple(encoder_linear(f"{prefix}.{t.module}", t.shape) for t in inside)

@@ -7,7 +7,7 @@ from typing import cast
 from advisor.models.config import Config
 from advisor.models.deviations import Deviations
 from advisor.models.parts import Tensors, conv, linear, loose, norm, within
-from advisor.models.tower import Grid, Layers
+from advisor.models.tower import Grid, Layers, Traced
 
 QUICK_GELU = (2, 2)
 """QuickGELUActivation (activations.py@5.16.1) keeps its sigmoid."""
@@ -283,6 +283,11 @@ def pooled(c: Config) -> Grid:
     return Grid("padded", side(c, "patch_size"), 3, most=280 * 9)
 
 
+def coarse(_: Config) -> Grid:
+    """768 pixels square and 256 tokens (timm/models/mobilenetv5.py@1.0.31; models/gemma3n, Gemma3nProcessor@5.16.1)."""
+    return Grid("fixed", 48, side=768)
+
+
 _QUICK = Deviations(activation=QUICK_GELU, activation_gradient=QUICK_GELU_GRADIENT)
 LAYERS = {
     clip: Layers("encoder.layers", "layer", with_class, (4, 6, 2, 4), _QUICK, wide=True),
@@ -316,6 +321,16 @@ LAYERS = {
         hooked=False,
         norms=4,
         normed=True,
+    ),
+    # Traced whole: mobilenetv5_300m_enc of timm 1.0.31, whose flag for checkpoints is not the one transformers sets.
+    gemma3n: Layers(
+        "",
+        "rms",
+        coarse,
+        (0, 0, 0, 0),
+        hooked=False,
+        checkpointed=False,
+        traced=Traced(2048, (32_332_784, 0, 19_551_848, 0), (153_116, 0, 120_300, 0), (1_255_842, 737_568)),
     ),
     llama4: Layers("model.layers", "layer", chunks, (5, 5, 1, 3)),
     internvl: Layers("encoder.layer", "layer", tiles, (2, 4, 2, 4), Deviations(branch_scales=True)),

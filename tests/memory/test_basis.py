@@ -39,7 +39,7 @@ def test_families_that_an_oracle_compares_are_exact(model: str):
         ({"base_model": "Qwen/Qwen3-8B", "optimizer": "optimi_adamw"}, "optimi_adamw", "measure"),
         ({"base_model": "Qwen/Qwen3-VL-8B-Instruct", "processor_type": "AutoProcessor"}, "assumed", "--images"),
         ({"base_model": "google/gemma-4-12B-it", "processor_type": "AutoProcessor"}, "images or sound", "measure"),
-        ({"base_model": "google/gemma-4-E2B-it", "processor_type": "AutoProcessor"}, "vision tower", "measure"),
+        ({"base_model": "google/gemma-4-E2B-it", "processor_type": "AutoProcessor"}, "one clip", "measure"),
     ],
 )
 def test_what_is_approximate_is_named_with_what_can_be_done(config: Any, what: str, remedy: str):

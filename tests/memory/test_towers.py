@@ -173,3 +173,27 @@ def test_a_frozen_tower_whose_embedding_transformers_does_not_find_keeps_its_inp
 def test_siglip_2_gets_tiles():
     tiles = of(GEMMA | {"base_model": "LiquidAI/LFM2-VL-450M"}, Images(1, 1024, 512, "--images"))
     assert "3,072 patches" in towers(tiles)["vision tower's activations"].formula
+
+
+def test_tiles_on_a_canvas_attend_under_a_mask_and_no_checkpoint_frees_their_layers():
+    found = towers(of(CHECKPOINTED | {"base_model": "meta-llama/Llama-3.2-11B-Vision-Instruct"}))
+    patches = 4 * 1608
+    assert found["vision tower's mask"].bytes == 2 * patches**2
+    assert "x 6,432 patches x 32 layers" in found["vision tower's activations"].formula
+    assert "x 6,432 patches x 8 layers" in found["last layers of the vision tower's activations"].formula
+
+
+def test_a_tower_that_is_no_stack_of_layers_is_counted_as_it_was_traced():
+    gemma = {"base_model": "google/gemma-3n-E2B-it"}
+    frozen = towers(of(GEMMA | gemma), "forward and loss")
+    assert set(frozen) <= {"vision tower's input", "one layer of the vision tower", "audio tower's input"}
+    trained = towers(of(FULL | gemma))["vision tower's activations"]
+    assert trained.bytes == 256 * 32_332_784
+    assert "traced" in trained.formula
+
+
+def test_an_ear_takes_half_a_minute():
+    found = towers(of(FULL | {"base_model": "google/gemma-4-E2B-it"}))
+    assert "153,231" not in found["audio tower's activations"].formula
+    assert found["audio tower's activations"].bytes == 12 * 750 * 229_007
+    assert found["vision tower's input"].bytes == 4 * 3 * 16 * 16 * 2520
