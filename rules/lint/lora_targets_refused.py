@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Set
-from advisor.memory.lora_targets import adapts_experts, everywhere, wraps
+from advisor.memory.lora_targets import adapts_experts, wraps
 from advisor.models import Architecture
 from advisor.record import replace
 from advisor.run import Lora
@@ -48,7 +48,7 @@ def refused_by_parameters(run: Run, lora: Lora) -> Iterator[Hit]:
 
 def finds_nothing(run: Run, model: Architecture, lora: Lora) -> bool:
     """Whether no module has a name that is targeted; code of the model's own may have other names."""
-    if everywhere(lora) or not lora.targets or is_on(run, "trust_remote_code") or adapts_experts(run):
+    if not lora.targets or is_on(run, "trust_remote_code") or adapts_experts(run):
         return False
     return not any(wraps(lora, path) for path in modules(model))
 
@@ -199,6 +199,69 @@ rule = Rule(
                 lora_alpha: 32
                 lora_dropout: 0.05
                 lora_target_modules: [q_proj, v_proj]
+            """,
+        ),
+        Example(
+            before="""
+                base_model: openai-community/gpt2
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                trust_remote_code: true
+                lora_target_modules: [q_proj, v_proj]
+            """,
+        ),
+        Example(
+            before="""
+                base_model: openai-community/gpt2
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                lora_target_modules: [q_proj, v_proj]
+            """,
+        ),
+        Example(
+            before="""
+                base_model: openai-community/gpt2
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+            """,
+        ),
+        Example(
+            before="""
+                base_model: openai-community/gpt2
+                lora_target_modules: [q_proj, v_proj]
+            """,
+        ),
+        Example(
+            stack={"transformers": "4.57.1"},
+            before="""
+                base_model: mistralai/Mixtral-8x7B-v0.1
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: [w1, w2, w3]
+            """,
+        ),
+        Example(
+            before="""
+                base_model: zai-org/GLM-4.5-Air
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: [gate_proj, up_proj, down_proj]
+            """,
+        ),
+        Example(
+            before="""
+                base_model: zai-org/GLM-4.5-Air
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_dropout: 0.05
+                lora_target_parameters: [mlp.experts.gate_up_proj]
             """,
         ),
         Example(
