@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from advisor.memory.activations.altup import streams
 from advisor.memory.ledger import Estimate
 from advisor.memory.optimizer_states import effective_optimizer
 from advisor.memory.towers import images_of, sees
@@ -78,6 +77,4 @@ def unsure(model: Architecture) -> str:
         return f"token mixers of `{decoder}` are counted by widths"
     if not is_compared(decoder):
         return f"layers of `{decoder}` are not compared with their modules"
-    if any(streams(block) > 1 for block in model.blocks):
-        return f"residual streams of `{decoder}` are within a twelfth of their modules"
     return ""

@@ -23,6 +23,9 @@ class Deviations:
 
     norm: Norm | None = None
     """None: ``rms`` or ``layer``, as the block says."""
+    widens_stream: bool = False
+    """Autocast makes the stream fp32 before the layers, for it is divided by a power's mean: models/gemma3n,
+    Gemma3nTextModel.forward@5.16.1."""
     root_by_power: bool = False
     """An RMS norm takes its root by torch.pow, which keeps what it is of, too (models/gemma4, Gemma4RMSNorm@5.16.1)."""
     fresh_query: bool = False

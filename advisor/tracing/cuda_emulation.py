@@ -13,6 +13,7 @@ CUDA_RUNS_IN_FP32 = {
     functional.group_norm,
     torch.pow,
     torch.Tensor.pow,
+    torch.Tensor.__pow__,
     torch.square,  # a composite of pow: aten/src/ATen/native/UnaryOps.cpp@2.13.0
     torch.Tensor.square,
     torch.exp,

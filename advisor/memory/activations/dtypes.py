@@ -43,7 +43,7 @@ class Adapters:
 def numbers(run: Run, norm: Norm) -> Numbers:
     """The precision of the parts of a layer with norms of this kind."""
     compute = run.compute_bytes
-    weights = run.precision == "fp32" or run.fp32_residual_stream or fp32_weights(run)
+    weights = run.precision == "fp32" or run.fp32_residual_stream or fp32_weights(run) or widened(run)
     branches = fp32_branches(run, norm)
     stream = 4 if weights or branches or fp32_stream(run) else 2
     wide = weights or (branches and not (run.model is not None and run.model.deviations.casts_stream))
@@ -52,6 +52,11 @@ def numbers(run: Run, norm: Norm) -> Numbers:
     normed = 4 if norm == "layer" and run.autocast else compute if norm == "half layer" else 4 if wide else 2
     inner = normed if branches else compute
     return Numbers(compute, stream, normed, inner, run.autocast, trained=run.adapter is None)
+
+
+def widened(run: Run) -> bool:
+    """Whether autocast makes the stream fp32 before the first layer."""
+    return run.autocast and run.model is not None and run.model.deviations.widens_stream
 
 
 def fp32_stream(run: Run) -> bool:

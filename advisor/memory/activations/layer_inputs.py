@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from advisor.memory.activations.altup import between_streams, streams
 from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.lora_targets import is_target
@@ -54,6 +55,7 @@ def outside_amounts(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
     Checkpoints hold the keys and values that layers share, as arguments.
     """
     width, layers = width_of(block), layers_of(run)
+    yield from between_streams(n, block, entered=needs_gradient(run, block))
     if run.activation_checkpointing:
         yield n.compute * shared_width(run), ONE
     if not width:
@@ -63,8 +65,8 @@ def outside_amounts(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
         yield layers * (4 * width + 8), ONE
     if n.trained:
         yield 4 * layers * width, ONE
-        # A checkpoint keeps the token's own embedding as the first layer's input.
-        yield 0 if run.activation_checkpointing else n.compute, "h"
+        # A checkpoint keeps the token's own embedding as the first layer's input, and so does the first of streams.
+        yield 0 if run.activation_checkpointing or streams(block) > 1 else n.compute, "h"
 
 
 def waiting_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
