@@ -259,6 +259,7 @@ class Loader:
             scales_embedding=self.taped.scales_embedding,
             fp32_tables=self.taped.tables == "fp32",
             windowed=windows[0] is not None,
+            axes=self.taped.axes,
             kinds=kinds,
             turned=next(turned(layer.mixer.attention) for layer in layers if layer.mixer is not None),
         )

@@ -470,10 +470,91 @@ OF_DECODERS: dict[str, dict[str, Any]] = {
     },
     "qlora, mistral3, non-reentrant": {**QLORA, **HOOKS, "config": MISTRAL3},
 }
+OF_VISION: dict[str, Any] = {
+    "depth": 2,
+    "embed_dim": 64,
+    "hidden_size": 384,
+    "num_heads": 4,
+    "patch_size": 14,
+    "spatial_merge_size": 2,
+}
+ROPE = {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [8, 12, 12]}}
+QWEN2_VL = {
+    "model_type": "qwen2_vl",
+    "text_config": {**SIZES, **ROPE, "model_type": "qwen2_vl_text"},
+    "vision_config": {**OF_VISION, "model_type": "qwen2_vl_vision"},
+    "tie_word_embeddings": False,
+}
+QWEN2_5_VL = {
+    "model_type": "qwen2_5_vl",
+    "text_config": {**SIZES, **ROPE, "model_type": "qwen2_5_vl_text"},
+    "vision_config": {
+        **OF_VISION,
+        "model_type": "qwen2_5_vl_vision",
+        "hidden_size": 64,
+        "intermediate_size": 96,
+        "out_hidden_size": 384,
+    },
+    "tie_word_embeddings": False,
+}
+GLM4V = {
+    "model_type": "glm4v",
+    "text_config": {
+        **SIZES,
+        **TOKENS,
+        "model_type": "glm4v_text",
+        "rope_parameters": {**ROPE["rope_parameters"], "partial_rotary_factor": 0.5, "mrope_section": [4, 6, 6]},
+    },
+    "vision_config": {
+        **OF_VISION,
+        "model_type": "glm4v_vision",
+        "hidden_size": 64,
+        "intermediate_size": 96,
+        "out_hidden_size": 384,
+    },
+    "tie_word_embeddings": False,
+}
+PADDLE: dict[str, Any] = {
+    "model_type": "paddleocr_vl",
+    "text_config": {**SIZES, **TOKENS, **ROPE, "model_type": "paddleocr_vl_text", "head_dim": 64},
+    "vision_config": {**PIXTRAL, "model_type": "paddleocr_vl_vision"},
+    "tie_word_embeddings": False,
+}
+AXES: dict[str, dict[str, Any]] = {
+    "lora, qwen2_vl": {**LORA, "config": QWEN2_VL},
+    "lora, dropout, qwen2_vl, reentrant, two micro-steps": {
+        **LORA,
+        **REENTRANT,
+        "config": QWEN2_VL,
+        "dropout": 0.05,
+        "micro_steps": 2,
+    },
+    "qlora, qwen2_5_vl, non-reentrant": {**QLORA, **HOOKS, "config": QWEN2_5_VL},
+    "lora, dropout, qwen2_5_vl, one row, reentrant": {
+        **LORA,
+        **REENTRANT,
+        "config": QWEN2_5_VL,
+        "dropout": 0.05,
+        "rows": 1,
+    },
+    "lora, glm4v": {**LORA, "config": GLM4V, "targets": OF_GLM4},
+    "qlora, dropout, glm4v, sdpa, one row, reentrant": {
+        **QLORA,
+        **REENTRANT,
+        "attention": "sdpa",
+        "rows": 1,
+        "config": GLM4V,
+        "targets": OF_GLM4,
+        "dropout": 0.05,
+    },
+    "int8, glm4v, non-reentrant": {**INT8, **HOOKS, "config": GLM4V, "targets": OF_GLM4},
+    "lora, dropout, paddleocr_vl, reentrant": {**LORA, **REENTRANT, "config": PADDLE, "dropout": 0.05},
+    "int8, paddleocr_vl, non-reentrant": {**INT8, **HOOKS, "config": PADDLE},
+}
 
 SETTINGS = {
     name: {**BASE, **changes}
     for name, changes in (
-        CHANGES | OF_FAMILIES | MORE_FAMILIES | TRAINED_MODULES | MASKED | PREFERRED | METHODS | OF_DECODERS
+        CHANGES | OF_FAMILIES | MORE_FAMILIES | TRAINED_MODULES | MASKED | PREFERRED | METHODS | OF_DECODERS | AXES
     ).items()
 }

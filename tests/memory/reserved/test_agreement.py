@@ -216,6 +216,26 @@ MORE |= {
         ("QLoRA", {"unfrozen_parameters": ["^lm_head.*"]}, ", checkpointing", WAYS["checkpointing"]),
     )
 }
+AXES = {
+    "qwen2-vl 7B": "Qwen/Qwen2-VL-7B-Instruct",
+    "qwen2.5-vl 7B": "Qwen/Qwen2.5-VL-7B-Instruct",
+    "glm4.6v flash": "zai-org/GLM-4.6V-Flash",
+    "paddleocr-vl": "PaddlePaddle/PaddleOCR-VL-1.6",
+}
+DROPS = {"LoRA with dropout": METHODS["LoRA with dropout"], "QLoRA": {**METHODS["QLoRA"], "lora_dropout": 0.05}}
+DROPS["8-bit LoRA"] = METHODS["8-bit LoRA"]
+MORE |= {
+    ", ".join(filter(None, (name, "text alone", method, way))): {
+        "base_model": model,
+        **keys,
+        "lora_target_linear": False,
+        "lora_target_modules": r"model.language_model.layers.[\d]+.*_proj",
+        **WAYS[way],
+    }
+    for name, model in AXES.items()
+    for method, keys in DROPS.items()
+    for way in WAYS
+}
 MAMBA: dict[str, Any] = {
     "lora_target_linear": False,
     "lora_target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "in_proj", "up_proj"],
