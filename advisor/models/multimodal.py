@@ -268,7 +268,12 @@ FAMILIES: dict[str, Family] = {
     "qwen3_vl_moe": Family(
         _visual("qwen3_vl_moe_text", visual.qwen3), liger=LIGER, cut=True, lora_kernels="unpatchable"
     ),
-    "qwen3_5": Family(_visual("qwen3_5_text", visual.qwen3, "Qwen3_5ForCausalLM"), liger=LIGER_WITHOUT_ROPE, cut=True),
+    "qwen3_5": Family(
+        _visual("qwen3_5_text", visual.qwen3, "Qwen3_5ForCausalLM"),
+        liger=LIGER_WITHOUT_ROPE,
+        cut=True,
+        text_is_taped=True,
+    ),
     "qwen3_5_moe": Family(
         _visual("qwen3_5_moe_text", visual.qwen3, "Qwen3_5MoeForCausalLM"), liger=LIGER_WITHOUT_ROPE, cut=True
     ),

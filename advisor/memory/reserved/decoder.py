@@ -16,6 +16,7 @@ from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.autograd import Node, Tape, Tensor
+    from advisor.memory.reserved.delta_nets import DeltaNet
     from advisor.memory.reserved.latents import Latent
     from advisor.memory.reserved.linears import Plain
     from advisor.memory.reserved.mixer import Batch, Mixer, Tables
@@ -41,7 +42,7 @@ class AnyLayer(Protocol):
     """A decoder layer."""
 
     @property
-    def mixer(self) -> Mixer | Latent | None:
+    def mixer(self) -> Mixer | Latent | DeltaNet | None:
         """Its attention."""
         ...
 

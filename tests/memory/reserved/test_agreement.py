@@ -236,6 +236,23 @@ MORE |= {
     for method, keys in DROPS.items()
     for way in WAYS
 }
+OF_QWEN3_5: dict[str, Any] = {
+    "lora_target_linear": False,
+    "lora_target_modules": r"model.language_model.layers.[\d]+.*proj.*",
+}
+MORE |= {
+    ", ".join(filter(None, ("qwen3.5 9B", packed, method, way))): {
+        "base_model": "Qwen/Qwen3.5-9B",
+        "sample_packing": bool(packed),
+        "micro_batch_size": 1 if packed else 2,
+        **keys,
+        **OF_QWEN3_5,
+        **WAYS[way],
+    }
+    for packed in ("", "packed")
+    for method, keys in DROPS.items()
+    for way in WAYS
+}
 MAMBA: dict[str, Any] = {
     "lora_target_linear": False,
     "lora_target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "in_proj", "up_proj"],
