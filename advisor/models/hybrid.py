@@ -294,6 +294,8 @@ FAMILIES: dict[str, Family] = {
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
         lora_kernels="unpatchable",
+        has_tapes=True,
+        tape=Taped(joins="both", axes="written over", routes="softmax shares"),
     ),
     "kimi_linear": Family(
         Decoder(

@@ -275,7 +275,10 @@ FAMILIES: dict[str, Family] = {
         text_is_taped=True,
     ),
     "qwen3_5_moe": Family(
-        _visual("qwen3_5_moe_text", visual.qwen3, "Qwen3_5MoeForCausalLM"), liger=LIGER_WITHOUT_ROPE, cut=True
+        _visual("qwen3_5_moe_text", visual.qwen3, "Qwen3_5MoeForCausalLM"),
+        liger=LIGER_WITHOUT_ROPE,
+        cut=True,
+        text_is_taped=True,
     ),
     "glm4v": Family(
         _visual("glm4v_text", visual.glm4v),

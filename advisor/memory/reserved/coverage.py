@@ -137,7 +137,7 @@ def is_plain(run: Run, block: Block) -> bool:
         (latent or is_softmax(attention))
         and mlp is not None
         and (is_routed(run, block) if sparse else True)
-        and counts in ({(5, 3)} if latent else {(4, 0), (4, 3)} if sparse else {(4, 3), (2, 2), (4, 2), (2, 3)})
+        and counts in ({(5, 3)} if latent else {(4, 0), (4, 3), (4, 4)} if sparse else {(4, 3), (2, 2), (4, 2), (2, 3)})
         and len(block.linears) == sum(counts)
     )
 

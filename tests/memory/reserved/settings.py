@@ -603,7 +603,51 @@ DELTA_NETS: dict[str, dict[str, Any]] = {
         "dropout": 0.05,
     },
 }
-TEXTS = AXES | DELTA_NETS
+QWEN3_5_MOE = {
+    **QWEN3_5,
+    **ROUTED,
+    "model_type": "qwen3_5_moe_text",
+    "num_experts": 8,
+    "shared_expert_intermediate_size": 160,
+}
+OLMOE = {"model_type": "olmoe", **SIZES, **TOKENS, "num_experts": 8, "num_experts_per_tok": 2}
+MIXTRAL = {"model_type": "mixtral", **SIZES, **TOKENS, "num_local_experts": 4, "num_experts_per_tok": 2}
+SOFTMAX: dict[str, dict[str, Any]] = {
+    "full, qwen3_5_moe": {"config": QWEN3_5_MOE},
+    "full, qwen3_5_moe, packed, reentrant, foreach": {**REENTRANT, **FOREACH, "config": QWEN3_5_MOE, "packed": True},
+    "qlora, qwen3_5_moe, packed experts, packed, one row, non-reentrant": {
+        **QLORA,
+        **PACKED,
+        **HOOKS,
+        "config": QWEN3_5_MOE,
+        "packed": True,
+        "rows": 1,
+    },
+    "lora, dropout, qwen3_5_moe, reentrant": {
+        **LORA,
+        **REENTRANT,
+        "config": QWEN3_5_MOE,
+        "targets": EVERY[:4],
+        "dropout": 0.05,
+    },
+    "full, olmoe, non-reentrant": {**HOOKS, "config": OLMOE},
+    "qlora, dropout, olmoe, packed experts, non-reentrant": {
+        **QLORA,
+        **PACKED,
+        **HOOKS,
+        "config": OLMOE,
+        "dropout": 0.05,
+    },
+    "full, mixtral": {"config": MIXTRAL},
+    "lora, dropout, mixtral, reentrant": {
+        **LORA,
+        **REENTRANT,
+        "config": MIXTRAL,
+        "targets": EVERY[:4],
+        "dropout": 0.05,
+    },
+}
+TEXTS = AXES | DELTA_NETS | SOFTMAX
 
 SETTINGS = {
     name: {**BASE, **changes}

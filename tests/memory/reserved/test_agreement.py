@@ -277,6 +277,8 @@ SPARSE = {
     "glm4.5 air": "zai-org/GLM-4.5-Air",
     "lfm2 8B": "LiquidAI/LFM2-8B-A1B",
     "glm4.7 flash": "zai-org/GLM-4.7-Flash",
+    "olmoe 7B": "allenai/OLMoE-1B-7B-0924",
+    "mixtral 8x7B": "mistralai/Mixtral-8x7B-v0.1",
 }
 PACKED = {**METHODS["QLoRA"], "quantize_moe_experts": True}
 MORE |= {
@@ -291,6 +293,22 @@ MORE |= {
         ("8-bit LoRA, packed experts", {**METHODS["8-bit LoRA"], "quantize_moe_experts": True}, OF_ATTENTION),
     )
     for way, more in (("", {}), (", checkpointing", WAYS["checkpointing"]))
+}
+MORE |= {
+    f"qwen3.5 35B, {packed}{method}, checkpointing": {
+        "base_model": "Qwen/Qwen3.5-35B-A3B",
+        "sample_packing": bool(packed),
+        "micro_batch_size": 1 if packed else 2,
+        **keys,
+        **OF_ATTENTION,
+        **WAYS["checkpointing"],
+    }
+    for packed in ("", "packed, ")
+    for method, keys in (
+        ("LoRA with dropout", METHODS["LoRA with dropout"]),
+        ("QLoRA, packed experts", PACKED),
+        ("8-bit LoRA, packed experts", {**METHODS["8-bit LoRA"], "quantize_moe_experts": True}),
+    )
 }
 
 LAYERS: dict[str, dict[str, Any]] = {
