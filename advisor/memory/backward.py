@@ -10,6 +10,7 @@ from advisor.memory.activations import (
     saved_formula,
     working_bytes,
 )
+from advisor.memory.activations.experts import expert_width, stacks
 from advisor.memory.deepspeed import bucket_terms, flattened_terms, gathered_terms, overflow_terms
 from advisor.memory.ebft import one_graph
 from advisor.memory.forward import SAVED, WORKING, kept_terms
@@ -21,6 +22,7 @@ from advisor.memory.gradients import (
 )
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
+from advisor.memory.lora_targets import stacked
 from advisor.memory.model import autocast_terms
 from advisor.memory.offloading import brought_back_terms, passing_working, recomputes_under_hooks
 from advisor.memory.optimizers import optimizer_named
@@ -70,7 +72,7 @@ def backward_phases(
             *gathered_terms(run, model, weights, "layer"),
         ),
         (
-            *last_gradients(run, model, weights),
+            *last_gradients(run, model, weights, layer),
             *(held or first_layer_terms(run, layer)),
             *autocast_terms(run, model, weights, "first layer"),
             *seen,
@@ -158,7 +160,7 @@ def first_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
             return between_micro_steps(run, weights)
 
 
-def last_gradients(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+def last_gradients(run: Run, model: Architecture, weights: Weights, layer: Block) -> tuple[Term, ...]:
     """Gradients while the first layer is at work: all but the embedding's, and the layer's last."""
     if isinstance(run.sharding, Fsdp):
         return fsdp.gradients_of_layers(run, model, weights)
@@ -166,9 +168,19 @@ def last_gradients(run: Run, model: Architecture, weights: Weights) -> tuple[Ter
     embedding = 0 if model.tied or run.gradient_accumulation_steps > 1 else embedding_bytes(run, weights)
     if run.sharding is not None or not embedding or len(found) != 1:
         return (*found, *waiting_head(run, model, weights))
-    later = embedding + first_inputs_bytes(model, weights)
-    text = f"{found[0].formula}, less {later:,} B of the embedding and of what reads the first layer's input"
+    later = embedding + first_inputs_bytes(model, weights) + first_stack_bytes(run, layer)
+    text = f"{found[0].formula}, less {later:,} B of the embedding and of what the first layer makes last"
     return (replace(found[0], bytes=max(0, found[0].bytes - later), formula=text),)
+
+
+def first_stack_bytes(run: Run, layer: Block) -> int:
+    """The gradient of experts' first stack, as far as it only takes the place of what their backward holds before.
+
+    Their widest moment is at their outputs: integrations/moe.py, grouped_mm_experts_forward@5.16.1.
+    """
+    if run.adapter is not None or run.experts != "grouped_mm" or run.attention == "eager" or not stacked(run):
+        return 0
+    return min(expert_width(run, run.compute_bytes) * stacks(layer).get("up", 0), working_bytes(run, layer))
 
 
 def first_inputs_bytes(model: Architecture, weights: Weights) -> int:

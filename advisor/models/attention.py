@@ -35,8 +35,12 @@ def softmax_widths(c: Config, layer: Layer, query_key_norm: bool = False, gated:
     )
 
 
-PARTLY_ROTATED = {"phi": 0.5, "gpt_neox": 0.25, "stablelm": 0.25, "glm4": 0.5, "nemotron": 0.5}
-"""Class defaults of ``partial_rotary_factor``: models/phi/configuration_phi.py:88, gpt_neox:98, stablelm:68@5.16.1."""
+PARTLY_ROTATED = {
+    **dict.fromkeys(("phi", "glm4", "glm4v_text", "nemotron"), 0.5),
+    **dict.fromkeys(("gpt_neox", "stablelm", "qwen3_5_text", "qwen3_5_moe_text"), 0.25),
+}
+"""Class defaults of ``partial_rotary_factor``: models/phi/configuration_phi.py:88, gpt_neox:98, stablelm:68,
+qwen3_5:111, qwen3_5_moe:124@5.16.1; of GLM-4V what the published configs say."""
 
 
 def rotated(c: Config) -> int | None:

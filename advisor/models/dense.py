@@ -27,6 +27,7 @@ _QUERY_KEY_VALUE_BIAS = softmax(bias=True, out_bias=False)
 _HEAD_NORM = softmax(bias="attention_bias", query_key_norm="head")
 _SECTIONS = Deviations(rotary=4)
 """Cosines and sines of time, height and width, which each layer joins: models/qwen2_vl, Qwen2VLAttention.forward."""
+_AXES = Taped(tables="sections", axes="apart", heads_last=True)
 
 FAMILIES: dict[str, Family] = {
     "llama": Family(
@@ -42,7 +43,10 @@ FAMILIES: dict[str, Family] = {
         Decoder(softmax(bias="use_bias"), gated(bias="use_bias"), deviations=Deviations(rotary=8)),
     ),
     "paddleocr_vl_text": Family(
-        Decoder(softmax(bias="use_bias"), gated(bias="use_bias"), deviations=_SECTIONS), lora_kernels="unpatchable"
+        Decoder(softmax(bias="use_bias"), gated(bias="use_bias"), deviations=_SECTIONS),
+        lora_kernels="unpatchable",
+        has_tapes=True,
+        tape=_AXES,
     ),
     "helium": Family(
         Decoder(
@@ -58,11 +62,15 @@ FAMILIES: dict[str, Family] = {
         Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan, deviations=_SECTIONS),
         liger=LIGER_LAYERS,
         lora_kernels="unpatchable",
+        has_tapes=True,
+        tape=_AXES,
     ),
     "qwen2_5_vl_text": Family(
         Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan, deviations=_SECTIONS),
         liger=LIGER_LAYERS,
         lora_kernels="unpatchable",
+        has_tapes=True,
+        tape=_AXES,
     ),
     "qwen3": Family(Decoder(_HEAD_NORM, plan=plain_plan), liger=LIGER, cut=True, has_tapes=True, has_liger_tapes=True),
     "qwen3_vl_text": Family(Decoder(_HEAD_NORM), liger=LIGER_LAYERS - {"glu"}, lora_kernels="unpatchable"),
@@ -240,6 +248,8 @@ FAMILIES: dict[str, Family] = {
     "glm4v_text": Family(
         Decoder(_QUERY_KEY_VALUE_BIAS, fused(), norms=_GLM4, deviations=Deviations(fresh_query=True, rotary=4)),
         lora_kernels="unpatchable",
+        has_tapes=True,
+        tape=Taped(joins="both", tables="interleaved", axes="joined", heads_last=True),
     ),
     "stablelm": Family(
         Decoder(softmax(bias="use_qkv_bias", out_bias=False), norm="layer", norm_bias=True, deviations=FRESH_QUERY),

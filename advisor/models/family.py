@@ -50,12 +50,15 @@ class Taped:
     Gemma3TextScaledWordEmbedding@5.16.1) or after it (models/granite/modeling_granite.py, GraniteModel.forward)."""
     holds: bool = False
     """Whether names keep the first norm's and attention's output to the end: StableLmDecoderLayer.forward@5.16.1."""
-    tables: Literal["cast", "fp32", "interleaved"] = "cast"
+    tables: Literal["cast", "fp32", "interleaved", "sections"] = "cast"
     """How layers get cosines and sines: in the stream's precision, in fp32 (models/olmo3), or so that each makes
-    interleaved copies of its own (models/glm4@5.16.1)."""
+    interleaved copies of its own (models/glm4), or joins sections of three axes (models/qwen2_vl@5.16.1)."""
+    axes: Literal["", "apart", "joined", "written over"] = ""
+    """Whether positions have three axes, and rows positions of their own: tables of each (models/qwen2_vl), or of
+    angles that are joined (models/glm4v) or written into the first axis' (models/qwen3_5@5.16.1)."""
     scales_queries: bool = False
     """Whether rotated queries are scaled by their positions: Ministral3Attention.forward@5.16.1."""
-    routes: Literal["", "grouped sigmoid", "sigmoid shares"] = ""
+    routes: Literal["", "grouped sigmoid", "sigmoid shares", "softmax", "softmax shares", "softmax fp32 shares"] = ""
     """How tokens choose their experts."""
     scales_keys: bool = False
     """Whether keys are multiplied by a number: FalconH1Attention.forward@5.16.1."""

@@ -286,12 +286,16 @@ FAMILIES: dict[str, Family] = {
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
         lora_kernels="unpatchable",
+        has_tapes=True,
+        tape=Taped(joins="both", axes="written over"),
     ),
     "qwen3_5_moe_text": Family(
         Decoder(_QWEN_MIXERS, QWEN_SHARED, qwen_linear_plan, deviations=_QWEN_SPARSE),
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
         lora_kernels="unpatchable",
+        has_tapes=True,
+        tape=Taped(joins="both", axes="written over", routes="softmax shares"),
     ),
     "kimi_linear": Family(
         Decoder(

@@ -257,18 +257,38 @@ def _newlined(text: str) -> Multimodal:
 
 
 FAMILIES: dict[str, Family] = {
-    "qwen2_vl": Family(_visual("qwen2_vl_text", visual.qwen2), liger=LIGER, cut=True, lora_kernels="unpatchable"),
-    "qwen2_5_vl": Family(_visual("qwen2_5_vl_text", visual.qwen2_5), liger=LIGER, cut=True, lora_kernels="unpatchable"),
+    "qwen2_vl": Family(
+        _visual("qwen2_vl_text", visual.qwen2), liger=LIGER, cut=True, lora_kernels="unpatchable", text_is_taped=True
+    ),
+    "qwen2_5_vl": Family(
+        _visual("qwen2_5_vl_text", visual.qwen2_5),
+        liger=LIGER,
+        cut=True,
+        lora_kernels="unpatchable",
+        text_is_taped=True,
+    ),
     "qwen3_vl": Family(_visual("qwen3_vl_text", visual.qwen3), liger=LIGER - {"glu"}, cut=True),
     "qwen3_vl_moe": Family(
         _visual("qwen3_vl_moe_text", visual.qwen3), liger=LIGER, cut=True, lora_kernels="unpatchable"
     ),
-    "qwen3_5": Family(_visual("qwen3_5_text", visual.qwen3, "Qwen3_5ForCausalLM"), liger=LIGER_WITHOUT_ROPE, cut=True),
+    "qwen3_5": Family(
+        _visual("qwen3_5_text", visual.qwen3, "Qwen3_5ForCausalLM"),
+        liger=LIGER_WITHOUT_ROPE,
+        cut=True,
+        text_is_taped=True,
+    ),
     "qwen3_5_moe": Family(
-        _visual("qwen3_5_moe_text", visual.qwen3, "Qwen3_5MoeForCausalLM"), liger=LIGER_WITHOUT_ROPE, cut=True
+        _visual("qwen3_5_moe_text", visual.qwen3, "Qwen3_5MoeForCausalLM"),
+        liger=LIGER_WITHOUT_ROPE,
+        cut=True,
+        text_is_taped=True,
     ),
     "glm4v": Family(
-        _visual("glm4v_text", visual.glm4v), liger=LIGER_WITHOUT_ROPE, cut=True, lora_kernels="unpatchable"
+        _visual("glm4v_text", visual.glm4v),
+        liger=LIGER_WITHOUT_ROPE,
+        cut=True,
+        lora_kernels="unpatchable",
+        text_is_taped=True,
     ),
     "glm4v_moe": Family(
         _visual("glm4v_moe_text", visual.glm4v),
@@ -305,6 +325,7 @@ FAMILIES: dict[str, Family] = {
             (("vision_config", "model.projector", paddle_projector),),
         ),
         lora_kernels="unpatchable",
+        text_is_taped=True,
     ),
     "mistral3": Family(
         _projected("mistral", mistral_projector), cut=True, text_is_taped=True, one_model_since="4.52.0"

@@ -96,6 +96,8 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         expert_linears=EXPERT_W,
         expert_targets=W_TARGETS,
+        has_tapes=True,
+        tape=Taped(routes="softmax fp32 shares"),
     ),
     "qwen2_moe": Family(
         Decoder(
@@ -134,6 +136,8 @@ FAMILIES: dict[str, Family] = {
         lora_kernels="unpatchable",
         expert_linears=EXPERT_MLP,
         expert_targets=MLP_TARGETS,
+        has_tapes=True,
+        tape=Taped(norms="before heads", heads_last=True, routes="softmax"),
     ),
     "phimoe": Family(
         Decoder(

@@ -111,7 +111,7 @@ def axolotl_facts(
         **quantization,
         **read.checkpointing(reader, preferred["rl"], model, stack),
         **attention(reader, model, preferred["ebft"]),
-        **read.loss(reader, preferred["rl"]),
+        **read.loss(reader, preferred["rl"], model),
         "sharding": sharding.fsdp(reader),
         "optimizer": reader.text("optimizer", "adamw_torch_fused"),
         "optim_target_modules": reader.texts("optim_target_modules"),

@@ -12,13 +12,13 @@ import torch
 from advisor.tracing.state_spaces import chunk_scan, selective_scan, split_scan
 
 CHUNK = 64
-"""Tokens that the delta rule takes at once: fla/ops/gated_delta_rule/chunk.py@0315a70."""
+"""Tokens that the delta rule takes at once: fla/ops/gated_delta_rule/chunk.py@0.5.2."""
 
 
 class DeltaRule(torch.autograd.Function):
-    """The gated delta rule of flash-linear-attention: fla/ops/gated_delta_rule/chunk.py@0315a70.
+    """The gated delta rule of flash-linear-attention: fla/ops/gated_delta_rule/chunk.py@0.5.2.
 
-    Kept: its inputs, normed queries and keys with one fp32 number a head, summed gates, and a triangle for each chunk.
+    Kept: its inputs in rows, normed queries and keys with one fp32 number a head, summed gates, a triangle a chunk.
     Backward computes states and new values again.
     """
 
@@ -30,6 +30,7 @@ class DeltaRule(torch.autograd.Function):
         if normed:
             query, key = query.clone(), key.clone()
         triangle = key.new_empty(*heads, CHUNK)
+        value = value.contiguous()  # fla/utils, input_guard
         context.save_for_backward(query, key, value, torch.empty_like(gate), beta, triangle, *norms)
         return torch.empty_like(value)
 

@@ -55,7 +55,7 @@ def test_gradients_while_all_activations_are_there(tmp_path, keys, expected):
 )
 def test_gradients_at_the_first_layer(tmp_path, keys, expected):
     found = small(tmp_path, **keys)
-    assert named(last_gradients(found.run, found.model, found.weights)) == expected
+    assert named(last_gradients(found.run, found.model, found.weights, found.model.blocks[0])) == expected
 
 
 @pytest.mark.parametrize(

@@ -45,12 +45,12 @@ def convolution_amounts(n: Numbers) -> Iterator[Amount]:
 def delta_amounts(run: Run, n: Numbers, attention: Attention) -> Iterator[Amount]:
     """The gated delta rule: models/qwen3_5/modeling_qwen3_5.py, Qwen3_5GatedDeltaNet.forward@5.16.1.
 
-    The convolution's input and output; of the rule (fla/ops/gated_delta_rule/chunk.py@0.4.1) normed queries and keys
-    of all value heads, a triangle for each chunk of 64, gates, and five numbers a head; then the gated norm.
+    The convolution's input; of the rule (fla/ops/gated_delta_rule/chunk.py@0.5.2) normed queries and keys of all value
+    heads, a copy of the values, a triangle for each chunk of 64, gates, and five numbers a head; then the gated norm.
     """
     heads, values = attention.heads, attention.value_width
     channels = 2 * attention.key_width + values
-    yield n.compute * (2 * channels + 2 * heads * attention.state + (CHUNK + 1) * heads), ONE
+    yield n.compute * (channels + values + 2 * heads * attention.state + (CHUNK + 1) * heads), ONE
     yield heads * (16 + (4 if n.trained else 0)), ONE
     if "rms_norm_gated" in run.liger:
         # axolotl/kernels/rms_norm_gated.py, FusedRMSNormGatedFunction.forward@0.19.0: input, gate and one root.

@@ -116,6 +116,13 @@ def kept_weights(run: Run, compute: int, block: Block) -> int:
     return kept
 
 
+def used_weights(run: Run, compute: int, block: Block) -> int:
+    """Bytes of the second stack where it is unpacked for one layer: its product lets go of it before the next one."""
+    if not quantized(run) or never_freed(run) or run.experts != "grouped_mm" or "down" in adapted(run):
+        return 0
+    return expert_width(run, compute) * stacks(block).get("down", 0)
+
+
 def passing_weights(run: Run, compute: int, block: Block) -> int:
     """Bytes of the largest copy of a stack that comes and goes in one layer's backward.
 

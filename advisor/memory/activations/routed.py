@@ -98,6 +98,14 @@ def every_expert_amounts(n: Numbers, mlp: Mlp) -> Iterator[Amount]:
     yield n.compute, "experts"
 
 
+def named_amounts(mlp: Mlp) -> Iterator[Amount]:
+    """What names of the forward keep in fp32 while the second stack is unpacked: sorted inputs, and the product.
+
+    integrations/moe.py, grouped_mm_experts_forward@5.16.1.
+    """
+    yield from ((4 * mlp.experts_per_token, "routed"), (4 * mlp.experts_per_token, "f"))
+
+
 def product_gradients(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
     """Gradients of product, activation and up of all chosen experts; outputs are freed by then, and the product."""
     times = mlp.experts if family.every_expert else mlp.experts_per_token

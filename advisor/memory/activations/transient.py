@@ -24,7 +24,7 @@ from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import attention_amounts, copied_output, repeated, without_kernel
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Numbers, numbers
-from advisor.memory.activations.experts import passing_weights, quantized, stacks
+from advisor.memory.activations.experts import passing_weights, quantized, stacks, used_weights
 from advisor.memory.activations.fake_quantized import passing_in_quantizers
 from advisor.memory.activations.feedforward import dense_amounts, has_shared_gate, mlp_amounts, of_activation
 from advisor.memory.activations.float8 import casting_to_float8
@@ -67,7 +67,9 @@ def unpacking_bytes(run: Run, block: Block) -> int:
     n = numbers(run, norm)
     shared = dense_amounts(n, family, mlp, "f shared", recomputed=False) if mlp.shared_width else ()
     later = [(4 * mlp.experts_per_token, "routed"), *shared]
-    return 4 * stacks(block).get("down", 0) - run.tokens * total(later, widths(run, block))
+    named = [] if routed.of_experts(run, n).trained else list(routed.named_amounts(mlp))
+    passing = total(named, widths(run, block)) - total(later, widths(run, block))
+    return 4 * stacks(block).get("down", 0) + run.tokens * passing
 
 
 def multiplying_bytes(run: Run, block: Block) -> int | None:
@@ -215,6 +217,7 @@ def product_gradients(run: Run, n: Numbers, family: Deviations, block: Block) ->
     assert mlp is not None
     if mlp.experts:
         yield from routed.product_gradients(run, n, family, mlp)
+        yield -(used_weights(run, n.compute, block) // run.tokens), ONE
         return
     if not mlp.gated:
         step = family.activation_gradient

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
 from advisor.memory.reserved.operations import FULL, alike, autocast, back_alike, cast
+from advisor.memory.reserved.positions import AXES
 from advisor.models import Attention
 
 
@@ -50,6 +51,11 @@ def rotated(tape: Tape, x: Tensor, tables: tuple[Tensor, ...]) -> Tensor:
 def interleaved(tape: Tape, tables: tuple[Tensor, ...], width: int) -> tuple[Tensor, ...]:
     """Cosines and sines with each entry twice in a row: models/glm4/modeling_glm4.py, apply_rotary_pos_emb@5.16.1."""
     return tape.new(tables[0].count, width), tape.new(tables[1].count, width)
+
+
+def sections(tape: Tape, tables: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """A third of each axis' tables: models/qwen2_vl/modeling_qwen2_vl.py, apply_multimodal_rotary_pos_emb@5.16.1."""
+    return tuple(tape.new(one.count // AXES, one.width) for one in tables[:2])
 
 
 def by_position(tape: Tape, x: Tensor, positions: Tensor) -> Tensor:

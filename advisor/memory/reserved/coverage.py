@@ -93,7 +93,8 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
     elif any(beside(tensor) for tensor in model.tensors) and not towers_rest(run, model):
         yield "a tower that computes, or is trained"
     elif any(
-        not (is_plain(run, block) or is_side_by_side(run, block) or is_convolved(run, block)) for block in model.blocks
+        not any(known(run, block) for known in (is_plain, is_side_by_side, is_convolved, is_delta_net))
+        for block in model.blocks
     ):
         yield "some of its layers"
     elif run.attention not in {"flash", "sdpa"} and not (run.attention == "xformers" and keys_have_all_heads(model)):
@@ -136,7 +137,7 @@ def is_plain(run: Run, block: Block) -> bool:
         (latent or is_softmax(attention))
         and mlp is not None
         and (is_routed(run, block) if sparse else True)
-        and counts in ({(5, 3)} if latent else {(4, 0), (4, 3)} if sparse else {(4, 3), (2, 2), (4, 2), (2, 3)})
+        and counts in ({(5, 3)} if latent else {(4, 0), (4, 3), (4, 4)} if sparse else {(4, 3), (2, 2), (4, 2), (2, 3)})
         and len(block.linears) == sum(counts)
     )
 
@@ -149,10 +150,8 @@ def is_latent(block: Block) -> bool:
 
 
 def is_softmax(attention: Attention | None) -> bool:
-    """Whether attention is neither gated nor norms its values."""
-    if attention is None or attention.kind != "softmax":
-        return False
-    return not (attention.gated or attention.value_norm)
+    """Whether attention does not norm its values."""
+    return attention is not None and attention.kind == "softmax" and not attention.value_norm
 
 
 def is_routed(run: Run, block: Block) -> bool:
@@ -188,6 +187,19 @@ def is_convolved(run: Run, block: Block) -> bool:
     """Whether a layer has a short convolution, and one MLP or experts."""
     fed = block.mlp is not None and (not block.mlp.experts or is_routed(run, block))
     return block.attention is not None and block.attention.kind == "conv" and fed
+
+
+def is_delta_net(run: Run, block: Block) -> bool:
+    """Whether a layer has a delta net, whose linears none of axolotl's functions computes, and one MLP or experts.
+
+    axolotl/monkeypatch/lora_kernels.py:587-614@0.19.0: its layers for packed rows alone call them.
+    """
+    attention, lora = block.attention, run.lora
+    fed = block.mlp is not None and (not block.mlp.experts or is_routed(run, block))
+    fused = lora is not None and run.sample_packing and bool(lora.kernels & {"qkv", "o"})
+    mixers = [linear for linear in block.linears if linear.kind == "mixer"]
+    taken = fused and lora is not None and any(is_target(lora, linear) for linear in mixers)
+    return attention is not None and attention.kind == "linear" and attention.state > 0 and fed and not taken
 
 
 def saves_tables_alone(run: Run, lora: Lora) -> bool:

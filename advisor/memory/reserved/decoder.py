@@ -10,15 +10,18 @@ from advisor.memory.reserved import losses
 from advisor.memory.reserved.autograd import node_for
 from advisor.memory.reserved.checkpoint import non_reentrant, reentrant
 from advisor.memory.reserved.masks import causal_mask
-from advisor.memory.reserved.operations import FULL, HALF, LONG, cast, embedded, scaled
+from advisor.memory.reserved.operations import FULL, LONG, cast, embedded, scaled
+from advisor.memory.reserved.positions import rotary_tables
 from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.autograd import Node, Tape, Tensor
+    from advisor.memory.reserved.delta_nets import DeltaNet
     from advisor.memory.reserved.latents import Latent
     from advisor.memory.reserved.linears import Plain
     from advisor.memory.reserved.mixer import Batch, Mixer, Tables
     from advisor.memory.reserved.norms import Norm
+    from advisor.memory.reserved.positions import Axes
 
 
 def straight(_tape: Tape, layer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
@@ -39,7 +42,7 @@ class AnyLayer(Protocol):
     """A decoder layer."""
 
     @property
-    def mixer(self) -> Mixer | Latent | None:
+    def mixer(self) -> Mixer | Latent | DeltaNet | None:
         """Its attention."""
         ...
 
@@ -82,6 +85,8 @@ class Model:
     """Whether the mask of attention has a sliding window."""
     turned: int = 0
     """Elements of a head that are rotated."""
+    axes: Axes = ""
+    """Whether positions have three axes."""
     kinds: int = 1
     """How many kinds of layers have positions of their own."""
 
@@ -103,9 +108,11 @@ class Model:
         del counted
         masks = [causal_mask(tape, batch.rows, batch.length, windowed=self.windowed)] if batch.masked else []
         precision = FULL if self.fp32_tables else inputs.width
-        each = [
-            (*rotary_tables(tape, batch.length, self.turned, precision), positions, *masks) for _ in range(self.kinds)
-        ]
+        tables = [rotary_tables(tape, batch, self.turned, precision, self.axes) for _ in range(self.kinds)]
+        # Layers get positions of text alone, which are not told apart from others: Qwen2VLTextModel.forward@5.16.1.
+        seen = None if self.axes in {"apart", "joined"} else positions
+        each = [(*both, seen or both[0], *masks) for both in tables]
+        del tables
         pass_through = PASSES[batch.checkpointing]
         hidden = inputs
         for layer in self.layers:
@@ -148,20 +155,3 @@ def ended(tape: Tape, hidden: Tensor) -> Tensor:
     result.node = node
     tape.part = "loss"
     return result
-
-
-def rotary_tables(tape: Tape, length: int, width: int, precision: int) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of the positions: LlamaRotaryEmbedding.forward."""
-    positions = tape.new(length, FULL)
-    frequencies = tape.new(length * width // 2, FULL)
-    angles = tape.new(length * width, FULL)
-    found: list[Tensor] = []
-    for _ in range(2):
-        raw = tape.new(length * width, FULL)
-        found.append(tape.new(length * width, FULL))
-        del raw
-    if precision == FULL:
-        return found[0], found[1]
-    half = tape.new(length * width, HALF), tape.new(length * width, HALF)
-    del positions, frequencies, angles
-    return half

@@ -6,11 +6,24 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
-from advisor.memory.reserved.operations import FULL, LONG, activation, add, back_alike, cast, into_zeros, product, split
+from advisor.memory.reserved.norms import weighted as scaled_rows
+from advisor.memory.reserved.operations import (
+    FULL,
+    LONG,
+    activation,
+    add,
+    back_alike,
+    cast,
+    hyperbolic,
+    into_zeros,
+    product,
+    split,
+)
 from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.layers import Gated
+    from advisor.memory.reserved.linears import Linear
 
 INT = 4
 Route = Callable[["Tape", "Tensor"], "tuple[Tensor, Tensor, Tensor]"]
@@ -30,13 +43,27 @@ class Routed:
     width: int
     count: int
     shared: Gated | None = None
+    gate: Linear | None = None
+    """Of the one that every token passes, which then comes first: Qwen3_5MoeSparseMoeBlock.forward@5.16.1."""
 
     def __call__(self, tape: Tape, x: Tensor) -> Tensor:
         """What it adds to the stream."""
+        if self.shared is not None and self.gate is not None:
+            return self.gated_first(tape, x, self.shared, self.gate)
         logits, weights, chosen = self.route(tape, x)
         found = self.computed(tape, x, weights, chosen)
         if self.shared is not None:
             found = add(tape, found, self.shared(tape, x))
+        del logits
+        return found
+
+    def gated_first(self, tape: Tape, x: Tensor, shared: Gated, gate: Linear) -> Tensor:
+        """The MLP that every token passes, then experts, then its gate."""
+        passed = shared(tape, x)
+        logits, weights, chosen = self.route(tape, x)
+        found = self.computed(tape, x, weights, chosen)
+        passed = scaled_rows(tape, hyperbolic(tape, gate(tape, x)), passed)
+        found = add(tape, found, passed)
         del logits
         return found
 

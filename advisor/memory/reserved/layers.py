@@ -13,6 +13,7 @@ from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.autograd import Tape, Tensor
+    from advisor.memory.reserved.delta_nets import DeltaNet
     from advisor.memory.reserved.latents import Latent
     from advisor.memory.reserved.linears import Linear
     from advisor.memory.reserved.norms import Norm
@@ -89,7 +90,7 @@ Feed = Callable[["Tape", "Tensor"], "Tensor"]
 class Layer:
     """A decoder layer: models/llama/modeling_llama.py, LlamaDecoderLayer.forward@5.16.1, and others by their order."""
 
-    mixer: Mixer | Latent
+    mixer: Mixer | Latent | DeltaNet
     feed: Feed
     norms: tuple[Norm, ...]
     order: Order = "before"

@@ -13,7 +13,9 @@ from advisor.memory.lora_targets import is_target, layers_named, rank_at
 from advisor.memory.reserved.autograd import Storage
 from advisor.memory.reserved.convolutions import convolved
 from advisor.memory.reserved.decoder import Model
+from advisor.memory.reserved.delta_nets import DeltaNet, delta_net
 from advisor.memory.reserved.deviations import activation_of, order_of
+from advisor.memory.reserved.gated import GatedMixer
 from advisor.memory.reserved.heads import head_of
 from advisor.memory.reserved.hybrids import side_by_side
 from advisor.memory.reserved.latents import Latent, latent
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from advisor.models.deviations import Deviations
     from advisor.models.deviations import Norm as Kind
 
+Attends = Mixer | Latent | DeltaNet
 GATED = 3
 """Linears of an MLP with a gate of its own."""
 BEFORE = 2
@@ -163,7 +166,8 @@ class Loader:
         kernels = frozenset(kernel for kernel, linear in FUSED.items() if linear in taken)
         mixer = self.mixer(block, biased, norm_kind, kernels)
         feed = self.feed(block, biased, deviations, "mlp" in kernels)
-        mixer = replace(mixer, drops=deviations.residual_masks > 0)
+        if not isinstance(mixer, DeltaNet):
+            mixer = replace(mixer, drops=deviations.residual_masks > 0)
         if isinstance(mixer, Mixer):
             mixer = replace(mixer, liger="rope" in self.run.liger)
         return Layer(
@@ -175,12 +179,14 @@ class Loader:
             scales=deviations.scales_residual,
         )
 
-    def mixer(self, block: Block, biased: set[str], norm_kind: Kind, kernels: frozenset[str]) -> Mixer | Latent:
+    def mixer(self, block: Block, biased: set[str], norm_kind: Kind, kernels: frozenset[str]) -> Attends:
         """Attention."""
-        if block.attention is not None and block.attention.kind == "latent":
-            return latent(self, block, biased)
         attention = block.attention
         assert attention is not None, "coverage.is_plain"
+        if attention.kind == "latent":
+            return latent(self, block, biased)
+        if attention.kind == "linear":
+            return delta_net(self, block)
         shapes = [linear for linear in block.linears if linear.kind == "attention"]
         if self.taped.output_first:
             output, *inputs = (self.linear(shape, bias=shape.name in biased) for shape in (shapes[-1], *shapes[:-1]))
@@ -192,7 +198,8 @@ class Loader:
             wide = self.taped.norms == "before heads"
             widths = (attention.query_width, attention.key_width) if wide else (attention.head_dim,) * 2
             both = self.norm(widths[0], norm, norm_kind), self.norm(widths[1], norm, norm_kind)
-        return Mixer(attention, tuple(inputs), output, both, kernels, self.taped)
+        kind = GatedMixer if attention.gated else Mixer
+        return kind(attention, tuple(inputs), output, both, kernels, self.taped)
 
     def feed(self, block: Block, biased: set[str], deviations: Deviations, fused: bool) -> Feed:
         """The MLP, or experts."""
@@ -259,8 +266,9 @@ class Loader:
             scales_embedding=self.taped.scales_embedding,
             fp32_tables=self.taped.tables == "fp32",
             windowed=windows[0] is not None,
+            axes=self.taped.axes,
             kinds=kinds,
-            turned=next(turned(layer.mixer.attention) for layer in layers if layer.mixer is not None),
+            turned=next(turned(layer.mixer.attention) for layer in layers if isinstance(layer.mixer, Mixer | Latent)),
         )
 
     def prepare(self, model: Model) -> Model:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from advisor.memory.reserved import fused, liger
-from advisor.memory.reserved.attention import by_head, by_position, flash, interleaved, rotated
+from advisor.memory.reserved.attention import by_head, by_position, flash, interleaved, rotated, sections
 from advisor.memory.reserved.linears import Adapted
 from advisor.memory.reserved.masks import efficient
 from advisor.memory.reserved.operations import cast, copied, dropped, joined, piece, scaled, split
@@ -91,8 +91,13 @@ class Mixer:
         """Queries and keys by their positions, and what a name keeps to the end."""
         if self.liger:
             return *liger.rotated(tape, query, key, tables, repeats=repeats), ()
-        if self.way.tables == "interleaved":
-            tables = interleaved(tape, tables, query.width)
+        match self.way.tables:
+            case "interleaved":
+                tables = interleaved(tape, tables, query.width)
+            case "sections":
+                tables = sections(tape, tables)
+            case _:
+                pass
         if not self.way.joins:
             of_query, of_key = rotated(tape, query, tables), rotated(tape, key, tables)
             if self.way.tables != "fp32":

@@ -164,10 +164,11 @@ def product(tape: Tape, left: Tensor, right: Tensor) -> Tensor:
         gradient = given[0]
         of_right = tape.new(gradient.count, gradient.width) if node.needs[1] else None
         of_left = tape.new(gradient.count, gradient.width) if node.needs[0] else None
+        if left_width != right_width:
+            node.drop_unpacked()
         if of_left is not None and of_left.width != left_width:
             of_left = tape.new(of_left.count, left_width)
         if of_right is not None and of_right.width != right_width:
-            node.drop_unpacked()
             of_right = tape.new(of_right.count, right_width)
         return of_left, of_right
 

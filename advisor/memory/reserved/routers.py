@@ -9,6 +9,7 @@ from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
 from advisor.memory.reserved.experts import Routed, gathered
 from advisor.memory.reserved.layers import Gated
 from advisor.memory.reserved.operations import FULL, LONG, cast, hyperbolic, matmul, scaled
+from advisor.memory.reserved.softmax_routers import WAYS, quotient, softmax
 from advisor.memory.weights import quantized_width
 from advisor.models.architecture import Linear as Shape
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from advisor.memory.reserved.loading import Loader
     from advisor.models import Block
     from advisor.models import Tensor as Kind
+
+
+GATE = 3
+"""Where the linears of an MLP that every token passes end with its gate."""
 
 
 def grouped_sigmoid(weight: Tensor, experts: int, each: int) -> Route:
@@ -48,7 +53,11 @@ def by_shares(tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int) ->
     return logits, weights, chosen
 
 
-ROUTES = {"grouped sigmoid": grouped_sigmoid, "sigmoid shares": sigmoid_shares}
+ROUTES = {
+    "grouped sigmoid": grouped_sigmoid,
+    "sigmoid shares": sigmoid_shares,
+    **{name: partial(softmax, way=name) for name in WAYS},
+}
 """By ``Taped.routes``."""
 
 
@@ -115,47 +124,29 @@ def summed(tape: Tape, weights: Tensor, tokens: int) -> Tensor:
     return total
 
 
-def quotient(tape: Tape, weights: Tensor, total: Tensor, *, in_place: bool) -> Tensor:
-    """Weights over their sum; where that is written over them, autograd keeps a copy."""
-
-    def back(node: Node, given: list[Tensor]) -> tuple[Tensor, Tensor]:
-        once = tape.new(count, wide)
-        twice = tape.new(count, wide)
-        turned = tape.new(count, given[0].width)
-        of_total = tape.new(count, wide)
-        del once, twice, turned
-        of_weights = tape.new(count, wide)
-        node.drop_unpacked()
-        if width != wide:
-            of_weights = tape.new(count, width)
-        reduced = tape.new(tokens, wide)
-        del of_total
-        given.clear()
-        return of_weights, reduced
-
-    count, tokens, width, wide = weights.count, total.count, weights.width, max(weights.width, total.width)
-    node = node_for(tape, back, weights, total)
-    if node is not None:
-        node.keep(tape, tape.new(count, width) if in_place else weights, total.detached())
-    result = weights.detached() if in_place else tape.new(count, wide)
-    result.node = node
-    return result
-
-
 def routed(loader: Loader, block: Block, biased: set[str]) -> Routed:
     """The experts of a layer, with their weights in the order of the modules."""
     mlp = block.mlp
     assert mlp is not None, "coverage.is_routed"
     stacks = [tensor for tensor in loader.model.tensors if tensor.kind == "experts"]
-    router = next(tensor for tensor in loader.model.tensors if tensor.kind == "router")
+    first = loader.taped.routes in WAYS
+    weight = router(loader) if first else None
     gate_up, down = (stack(loader, tensor) for tensor in stacks)
-    weight = loader.plain(router.numel, router.module)
-    loader.to_cast.append((weight, loader.final[router.module]))
+    weight = weight or router(loader)
     shapes = [linear for linear in block.linears if linear.kind == "mlp"]
     made = [loader.linear(shape, bias=shape.name in biased) for shape in shapes]
     shared = Gated(made[0], made[1], made[2]) if made else None
     route = ROUTES[loader.taped.routes](weight, mlp.experts, mlp.experts_per_token)
-    return Routed(route, gate_up, down, block.hidden, mlp.width, mlp.experts, shared)
+    gate = made[GATE] if len(made) > GATE else None
+    return Routed(route, gate_up, down, block.hidden, mlp.width, mlp.experts, shared, gate)
+
+
+def router(loader: Loader) -> Tensor:
+    """A router's weight."""
+    tensor = next(tensor for tensor in loader.model.tensors if tensor.kind == "router")
+    weight = loader.plain(tensor.numel, tensor.module)
+    loader.to_cast.append((weight, loader.final[tensor.module]))
+    return weight
 
 
 def stack(loader: Loader, tensor: Kind) -> Stack:

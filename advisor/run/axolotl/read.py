@@ -58,6 +58,8 @@ LIGER_LAYERS = {
     "liger_layer_norm": "layer_norm",
     "liger_rms_norm_gated": "rms_norm_gated",
 }
+LIGER_PARTS = frozenset({"rms_norm", "glu", "rope"})
+"""What a family's row tells apart."""
 
 
 def precision(reader: Reader, gpu_has_bf16: bool) -> PrecisionFacts:
@@ -307,7 +309,7 @@ def attention(reader: Reader, model: Architecture | None) -> AttentionFacts:
     return {"attention": kernel, "attention_given": given, "sdpa_varlen": varlen}
 
 
-def loss(reader: Reader, rl: str | None) -> LossFacts:
+def loss(reader: Reader, rl: str | None, model: Architecture | None) -> LossFacts:
     """How the loss is computed. A plugin's keys count only if the plugin is listed; else axolotl drops them."""
     listed = plugins(reader)
     liger = "LigerPlugin" in listed
@@ -329,4 +331,13 @@ def loss(reader: Reader, rl: str | None) -> LossFacts:
     if classifier(reader) is not None:
         kind = "plain"
     layers = frozenset(layer for key, layer in LIGER_LAYERS.items() if liger and reader.flag(key))
-    return {"loss": kind, "liger": layers}
+    return {"loss": kind, "liger": layers if model is None else applied(layers, model)}
+
+
+def applied(layers: frozenset[str], model: Architecture) -> frozenset[str]:
+    """What of a decoder's layers Liger patches: nothing where it has no function for the model type, and says so.
+
+    axolotl/integrations/liger/plugin.py:187-242,520-545@0.19.0. Norms of other kinds go with all the others.
+    """
+    fused = model.family.liger
+    return frozenset(layer for layer in layers if (layer in fused if layer in LIGER_PARTS else bool(fused)))

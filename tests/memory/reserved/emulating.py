@@ -59,6 +59,7 @@ def run_of(setting: Mapping[str, Any]) -> Run:
         classifier=setting["classifier"],
         unfrozen_parameters=tuple(setting["unfrozen"]),
         quantize_moe_experts=setting["packed_experts"],
+        sample_packing=setting["packed"],
     )
 
 

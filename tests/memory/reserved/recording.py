@@ -30,6 +30,7 @@ from advisor.tracing.kernels import stand_ins
 from advisor.tracing.modules import FLASH, class_for
 from advisor.tracing.step import as_on_cuda
 
+from .delta_nets import delta_nets
 from .kernels import SCORES, EightBit, grouped, layer_norm, pack_experts, scored, under_mask
 from .liger import patch_layers, patched
 from .low_bit import LOW_BIT, compiled_steps, low_bit
@@ -355,7 +356,7 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
     """The tape of a setting, and where each phase ends."""
     model = built(setting)
     recorder, marks = Recorder(), []
-    with on_cuda(), stand_ins(model), patched(setting), recorder:
+    with on_cuda(), stand_ins(model), delta_nets(model, setting["packed"]), patched(setting), recorder:
         materialise(model)
         weights = [one for one in model.parameters() if one.requires_grad]
         optimizer = optimizer_of(setting["optimizer"], weights or [{"params": []}])

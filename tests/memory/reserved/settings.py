@@ -58,6 +58,7 @@ BASE: dict[str, Any] = {
     "classifier": None,
     "unfrozen": (),
     "packed_experts": False,
+    "packed": False,
 }
 KERNELS = ("mlp", "qkv", "o")
 LORA = {"method": "lora", "targets": EVERY}
@@ -470,10 +471,187 @@ OF_DECODERS: dict[str, dict[str, Any]] = {
     },
     "qlora, mistral3, non-reentrant": {**QLORA, **HOOKS, "config": MISTRAL3},
 }
+OF_VISION: dict[str, Any] = {
+    "depth": 2,
+    "embed_dim": 64,
+    "hidden_size": 384,
+    "num_heads": 4,
+    "patch_size": 14,
+    "spatial_merge_size": 2,
+}
+SEEING: dict[str, Any] = {**OF_VISION, "hidden_size": 64, "intermediate_size": 96, "out_hidden_size": 384}
+ROPE = {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [8, 12, 12]}}
+QWEN2_VL = {
+    "model_type": "qwen2_vl",
+    "text_config": {**SIZES, **ROPE, "model_type": "qwen2_vl_text"},
+    "vision_config": {**OF_VISION, "model_type": "qwen2_vl_vision"},
+    "tie_word_embeddings": False,
+}
+QWEN2_5_VL = {
+    "model_type": "qwen2_5_vl",
+    "text_config": {**SIZES, **ROPE, "model_type": "qwen2_5_vl_text"},
+    "vision_config": {**SEEING, "model_type": "qwen2_5_vl_vision"},
+    "tie_word_embeddings": False,
+}
+GLM4V = {
+    "model_type": "glm4v",
+    "text_config": {
+        **SIZES,
+        **TOKENS,
+        "model_type": "glm4v_text",
+        "rope_parameters": {**ROPE["rope_parameters"], "partial_rotary_factor": 0.5, "mrope_section": [4, 6, 6]},
+    },
+    "vision_config": {**SEEING, "model_type": "glm4v_vision"},
+    "tie_word_embeddings": False,
+}
+PADDLE: dict[str, Any] = {
+    "model_type": "paddleocr_vl",
+    "text_config": {**SIZES, **TOKENS, **ROPE, "model_type": "paddleocr_vl_text", "head_dim": 64},
+    "vision_config": {**PIXTRAL, "model_type": "paddleocr_vl_vision"},
+    "tie_word_embeddings": False,
+}
+AXES: dict[str, dict[str, Any]] = {
+    "lora, qwen2_vl": {**LORA, "config": QWEN2_VL},
+    "lora, dropout, qwen2_vl, reentrant, two micro-steps": {
+        **LORA,
+        **REENTRANT,
+        "config": QWEN2_VL,
+        "dropout": 0.05,
+        "micro_steps": 2,
+    },
+    "qlora, qwen2_5_vl, non-reentrant": {**QLORA, **HOOKS, "config": QWEN2_5_VL},
+    "lora, dropout, qwen2_5_vl, one row, reentrant": {
+        **LORA,
+        **REENTRANT,
+        "config": QWEN2_5_VL,
+        "dropout": 0.05,
+        "rows": 1,
+    },
+    "lora, glm4v": {**LORA, "config": GLM4V, "targets": OF_GLM4},
+    "qlora, dropout, glm4v, sdpa, one row, reentrant": {
+        **QLORA,
+        **REENTRANT,
+        "attention": "sdpa",
+        "rows": 1,
+        "config": GLM4V,
+        "targets": OF_GLM4,
+        "dropout": 0.05,
+    },
+    "int8, glm4v, non-reentrant": {**INT8, **HOOKS, "config": GLM4V, "targets": OF_GLM4},
+    "lora, dropout, paddleocr_vl, reentrant": {**LORA, **REENTRANT, "config": PADDLE, "dropout": 0.05},
+    "int8, paddleocr_vl, non-reentrant": {**INT8, **HOOKS, "config": PADDLE},
+}
+QWEN3_5 = {
+    "model_type": "qwen3_5_text",
+    **SIZES,
+    **TOKENS,
+    "head_dim": 64,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_key_head_dim": 32,
+    "linear_value_head_dim": 48,
+    "layer_types": ["linear_attention", "linear_attention", "full_attention"],
+}
+QWEN3_5_VL = {
+    "model_type": "qwen3_5",
+    "text_config": QWEN3_5,
+    "vision_config": {**SEEING, "model_type": "qwen3_5_vision"},
+    "tie_word_embeddings": False,
+}
+OF_DELTA_NETS = ("in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a", "out_proj")
+DELTA_NETS: dict[str, dict[str, Any]] = {
+    "full, qwen3_5": {"config": QWEN3_5},
+    "full, qwen3_5, packed, one row": {"config": QWEN3_5, "packed": True, "rows": 1},
+    "full, qwen3_5, as many keys, cut loss, non-reentrant, two micro-steps": {
+        **CUT,
+        **HOOKS,
+        "config": {**QWEN3_5, "linear_num_key_heads": 4},
+        "micro_steps": 2,
+    },
+    "full, qwen3_5, packed, reentrant, foreach": {**REENTRANT, **FOREACH, "config": QWEN3_5, "packed": True},
+    "lora, dropout, qwen3_5, packed, reentrant": {
+        **LORA,
+        **REENTRANT,
+        "config": QWEN3_5,
+        "targets": (*EVERY, *OF_DELTA_NETS),
+        "dropout": 0.05,
+        "packed": True,
+    },
+    "lora, qwen3_5": {**LORA, "config": QWEN3_5, "targets": (*EVERY, *OF_DELTA_NETS)},
+    "qlora, qwen3_5, packed, one row, non-reentrant": {
+        **QLORA,
+        **HOOKS,
+        "config": QWEN3_5_VL,
+        "targets": (*EVERY[:4], *EVERY[5:]),
+        "packed": True,
+        "rows": 1,
+    },
+    "lora, fused, dropout, qwen3_5, packed, reentrant": {
+        **LORA,
+        **REENTRANT,
+        "config": QWEN3_5_VL,
+        "kernels": KERNELS,
+        "dropout": 0.05,
+        "packed": True,
+    },
+    "int8, qwen3_5, packed, non-reentrant": {**INT8, **HOOKS, "config": QWEN3_5, "packed": True},
+    "qlora, dropout, qwen3_5, reentrant": {
+        **QLORA,
+        **REENTRANT,
+        "config": QWEN3_5,
+        "targets": (*EVERY, *OF_DELTA_NETS),
+        "dropout": 0.05,
+    },
+}
+QWEN3_5_MOE = {
+    **QWEN3_5,
+    **ROUTED,
+    "model_type": "qwen3_5_moe_text",
+    "num_experts": 8,
+    "shared_expert_intermediate_size": 160,
+}
+OLMOE = {"model_type": "olmoe", **SIZES, **TOKENS, "num_experts": 8, "num_experts_per_tok": 2}
+MIXTRAL = {"model_type": "mixtral", **SIZES, **TOKENS, "num_local_experts": 4, "num_experts_per_tok": 2}
+SOFTMAX: dict[str, dict[str, Any]] = {
+    "full, qwen3_5_moe": {"config": QWEN3_5_MOE},
+    "full, qwen3_5_moe, packed, reentrant, foreach": {**REENTRANT, **FOREACH, "config": QWEN3_5_MOE, "packed": True},
+    "qlora, qwen3_5_moe, packed experts, packed, one row, non-reentrant": {
+        **QLORA,
+        **PACKED,
+        **HOOKS,
+        "config": QWEN3_5_MOE,
+        "packed": True,
+        "rows": 1,
+    },
+    "lora, dropout, qwen3_5_moe, reentrant": {
+        **LORA,
+        **REENTRANT,
+        "config": QWEN3_5_MOE,
+        "targets": EVERY[:4],
+        "dropout": 0.05,
+    },
+    "full, olmoe, non-reentrant": {**HOOKS, "config": OLMOE},
+    "qlora, dropout, olmoe, packed experts, non-reentrant": {
+        **QLORA,
+        **PACKED,
+        **HOOKS,
+        "config": OLMOE,
+        "dropout": 0.05,
+    },
+    "full, mixtral": {"config": MIXTRAL},
+    "lora, dropout, mixtral, reentrant": {
+        **LORA,
+        **REENTRANT,
+        "config": MIXTRAL,
+        "targets": EVERY[:4],
+        "dropout": 0.05,
+    },
+}
+TEXTS = AXES | DELTA_NETS | SOFTMAX
 
 SETTINGS = {
     name: {**BASE, **changes}
     for name, changes in (
-        CHANGES | OF_FAMILIES | MORE_FAMILIES | TRAINED_MODULES | MASKED | PREFERRED | METHODS | OF_DECODERS
+        CHANGES | OF_FAMILIES | MORE_FAMILIES | TRAINED_MODULES | MASKED | PREFERRED | METHODS | OF_DECODERS | TEXTS
     ).items()
 }

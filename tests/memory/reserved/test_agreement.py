@@ -216,6 +216,43 @@ MORE |= {
         ("QLoRA", {"unfrozen_parameters": ["^lm_head.*"]}, ", checkpointing", WAYS["checkpointing"]),
     )
 }
+AXES = {
+    "qwen2-vl 7B": "Qwen/Qwen2-VL-7B-Instruct",
+    "qwen2.5-vl 7B": "Qwen/Qwen2.5-VL-7B-Instruct",
+    "glm4.6v flash": "zai-org/GLM-4.6V-Flash",
+    "paddleocr-vl": "PaddlePaddle/PaddleOCR-VL-1.6",
+}
+DROPS = {"LoRA with dropout": METHODS["LoRA with dropout"], "QLoRA": {**METHODS["QLoRA"], "lora_dropout": 0.05}}
+DROPS["8-bit LoRA"] = METHODS["8-bit LoRA"]
+MORE |= {
+    ", ".join(filter(None, (name, "text alone", method, way))): {
+        "base_model": model,
+        **keys,
+        "lora_target_linear": False,
+        "lora_target_modules": r"model.language_model.layers.[\d]+.*_proj",
+        **WAYS[way],
+    }
+    for name, model in AXES.items()
+    for method, keys in DROPS.items()
+    for way in WAYS
+}
+OF_QWEN3_5: dict[str, Any] = {
+    "lora_target_linear": False,
+    "lora_target_modules": r"model.language_model.layers.[\d]+.*proj.*",
+}
+MORE |= {
+    ", ".join(filter(None, ("qwen3.5 9B", packed, method, way))): {
+        "base_model": "Qwen/Qwen3.5-9B",
+        "sample_packing": bool(packed),
+        "micro_batch_size": 1 if packed else 2,
+        **keys,
+        **OF_QWEN3_5,
+        **WAYS[way],
+    }
+    for packed in ("", "packed")
+    for method, keys in DROPS.items()
+    for way in WAYS
+}
 MAMBA: dict[str, Any] = {
     "lora_target_linear": False,
     "lora_target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "in_proj", "up_proj"],
@@ -240,6 +277,8 @@ SPARSE = {
     "glm4.5 air": "zai-org/GLM-4.5-Air",
     "lfm2 8B": "LiquidAI/LFM2-8B-A1B",
     "glm4.7 flash": "zai-org/GLM-4.7-Flash",
+    "olmoe 7B": "allenai/OLMoE-1B-7B-0924",
+    "mixtral 8x7B": "mistralai/Mixtral-8x7B-v0.1",
 }
 PACKED = {**METHODS["QLoRA"], "quantize_moe_experts": True}
 MORE |= {
@@ -254,6 +293,22 @@ MORE |= {
         ("8-bit LoRA, packed experts", {**METHODS["8-bit LoRA"], "quantize_moe_experts": True}, OF_ATTENTION),
     )
     for way, more in (("", {}), (", checkpointing", WAYS["checkpointing"]))
+}
+MORE |= {
+    f"qwen3.5 35B, {packed}{method}, checkpointing": {
+        "base_model": "Qwen/Qwen3.5-35B-A3B",
+        "sample_packing": bool(packed),
+        "micro_batch_size": 1 if packed else 2,
+        **keys,
+        **OF_ATTENTION,
+        **WAYS["checkpointing"],
+    }
+    for packed in ("", "packed, ")
+    for method, keys in (
+        ("LoRA with dropout", METHODS["LoRA with dropout"]),
+        ("QLoRA, packed experts", PACKED),
+        ("8-bit LoRA, packed experts", {**METHODS["8-bit LoRA"], "quantize_moe_experts": True}),
+    )
 }
 
 LAYERS: dict[str, dict[str, Any]] = {
