@@ -11,6 +11,7 @@ from advisor.memory.activations.state_spaces import in_pieces
 from advisor.memory.freezing import freezes_all
 from advisor.memory.lora_targets import everywhere, is_target, layers_named, stacked
 from advisor.memory.reserved import torchao
+from advisor.memory.reserved.seeing import SIGHTS
 from advisor.memory.reserved.towers import beside
 from advisor.memory.towers import sees
 from advisor.memory.weights import trained_count
@@ -90,7 +91,7 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
     family = family_of(decoder)
     if family is None or not family.has_tapes or model.trace is not None:
         yield f"the family {decoder}"
-    elif any(beside(tensor) for tensor in model.tensors) and not towers_rest(run, model):
+    elif any(beside(tensor) for tensor in model.tensors) and not (towers_rest(run, model) or towers_see(run, model)):
         yield "a tower that computes, or is trained"
     elif any(
         not (is_plain(run, block) or is_side_by_side(run, block) or is_convolved(run, block)) for block in model.blocks
@@ -107,6 +108,13 @@ def towers_rest(run: Run, model: Architecture) -> bool:
     trained = any(trained_count(run, tensor) for tensor in model.tensors if beside(tensor))
     maskless = run.sample_packing or not model.family.own_loss
     return model.family.text_is_taped and maskless and not (sees(run) or trained)
+
+
+def towers_see(run: Run, model: Architecture) -> bool:
+    """Whether images go through an encoder of a known order, of which at most adapters are trained."""
+    trained = any(trained_count(run, tensor) for tensor in model.tensors if beside(tensor))
+    known = model.model_type in SIGHTS and len(model.towers) == 1
+    return known and sees(run) and run.lora is not None and run.attention == "flash" and not trained
 
 
 def keys_have_all_heads(model: Architecture) -> bool:

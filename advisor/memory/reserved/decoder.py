@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from advisor.memory.reserved import losses
 from advisor.memory.reserved.autograd import node_for
-from advisor.memory.reserved.checkpoint import non_reentrant, reentrant
+from advisor.memory.reserved.checkpoint import PASSES
 from advisor.memory.reserved.masks import causal_mask
 from advisor.memory.reserved.operations import FULL, HALF, LONG, cast, embedded, scaled
+from advisor.memory.reserved.sight import placed
 from advisor.record import record
 
 if TYPE_CHECKING:
@@ -19,18 +20,9 @@ if TYPE_CHECKING:
     from advisor.memory.reserved.linears import Plain
     from advisor.memory.reserved.mixer import Batch, Mixer, Tables
     from advisor.memory.reserved.norms import Norm
+    from advisor.memory.reserved.sight import Sight
 
 
-def straight(_tape: Tape, layer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """A layer that keeps what it saves."""
-    return layer(x)
-
-
-PASSES: dict[str, Callable[[Tape, Callable[[Tensor], Tensor], Tensor], Tensor]] = {
-    "": straight,
-    "reentrant": reentrant,
-    "non-reentrant": non_reentrant,
-}
 Score = Callable[["Tape", "Tensor", "Plain", "Batch"], tuple["Tensor | None", "Tensor"]]
 """What the head reads, the head and the rows, to the logits, if the model returns any, and the loss."""
 
@@ -84,23 +76,28 @@ class Model:
     """Elements of a head that are rotated."""
     kinds: int = 1
     """How many kinds of layers have positions of their own."""
+    sight: Sight | None = None
+    """What sees the images of a batch."""
 
     @property
     def trained(self) -> list[Tensor]:
         """The weights that get gradients."""
         return [weight for weight in self.weights if weight.trained]
 
-    def decoded(self, tape: Tape, batch: Batch) -> Tensor:
-        """What the head reads."""
+    def decoded(self, tape: Tape, batch: Batch, seen: list[Tensor] | None = None) -> Tensor:
+        """What the head reads; features of images are put where the outputs keep them."""
         inputs = embedded(tape, self.embedding, batch.tokens, self.hidden)
         if self.scales_embedding == "inside":
             inputs = scaled(tape, inputs)
         inputs.trained = self.asks_for_gradients and inputs.node is None
         if self.scales_embedding == "after":
             inputs = scaled(tape, inputs)
+        inputs, places = self.with_images(tape, batch, inputs, seen)
         counted = tape.new(batch.length, LONG)
         positions = tape.new(batch.length, LONG)
         del counted
+        if places is not None:
+            whether_padded(tape, batch)
         masks = [causal_mask(tape, batch.rows, batch.length, windowed=self.windowed)] if batch.masked else []
         precision = FULL if self.fp32_tables else inputs.width
         each = [
@@ -110,7 +107,21 @@ class Model:
         hidden = inputs
         for layer in self.layers:
             hidden = pass_through(tape, partial(layer, tape, batch, each[layer.kind]), hidden)
-        return self.norm(tape, hidden)
+        hidden = self.norm(tape, hidden)
+        del places
+        return hidden
+
+    def with_images(
+        self, tape: Tape, batch: Batch, inputs: Tensor, seen: list[Tensor] | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """What the first layer reads, and where the images are in it."""
+        if self.sight is None or seen is None:
+            return inputs, None
+        features = self.sight.features(tape, batch)
+        features = cast(tape, features, inputs.width)
+        places = tape.new(batch.tokens, 1)
+        seen.append(features)
+        return placed(tape, inputs, features, places), places
 
     def logits(self, tape: Tape, batch: Batch) -> Tensor:
         """The logits as accelerate hands them on: in fp32."""
@@ -128,12 +139,20 @@ class Model:
         if self.compare is not None:
             return self.compare(tape, self, batch)
         tape.autocast = tape.computes_half
-        logits, loss = self.score(tape, ended(tape, self.decoded(tape, batch)), self.head, batch)
+        seen: list[Tensor] = []
+        logits, loss = self.score(tape, ended(tape, self.decoded(tape, batch, seen)), self.head, batch)
         tape.autocast = False
         tape.casts.clear()
         returned = cast(tape, logits, FULL) if tape.computes_half and logits is not None else logits
-        del returned
+        features = [cast(tape, one, FULL) for one in seen if tape.computes_half]
+        del returned, features
         return loss
+
+
+def whether_padded(tape: Tape, batch: Batch) -> None:
+    """The mask as flags, of which all are set: masking_utils.py, _preprocess_mask_arguments, flash_attention_mask."""
+    flags = tape.new(batch.tokens, 1)
+    del flags
 
 
 def ended(tape: Tape, hidden: Tensor) -> Tensor:

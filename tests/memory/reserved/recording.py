@@ -5,6 +5,7 @@ The model, PEFT's adapters, torch's checkpointing, loss and optimizers are the r
 stand in by their tensors: FlashAttention's and bitsandbytes'.
 """
 
+import re
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -34,6 +35,7 @@ from .kernels import SCORES, EightBit, grouped, layer_norm, pack_experts, scored
 from .liger import patch_layers, patched
 from .low_bit import LOW_BIT, compiled_steps, low_bit
 from .preferences import preferred
+from .seeing import images_of, seeing
 
 Events = list[tuple[int, int]]
 """(number of the allocation, bytes), and (its number, 0) where it is freed."""
@@ -207,17 +209,24 @@ def whole(model: Any) -> set[int]:
     return named or {id(model.get_output_embeddings())}
 
 
+def named(targets: tuple[str, ...] | str, path: str) -> bool:
+    """Whether a linear gets an adapter: by its own name, or by a pattern for all of its path."""
+    if isinstance(targets, str):
+        return re.fullmatch(targets, path) is not None
+    return path.rpartition(".")[2] in targets
+
+
 def quantized(
-    model: Any, kind: type[Any], rank: int, dropout: float, targets: tuple[str, ...], *, packed: bool = False
+    model: Any, kind: type[Any], rank: int, dropout: float, targets: tuple[str, ...] | str, *, packed: bool = False
 ) -> Any:
     """The model with quantized linears but for the head, and adapters on some."""
     kept = whole(model)
     with torch.device("meta"):
-        for module in list(model.modules()):
+        for path, module in list(model.named_modules()):
             for name, child in list(module.named_children()):
                 if isinstance(child, torch.nn.Linear) and id(child) not in kept:
-                    base = kind(child)
-                    module._modules[name] = QuantizedAdapter(base, rank, dropout) if name in targets else base
+                    base, adapts = kind(child), named(targets, f"{path}.{name}")
+                    module._modules[name] = QuantizedAdapter(base, rank, dropout) if adapts else base
         if packed:
             pack_experts(model, kind)
     for name, weight in model.named_parameters():
@@ -242,16 +251,17 @@ def adapted(model: Any, setting: dict[str, Any]) -> Any:
     """The model under PEFT's LoRA, or with what stands in for bitsandbytes."""
     from peft import LoraConfig, get_peft_model
 
-    rank, dropout, targets = setting["rank"], setting["dropout"], tuple(setting["targets"])
-    if setting["checkpointing"]:
+    rank, dropout, targets = setting["rank"], setting["dropout"], setting["targets"]
+    if setting["checkpointing"] or setting["images"]:
         model.enable_input_require_grads()
     if setting["method"] != "lora":
         kind = {"qlora": FourBit, "int8": EightBit}[setting["method"]]
         model = quantized(model, kind, rank, dropout, targets, packed=setting["packed_experts"])
         return with_trained_copies(model, setting["saved"])
     saved = list(setting["saved"]) or None
+    modules = targets if isinstance(targets, str) else list(targets)
     lora = LoraConfig(
-        r=rank, lora_dropout=dropout, target_modules=list(targets), modules_to_save=saved, task_type="CAUSAL_LM"
+        r=rank, lora_dropout=dropout, target_modules=modules, modules_to_save=saved, task_type="CAUSAL_LM"
     )
     model = get_peft_model(model, lora)
     for name, weight in model.named_parameters():
@@ -355,7 +365,7 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
     """The tape of a setting, and where each phase ends."""
     model = built(setting)
     recorder, marks = Recorder(), []
-    with on_cuda(), stand_ins(model), patched(setting), recorder:
+    with on_cuda(), stand_ins(model), patched(setting), seeing(setting), recorder:
         materialise(model)
         weights = [one for one in model.parameters() if one.requires_grad]
         optimizer = optimizer_of(setting["optimizer"], weights or [{"params": []}])
@@ -431,7 +441,12 @@ def batch_samples(setting: dict[str, Any]) -> tuple[list[Any], Any]:
     names = ("input_ids", "attention_mask") if setting["padded"] else ("input_ids",)
     if setting["preferences"]:
         names = ("input_ids", "attention_mask", "completion_mask")
-    batches = [{name: torch.zeros(shape, dtype=torch.long) for name in names} for _ in range(setting["micro_steps"])]
+    if setting["images"]:
+        names = ("input_ids", "attention_mask", "labels")
+    batches: list[Any] = [
+        {name: torch.zeros(shape, dtype=torch.long) for name in names} | images_of(setting)
+        for _ in range(setting["micro_steps"])
+    ]
     return batches, torch.zeros((), dtype=torch.long)
 
 
@@ -454,5 +469,6 @@ def one_micro_step(setting: dict[str, Any], run: Any, batch: Any, items: Any, co
             return preferred(run, batch, *compared)
         if setting["classifier"] == "sequence":
             return rewarded(run, batch)
-        outputs = run(**batch, labels=batch["input_ids"], num_items_in_batch=items)
+        labels = batch["labels"] if setting["images"] else batch["input_ids"]
+        outputs = run(**{**batch, "labels": labels}, num_items_in_batch=items)
         return outputs["loss"]

@@ -58,6 +58,7 @@ BASE: dict[str, Any] = {
     "classifier": None,
     "unfrozen": (),
     "packed_experts": False,
+    "images": None,
 }
 KERNELS = ("mlp", "qkv", "o")
 LORA = {"method": "lora", "targets": EVERY}
@@ -470,10 +471,23 @@ OF_DECODERS: dict[str, dict[str, Any]] = {
     },
     "qlora, mistral3, non-reentrant": {**QLORA, **HOOKS, "config": MISTRAL3},
 }
+SEES = {"images": (1, 56, 56), "targets": r"model.language_model.layers.[\d]+.*_proj"}
+SEEING: dict[str, dict[str, Any]] = {
+    "lora, internvl sees, reentrant": {**LORA, **REENTRANT, **SEES, "config": INTERNVL},
+    "lora, internvl sees": {**LORA, **SEES, "config": INTERNVL},
+    "qlora, internvl sees tiles, cut loss, non-reentrant": {
+        **QLORA,
+        **HOOKS,
+        **CUT,
+        **SEES,
+        "images": (1, 112, 56),
+        "config": INTERNVL,
+    },
+}
 
 SETTINGS = {
     name: {**BASE, **changes}
     for name, changes in (
-        CHANGES | OF_FAMILIES | MORE_FAMILIES | TRAINED_MODULES | MASKED | PREFERRED | METHODS | OF_DECODERS
+        CHANGES | OF_FAMILIES | MORE_FAMILIES | TRAINED_MODULES | MASKED | PREFERRED | METHODS | OF_DECODERS | SEEING
     ).items()
 }
