@@ -11,7 +11,7 @@ from advisor.memory.activations.state_spaces import in_pieces
 from advisor.memory.freezing import freezes_all
 from advisor.memory.lora_targets import everywhere, is_target, layers_named, stacked
 from advisor.memory.reserved import torchao
-from advisor.memory.reserved.seeing import SIGHTS
+from advisor.memory.reserved.seeing import is_known
 from advisor.memory.reserved.towers import beside
 from advisor.memory.towers import sees
 from advisor.memory.weights import trained_count
@@ -113,8 +113,7 @@ def towers_rest(run: Run, model: Architecture) -> bool:
 def towers_see(run: Run, model: Architecture) -> bool:
     """Whether images go through an encoder of a known order, of which at most adapters are trained."""
     trained = any(trained_count(run, tensor) for tensor in model.tensors if beside(tensor))
-    known = model.model_type in SIGHTS and len(model.towers) == 1
-    return known and sees(run) and run.lora is not None and run.attention == "flash" and not trained
+    return is_known(model) and sees(run) and run.lora is not None and run.attention == "flash" and not trained
 
 
 def keys_have_all_heads(model: Architecture) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from advisor.memory.reserved import losses
 from advisor.memory.reserved.autograd import node_for
 from advisor.memory.reserved.checkpoint import PASSES
-from advisor.memory.reserved.masks import causal_mask
+from advisor.memory.reserved.masks import causal_mask, image_blocks, whether_padded
 from advisor.memory.reserved.operations import FULL, HALF, LONG, cast, embedded, scaled
 from advisor.memory.reserved.sight import placed
 from advisor.record import record
@@ -96,8 +96,8 @@ class Model:
         counted = tape.new(batch.length, LONG)
         positions = tape.new(batch.length, LONG)
         del counted
-        if places is not None:
-            whether_padded(tape, batch)
+        if self.sight is not None and not self.sight.in_blocks:
+            whether_padded(tape, batch.tokens)
         masks = [causal_mask(tape, batch.rows, batch.length, windowed=self.windowed)] if batch.masked else []
         precision = FULL if self.fp32_tables else inputs.width
         each = [
@@ -113,15 +113,15 @@ class Model:
 
     def with_images(
         self, tape: Tape, batch: Batch, inputs: Tensor, seen: list[Tensor] | None
-    ) -> tuple[Tensor, Tensor | None]:
-        """What the first layer reads, and where the images are in it."""
+    ) -> tuple[Tensor, list[Tensor]]:
+        """What the first layer reads, and what says where the images are in it."""
         if self.sight is None or seen is None:
-            return inputs, None
-        features = self.sight.features(tape, batch)
-        features = cast(tape, features, inputs.width)
+            return inputs, []
+        features = self.sight.features(tape, batch, inputs.width)
         places = tape.new(batch.tokens, 1)
         seen.append(features)
-        return placed(tape, inputs, features, places), places
+        inputs = placed(tape, inputs, features, places)
+        return inputs, [places, *([image_blocks(tape, batch.rows, batch.length)] if self.sight.in_blocks else [])]
 
     def logits(self, tape: Tape, batch: Batch) -> Tensor:
         """The logits as accelerate hands them on: in fp32."""
@@ -147,12 +147,6 @@ class Model:
         features = [cast(tape, one, FULL) for one in seen if tape.computes_half]
         del returned, features
         return loss
-
-
-def whether_padded(tape: Tape, batch: Batch) -> None:
-    """The mask as flags, of which all are set: masking_utils.py, _preprocess_mask_arguments, flash_attention_mask."""
-    flags = tape.new(batch.tokens, 1)
-    del flags
 
 
 def ended(tape: Tape, hidden: Tensor) -> Tensor:

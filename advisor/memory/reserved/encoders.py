@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from advisor.memory.reserved.attention import flash
+from advisor.memory.reserved.attention import by_head, flash, rotated
 from advisor.memory.reserved.norms import weighted
-from advisor.memory.reserved.operations import add
+from advisor.memory.reserved.operations import add, laid_out_again
 from advisor.record import record
 
 if TYPE_CHECKING:
@@ -17,12 +17,16 @@ if TYPE_CHECKING:
     from advisor.models import Attention
 
 
-@record
+@record(eq=False)
 class Patches:
     """Sequences of patches of one length."""
 
     rows: int
     length: int
+    turned: bool = False
+    """Whether gradients of a layer's output lie channel by channel."""
+    tables: tuple[Tensor, ...] = ()
+    """Cosines and sines of the positions, if queries and keys are rotated."""
 
     @property
     def count(self) -> int:
@@ -53,6 +57,9 @@ class Mixing:
         query = self.query(tape, x)
         key = self.key(tape, x)
         value = self.value(tape, x)
+        if patches.tables:
+            query, key = by_head(tape, query), by_head(tape, key)
+            query, key = rotated(tape, query, patches.tables), rotated(tape, key, patches.tables)
         output = flash(tape, patches.rows, patches.length, self.attention, (query, key, value))
         return self.output(tape, output)
 
@@ -70,11 +77,15 @@ class Encoding:
         residual = x
         hidden = self.norms[0](tape, x)
         hidden = self.mixer(tape, patches, hidden)
-        hidden = add(tape, residual, hidden)
+        hidden = add(tape, residual, self.branch(tape, patches, hidden))
         residual = hidden
         hidden = self.norms[1](tape, hidden)
         hidden = self.feed(tape, hidden)
-        return add(tape, residual, hidden)
+        return add(tape, residual, self.branch(tape, patches, hidden))
+
+    def branch(self, tape: Tape, patches: Patches, x: Tensor) -> Tensor:
+        """What a product returned, whose gradient it wants row by row."""
+        return laid_out_again(tape, x) if patches.turned else x
 
 
 @record(eq=False)

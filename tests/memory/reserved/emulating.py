@@ -60,6 +60,7 @@ def run_of(setting: Mapping[str, Any]) -> Run:
         classifier=setting["classifier"],
         unfrozen_parameters=tuple(setting["unfrozen"]),
         quantize_moe_experts=setting["packed_experts"],
+        upcasts_unquantized=setting["upcast"],
         images=Images(*images, "test") if images else None,
     )
 

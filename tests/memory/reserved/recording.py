@@ -153,7 +153,8 @@ class FourBit(torch.nn.Module):
     def forward(self, x: Any) -> Any:
         kept = x.dtype
         x = x.to(torch.bfloat16)
-        return FourBitProduct.apply(x, self, self.bias).to(kept)
+        bias = None if self.bias is None else self.bias.to(torch.bfloat16)
+        return FourBitProduct.apply(x, self, bias).to(kept)
 
 
 class QuantizedAdapter(torch.nn.Module):
@@ -234,6 +235,15 @@ def quantized(
     return model
 
 
+def upcast(model: Any) -> None:
+    """What is not quantized in fp32, but what axolotl casts back: axolotl/loaders/model.py:1110-1175@0.19.0."""
+    for name, module in model.named_modules():
+        if "norm" not in name and not name.endswith(("embed_tokens", "lm_head")):
+            for weight in module.parameters(recurse=False):
+                if weight.dtype == torch.bfloat16:
+                    weight.data = weight.data.float()
+
+
 def with_trained_copies(model: Any, names: tuple[str, ...]) -> Any:
     """The model with PEFT's trained copies of embedding and head."""
     from peft.utils.other import ModulesToSaveWrapper
@@ -257,6 +267,8 @@ def adapted(model: Any, setting: dict[str, Any]) -> Any:
     if setting["method"] != "lora":
         kind = {"qlora": FourBit, "int8": EightBit}[setting["method"]]
         model = quantized(model, kind, rank, dropout, targets, packed=setting["packed_experts"])
+        if setting["upcast"]:
+            upcast(model)
         return with_trained_copies(model, setting["saved"])
     saved = list(setting["saved"]) or None
     modules = targets if isinstance(targets, str) else list(targets)

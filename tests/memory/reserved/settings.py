@@ -59,6 +59,7 @@ BASE: dict[str, Any] = {
     "unfrozen": (),
     "packed_experts": False,
     "images": None,
+    "upcast": False,
 }
 KERNELS = ("mlp", "qkv", "o")
 LORA = {"method": "lora", "targets": EVERY}
@@ -482,6 +483,50 @@ SEEING: dict[str, dict[str, Any]] = {
         **SEES,
         "images": (1, 112, 56),
         "config": INTERNVL,
+    },
+}
+SEEING["qlora, dropout, internvl sees, upcast, reentrant"] = {
+    **QLORA,
+    **REENTRANT,
+    **SEES,
+    "config": INTERNVL,
+    "upcast": True,
+    "dropout": 0.1,
+}
+SEEING["lora, internvl sees by adapters, non-reentrant, two micro-steps"] = {
+    **LORA,
+    **HOOKS,
+    **SEES,
+    "config": INTERNVL,
+    "targets": ("q_proj", "v_proj", "fc1"),
+    "micro_steps": 2,
+}
+OF_GEMMA3 = {**GEMMA3_VISION, "vision_config": {**SIGLIP, "vision_use_head": False}}
+SEEING |= {
+    "lora, gemma3 sees, reentrant": {**LORA, **REENTRANT, **SEES, "config": OF_GEMMA3},
+    "lora, gemma3 sees": {**LORA, **SEES, "config": OF_GEMMA3},
+    "qlora, gemma3 sees, one row, upcast, non-reentrant": {
+        **QLORA,
+        **HOOKS,
+        **SEES,
+        "config": OF_GEMMA3,
+        "rows": 1,
+        "upcast": True,
+    },
+}
+LLAVA_LAST = {**LLAVA, "vision_feature_layer": -1}
+SEEING |= {
+    "lora, dropout, llava sees, reentrant": {**LORA, **REENTRANT, **SEES, "config": LLAVA_LAST, "dropout": 0.1},
+    "lora, llava sees": {**LORA, **SEES, "config": LLAVA_LAST, "images": (1, 140, 56)},
+    "qlora, mistral3 sees, upcast, reentrant": {**QLORA, **REENTRANT, **SEES, "config": MISTRAL3, "upcast": True},
+    "qlora, mistral3 sees two images, cut loss, one row, non-reentrant": {
+        **QLORA,
+        **HOOKS,
+        **SEES,
+        **CUT,
+        "config": MISTRAL3,
+        "rows": 1,
+        "images": (2, 112, 56),
     },
 }
 
