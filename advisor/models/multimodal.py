@@ -231,7 +231,7 @@ def pooled(c: Config, one: Tower) -> Tower:
     if c.model_type != "gemma3":
         return one
     merged = isqrt(one.grid.of_side() // c.size("mm_tokens_per_image", 256))
-    return replace(one, grid=replace(one.grid, merge=merged))
+    return replace(one, grid=replace(one.grid, merge=merged), norms=one.norms - 1, pools=True)
 
 
 def unknown_tower(c: Config, key: str, section: Config) -> InputError:

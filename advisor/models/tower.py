@@ -90,8 +90,9 @@ def tiled(width: int, height: int, side: int, most: int) -> int:
 class Tower:
     """One encoder. ``entry``: elements of a patch as the processor hands it over; ``joins``: what leads to the decoder.
 
-    ``wide``: a norm in front of the layers makes the stream fp32 under autocast. ``held``, ``hooked``: see
-    ``Layers``.
+    ``wide``: a norm in front of the layers makes the stream fp32 under autocast. ``held``, ``hooked``,
+    ``wide_if_upcast``: see ``Layers``. ``norms``: how many come after the layers and read every patch; ``pools``:
+    whether patches are averaged.
     """
 
     kind: Literal["vision", "audio"]
@@ -102,6 +103,9 @@ class Tower:
     wide: bool = False
     held: Held = (0, 0, 0, 0)
     hooked: bool = True
+    wide_if_upcast: bool = False
+    norms: int = 0
+    pools: bool = False
 
 
 @record(eq=False)
@@ -110,7 +114,8 @@ class Layers:
 
     ``held``: bytes per element of the stream that a layer's backward holds beyond a decoder's, as traced: under
     autocast trained and frozen, and under an engine. ``hooked``: whether transformers finds its embedding, so that
-    adapters make its input need a gradient (modeling_utils.py:2216-2247@5.16.1).
+    adapters make its input need a gradient (modeling_utils.py:2216-2247@5.16.1). ``wide_if_upcast``: whether a norm in
+    front of the layers has a name that axolotl does not know, and stays in fp32 after PEFT's upcast.
     """
 
     stack: str
@@ -121,6 +126,7 @@ class Layers:
     width: str = "hidden_size"
     wide: bool = False
     hooked: bool = True
+    wide_if_upcast: bool = False
     frames: int = 1
     """Frames that one patch spans."""
 
@@ -151,7 +157,9 @@ def tower(
     if outside:
         grid = replace(grid, merge=max(grid.merge, round(sqrt(outside[0].shape[1] / width))))
     joined = tuple(encoder_linear(t.module, t.shape) for t in outside)
-    return Tower(kind, block, grid, entry, joined, shape.wide, shape.held, shape.hooked)
+    after = [t for t in (*tensors, *joins) if not t.name.startswith(start) and t.name.endswith("norm.weight")]
+    norms = sum("pre" not in t.module for t in after)
+    return Tower(kind, block, grid, entry, joined, shape.wide, shape.held, shape.hooked, shape.wide_if_upcast, norms)
 
 
 def encoder_linear(path: str, shape: tuple[int, ...]) -> Linear:

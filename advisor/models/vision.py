@@ -278,7 +278,7 @@ LAYERS = {
     siglip: Layers("encoder.layers", "layer", fixed, (4, 6, 2, 4)),
     smolvlm: Layers("encoder.layers", "layer", split, (4, 4, 4, 4)),
     paddleocr: Layers("encoder.layers", "layer", resized, (4, 4, 4, 4), Deviations(fresh_query=True), hooked=False),
-    pixtral: Layers("transformer.layers", "rms", longest, (2, 4, 2, 4)),
+    pixtral: Layers("transformer.layers", "rms", longest, (2, 4, 2, 4), wide_if_upcast=True),
     llama4: Layers("model.layers", "layer", chunks, (5, 5, 1, 3)),
     internvl: Layers("encoder.layer", "layer", tiles, (2, 4, 2, 4), Deviations(branch_scales=True)),
 }

@@ -200,8 +200,9 @@ def pixtral_layer(around: Within, tower: Tower, index: int) -> Encoding:
     attention = tower.block.attention
     assert attention is not None
     inside = (here.linear(f"attention.{name}") for name in ("q_proj", "k_proj", "v_proj", "o_proj"))
-    gated = (here.linear(f"feed_forward.{name}") for name in ("gate_proj", "up_proj", "down_proj"))
-    return Encoding(Mixing(attention, *inside), Gated(*gated), (here.rms("attention_norm"), here.rms("ffn_norm")))
+    gate, up, down = (here.linear(f"feed_forward.{name}") for name in ("gate_proj", "up_proj", "down_proj"))
+    norms = here.rms("attention_norm"), here.rms("ffn_norm")
+    return Encoding(Mixing(attention, *inside), Gated(gate, up, down), norms)
 
 
 SIGHTS: dict[str, tuple[str, Callable[[Towers, Tower], Parts]]] = {

@@ -472,6 +472,8 @@ OF_DECODERS: dict[str, dict[str, Any]] = {
     },
     "qlora, mistral3, non-reentrant": {**QLORA, **HOOKS, "config": MISTRAL3},
 }
+OF_GEMMA3 = {**GEMMA3_VISION, "vision_config": {**SIGLIP, "vision_use_head": False}}
+LLAVA_LAST = {**LLAVA, "vision_feature_layer": -1}
 SEES = {"images": (1, 56, 56), "targets": r"model.language_model.layers.[\d]+.*_proj"}
 SEEING: dict[str, dict[str, Any]] = {
     "lora, internvl sees, reentrant": {**LORA, **REENTRANT, **SEES, "config": INTERNVL},
@@ -484,25 +486,22 @@ SEEING: dict[str, dict[str, Any]] = {
         "images": (1, 112, 56),
         "config": INTERNVL,
     },
-}
-SEEING["qlora, dropout, internvl sees, upcast, reentrant"] = {
-    **QLORA,
-    **REENTRANT,
-    **SEES,
-    "config": INTERNVL,
-    "upcast": True,
-    "dropout": 0.1,
-}
-SEEING["lora, internvl sees by adapters, non-reentrant, two micro-steps"] = {
-    **LORA,
-    **HOOKS,
-    **SEES,
-    "config": INTERNVL,
-    "targets": ("q_proj", "v_proj", "fc1"),
-    "micro_steps": 2,
-}
-OF_GEMMA3 = {**GEMMA3_VISION, "vision_config": {**SIGLIP, "vision_use_head": False}}
-SEEING |= {
+    "qlora, dropout, internvl sees, upcast, reentrant": {
+        **QLORA,
+        **REENTRANT,
+        **SEES,
+        "config": INTERNVL,
+        "upcast": True,
+        "dropout": 0.1,
+    },
+    "lora, internvl sees by adapters, non-reentrant, two micro-steps": {
+        **LORA,
+        **HOOKS,
+        **SEES,
+        "config": INTERNVL,
+        "targets": ("q_proj", "v_proj", "fc1"),
+        "micro_steps": 2,
+    },
     "lora, gemma3 sees, reentrant": {**LORA, **REENTRANT, **SEES, "config": OF_GEMMA3},
     "lora, gemma3 sees": {**LORA, **SEES, "config": OF_GEMMA3},
     "qlora, gemma3 sees, one row, upcast, non-reentrant": {
@@ -513,9 +512,6 @@ SEEING |= {
         "rows": 1,
         "upcast": True,
     },
-}
-LLAVA_LAST = {**LLAVA, "vision_feature_layer": -1}
-SEEING |= {
     "lora, dropout, llava sees, reentrant": {**LORA, **REENTRANT, **SEES, "config": LLAVA_LAST, "dropout": 0.1},
     "lora, llava sees": {**LORA, **SEES, "config": LLAVA_LAST, "images": (1, 140, 56)},
     "qlora, mistral3 sees, upcast, reentrant": {**QLORA, **REENTRANT, **SEES, "config": MISTRAL3, "upcast": True},
