@@ -15,6 +15,7 @@ from advisor.memory.reserved.seeing import is_known
 from advisor.memory.reserved.towers import beside
 from advisor.memory.towers import sees
 from advisor.memory.weights import trained_count
+from advisor.models.architecture import Linear
 from advisor.models.deviations import XIELU
 from advisor.models.family import family_of
 from advisor.record import replace
@@ -113,7 +114,10 @@ def towers_rest(run: Run, model: Architecture) -> bool:
 def towers_see(run: Run, model: Architecture) -> bool:
     """Whether images go through an encoder of a known order, of which at most adapters are trained."""
     trained = any(trained_count(run, tensor) for tensor in model.tensors if beside(tensor))
-    return is_known(model) and sees(run) and run.lora is not None and run.attention == "flash" and not trained
+    first = [Linear("patch_embedding", 0, 0, "mlp", t.module) for t in model.tensors if beside(t) and t.linear]
+    embeds = [one for one in first if one.module.endswith("patch_embedding")]
+    plain = run.lora is not None and not any(run.quantization or is_target(run.lora, one) for one in embeds)
+    return is_known(model) and sees(run) and plain and run.attention == "flash" and not trained
 
 
 def keys_have_all_heads(model: Architecture) -> bool:

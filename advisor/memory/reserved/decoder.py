@@ -96,7 +96,7 @@ class Model:
         counted = tape.new(batch.length, LONG)
         positions = tape.new(batch.length, LONG)
         del counted
-        if self.sight is not None and not self.sight.in_blocks:
+        for _ in range(self.sight.looks if self.sight is not None else 0):
             whether_padded(tape, batch.tokens)
         masks = [causal_mask(tape, batch.rows, batch.length, windowed=self.windowed)] if batch.masked else []
         precision = FULL if self.fp32_tables else inputs.width

@@ -131,6 +131,20 @@ def joined(tape: Tape, left: Tensor, right: Tensor) -> Tensor:
     return result
 
 
+def all_joined(tape: Tape, parts: Sequence[Tensor]) -> Tensor:
+    """A concatenation of tensors of one width, whose gradients are views."""
+
+    def back(_node: Node, given: list[Tensor]) -> list[Tensor]:
+        storage, width = given[0].storage, given[0].width
+        return [Tensor(storage, count, width) for count in counts]
+
+    counts = [one.count for one in parts]
+    node = node_for(tape, back, *parts)
+    result = tape.new(sum(counts), parts[0].width)
+    result.node = node
+    return result
+
+
 def split(tape: Tape, x: Tensor, counts: Sequence[int]) -> list[Tensor]:
     """Views of all of it, whose gradients are concatenated once the last is there."""
 

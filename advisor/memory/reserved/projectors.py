@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.memory.reserved.autograd import node_for
+from advisor.memory.reserved.masks import whether_padded
 from advisor.memory.reserved.operations import (
     FULL,
+    HALF,
     LONG,
     activation,
     add,
@@ -55,6 +57,43 @@ class WithPositions:
         if not sight.turns(batch):
             embedded = laid_out_again(tape, embedded)
         return add(tape, embedded, tape.new(self.table.count, self.table.width)), (), ()
+
+
+@record(eq=False)
+class WithResized:
+    """Positions resized for each tile: models/siglip2, Siglip2VisionEmbeddings.forward, Siglip2VisionModel@5.16.1."""
+
+    def __call__(self, tape: Tape, sight: Sight, batch: Batch) -> Embedded:  # noqa: ARG002
+        """What the first layer reads."""
+        embedded = sight.patched(tape)
+        positions = tape.new(embedded.count, HALF)
+        one: Tensor | None = None
+        for _ in range(sight.patches.rows):
+            one = tape.new(sight.patches.length * sight.hidden, HALF)
+        del one
+        hidden = add(tape, embedded, positions)
+        del positions, embedded
+        whether_padded(tape, sight.patches.count)
+        return hidden, (), ()
+
+
+@record(eq=False)
+class Unshuffled:
+    """Four patches become one, tile by tile: models/lfm2_vl, Lfm2VlModel.get_image_features@5.16.1."""
+
+    norm: Norm
+    linears: TwoLinears
+
+    def __call__(self, tape: Tape, sight: Sight, x: Tensor) -> list[Tensor]:
+        """The features of each tile."""
+        rows = sight.patches.rows
+        return [self.tile(tape, sight, piece(tape, x, x.count // rows)) for _ in range(rows)]
+
+    def tile(self, tape: Tape, sight: Sight, x: Tensor) -> Tensor:
+        """The features of one."""
+        moved = alike(tape, laid_out_again(tape, x))
+        moved = self.norm(tape, moved)
+        return self.linears(tape, sight, moved)
 
 
 @record(eq=False)

@@ -8,9 +8,20 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.reserved.encoders import Encoding, Mixing, Patches, ScaledEncoding
 from advisor.memory.reserved.layers import Gated, Plain
+from advisor.memory.reserved.linears import Plain as Weighted
 from advisor.memory.reserved.norms import Norm
 from advisor.memory.reserved.operations import FULL
-from advisor.memory.reserved.projectors import Merged, Pooled, Rotating, Shuffled, TwoLinears, WithClass, WithPositions
+from advisor.memory.reserved.projectors import (
+    Merged,
+    Pooled,
+    Rotating,
+    Shuffled,
+    TwoLinears,
+    Unshuffled,
+    WithClass,
+    WithPositions,
+    WithResized,
+)
 from advisor.memory.reserved.sight import Sight
 from advisor.memory.towers import at_tower, keeps, sees
 from advisor.record import record
@@ -102,6 +113,7 @@ def sight_of(run: Run, model: Architecture, towers: Towers) -> Sight | None:
         asks_for_gradients=keeps(run, model, tower),
         by_image=parts.by_image,
         strided=parts.strided,
+        looks={"gemma3": 0, "lfm2_vl": 2}.get(model.model_type, 1),
         in_blocks=model.model_type == "gemma3",
     )
 
@@ -112,8 +124,9 @@ def columns_of(model: Architecture) -> int:
 
 
 def inputs_of(run: Run, model: Architecture) -> tuple[int, ...]:
-    """Bytes of what else the processor returns for a micro-step: pixels in fp32."""
-    return tuple(FULL * pixels_of(run, tower) for tower in model.towers)
+    """Bytes of what else the processor returns for a micro-step: pixels in fp32, and SigLIP 2's mask of patches."""
+    masks = [FULL * at_tower(run, tower).tokens for tower in model.towers if model.model_type == "lfm2_vl"]
+    return (*(FULL * pixels_of(run, tower) for tower in model.towers), *masks)
 
 
 def pixels_of(run: Run, tower: Tower) -> int:
@@ -173,6 +186,17 @@ def siglip_layer(around: Within, tower: Tower, strided: bool, index: int) -> Enc
     )
 
 
+def lfm2_vl(towers: Towers, tower: Tower) -> Parts:
+    """models/lfm2_vl/modeling_lfm2_vl.py, Lfm2VlModel.get_image_features@5.16.1, with SigLIP 2."""
+    around, after = Within(towers, VISION), Within(towers, PROJECTOR)
+    first = around.linear("embeddings.patch_embedding")
+    assert isinstance(first, Weighted), "coverage.towers_see"
+    both = TwoLinears(after.linear("linear_1"), after.linear("linear_2"))
+    join = Unshuffled(after.norm("layer_norm", strided=True), both)
+    layer = partial(siglip_layer, around, tower, False)
+    return Parts((first.weight, first.bias), WithResized(), layer, join, around.norm("post_layernorm"))
+
+
 def llava(towers: Towers, tower: Tower) -> Parts:
     """models/llava/modeling_llava.py, LlavaModel.get_image_features@5.16.1, with Pixtral's encoder."""
     after = Within(towers, PROJECTOR)
@@ -208,6 +232,7 @@ def pixtral_layer(around: Within, tower: Tower, index: int) -> Encoding:
 SIGHTS: dict[str, tuple[str, Callable[[Towers, Tower], Parts]]] = {
     "gemma3": ("embeddings.position_embedding.weight", gemma3),
     "internvl": ("embeddings.cls_token", internvl),
+    "lfm2_vl": ("embeddings.patch_embedding.weight", lfm2_vl),
     "llava": ("patch_conv.weight", llava),
     "mistral3": ("patch_conv.weight", mistral3),
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
 from advisor.memory.reserved.checkpoint import PASSES
-from advisor.memory.reserved.operations import FULL, HALF, LONG, alike, autocast, cast, laid_out_again
+from advisor.memory.reserved.operations import FULL, HALF, LONG, alike, all_joined, autocast, cast, laid_out_again
 from advisor.record import record, replace
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ Embedded = tuple["Tensor", tuple["Tensor", ...], tuple["Tensor", ...]]
 """What the first layer reads; tables of positions; and what has a name while the encoder runs."""
 Embed = Callable[["Tape", "Sight", "Batch"], Embedded]
 """From pixels to what the first layer reads."""
-Join = Callable[["Tape", "Sight", "Tensor"], "Tensor"]
-"""From what the last layer returns to features as wide as the decoder."""
+Join = Callable[["Tape", "Sight", "Tensor"], "Tensor | list[Tensor]"]
+"""From what the last layer returns to features as wide as the decoder, of all images or of each."""
 
 
 @record(eq=False)
@@ -51,16 +51,20 @@ class Sight:
     """Whether features are split by image and joined again, and outputs of all layers are kept until then."""
     strided: bool = False
     """Whether the stream lies channel by channel, as a convolution returns it."""
+    looks: int = 1
+    """How often the decoder looks at the mask after it has counted positions."""
     in_blocks: bool = False
     """Whether tokens of an image see each other: Gemma3Model.forward@5.16.1."""
 
     def features(self, tape: Tape, batch: Batch, width: int) -> Tensor:
         """One vector for each place of an image among the words, in the words' precision."""
         features = self.encoded(tape, batch)
+        if isinstance(features, list):
+            return cast(tape, all_joined(tape, features), width)
         joined = alike(tape, features) if self.by_image else features
         return cast(tape, joined, width)
 
-    def encoded(self, tape: Tape, batch: Batch) -> Tensor:
+    def encoded(self, tape: Tape, batch: Batch) -> Tensor | list[Tensor]:
         """What the projector returns."""
         pixels = self.cast_pixels(tape) if self.holds_pixels else None
         hidden, tables, kept = self.embed(tape, self, batch)

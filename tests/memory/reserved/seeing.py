@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from math import isqrt
 from typing import Any
 from unittest import mock
 
@@ -12,16 +13,19 @@ import transformers.masking_utils as masking
 from torch._subclasses.fake_tensor import FakeTensor
 from transformers.models.gemma3 import modeling_gemma3
 from transformers.models.internvl import modeling_internvl
+from transformers.models.lfm2 import modeling_lfm2
+from transformers.models.lfm2_vl import modeling_lfm2_vl
 from transformers.models.llava import modeling_llava
 from transformers.models.mistral3 import modeling_mistral3
 from transformers.models.pixtral import modeling_pixtral
+from transformers.models.siglip2 import modeling_siglip2
 
 from advisor.memory.towers import clips
 from advisor.tracing.modules import FLASH
 
 from .emulating import model_of, run_of
 
-CHECKED = (modeling_gemma3, modeling_internvl, modeling_llava, modeling_mistral3)
+CHECKED = (modeling_gemma3, modeling_internvl, modeling_lfm2_vl, modeling_llava, modeling_mistral3)
 """Modules that compare the number of places for images with that of features."""
 
 
@@ -135,8 +139,20 @@ class Picked(torch.autograd.Function):
 TAKEN = torch.Tensor.__getitem__
 
 
+def resized(_table: Any, shapes: Any, max_length: int) -> Any:
+    """siglip2/modeling_siglip2.py, resize_positional_embeddings@5.16.1: one tile after the other."""
+    result = torch.empty(len(shapes), max_length, _table.shape[-1], dtype=_table.dtype)
+    one = None
+    for _ in shapes:
+        one = torch.empty(max_length, _table.shape[-1], dtype=_table.dtype)
+    del one
+    return result
+
+
 def taken(values: Any, index: Any) -> Any:
-    """``Tensor[...]``, by a mask as if all were set."""
+    """``Tensor[...]``, by a mask as if all were set, and up to a length as if it were the whole."""
+    if isinstance(index, tuple) and any(isinstance(getattr(one, "stop", None), torch.Tensor) for one in index):
+        return values
     masked = isinstance(index, torch.Tensor) and index.dtype == torch.bool
     return Picked.apply(values, index) if masked else TAKEN(values, index)
 
@@ -164,6 +180,12 @@ def images_of(setting: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if model.model_type == "gemma3":
         found["token_type_ids"] = torch.zeros(run.micro_batch_size, run.sequence_len, dtype=torch.long)
+    if model.model_type == "lfm2_vl":
+        patches = tower.grid.of_side()
+        found["pixel_values"] = torch.zeros(sequences, patches, tower.entry)
+        found["pixel_attention_mask"] = torch.zeros(sequences, patches, dtype=torch.int32)
+        found["spatial_shapes"] = [[isqrt(patches)] * 2] * sequences
+        return found
     found["pixel_values"] = torch.zeros(sequences, 3, *sides)
     if tower.grid.rule == "longest":
         found["image_sizes"] = [sides] * sequences
@@ -188,6 +210,12 @@ def no_padding(attention_mask: Any = None, **_options: Any) -> None:
         attention_mask.all()
 
 
+def no_zero(attention_mask: Any = None, **_options: Any) -> None:
+    """masking_utils.py, create_recurrent_attention_mask@5.16.1, likewise."""
+    if attention_mask is not None:
+        (attention_mask == 1).all()
+
+
 @contextmanager
 def seeing(setting: dict[str, Any]) -> Iterator[None]:
     """Inside, features take their places as on CUDA, and no value of a fake tensor is asked for."""
@@ -204,6 +232,11 @@ def seeing(setting: dict[str, Any]) -> Iterator[None]:
             tokens = tokens_of(setting)
             stack.enter_context(mock.patch.object(FakeTensor, "tolist", lambda _tensor: list(tokens), create=True))
             stack.enter_context(mock.patch.object(modeling_pixtral, "position_ids_in_meshgrid", positions))
+            static = staticmethod(resized)
+            stack.enter_context(
+                mock.patch.object(modeling_siglip2.Siglip2VisionEmbeddings, "resize_positional_embeddings", static)
+            )
+            stack.enter_context(mock.patch.object(modeling_lfm2, "create_recurrent_attention_mask", no_zero))
             for module in CHECKED:
                 stack.enter_context(mock.patch.object(module, "torch_compilable_check", lambda *_: None))
         yield

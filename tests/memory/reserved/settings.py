@@ -474,6 +474,20 @@ OF_DECODERS: dict[str, dict[str, Any]] = {
 }
 OF_GEMMA3 = {**GEMMA3_VISION, "vision_config": {**SIGLIP, "vision_use_head": False}}
 LLAVA_LAST = {**LLAVA, "vision_feature_layer": -1}
+SIGLIP2 = {
+    **{key: value for key, value in PIXTRAL.items() if key != "image_size"},
+    "model_type": "siglip2_vision_model",
+    "patch_size": 16,
+    "num_patches": 256,
+    "vision_use_head": False,
+}
+LFM2_VL = {
+    "model_type": "lfm2_vl",
+    "text_config": LFM2,
+    "vision_config": SIGLIP2,
+    "projector_hidden_size": 160,
+    "tie_word_embeddings": True,
+}
 SEES = {"images": (1, 56, 56), "targets": r"model.language_model.layers.[\d]+.*_proj"}
 SEEING: dict[str, dict[str, Any]] = {
     "lora, internvl sees, reentrant": {**LORA, **REENTRANT, **SEES, "config": INTERNVL},
@@ -511,6 +525,26 @@ SEEING: dict[str, dict[str, Any]] = {
         "config": OF_GEMMA3,
         "rows": 1,
         "upcast": True,
+    },
+    "lora, dropout, lfm2_vl sees tiles, one row, reentrant": {
+        **LORA,
+        **REENTRANT,
+        **SEES,
+        **CUT,
+        "config": LFM2_VL,
+        "rows": 1,
+        "length": 4096,
+        "images": (1, 1024, 512),
+        "dropout": 0.1,
+    },
+    "lora, lfm2_vl sees, one row, non-reentrant": {
+        **LORA,
+        **HOOKS,
+        **SEES,
+        "config": LFM2_VL,
+        "rows": 1,
+        "length": 512,
+        "images": (1, 512, 512),
     },
     "lora, dropout, llava sees, reentrant": {**LORA, **REENTRANT, **SEES, "config": LLAVA_LAST, "dropout": 0.1},
     "lora, llava sees": {**LORA, **SEES, "config": LLAVA_LAST, "images": (1, 140, 56)},

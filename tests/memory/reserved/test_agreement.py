@@ -254,6 +254,21 @@ MORE |= {
     for name, model in SEEING.items()
     for method in ("LoRA", "QLoRA")
 }
+MORE |= {
+    ", ".join(filter(None, ("lfm2 450M sees", method, loss, way))): {
+        "base_model": "LiquidAI/LFM2-VL-450M",
+        **SEES,
+        **METHODS[method],
+        **OF_THE_DECODER,
+        "micro_batch_size": 1,
+        "gradient_accumulation_steps": 4,
+        **keys,
+        **WAYS[way],
+    }
+    for method in ("LoRA", "LoRA with dropout")
+    for loss, keys in (("", {}), ("cut loss", CUT))
+    for way in ("checkpointing", "checkpointing by hooks")
+}
 MAMBA: dict[str, Any] = {
     "lora_target_linear": False,
     "lora_target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "in_proj", "up_proj"],
