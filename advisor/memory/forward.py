@@ -16,6 +16,7 @@ from advisor.memory.deepspeed import buckets_at_loss, gathered_terms, lasting_bu
 from advisor.memory.fsdp import root_copied
 from advisor.memory.generation import generation_terms
 from advisor.memory.groups import Weights
+from advisor.memory.joining import INT8
 from advisor.memory.ledger import Phase, Term
 from advisor.memory.offloading import inputs_on_the_way
 from advisor.memory.towers import counted, forward_terms, tower_terms
@@ -25,7 +26,6 @@ from advisor.record import replace
 from advisor.run import Run
 
 CHECKPOINTS = "torch/utils/checkpoint.py: only a layer's input is kept (arXiv 1604.06174)"
-INT8 = "bitsandbytes/autograd/_functions.py, MatMul8bitLt@0.50.2: ctx.tensors is no saved tensor"
 SAVED = "autograd's saved tensors, traced from the transformers modules"
 WORKING = "gradients of a layer's intermediates, traced from the transformers modules"
 

@@ -135,6 +135,8 @@ def plain(run: Run, model: Architecture) -> Logits:
     if since and not run.stack.at_least("transformers", since):
         return OWN_FP32 if run.autocast or run.precision == "fp32" else OWN_HALF
     found = next(logits for version, logits in PLAIN if run.stack.at_least("transformers", version))
+    if run.precision != "fp32" and model.family.own_loss and (run.micro_batch_size > 1 or not run.sample_packing):
+        return Logits(found.saved, 12, found.backward)  # and a copy of what is scored: see Family.own_loss
     if run.precision != "fp32":
         return found
     return Logits(4, found.forward - 2 if found is PADDED_LABELS else 12, found.backward)

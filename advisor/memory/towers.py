@@ -7,10 +7,12 @@ from advisor.memory.activations import (
     checkpoint_bytes,
     checkpoints,
     forward_working_bytes,
+    lasting_bytes,
     saved_bytes,
     saved_formula,
     working_bytes,
 )
+from advisor.memory.joining import INT8, TRACED, joining_terms, words_term
 from advisor.memory.ledger import Term
 from advisor.memory.lora_targets import is_target
 from advisor.memory.offloading import limit
@@ -22,9 +24,11 @@ from advisor.run import Images, Run
 
 DEFAULT = Images(1, 1024, 1024, "assumed")
 """axolotl takes one image a row out of a column, processing_strategies.py:205-218@0.19.0; its size is a guess."""
-TRACED = "autograd's saved tensors, traced from the transformers modules of the tower"
 TILES = "models/mllama/modeling_mllama.py, _prepare_aspect_ratio_attention_mask@5.16.1"
-PIXELS = "what the processor returns: fp32, axolotl/utils/collators/mm_chat.py:45-53@0.19.0"
+PIXELS = (
+    "what the processor returns: fp32, axolotl/utils/collators/mm_chat.py:45-53@0.19.0; "
+    "transformers/trainer.py, get_batch_samples@5.16.1: all batches of a step lie on the GPU"
+)
 
 
 def sees(run: Run) -> bool:
@@ -59,14 +63,17 @@ def image_notes(run: Run, model: Architecture) -> list[str]:
 
 def tower_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """What the towers keep from forward to backward, their inputs first."""
-    return tuple(term for tower in counted(run, model) for term in kept_terms(run, model, tower) if term.bytes)
+    found = [term for tower in counted(run, model) for term in kept_terms(run, model, tower)]
+    beside = [words_term(run, model)] if found else []
+    return tuple(term for term in (*found, *beside) if term.bytes)
 
 
 def kept_terms(run: Run, model: Architecture, tower: Tower) -> Iterator[Term]:
     """One tower's input, its layers, and what joins it to the decoder."""
     inner, name = at_tower(run, tower), tower.name
-    taken = f"{4 * tower.entry:,} B x {inner.tokens:,} patches"
-    yield Term(f"{name}'s input", "activations", 4 * tower.entry * inner.tokens, taken, PIXELS)
+    batches = run.gradient_accumulation_steps if run.stack.at_least("transformers", "4.46.0") else 1
+    taken = f"{4 * tower.entry:,} B x {inner.tokens:,} patches x {batches} batches of a step"
+    yield Term(f"{name}'s input", "activations", 4 * tower.entry * inner.tokens * batches, taken, PIXELS)
     if tower.masked:
         pairs, text = inner.tokens * inner.sequence_len, f"2 B x {inner.tokens:,} x {inner.sequence_len:,} patches"
         yield Term(f"{name}'s mask", "activations", 2 * pairs, text, TILES)
@@ -81,17 +88,11 @@ def kept_terms(run: Run, model: Architecture, tower: Tower) -> Iterator[Term]:
         count = block.count if run.activation_offloading is None else min(limit(run), block.count)
         text = f"{one:,} B x {count} layers{where}"
         yield Term(f"{name}'s layer inputs", "activations", count * one, text, TRACED)
-    yield joining_term(run, tower, inner)
-
-
-def joining_term(run: Run, tower: Tower, inner: Run) -> Term:
-    """What the projector keeps: inputs of trained linears, and what its activations read."""
-    images = images_of(run)
-    tokens = rows_of(run) * clips(images, tower) * tower.grid.tokens(images.width, images.height)
-    width = inner.compute_bytes * sum(one.n_out for one in tower.joins[:-1])
-    width += inner.compute_bytes * sum(one.n_in for one in tower.joins) if inner.adapter is None else 0
-    text = f"{width:,} B x {tokens:,} tokens"
-    return Term(f"{tower.name}'s projector", "activations", width * tokens, text, TRACED)
+        lasting = lasting_bytes(inner, block)
+        text = f"{lasting:,} B x {block.count} layers{where}"
+        yield Term(f"{name}'s inputs of 8-bit linear layers", "activations", lasting * block.count, text, INT8)
+    tokens = rows_of(run) * clips(images_of(run), tower) * tokens_of(run, tower)
+    yield from joining_terms(inner, tower, tokens)
 
 
 def backward_terms(run: Run, model: Architecture, tower: Tower) -> tuple[Term, ...]:
@@ -186,10 +187,21 @@ def at_tower(run: Run, tower: Tower) -> Run:
         rl=None,
         context_parallel_size=1,
         liger=frozenset(),
-        fp32_residual_stream=run.precision == "fp32" or (tower.wide and run.autocast),
+        fp32_residual_stream=run.precision == "fp32" or (widens(run, tower) and run.autocast),
         lora=replace(run.lora, kernels=frozenset()) if run.lora is not None else None,
         stack=replace(run.stack, padding="packed"),
     )
+
+
+def widens(run: Run, tower: Tower) -> bool:
+    """Whether a norm in front of the layers makes their stream fp32."""
+    return tower.wide or (tower.wide_if_upcast and run.upcasts_unquantized)
+
+
+def tokens_of(run: Run, tower: Tower) -> int:
+    """Tokens of one image, or clip."""
+    images = images_of(run)
+    return tower.grid.tokens(images.width, images.height)
 
 
 def rows_of(run: Run) -> int:

@@ -129,8 +129,12 @@ def is_upcast(model: Architecture, tensor: Tensor) -> bool:
 
 
 def recast(run: Run, tensor: Tensor) -> bool:
-    """Whether axolotl casts it back to half precision after PEFT's upcast; only norms, embeddings and head are."""
-    return run.stack.trainer == "axolotl" and tensor.kind in {"norm", "embedding", "head"}
+    """Whether axolotl casts it back to half precision after PEFT's upcast; only norms, embeddings and head are.
+
+    Norms by their names, in towers too: axolotl/loaders/model.py:1163-1167@0.19.0.
+    """
+    named = tensor.kind in {"norm", "embedding", "head"} or "norm" in tensor.module
+    return run.stack.trainer == "axolotl" and named
 
 
 def quantized_width(run: Run, tensor: Tensor) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from math import isqrt
 
 from advisor.errors import InputError
 from advisor.models import audio, vision, visual
@@ -20,7 +21,7 @@ from advisor.models.family import (
 )
 from advisor.models.parts import Tensors, linear, loose, norm, of_kind, within
 from advisor.models.tower import Layers, Tower, following, tower
-from advisor.record import record
+from advisor.record import record, replace
 
 Build = Callable[[Config], Tensors]
 Projector = Callable[[Config, Config, Config], Tensors]
@@ -221,11 +222,19 @@ def encoders(row: Multimodal, c: Config, text: Config) -> tuple[Tower, ...]:
         joins = [t for name, _, project in row.projectors if name == key for t in project(c, section, text)]
         kind = "audio" if key == "audio_config" else "vision"
         with suppress(InputError):  # what only the shape of patches needs may be missing: weights count without
-            first = tower(kind, prefix, section, shape, build(section), tuple(joins))
+            first = pooled(c, tower(kind, prefix, section, shape, build(section), tuple(joins)))
             found.append(first)
             if shape.then is not None:
                 found.append(following(first, prefix, section, shape.then, build(section)))
     return tuple(found)
+
+
+def pooled(c: Config, one: Tower) -> Tower:
+    """The same where patches are averaged to a number of tokens: Gemma3MultiModalProjector@5.16.1."""
+    if c.model_type != "gemma3":
+        return one
+    merged = isqrt(one.grid.of_side() // c.size("mm_tokens_per_image", 256))
+    return replace(one, grid=replace(one.grid, merge=merged), norms=one.norms - 1, pools=True)
 
 
 def unknown_tower(c: Config, key: str, section: Config) -> InputError:

@@ -108,7 +108,8 @@ class Traced:
 class Tower:
     """One encoder. ``entry``: elements of a patch as the processor hands it over; ``joins``: what leads to the decoder.
 
-    ``wide``: a norm in front of the layers makes the stream fp32 under autocast. The others: see ``Layers``.
+    ``wide``: a norm in front of the layers makes the stream fp32 under autocast. ``norms``: how many come after the
+    layers and read every patch; ``pools``: whether patches are averaged. The others: see ``Layers``.
     """
 
     kind: Literal["vision", "audio"]
@@ -119,6 +120,9 @@ class Tower:
     wide: bool = False
     held: Held = (0, 0, 0, 0)
     hooked: bool = True
+    wide_if_upcast: bool = False
+    norms: int = 0
+    pools: bool = False
     checkpointed: bool = True
     masked: bool = False
     name: str = ""
@@ -133,9 +137,11 @@ class Layers:
 
     ``held``: bytes per element of the stream that a layer's backward holds beyond a decoder's, as traced: under
     autocast trained and frozen, and under an engine. ``hooked``: whether transformers finds its embedding, so that
-    adapters make its input need a gradient (modeling_utils.py:2216-2247@5.16.1). ``checkpointed``: whether activation
-    checkpointing reaches them. ``masked``: whether they attend under a mask over all pairs of patches. ``norms``: how
-    many are over the stream; ``normed``: queries, keys and values are, too. ``then``: what reads their output.
+    adapters make its input need a gradient (modeling_utils.py:2216-2247@5.16.1). ``wide_if_upcast``: whether a norm in
+    front of the layers has a name that axolotl does not know, and stays in fp32 after PEFT's upcast. ``checkpointed``:
+    whether activation checkpointing reaches them. ``masked``: whether they attend under a mask over all pairs of
+    patches. ``norms``: how many are over the stream; ``normed``: queries, keys and values are, too. ``then``: what
+    reads their output.
     """
 
     stack: str
@@ -147,6 +153,7 @@ class Layers:
     heads: str = "num_attention_heads"
     wide: bool = False
     hooked: bool = True
+    wide_if_upcast: bool = False
     frames: int = 1
     """Frames that one patch spans."""
     checkpointed: bool = True
@@ -172,6 +179,7 @@ def tower(
     if outside:
         grid = replace(grid, merge=max(grid.merge, round(sqrt(outside[0].shape[1] / width))))
     joined = tuple(encoder_linear(t.module, t.shape) for t in outside)
+    after = [t for t in (*tensors, *joins) if not t.name.startswith(stacks) and t.name.endswith("norm.weight")]
     return Tower(
         kind,
         layers_of(prefix, c, shape, tensors),
@@ -181,6 +189,8 @@ def tower(
         wide=shape.wide,
         held=shape.held,
         hooked=shape.hooked,
+        wide_if_upcast=shape.wide_if_upcast,
+        norms=sum("pre" not in t.module for t in after),
         checkpointed=shape.checkpointed,
         masked=shape.masked,
         name=f"{kind} tower",

@@ -50,7 +50,8 @@ def numbers(run: Run, norm: Norm) -> Numbers:
     # CUDA's autocast runs layer_norm in fp32 and hands fp32 on; RMS norms are written to return their
     # input's dtype, which some decoders first turn to that of the norm's weights.
     normed = 4 if norm == "layer" and run.autocast else compute if norm == "half layer" else 4 if wide else 2
-    inner = normed if branches else compute
+    # Quantized linears hand on the precision of what a norm in fp32 gives them.
+    inner = normed if branches or (wide and run.autocast and run.quantization in KEEP_WIDTH) else compute
     return Numbers(compute, stream, normed, inner, run.autocast, trained=run.adapter is None)
 
 

@@ -12,7 +12,9 @@ from advisor.memory.reserved.autograd import Event, Tape
 from advisor.memory.reserved.loading import Loader
 from advisor.memory.reserved.mixer import Batch
 from advisor.memory.reserved.preferences import Preferred
+from advisor.memory.reserved.seeing import columns_of, inputs_of
 from advisor.memory.reserved.step import Trainer
+from advisor.memory.towers import counted
 from advisor.memory.workspaces import workspace_bytes
 from advisor.record import record, replace
 
@@ -60,7 +62,9 @@ def recorded(run: Run) -> Recorded:
         model = replace(model, compare=Preferred(second(tape, run) if run.reference_model else None))
     tape.mark("load")
     micro_steps = min(run.gradient_accumulation_steps, MICRO_STEPS)
-    trainer = Trainer(tape, model, batch_of(run), micro_steps, run.optimizer, workspace_bytes(run))
+    batch = batch_of(run)
+    fetched = run.gradient_accumulation_steps if batch.others else micro_steps
+    trainer = Trainer(tape, model, batch, micro_steps, run.optimizer, workspace_bytes(run), fetched)
     for number in range(STEPS):
         trainer.step()
         if number == 0 and run.evaluates:
@@ -88,4 +92,6 @@ def batch_of(run: Run) -> Batch:
     if run.rl is not None:
         return Batch(2 * run.micro_batch_size, run.sequence_len, kept, masks, columns=3)
     rows = run.micro_batch_size * (2 if run.paired else 1)
+    if counted(run, run.model):
+        return Batch(rows, run.sequence_len, kept, masks, columns_of(run.model), inputs_of(run, run.model))
     return Batch(rows, run.sequence_len, kept, masks, columns=1 + masks)

@@ -27,9 +27,9 @@ class Convolution:
     inputs: Linear
     output: Linear
 
-    def __call__(self, tape: Tape, x: Tensor) -> Tensor:
-        """What it adds to the stream."""
-        tape.turned = self.inputs.n_out
+    def __call__(self, tape: Tape, batch: Batch, x: Tensor) -> Tensor:
+        """What it adds to the stream; a product takes one row with rows and columns swapped as it is."""
+        tape.turned = self.inputs.n_out if batch.rows > 1 else 0
         whole = self.inputs(tape, x)
         tape.turned = 0
         first, second, inner = split(tape, whole, (whole.count // 3,) * 3)
@@ -53,7 +53,7 @@ class Convolved:
     def __call__(self, tape: Tape, batch: Batch, tables: Tables, x: Tensor) -> Tensor:  # noqa: ARG002
         """The convolution and the MLP, each added to what came in."""
         hidden = self.norms[0](tape, x)
-        hidden = self.convolution(tape, hidden)
+        hidden = self.convolution(tape, batch, hidden)
         hidden = add(tape, hidden, x)
         fed = self.norms[1](tape, hidden)
         fed = self.feed(tape, fed)

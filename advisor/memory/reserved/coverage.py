@@ -11,9 +11,11 @@ from advisor.memory.activations.state_spaces import in_pieces
 from advisor.memory.freezing import freezes_all
 from advisor.memory.lora_targets import everywhere, is_target, layers_named, stacked
 from advisor.memory.reserved import torchao
+from advisor.memory.reserved.seeing import is_known
 from advisor.memory.reserved.towers import beside
 from advisor.memory.towers import sees
 from advisor.memory.weights import trained_count
+from advisor.models.architecture import Linear
 from advisor.models.deviations import XIELU
 from advisor.models.family import family_of
 from advisor.record import replace
@@ -90,7 +92,7 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
     family = family_of(decoder)
     if family is None or not family.has_tapes or model.trace is not None:
         yield f"the family {decoder}"
-    elif any(beside(tensor) for tensor in model.tensors) and not towers_rest(run, model):
+    elif any(beside(tensor) for tensor in model.tensors) and not (towers_rest(run, model) or towers_see(run, model)):
         yield "a tower that computes, or is trained"
     elif any(
         not any(known(run, block) for known in (is_plain, is_side_by_side, is_convolved, is_delta_net))
@@ -108,6 +110,15 @@ def towers_rest(run: Run, model: Architecture) -> bool:
     trained = any(trained_count(run, tensor) for tensor in model.tensors if beside(tensor))
     maskless = run.sample_packing or not model.family.own_loss
     return model.family.text_is_taped and maskless and not (sees(run) or trained)
+
+
+def towers_see(run: Run, model: Architecture) -> bool:
+    """Whether images go through an encoder of a known order, of which at most adapters are trained."""
+    trained = any(trained_count(run, tensor) for tensor in model.tensors if beside(tensor))
+    first = [Linear("patch_embedding", 0, 0, "mlp", t.module) for t in model.tensors if beside(t) and t.linear]
+    embeds = [one for one in first if one.module.endswith("patch_embedding")]
+    plain = run.lora is not None and not any(run.quantization or is_target(run.lora, one) for one in embeds)
+    return is_known(model) and sees(run) and plain and run.attention == "flash" and not trained
 
 
 def keys_have_all_heads(model: Architecture) -> bool:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from advisor.memory.reserved import losses
 from advisor.memory.reserved.autograd import node_for
-from advisor.memory.reserved.checkpoint import non_reentrant, reentrant
-from advisor.memory.reserved.masks import causal_mask
+from advisor.memory.reserved.checkpoint import PASSES
+from advisor.memory.reserved.masks import causal_mask, image_blocks, whether_padded
 from advisor.memory.reserved.operations import FULL, LONG, cast, embedded, scaled
 from advisor.memory.reserved.positions import rotary_tables
+from advisor.memory.reserved.sight import placed
 from advisor.record import record
 
 if TYPE_CHECKING:
@@ -22,18 +23,9 @@ if TYPE_CHECKING:
     from advisor.memory.reserved.mixer import Batch, Mixer, Tables
     from advisor.memory.reserved.norms import Norm
     from advisor.memory.reserved.positions import Axes
+    from advisor.memory.reserved.sight import Sight
 
 
-def straight(_tape: Tape, layer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """A layer that keeps what it saves."""
-    return layer(x)
-
-
-PASSES: dict[str, Callable[[Tape, Callable[[Tensor], Tensor], Tensor], Tensor]] = {
-    "": straight,
-    "reentrant": reentrant,
-    "non-reentrant": non_reentrant,
-}
 Score = Callable[["Tape", "Tensor", "Plain", "Batch"], tuple["Tensor | None", "Tensor"]]
 """What the head reads, the head and the rows, to the logits, if the model returns any, and the loss."""
 
@@ -89,35 +81,54 @@ class Model:
     """Whether positions have three axes."""
     kinds: int = 1
     """How many kinds of layers have positions of their own."""
+    sight: Sight | None = None
+    """What sees the images of a batch."""
 
     @property
     def trained(self) -> list[Tensor]:
         """The weights that get gradients."""
         return [weight for weight in self.weights if weight.trained]
 
-    def decoded(self, tape: Tape, batch: Batch) -> Tensor:
-        """What the head reads."""
+    def decoded(self, tape: Tape, batch: Batch, seen: list[Tensor] | None = None) -> Tensor:
+        """What the head reads; features of images are put where the outputs keep them."""
         inputs = embedded(tape, self.embedding, batch.tokens, self.hidden)
         if self.scales_embedding == "inside":
             inputs = scaled(tape, inputs)
         inputs.trained = self.asks_for_gradients and inputs.node is None
         if self.scales_embedding == "after":
             inputs = scaled(tape, inputs)
+        inputs, places = self.with_images(tape, batch, inputs, seen)
         counted = tape.new(batch.length, LONG)
         positions = tape.new(batch.length, LONG)
         del counted
+        for _ in range(self.sight.looks if self.sight is not None else 0):
+            whether_padded(tape, batch.tokens)
         masks = [causal_mask(tape, batch.rows, batch.length, windowed=self.windowed)] if batch.masked else []
         precision = FULL if self.fp32_tables else inputs.width
         tables = [rotary_tables(tape, batch, self.turned, precision, self.axes) for _ in range(self.kinds)]
         # Layers get positions of text alone, which are not told apart from others: Qwen2VLTextModel.forward@5.16.1.
-        seen = None if self.axes in {"apart", "joined"} else positions
-        each = [(*both, seen or both[0], *masks) for both in tables]
+        given = None if self.axes in {"apart", "joined"} else positions
+        each = [(*both, given or both[0], *masks) for both in tables]
         del tables
         pass_through = PASSES[batch.checkpointing]
         hidden = inputs
         for layer in self.layers:
             hidden = pass_through(tape, partial(layer, tape, batch, each[layer.kind]), hidden)
-        return self.norm(tape, hidden)
+        hidden = self.norm(tape, hidden)
+        del places
+        return hidden
+
+    def with_images(
+        self, tape: Tape, batch: Batch, inputs: Tensor, seen: list[Tensor] | None
+    ) -> tuple[Tensor, list[Tensor]]:
+        """What the first layer reads, and what says where the images are in it."""
+        if self.sight is None or seen is None:
+            return inputs, []
+        features = self.sight.features(tape, batch, inputs.width)
+        places = tape.new(batch.tokens, 1)
+        seen.append(features)
+        inputs = placed(tape, inputs, features, places)
+        return inputs, [places, *([image_blocks(tape, batch.rows, batch.length)] if self.sight.in_blocks else [])]
 
     def logits(self, tape: Tape, batch: Batch) -> Tensor:
         """The logits as accelerate hands them on: in fp32."""
@@ -135,11 +146,13 @@ class Model:
         if self.compare is not None:
             return self.compare(tape, self, batch)
         tape.autocast = tape.computes_half
-        logits, loss = self.score(tape, ended(tape, self.decoded(tape, batch)), self.head, batch)
+        seen: list[Tensor] = []
+        logits, loss = self.score(tape, ended(tape, self.decoded(tape, batch, seen)), self.head, batch)
         tape.autocast = False
         tape.casts.clear()
         returned = cast(tape, logits, FULL) if tape.computes_half and logits is not None else logits
-        del returned
+        features = [cast(tape, one, FULL) for one in seen if tape.computes_half]
+        del returned, features
         return loss
 
 

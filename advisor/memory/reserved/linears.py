@@ -88,12 +88,15 @@ class FourBit:
 
         came = x.width
         x = cast(tape, x, HALF)
+        bias = None if self.bias is None else cast(tape, self.bias, HALF)
         node = node_for(tape, back, x)
         weight = self.dequantized(tape)
         result = tape.new(x.count // self.n_in * self.n_out, HALF)
         del weight
         result.node = node
-        return cast(tape, result, came)
+        result = cast(tape, result, came)
+        del bias
+        return result
 
 
 class EightBit:

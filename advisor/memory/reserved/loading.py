@@ -27,7 +27,8 @@ from advisor.memory.reserved.norms import Norm
 from advisor.memory.reserved.operations import FULL, HALF
 from advisor.memory.reserved.routers import routed
 from advisor.memory.reserved.scores import score_of
-from advisor.memory.reserved.towers import beside, towers
+from advisor.memory.reserved.seeing import sight_of
+from advisor.memory.reserved.towers import Towers, beside
 from advisor.memory.reserved.xielu import Xielu
 from advisor.memory.weights import quantized_width, storage
 from advisor.models import Architecture, Block, Tensor
@@ -70,9 +71,10 @@ class Loader:
         self.index = -1
         """Of the layer that is being made."""
         self.to_cast: list[tuple[Memory, int]] = []
+        self.resting: list[Adapted] = []
+        """Adapters on towers that do not compute, which nothing trains."""
         self.in_place = all(block.norms == BEFORE for block in model.blocks)
         """Whether Liger's norms write over gradients: liger_kernel/transformers/rms_norm.py@0.8.1."""
-        self.towers: tuple[Linear, ...] = ()
 
     def final_width(self, tensor: Tensor) -> int:
         """Bytes of an element, as it lies in memory while it is trained."""
@@ -237,7 +239,8 @@ class Loader:
     def base(self) -> Model:
         """The model as transformers loads it."""
         self.warm_up()
-        self.towers = towers(self)
+        sight = sight_of(self.run, self.model, Towers(self))
+        self.resting = [] if sight else list(self.adapted)
         model, tensors = self.model, {tensor.kind: tensor for tensor in reversed(self.model.tensors)}
         table = tensors["embedding"]
         biased = {t.module.rpartition(".")[2] for t in model.tensors if t.name.endswith(".bias") and not beside(t)}
@@ -252,7 +255,7 @@ class Loader:
         ]
         ends = next(t.module for t in model.tensors if t.kind == "norm" and "*" not in t.name)
         norm = self.norm(model.hidden_size, ends, layers[0].norms[0].kind, bias=layers[0].norms[0].bias is not None)
-        asks = self.run.activation_checkpointing and self.run.adapter is not None
+        asks = (self.run.activation_checkpointing or sight is not None) and self.run.adapter is not None
         last = head_of(self, embedding, bool({"lm_head", "score"} & biased))
         return Model(
             embedding,
@@ -268,6 +271,7 @@ class Loader:
             windowed=windows[0] is not None,
             axes=self.taped.axes,
             kinds=kinds,
+            sight=sight,
             turned=next(turned(layer.mixer.attention) for layer in layers if isinstance(layer.mixer, Mixer | Latent)),
         )
 
@@ -285,7 +289,7 @@ class Loader:
             model = replace(model, embedding=copy)
         width, trained = FULL if lora.fp32 else HALF, not freezes_all(self.run, self.model)
         for one in self.adapted:
-            learns = trained and one not in self.towers
+            learns = trained and one not in self.resting
             one.a = self.weight(one.rank * one.n_in, width, trained=learns)
             one.b = self.weight(one.rank * one.n_out, width, trained=learns)
         if named(lora.modules_to_save, modules.get("head", "lm_head")):

@@ -42,6 +42,43 @@ def own(tape: Tape, hidden: Tensor, head: Plain, batch: Batch) -> Scored:
     return logits, loss
 
 
+def own_masked(tape: Tape, hidden: Tensor, head: Plain, batch: Batch) -> Scored:
+    """The same where the batch has a mask: by it logits and labels are picked, though none is left out."""
+    logits = cast(tape, head(tape, hidden), FULL)
+    count = batch.rows * (batch.length - 1)
+    mask = tape.new(count, 1)
+    scored = picked(tape, piece(tape, logits, logits.count // batch.length * (batch.length - 1)), mask)
+    of_labels, places = tape.new(count, 1), tape.new(2 * count, LONG)
+    labels = tape.new(count, LONG)
+    del of_labels, places, mask
+    loss = summed(tape, negative_log_likelihood(tape, log_softmax(tape, scored), labels))
+    return logits, loss
+
+
+def picked(tape: Tape, x: Tensor, mask: Tensor) -> Tensor:
+    """Rows by a mask: their places are found each way, and gradients put there in order.
+
+    aten/src/ATen/native/cuda/Nonzero.cu, Indexing.cu, index_put_with_sort_kernel@2.13.0.
+    """
+
+    def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:
+        result = tape.new(count, width)
+        places = tape.new(2 * rows, LONG)
+        ordered = [tape.new(rows, LONG) for _ in range(2)]
+        del places, ordered
+        return (result,)
+
+    count, width, rows = x.count, x.width, mask.count
+    node = node_for(tape, back, x)
+    places = tape.new(2 * rows, LONG)
+    result = tape.new(count, width)
+    del places
+    if node is not None:
+        node.keep(tape, mask)
+    result.node = node
+    return result
+
+
 def causal(tape: Tape, logits: Tensor, rows: int, length: int) -> Tensor:
     """transformers/loss/loss_utils.py, ForCausalLMLoss@5.16.1: in fp32, over shifted labels."""
     logits = cast(tape, logits, FULL)

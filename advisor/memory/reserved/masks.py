@@ -32,6 +32,34 @@ def causal_mask(tape: Tape, rows: int, length: int, *, windowed: bool) -> Tensor
     return mask
 
 
+def whether_padded(tape: Tape, tokens: int) -> None:
+    """The mask as flags, of which all are set: masking_utils.py, flash_attention_mask@5.16.1."""
+    flags = tape.new(tokens, 1)
+    del flags
+
+
+def image_blocks(tape: Tape, rows: int, length: int) -> Tensor:
+    """The number of each token's image; FlashAttention makes nothing of it, and masks are looked at three times.
+
+    models/gemma3/modeling_gemma3.py, get_block_sequence_ids_for_mask, create_masks_for_vision_model@5.16.1.
+    """
+    tokens = rows * length
+    inside, before = tape.new(tokens, 1), tape.new(tokens + rows, 1)
+    no_image = tape.new(tokens, 1)
+    first = tape.new(tokens, 1)
+    del no_image
+    ones = tape.new(tokens, FULL)
+    counted = tape.new(tokens, LONG)
+    del ones
+    numbers = tape.new(tokens, LONG)
+    del counted
+    result = tape.new(tokens, LONG)
+    del inside, before, first, numbers
+    for _ in range(3):
+        whether_padded(tape, tokens)
+    return result
+
+
 def in_window(tape: Tape, length: int) -> Tensor:
     """Which tokens are near enough."""
     start = tape.new(length, LONG)

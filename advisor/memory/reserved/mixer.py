@@ -35,6 +35,8 @@ class Batch:
     """Whether sdpa gets a mask."""
     columns: int = 1
     """Tensors of as many whole numbers as there are tokens."""
+    others: tuple[int, ...] = ()
+    """Bytes of what else a processor returns for a batch."""
 
     @property
     def tokens(self) -> int:

@@ -22,6 +22,10 @@ class Norm:
     bias: Tensor | None = None
     in_place: bool = True
     """Whether Liger's kernel writes its gradient over the one that it gets."""
+    strided: bool = False
+    """Whether a layer norm gets rows that do not lie in order, and copies them each way."""
+    turns: bool = False
+    """Whether its gradient comes so."""
 
     def __call__(self, tape: Tape, x: Tensor) -> Tensor:
         """What it returns."""
@@ -33,7 +37,7 @@ class Norm:
             case "fp32 rms":
                 return wide_rms_norm(tape, x, self.weight)
             case "layer":
-                return layer_norm(tape, x, self.weight, self.bias)
+                return layer_norm(tape, x, self)
             case "half layer":
                 return half_layer_norm(tape, x, self.weight, self.bias)
             case _:
@@ -81,10 +85,11 @@ def offset_rms_norm(tape: Tape, x: Tensor, weight: Tensor) -> Tensor:
     return cast(tape, product, x.width)
 
 
-def layer_norm(tape: Tape, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def layer_norm(tape: Tape, x: Tensor, norm: Norm) -> Tensor:
     """``nn.LayerNorm``, which CUDA's autocast runs in fp32: aten/src/ATen/native/layer_norm.cpp@2.13.0."""
-    inputs = [one for one in (x, weight, bias) if one is not None]
-    return normalised(tape, [cast(tape, one, FULL) if tape.autocast else one for one in inputs])
+    inputs = [one for one in (x, norm.weight, norm.bias) if one is not None]
+    inputs = [cast(tape, one, FULL) if tape.autocast else one for one in inputs]
+    return normalised(tape, inputs, strided=norm.strided, turns=norm.turns)
 
 
 def half_layer_norm(tape: Tape, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -93,18 +98,24 @@ def half_layer_norm(tape: Tape, x: Tensor, weight: Tensor, bias: Tensor | None) 
     return normalised(tape, [cast(tape, one, HALF) if tape.autocast else one for one in inputs])
 
 
-def normalised(tape: Tape, inputs: list[Tensor]) -> Tensor:
-    """The layer norm of the first, over rows as wide as the second."""
+def normalised(tape: Tape, inputs: list[Tensor], *, strided: bool = False, turns: bool = False) -> Tensor:
+    """The layer norm of the first, over rows as wide as the second.
+
+    aten/src/ATen/native/cuda/layer_norm_kernel.cu, layer_norm_cuda, layer_norm_backward_cuda@2.13.0.
+    """
 
     def back(node: Node, _given: list[Tensor]) -> list[Tensor | None]:
+        _copies = [tape.new(*sizes[0]) for copies in (turns, strided) if copies]
         return [tape.new(*size) if needed else None for size, needed in zip(sizes, node.needs, strict=True)]
 
     x, weight = inputs[0], inputs[1]
     sizes = [(one.count, one.width) for one in inputs]
     node = node_for(tape, back, *inputs)
     rows = x.count // weight.count
+    copy = tape.new(x.count, x.width) if strided else None
     result = tape.new(x.count, x.width)
     statistics = tape.new(rows, FULL), tape.new(rows, FULL)
+    del copy
     if node is not None:
         node.keep(tape, *inputs, *statistics)
     result.node = node
@@ -170,7 +181,7 @@ def weighted(tape: Tape, weight: Tensor, x: Tensor, *, weight_last: bool = False
         whole = tape.new(count, width) if trained and weight_last else None
         inner = tape.new(count, width) if reaches else None
         if not trained:
-            return inner, None
+            return inner if inner is None or width == came else tape.new(count, came), None
         whole = whole or tape.new(count, width)
         node.drop_unpacked()
         of_weight = tape.new(size, width)
@@ -178,6 +189,7 @@ def weighted(tape: Tape, weight: Tensor, x: Tensor, *, weight_last: bool = False
         return inner, of_weight if width <= weight_width else tape.new(size, weight_width)
 
     reaches, trained, size, weight_width = x.requires_grad, weight.requires_grad, weight.count, weight.width
+    came = x.width
     node = node_for(tape, back, x, weight)
     if node is not None:
         node.keep(tape, *((x,) if trained else ()), *((weight,) if reaches else ()))

@@ -77,6 +77,16 @@ def alike(tape: Tape, x: Tensor) -> Tensor:
     return result
 
 
+def laid_out_again(tape: Tape, x: Tensor) -> Tensor:
+    """The tensor itself, whose gradient is copied, for it does not lie in memory as the tensor does.
+
+    torch/csrc/autograd/functions/accumulate_grad.h, obeys_layout_contract@2.13.0.
+    """
+    result = x.detached()
+    result.node = node_for(tape, back_alike(tape), x)
+    return result
+
+
 def scaled(tape: Tape, x: Tensor) -> Tensor:
     """A product with a number."""
     return alike(tape, x)
@@ -117,6 +127,20 @@ def joined(tape: Tape, left: Tensor, right: Tensor) -> Tensor:
     counts = left.count, right.count
     node = node_for(tape, back, left, right)
     result = tape.new(sum(counts), max(left.width, right.width))
+    result.node = node
+    return result
+
+
+def all_joined(tape: Tape, parts: Sequence[Tensor]) -> Tensor:
+    """A concatenation of tensors of one width, whose gradients are views."""
+
+    def back(_node: Node, given: list[Tensor]) -> list[Tensor]:
+        storage, width = given[0].storage, given[0].width
+        return [Tensor(storage, count, width) for count in counts]
+
+    counts = [one.count for one in parts]
+    node = node_for(tape, back, *parts)
+    result = tape.new(sum(counts), parts[0].width)
     result.node = node
     return result
 
@@ -185,10 +209,12 @@ def product(tape: Tape, left: Tensor, right: Tensor) -> Tensor:
 
 
 def activation(tape: Tape, x: Tensor) -> Tensor:
-    """SiLU or GELU as one kernel: it saves its input."""
-    result = alike(tape, x)
-    if result.node is not None:
-        result.node.keep(tape, x)
+    """SiLU or GELU as one kernel: it saves its input, before it computes."""
+    node = node_for(tape, back_alike(tape), x)
+    if node is not None:
+        node.keep(tape, x)
+    result = tape.new(x.count, x.width)
+    result.node = node
     return result
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from advisor.memory.reserved import classifiers, liger, losses
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
 from advisor.memory.reserved.operations import FULL, HALF, LONG, cast
+from advisor.memory.towers import counted
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.decoder import Batch, Score
@@ -26,7 +27,7 @@ def score_of(run: Run) -> Score:
     if run.loss in others:
         return others[run.loss]
     if run.model is not None and run.model.family.own_loss:
-        return losses.own
+        return losses.own_masked if counted(run, run.model) else losses.own
     return losses.plain if run.stack.at_least("transformers", "4.49.0") else losses.copying
 
 
@@ -37,9 +38,9 @@ def cut(tape: Tape, hidden: Tensor, head: Plain, batch: Batch) -> tuple[None, Te
     (axolotl-ai-cloud/ml-cross-entropy).
     """
     hidden = cast(tape, hidden, HALF)
-    counted = predicted(tape, batch)
-    summed = cut_sum(tape, hidden, head, counted)
-    del hidden, counted
+    wanted = predicted(tape, batch)
+    summed = cut_sum(tape, hidden, head, wanted)
+    del hidden, wanted
     return None, losses.summed(tape, summed)
 
 

@@ -20,10 +20,19 @@ class Trainer:
     """What outlives a step: the states of the optimizer, and until there are new ones, the last batches and loss."""
 
     def __init__(
-        self, tape: Tape, model: Model, batch: Batch, micro_steps: int, optimizer: str, workspace: int
+        self,
+        tape: Tape,
+        model: Model,
+        batch: Batch,
+        micro_steps: int,
+        optimizer: str,
+        workspace: int,
+        fetched: int | None = None,
     ) -> None:
         self.tape, self.model, self.batch, self.micro_steps, self.optimizer = tape, model, batch, micro_steps, optimizer
         self.workspace = workspace
+        self.fetched = fetched or micro_steps
+        """Batches of a step, which lie on the GPU at once: transformers/trainer.py, get_batch_samples@5.16.1."""
         self.states: list[Tensor] = []
         self.tokens: list[Tensor] = []
         self.items: Tensor | None = None
@@ -36,7 +45,7 @@ class Trainer:
         tape = self.tape
         tape.part = "forward"
         self.tokens, self.items = (
-            [tape.new(self.batch.tokens, LONG) for _ in range(self.micro_steps * self.batch.columns)],
+            [one for _ in range(self.fetched) for one in columns(tape, self.batch)],
             tape.new(1, LONG),
         )
         for _ in range(self.micro_steps):
@@ -70,7 +79,7 @@ class Trainer:
         """One batch without gradients."""
         tape = self.tape
         tape.part, tape.grad = "evaluation", False
-        tokens = [tape.new(batch.tokens, LONG) for _ in range(batch.columns)]
+        tokens = columns(tape, batch)
         loss = self.model.loss(tape, batch)
         tape.grad = True
         del tokens, loss
@@ -81,3 +90,9 @@ class Trainer:
         if self.workspace and len(self.workspaces) < number:
             self.tape.part = "workspace"
             self.workspaces.append(self.tape.new(self.workspace, 1))
+
+
+def columns(tape: Tape, batch: Batch) -> list[Tensor]:
+    """What the trainer puts on the GPU of one batch."""
+    words = [tape.new(batch.tokens, LONG) for _ in range(batch.columns)]
+    return words + [tape.new(size, 1) for size in batch.others]

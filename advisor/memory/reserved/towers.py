@@ -1,12 +1,16 @@
-"""Towers of images and sound that only lie in memory, for the rows are of text alone."""
+"""Towers of images and sound: those that only lie in memory, for the rows are of text alone, and those that compute."""
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from advisor.models.architecture import Linear as Shape
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from advisor.memory.reserved.autograd import Tensor as Memory
     from advisor.memory.reserved.linears import Linear
     from advisor.memory.reserved.loading import Loader
     from advisor.models import Tensor
@@ -19,19 +23,33 @@ def beside(tensor: Tensor) -> bool:
     return tensor.kind in BESIDE
 
 
-def towers(loader: Loader) -> tuple[Linear, ...]:
-    """Loads their weights; their linears are returned, which may get adapters that nothing trains."""
-    found: list[Linear] = []
-    for tensor in filter(beside, loader.model.tensors):
-        for loader.index in range(tensor.count):
-            if not tensor.linear or not tensor.name.endswith("weight"):
-                loader.plain(tensor.numel, tensor.module)
-            else:
-                shape = Shape(
-                    tensor.module.rpartition(".")[2], tensor.shape[-1], tensor.shape[-2], tensor.kind, tensor.module
-                )
-                found.append(loader.linear(shape, bias=False))
-    loader.index = -1
-    for weight in loader.weights:
-        weight.trained = False
-    return tuple(found)
+class Towers:
+    """The weights of towers by name, those of a layer with its number; linears may get adapters."""
+
+    def __init__(self, loader: Loader) -> None:
+        self.linears: dict[str, Linear] = {}
+        self.weights: dict[str, Memory] = {}
+        tensors = [tensor for tensor in loader.model.tensors if beside(tensor)]
+        biased = {tensor.module for tensor in tensors if tensor.name.endswith(".bias")}
+        for _, group in groupby(tensors, key=lambda tensor: tensor.name.partition(".*.")[0]):
+            self.load(loader, list(group), biased)
+        loader.index = -1
+        for weight in loader.weights:
+            weight.trained = False
+
+    def load(self, loader: Loader, tensors: Iterable[Tensor], biased: set[str]) -> None:
+        """The weights of all layers of one kind, or those around them."""
+        tensors = list(tensors)
+        for loader.index in range(max(tensor.count for tensor in tensors)):
+            for tensor in tensors:
+                self.add(loader, tensor, biased)
+
+    def add(self, loader: Loader, tensor: Tensor, biased: set[str]) -> None:
+        """One weight; the bias of a linear comes with it."""
+        name = tensor.name.replace("*", str(loader.index))
+        if tensor.linear and name.endswith(".weight"):
+            path = tensor.module
+            shape = Shape(path.rpartition(".")[2], tensor.shape[-1], tensor.shape[-2], tensor.kind, path)
+            self.linears[name.removesuffix(".weight")] = loader.linear(shape, bias=path in biased)
+        elif not (name.endswith(".bias") and name.removesuffix(".bias") in self.linears):
+            self.weights[name] = loader.plain(tensor.numel, tensor.module)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from advisor.memory.reserved.assembly import second
+from advisor.memory.reserved.assembly import batch_of, second
 from advisor.memory.reserved.autograd import Event, Tape
 from advisor.memory.reserved.loading import Loader
 from advisor.memory.reserved.mixer import Batch
@@ -12,7 +12,7 @@ from advisor.memory.reserved.step import Trainer
 from advisor.models import Architecture, describe
 from advisor.models.classifier import classifier
 from advisor.record import replace
-from advisor.run import Lora, Run
+from advisor.run import Images, Lora, Run
 from advisor.run.stack import Stack
 
 
@@ -27,18 +27,19 @@ def model_of(setting: Mapping[str, Any]) -> Architecture | None:
 
 def run_of(setting: Mapping[str, Any]) -> Run:
     """The run of a setting."""
-    method = setting["method"]
+    method, targets, images = setting["method"], setting["targets"], setting["images"]
     adapter = {"full": None, "lora": "lora", "qlora": "qlora", "int8": "lora"}[method]
     lora = Lora(
         rank=setting["rank"],
         alpha=16,
         dropout=setting["dropout"],
-        targets=tuple(setting["targets"]),
+        targets=(targets,) if isinstance(targets, str) else targets,
+        targets_pattern=isinstance(targets, str),
         kernels=frozenset(setting["kernels"]),
         modules_to_save=tuple(setting["saved"]),
     )
     return Run(
-        config=cast("Any", None),
+        config=cast("Any", {"processor_type": "AutoProcessor"} if images else {}),
         deepspeed=None,
         model=model_of(setting),
         hardware=None,
@@ -60,6 +61,8 @@ def run_of(setting: Mapping[str, Any]) -> Run:
         unfrozen_parameters=tuple(setting["unfrozen"]),
         quantize_moe_experts=setting["packed_experts"],
         sample_packing=setting["packed"],
+        upcasts_unquantized=setting["upcast"],
+        images=Images(*images, "test") if images else None,
     )
 
 
@@ -73,6 +76,8 @@ def emulated(setting: Mapping[str, Any], steps: int = 2) -> Tape:
     model = loader.prepare(model)
     columns = 3 if setting["preferences"] else 1 + setting["padded"]
     batch = Batch(setting["rows"], setting["length"], setting["checkpointing"] or "", setting["padded"], columns)
+    if setting["images"]:
+        batch = batch_of(run)
     if setting["preferences"]:
         model = replace(model, compare=Preferred(second(tape, run) if run.adapter is None else None))
     tape.mark("load")
@@ -115,4 +120,5 @@ def canonical(events: Sequence[Event], start: int, least: int = NUMBER) -> list[
 
 def least_compared(setting: Mapping[str, Any]) -> int:
     """Bytes up to which tensors of a setting are not compared: numbers, and in preferences those of rows."""
-    return ROWS if setting["preferences"] or setting["classifier"] == "sequence" else NUMBER
+    by_row = setting["preferences"] or setting["images"] or setting["classifier"] == "sequence"
+    return ROWS if by_row else NUMBER

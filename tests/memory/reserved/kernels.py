@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as functional
 import torch.nn.utils.parametrize as parametrize
 from transformers.modeling_outputs import CausalLMOutputWithPast
+from transformers.utils.generic import ModelOutput
 
 from .liger import fused_linear
 
@@ -166,7 +167,10 @@ def scored(model: Any, loss: str) -> None:
     def forward(self: Any, input_ids: Any, labels: Any, num_items_in_batch: Any, **options: Any) -> Any:
         outputs = self.model(input_ids=input_ids, **options)
         total = SCORES[loss](outputs.last_hidden_state, self.lm_head.weight, labels)
-        return CausalLMOutputWithPast(loss=total / num_items_in_batch)
+        mean = total / num_items_in_batch
+        if (seen := getattr(outputs, "image_hidden_states", None)) is not None:
+            return ModelOutput(loss=mean, image_hidden_states=seen)
+        return CausalLMOutputWithPast(loss=mean)
 
     model.forward = MethodType(forward, model)
 

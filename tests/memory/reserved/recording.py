@@ -5,6 +5,7 @@ The model, PEFT's adapters, torch's checkpointing, loss and optimizers are the r
 stand in by their tensors: FlashAttention's and bitsandbytes'.
 """
 
+import re
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -35,6 +36,7 @@ from .kernels import SCORES, EightBit, grouped, layer_norm, pack_experts, scored
 from .liger import patch_layers, patched
 from .low_bit import LOW_BIT, compiled_steps, low_bit
 from .preferences import preferred
+from .seeing import images_of, seeing
 
 Events = list[tuple[int, int]]
 """(number of the allocation, bytes), and (its number, 0) where it is freed."""
@@ -152,7 +154,8 @@ class FourBit(torch.nn.Module):
     def forward(self, x: Any) -> Any:
         kept = x.dtype
         x = x.to(torch.bfloat16)
-        return FourBitProduct.apply(x, self, self.bias).to(kept)
+        bias = None if self.bias is None else self.bias.to(torch.bfloat16)
+        return FourBitProduct.apply(x, self, bias).to(kept)
 
 
 class QuantizedAdapter(torch.nn.Module):
@@ -208,22 +211,38 @@ def whole(model: Any) -> set[int]:
     return named or {id(model.get_output_embeddings())}
 
 
+def named(targets: tuple[str, ...] | str, path: str) -> bool:
+    """Whether a linear gets an adapter: by its own name, or by a pattern for all of its path."""
+    if isinstance(targets, str):
+        return re.fullmatch(targets, path) is not None
+    return path.rpartition(".")[2] in targets
+
+
 def quantized(
-    model: Any, kind: type[Any], rank: int, dropout: float, targets: tuple[str, ...], *, packed: bool = False
+    model: Any, kind: type[Any], rank: int, dropout: float, targets: tuple[str, ...] | str, *, packed: bool = False
 ) -> Any:
     """The model with quantized linears but for the head, and adapters on some."""
     kept = whole(model)
     with torch.device("meta"):
-        for module in list(model.modules()):
+        for path, module in list(model.named_modules()):
             for name, child in list(module.named_children()):
                 if isinstance(child, torch.nn.Linear) and id(child) not in kept:
-                    base = kind(child)
-                    module._modules[name] = QuantizedAdapter(base, rank, dropout) if name in targets else base
+                    base, adapts = kind(child), named(targets, f"{path}.{name}")
+                    module._modules[name] = QuantizedAdapter(base, rank, dropout) if adapts else base
         if packed:
             pack_experts(model, kind)
     for name, weight in model.named_parameters():
         weight.requires_grad_("lora_" in name)
     return model
+
+
+def upcast(model: Any) -> None:
+    """What is not quantized in fp32, but what axolotl casts back: axolotl/loaders/model.py:1110-1175@0.19.0."""
+    for name, module in model.named_modules():
+        if "norm" not in name and not name.endswith(("embed_tokens", "lm_head")):
+            for weight in module.parameters(recurse=False):
+                if weight.dtype == torch.bfloat16:
+                    weight.data = weight.data.float()
 
 
 def with_trained_copies(model: Any, names: tuple[str, ...]) -> Any:
@@ -243,16 +262,19 @@ def adapted(model: Any, setting: dict[str, Any]) -> Any:
     """The model under PEFT's LoRA, or with what stands in for bitsandbytes."""
     from peft import LoraConfig, get_peft_model
 
-    rank, dropout, targets = setting["rank"], setting["dropout"], tuple(setting["targets"])
-    if setting["checkpointing"]:
+    rank, dropout, targets = setting["rank"], setting["dropout"], setting["targets"]
+    if setting["checkpointing"] or setting["images"]:
         model.enable_input_require_grads()
     if setting["method"] != "lora":
         kind = {"qlora": FourBit, "int8": EightBit}[setting["method"]]
         model = quantized(model, kind, rank, dropout, targets, packed=setting["packed_experts"])
+        if setting["upcast"]:
+            upcast(model)
         return with_trained_copies(model, setting["saved"])
     saved = list(setting["saved"]) or None
+    modules = targets if isinstance(targets, str) else list(targets)
     lora = LoraConfig(
-        r=rank, lora_dropout=dropout, target_modules=list(targets), modules_to_save=saved, task_type="CAUSAL_LM"
+        r=rank, lora_dropout=dropout, target_modules=modules, modules_to_save=saved, task_type="CAUSAL_LM"
     )
     model = get_peft_model(model, lora)
     for name, weight in model.named_parameters():
@@ -356,7 +378,7 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
     """The tape of a setting, and where each phase ends."""
     model = built(setting)
     recorder, marks = Recorder(), []
-    with on_cuda(), stand_ins(model), delta_nets(model, setting["packed"]), patched(setting), recorder:
+    with on_cuda(), stand_ins(model), delta_nets(model, setting["packed"]), patched(setting), seeing(setting), recorder:
         materialise(model)
         weights = [one for one in model.parameters() if one.requires_grad]
         optimizer = optimizer_of(setting["optimizer"], weights or [{"params": []}])
@@ -432,7 +454,12 @@ def batch_samples(setting: dict[str, Any]) -> tuple[list[Any], Any]:
     names = ("input_ids", "attention_mask") if setting["padded"] else ("input_ids",)
     if setting["preferences"]:
         names = ("input_ids", "attention_mask", "completion_mask")
-    batches = [{name: torch.zeros(shape, dtype=torch.long) for name in names} for _ in range(setting["micro_steps"])]
+    if setting["images"]:
+        names = ("input_ids", "attention_mask", "labels")
+    batches: list[Any] = [
+        {name: torch.zeros(shape, dtype=torch.long) for name in names} | images_of(setting)
+        for _ in range(setting["micro_steps"])
+    ]
     return batches, torch.zeros((), dtype=torch.long)
 
 
@@ -455,5 +482,6 @@ def one_micro_step(setting: dict[str, Any], run: Any, batch: Any, items: Any, co
             return preferred(run, batch, *compared)
         if setting["classifier"] == "sequence":
             return rewarded(run, batch)
-        outputs = run(**batch, labels=batch["input_ids"], num_items_in_batch=items)
+        labels = batch["labels"] if setting["images"] else batch["input_ids"]
+        outputs = run(**{**batch, "labels": labels}, num_items_in_batch=items)
         return outputs["loss"]

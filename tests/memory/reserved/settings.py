@@ -59,6 +59,8 @@ BASE: dict[str, Any] = {
     "unfrozen": (),
     "packed_experts": False,
     "packed": False,
+    "images": None,
+    "upcast": False,
 }
 KERNELS = ("mlp", "qkv", "o")
 LORA = {"method": "lora", "targets": EVERY}
@@ -479,7 +481,7 @@ OF_VISION: dict[str, Any] = {
     "patch_size": 14,
     "spatial_merge_size": 2,
 }
-SEEING: dict[str, Any] = {**OF_VISION, "hidden_size": 64, "intermediate_size": 96, "out_hidden_size": 384}
+ENCODER: dict[str, Any] = {**OF_VISION, "hidden_size": 64, "intermediate_size": 96, "out_hidden_size": 384}
 ROPE = {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [8, 12, 12]}}
 QWEN2_VL = {
     "model_type": "qwen2_vl",
@@ -490,7 +492,7 @@ QWEN2_VL = {
 QWEN2_5_VL = {
     "model_type": "qwen2_5_vl",
     "text_config": {**SIZES, **ROPE, "model_type": "qwen2_5_vl_text"},
-    "vision_config": {**SEEING, "model_type": "qwen2_5_vl_vision"},
+    "vision_config": {**ENCODER, "model_type": "qwen2_5_vl_vision"},
     "tie_word_embeddings": False,
 }
 GLM4V = {
@@ -501,7 +503,7 @@ GLM4V = {
         "model_type": "glm4v_text",
         "rope_parameters": {**ROPE["rope_parameters"], "partial_rotary_factor": 0.5, "mrope_section": [4, 6, 6]},
     },
-    "vision_config": {**SEEING, "model_type": "glm4v_vision"},
+    "vision_config": {**ENCODER, "model_type": "glm4v_vision"},
     "tie_word_embeddings": False,
 }
 PADDLE: dict[str, Any] = {
@@ -555,7 +557,7 @@ QWEN3_5 = {
 QWEN3_5_VL = {
     "model_type": "qwen3_5",
     "text_config": QWEN3_5,
-    "vision_config": {**SEEING, "model_type": "qwen3_5_vision"},
+    "vision_config": {**ENCODER, "model_type": "qwen3_5_vision"},
     "tie_word_embeddings": False,
 }
 OF_DELTA_NETS = ("in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a", "out_proj")
@@ -648,10 +650,106 @@ SOFTMAX: dict[str, dict[str, Any]] = {
     },
 }
 TEXTS = AXES | DELTA_NETS | SOFTMAX
+OF_GEMMA3 = {**GEMMA3_VISION, "vision_config": {**SIGLIP, "vision_use_head": False}}
+LLAVA_LAST = {**LLAVA, "vision_feature_layer": -1}
+SIGLIP2 = {
+    **{key: value for key, value in PIXTRAL.items() if key != "image_size"},
+    "model_type": "siglip2_vision_model",
+    "patch_size": 16,
+    "num_patches": 256,
+    "vision_use_head": False,
+}
+LFM2_VL = {
+    "model_type": "lfm2_vl",
+    "text_config": LFM2,
+    "vision_config": SIGLIP2,
+    "projector_hidden_size": 160,
+    "tie_word_embeddings": True,
+}
+SEES = {"images": (1, 56, 56), "targets": r"model.language_model.layers.[\d]+.*_proj"}
+SEEING: dict[str, dict[str, Any]] = {
+    "lora, internvl sees, reentrant": {**LORA, **REENTRANT, **SEES, "config": INTERNVL},
+    "lora, internvl sees": {**LORA, **SEES, "config": INTERNVL},
+    "qlora, internvl sees tiles, cut loss, non-reentrant": {
+        **QLORA,
+        **HOOKS,
+        **CUT,
+        **SEES,
+        "images": (1, 112, 56),
+        "config": INTERNVL,
+    },
+    "qlora, dropout, internvl sees, upcast, reentrant": {
+        **QLORA,
+        **REENTRANT,
+        **SEES,
+        "config": INTERNVL,
+        "upcast": True,
+        "dropout": 0.1,
+    },
+    "lora, internvl sees by adapters, non-reentrant, two micro-steps": {
+        **LORA,
+        **HOOKS,
+        **SEES,
+        "config": INTERNVL,
+        "targets": ("q_proj", "v_proj", "fc1"),
+        "micro_steps": 2,
+    },
+    "lora, gemma3 sees, reentrant": {**LORA, **REENTRANT, **SEES, "config": OF_GEMMA3},
+    "lora, gemma3 sees": {**LORA, **SEES, "config": OF_GEMMA3},
+    "qlora, gemma3 sees, one row, upcast, non-reentrant": {
+        **QLORA,
+        **HOOKS,
+        **SEES,
+        "config": OF_GEMMA3,
+        "rows": 1,
+        "upcast": True,
+    },
+    "lora, dropout, lfm2_vl sees tiles, one row, reentrant": {
+        **LORA,
+        **REENTRANT,
+        **SEES,
+        **CUT,
+        "config": LFM2_VL,
+        "rows": 1,
+        "length": 4096,
+        "images": (1, 1024, 512),
+        "dropout": 0.1,
+    },
+    "lora, lfm2_vl sees, one row, non-reentrant": {
+        **LORA,
+        **HOOKS,
+        **SEES,
+        "config": LFM2_VL,
+        "rows": 1,
+        "length": 512,
+        "images": (1, 512, 512),
+    },
+    "lora, dropout, llava sees, reentrant": {**LORA, **REENTRANT, **SEES, "config": LLAVA_LAST, "dropout": 0.1},
+    "lora, llava sees": {**LORA, **SEES, "config": LLAVA_LAST, "images": (1, 140, 56)},
+    "qlora, mistral3 sees, upcast, reentrant": {**QLORA, **REENTRANT, **SEES, "config": MISTRAL3, "upcast": True},
+    "qlora, mistral3 sees two images, cut loss, one row, non-reentrant": {
+        **QLORA,
+        **HOOKS,
+        **SEES,
+        **CUT,
+        "config": MISTRAL3,
+        "rows": 1,
+        "images": (2, 112, 56),
+    },
+}
 
 SETTINGS = {
     name: {**BASE, **changes}
     for name, changes in (
-        CHANGES | OF_FAMILIES | MORE_FAMILIES | TRAINED_MODULES | MASKED | PREFERRED | METHODS | OF_DECODERS | TEXTS
+        CHANGES
+        | OF_FAMILIES
+        | MORE_FAMILIES
+        | TRAINED_MODULES
+        | MASKED
+        | PREFERRED
+        | METHODS
+        | OF_DECODERS
+        | TEXTS
+        | SEEING
     ).items()
 }

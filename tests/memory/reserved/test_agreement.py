@@ -253,6 +253,59 @@ MORE |= {
     for method, keys in DROPS.items()
     for way in WAYS
 }
+SEES: dict[str, Any] = {
+    "datasets": [{"path": "some/data", "type": "chat_template"}],
+    "processor_type": "AutoProcessor",
+    "skip_prepare_dataset": True,
+    "remove_unused_columns": False,
+    "sample_packing": False,
+}
+SEEING = {
+    "gemma3 4B": "google/gemma-3-4b-it",
+    "internvl 8B": "OpenGVLab/InternVL3_5-8B-HF",
+    "pixtral 12B": "mistral-community/pixtral-12b",
+    "mistral 24B": "mistralai/Mistral-Small-3.1-24B-Instruct-2503",
+}
+MORE |= {
+    ", ".join(filter(None, (f"{name} sees", method, way))): {
+        "base_model": model,
+        **SEES,
+        **METHODS[method],
+        **OF_THE_DECODER,
+        **WAYS[way],
+    }
+    for name, model in SEEING.items()
+    for method in ("LoRA with dropout", "QLoRA", "8-bit LoRA")
+    for way in WAYS
+}
+MORE |= {
+    f"{name} sees, {method}, cut loss, four micro-steps": {
+        "base_model": model,
+        **SEES,
+        **METHODS[method],
+        **OF_THE_DECODER,
+        **WAYS["checkpointing"],
+        **CUT,
+        "gradient_accumulation_steps": 4,
+    }
+    for name, model in SEEING.items()
+    for method in ("LoRA", "QLoRA")
+}
+MORE |= {
+    ", ".join(filter(None, ("lfm2 450M sees", method, loss, way))): {
+        "base_model": "LiquidAI/LFM2-VL-450M",
+        **SEES,
+        **METHODS[method],
+        **OF_THE_DECODER,
+        "micro_batch_size": 1,
+        "gradient_accumulation_steps": 4,
+        **keys,
+        **WAYS[way],
+    }
+    for method in ("LoRA", "LoRA with dropout")
+    for loss, keys in (("", {}), ("cut loss", CUT))
+    for way in ("checkpointing", "checkpointing by hooks")
+}
 MAMBA: dict[str, Any] = {
     "lora_target_linear": False,
     "lora_target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "in_proj", "up_proj"],

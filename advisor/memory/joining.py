@@ -1,0 +1,55 @@
+"""What is kept between the layers of a tower and those of the decoder, and before the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from advisor.memory.activations.deviations import family_and_norm
+from advisor.memory.activations.dtypes import KEEP_WIDTH, numbers
+from advisor.memory.ledger import Term
+
+if TYPE_CHECKING:
+    from advisor.models import Architecture
+    from advisor.models.tower import Tower
+    from advisor.run import Run
+
+TRACED = "autograd's saved tensors, traced from the transformers modules of the tower"
+INT8 = "bitsandbytes/autograd/_functions.py, MatMul8bitLt@0.50.2: ctx.tensors is no saved tensor"
+LEAF = "axolotl/loaders/adapter.py:427-428@0.19.0: what an embedding returns is a leaf, which autograd keeps"
+
+
+def joining_terms(inner: Run, tower: Tower, tokens: int) -> Iterator[Term]:
+    """Of a tower that gradients go through: the leaf that adapters ask for, norms after its layers, its projector."""
+    name, exact = f"{tower.kind} tower", 4 if inner.autocast else inner.compute_bytes
+    hidden, patches = tower.block.hidden, inner.tokens
+    if inner.adapter is not None and tower.hooked:
+        width = inner.compute_bytes * hidden
+        yield Term(f"{name}'s embedding", "activations", width * patches, f"{width:,} B x {patches:,} patches", LEAF)
+    width = exact * hidden * (tower.norms + tower.pools)
+    yield Term(f"{name}'s last norms", "activations", width * patches, f"{width:,} B x {patches:,} patches", TRACED)
+    width = output_width(inner, tower) * sum(one.n_out for one in tower.joins[:-1])
+    width += inputs_width(inner, tower) * sum(one.n_in for one in tower.joins)
+    yield Term(f"{name}'s projector", "activations", width * tokens, f"{width:,} B x {tokens:,} tokens", TRACED)
+
+
+def output_width(inner: Run, tower: Tower) -> int:
+    """Bytes per element that linears of the projector return: quantized ones, what they get."""
+    _, norm = family_and_norm(inner, tower.block)
+    wide = tower.norms > 0 or numbers(inner, norm).stream > inner.compute_bytes
+    exact = inner.quantization in KEEP_WIDTH and inner.autocast and wide
+    return 4 if exact else inner.compute_bytes
+
+
+def inputs_width(inner: Run, tower: Tower) -> int:
+    """Bytes per element of the inputs of the projector's linears that are kept: for trained and for 8-bit weights."""
+    if inner.quantization == "int8":
+        return output_width(inner, tower)
+    return inner.compute_bytes if inner.adapter is None else 0
+
+
+def words_term(run: Run, model: Architecture) -> Term:
+    """The embeddings of the words, of which a copy with the features in it is what the first layer reads."""
+    leaf = run.lora is not None and not run.lora.modules_to_save
+    width = run.compute_bytes * model.hidden_size * leaf
+    return Term("words' embeddings", "activations", width * run.tokens, f"{width:,} B x {run.tokens:,} tokens", LEAF)
