@@ -144,6 +144,8 @@ FAMILIES: dict[str, Family] = {
         Decoder(latent, _MLPS, latent_plan, deviations=Deviations(fp32_routing=True)),
         cut=True,
         lora_kernels="unpatchable",
+        has_tapes=True,
+        tape=Taped(routes="grouped softmax", scales_queries=True),
     ),
     "glm4_moe_lite": Family(
         Decoder(latent, _MLPS, latent_plan, deviations=Deviations(casts_router=True)),

@@ -58,7 +58,9 @@ class Taped:
     angles that are joined (models/glm4v) or written into the first axis' (models/qwen3_5@5.16.1)."""
     scales_queries: bool = False
     """Whether rotated queries are scaled by their positions: Ministral3Attention.forward@5.16.1."""
-    routes: Literal["", "grouped sigmoid", "sigmoid shares", "softmax", "softmax shares", "softmax fp32 shares"] = ""
+    routes: Literal[
+        "", "grouped sigmoid", "grouped softmax", "sigmoid shares", "softmax", "softmax shares", "softmax fp32 shares"
+    ] = ""
     """How tokens choose their experts."""
     scales_keys: bool = False
     """Whether keys are multiplied by a number: FalconH1Attention.forward@5.16.1."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor.memory.reserved.attention import by_head, flash
+from advisor.memory.reserved.attention import by_head, by_position, flash
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
 from advisor.memory.reserved.operations import add, copied, joined, piece, split
 from advisor.memory.reserved.xielu import subtracted
@@ -31,6 +31,8 @@ class Latent:
     up: Linear
     output: Linear
     drops: bool = False
+    scales: bool = False
+    """Whether queries are scaled by their positions: models/mistral4, Mistral4Attention.forward@5.16.1."""
 
     def __call__(self, tape: Tape, batch: Batch, tables: Tables, x: Tensor) -> Tensor:
         """Self attention."""
@@ -47,6 +49,8 @@ class Latent:
         key = in_pairs(tape, halves[2], halves[3], tables)
         halves.clear()
         first = joined(tape, passed, rotating)
+        if self.scales:
+            first = by_position(tape, first, tables[2])
         keys, values = self.expanded(tape, latent, key, plain)
         output = flash(tape, batch.rows, batch.length, one, (first, keys, values))
         output = copied(tape, output)
@@ -136,4 +140,5 @@ def latent(loader: Loader, block: Block, biased: set[str]) -> Latent:
     norm = loader.norm(rank, loader.norm_module, "rms")
     up, output = linear("kv_b_proj"), linear("o_proj")
     attention = replace(block.attention, rotated=down.n_out - rank)
-    return Latent(attention, query_down, query_norm, query_up, down, norm, up, output)
+    scales = loader.taped.scales_queries
+    return Latent(attention, query_down, query_norm, query_up, down, norm, up, output, scales=scales)

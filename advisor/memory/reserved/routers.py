@@ -9,7 +9,7 @@ from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
 from advisor.memory.reserved.experts import Routed, gathered
 from advisor.memory.reserved.layers import Gated
 from advisor.memory.reserved.operations import FULL, LONG, cast, hyperbolic, matmul, scaled
-from advisor.memory.reserved.softmax_routers import WAYS, quotient, softmax
+from advisor.memory.reserved.softmax_routers import WAYS, probabilities, quotient, softmax, total
 from advisor.memory.weights import quantized_width
 from advisor.models.architecture import Linear as Shape
 
@@ -28,6 +28,34 @@ GATE = 3
 def grouped_sigmoid(weight: Tensor, experts: int, each: int) -> Route:
     """Sigmoids, of one group of experts: models/glm4_moe/modeling_glm4_moe.py, Glm4MoeTopkRouter.forward@5.16.1."""
     return partial(by_sigmoid, weight=weight, experts=experts, each=each)
+
+
+def grouped_softmax(weight: Tensor, experts: int, each: int) -> Route:
+    """Probabilities, of one group of experts: models/mistral4, Mistral4TopkRouter.forward@5.16.1."""
+    return partial(by_grouped_softmax, weight=weight, experts=experts, each=each)
+
+
+def by_grouped_softmax(tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits, and weights and numbers of the chosen experts."""
+    tokens = x.count * experts // weight.count
+    logits = matmul(tape, x, weight, experts)
+    scores = probabilities(tape, cast(tape, logits, FULL))
+    kept, mask = best_group(tape, tokens, experts, scores)
+    chances = tape.new(tokens * experts, FULL)
+    excluded = saving(tape, scores, mask)
+    del mask
+    values, chosen = tape.new(tokens * each, FULL), tape.new(tokens * each, LONG)
+    ranked = saving(tape, scores, chosen)
+    del values, ranked
+    weights = gathered(tape, scores, chosen, tokens * each)
+    alone = total(tape, weights, tokens)
+    whole = tape.new(tokens, FULL)  # and a number, so that none is divided by zero
+    whole.node = alone.node
+    del alone
+    weights = quotient(tape, weights, whole, in_place=True)
+    weights = scaled(tape, weights)
+    del kept, chances, excluded, whole
+    return logits, weights, chosen
 
 
 def sigmoid_shares(weight: Tensor, experts: int, each: int) -> Route:
@@ -55,6 +83,7 @@ def by_shares(tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int) ->
 
 ROUTES = {
     "grouped sigmoid": grouped_sigmoid,
+    "grouped softmax": grouped_softmax,
     "sigmoid shares": sigmoid_shares,
     **{name: partial(softmax, way=name) for name in WAYS},
 }

@@ -194,7 +194,10 @@ def in_fp32(function: Any) -> Any:
 
 
 def summed(function: Any) -> Any:
-    """As CUDA's autocast calls it: a sum of half precision is fp32 (ATen/autocast_mode.h, fp32_set_opt_dtype@2.13.0)."""
+    """As CUDA's autocast calls it: sums and softmax of half precision are fp32.
+
+    ATen/autocast_mode.h, fp32_set_opt_dtype@2.13.0.
+    """
 
     def called(x: Any, *args: Any, **kwargs: Any) -> Any:
         half = x.dtype == torch.bfloat16 and torch.is_autocast_enabled("cpu") and kwargs.get("dtype") is None
@@ -343,6 +346,7 @@ def on_cuda() -> Iterator[None]:
         mock.patch.object(torch, "pow", in_fp32(torch.pow)),
         mock.patch.object(torch, "square", in_fp32(torch.square)),
         mock.patch.object(torch.Tensor, "sum", summed(torch.Tensor.sum)),
+        mock.patch.object(torch.Tensor, "softmax", summed(torch.Tensor.softmax)),
         mock.patch.object(torch, "expm1", in_fp32(torch.expm1)),
         mock.patch.object(functional, "softplus", in_fp32(functional.softplus)),
         mock.patch.object(modeling_gemma3, "set", in_order, create=True),

@@ -738,6 +738,33 @@ SEEING: dict[str, dict[str, Any]] = {
     },
 }
 
+MISTRAL4: dict[str, Any] = {
+    **{key: value for key, value in GLM4_LITE.items() if key != "mlp_layer_types"},
+    "model_type": "mistral4",
+    "first_k_dense_replace": 1,
+    "rope_parameters": {
+        "rope_type": "yarn",
+        "rope_theta": 10000.0,
+        "factor": 128.0,
+        "original_max_position_embeddings": 8192,
+        "llama_4_scaling_beta": 0.1,
+        "mscale": 1.0,
+        "mscale_all_dim": 1.0,
+    },
+}
+MISTRAL3_OF_4 = {**MISTRAL3, "text_config": MISTRAL4}
+LATENT: dict[str, dict[str, Any]] = {
+    "full, mistral4": {"config": MISTRAL4},
+    "qlora, dropout, mistral4 with a tower, packed experts, reentrant": {
+        **QLORA,
+        **PACKED,
+        **REENTRANT,
+        "config": MISTRAL3_OF_4,
+        "targets": ("o_proj",),
+        "dropout": 0.05,
+    },
+}
+
 SETTINGS = {
     name: {**BASE, **changes}
     for name, changes in (
@@ -751,5 +778,6 @@ SETTINGS = {
         | OF_DECODERS
         | TEXTS
         | SEEING
+        | LATENT
     ).items()
 }

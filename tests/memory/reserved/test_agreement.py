@@ -364,6 +364,23 @@ MORE |= {
     )
 }
 
+MORE |= {
+    f"mistral small 4, {name}{way}": {
+        "base_model": "mistralai/Mistral-Small-4-119B-2603",
+        **METHODS[method],
+        **more,
+        "lora_target_linear": False,
+        "lora_target_modules": ["q_b_proj", "o_proj"],
+        **keys,
+    }
+    for name, method, more in (
+        ("LoRA with dropout", "LoRA with dropout", {}),
+        ("QLoRA, packed experts", "QLoRA", {"quantize_moe_experts": True}),
+        ("8-bit LoRA, packed experts", "8-bit LoRA", {"quantize_moe_experts": True}),
+    )
+    for way, keys in (("", {}), (", checkpointing", WAYS["checkpointing"]))
+}
+
 LAYERS: dict[str, dict[str, Any]] = {
     f"{model}, {method}{drops}, layers alone": {
         "base_model": name,
