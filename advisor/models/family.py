@@ -50,9 +50,10 @@ class Taped:
     Gemma3TextScaledWordEmbedding@5.16.1) or after it (models/granite/modeling_granite.py, GraniteModel.forward)."""
     holds: bool = False
     """Whether names keep the first norm's and attention's output to the end: StableLmDecoderLayer.forward@5.16.1."""
-    tables: Literal["cast", "fp32", "interleaved", "sections"] = "cast"
+    tables: Literal["cast", "fp32", "interleaved", "sections", "none"] = "cast"
     """How layers get cosines and sines: in the stream's precision, in fp32 (models/olmo3), or so that each makes
-    interleaved copies of its own (models/glm4), or joins sections of three axes (models/qwen2_vl@5.16.1)."""
+    interleaved copies of its own (models/glm4), or joins sections of three axes (models/qwen2_vl@5.16.1); or there
+    are none."""
     axes: Literal["", "apart", "joined", "written over"] = ""
     """Whether positions have three axes, and rows positions of their own: tables of each (models/qwen2_vl), or of
     angles that are joined (models/glm4v) or written into the first axis' (models/qwen3_5@5.16.1)."""
@@ -62,6 +63,8 @@ class Taped:
         "", "grouped sigmoid", "grouped softmax", "sigmoid shares", "softmax", "softmax shares", "softmax fp32 shares"
     ] = ""
     """How tokens choose their experts."""
+    widens_logits: bool = False
+    """Whether the model itself casts logits to fp32: NemotronHForCausalLM.forward@5.16.1."""
     scales_keys: bool = False
     """Whether keys are multiplied by a number: FalconH1Attention.forward@5.16.1."""
     tables_by_kind: bool = False

@@ -243,6 +243,8 @@ FAMILIES: dict[str, Family] = {
         lora_kernels="unbound",
         embedding_modules=("embeddings", "lm_head"),
         expert_leaf="NemotronHMoE",
+        has_tapes=True,
+        tape=Taped(tables="none", routes="grouped sigmoid", widens_logits=True),
     ),
     "lfm2": Family(
         Decoder(

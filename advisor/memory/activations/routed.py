@@ -63,7 +63,7 @@ def grouped_amounts(n: Numbers, compute: int, family: Deviations, mlp: Mlp) -> I
     chosen = mlp.experts_per_token
     gates = 6 if family.clamped_experts else 3 if mlp.gated else 1
     indices = 4 if family.clamped_experts and n.trained else 3
-    yield chosen * (gates * n.compute + (0 if mlp.gated else family.activation[n.autocast])), "f"
+    yield chosen * (gates * n.compute + (0 if mlp.gated else family.activation[n.autocast and n.compute != 4])), "f"
     if n.trained:
         yield from ((chosen * n.compute, "routed"), (chosen * n.compute, "f"))
     yield chosen * n.compute, "routed"
@@ -98,12 +98,25 @@ def every_expert_amounts(n: Numbers, mlp: Mlp) -> Iterator[Amount]:
     yield n.compute, "experts"
 
 
-def named_amounts(mlp: Mlp) -> Iterator[Amount]:
-    """What names of the forward keep in fp32 while the second stack is unpacked: sorted inputs, and the product.
+def recomputed_product(run: Run, n: Numbers, mlp: Mlp) -> Iterator[Amount]:
+    """Frozen experts without a gate, as a recomputed forward comes to their second stack: sorted inputs, the product.
+
+    Autocast squares in fp32, and the grouped product gets a copy; none is kept, nor is yet what all tokens pass.
+    """
+    m, chosen = of_experts(run, n), mlp.experts_per_token
+    if mlp.gated or m.trained or not run.activation_checkpointing or run.experts != "grouped_mm":
+        return
+    wide = 4 if n.autocast else m.compute
+    yield chosen * (wide + (m.compute if m.compute != wide else 0)), "f"
+    yield chosen * n.compute, "routed"
+
+
+def named_amounts(n: Numbers, mlp: Mlp) -> Iterator[Amount]:
+    """What names of the forward keep while the second stack is unpacked: sorted inputs, and the product in fp32.
 
     integrations/moe.py, grouped_mm_experts_forward@5.16.1.
     """
-    yield from ((4 * mlp.experts_per_token, "routed"), (4 * mlp.experts_per_token, "f"))
+    yield from ((n.compute * mlp.experts_per_token, "routed"), (4 * mlp.experts_per_token, "f"))
 
 
 def product_gradients(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:

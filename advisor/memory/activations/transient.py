@@ -67,7 +67,7 @@ def unpacking_bytes(run: Run, block: Block) -> int:
     n = numbers(run, norm)
     shared = dense_amounts(n, family, mlp, "f shared", recomputed=False) if mlp.shared_width else ()
     later = [(4 * mlp.experts_per_token, "routed"), *shared]
-    named = [] if routed.of_experts(run, n).trained else list(routed.named_amounts(mlp))
+    named = [] if routed.of_experts(run, n).trained else list(routed.named_amounts(n, mlp))
     passing = total(named, widths(run, block)) - total(later, widths(run, block))
     return 4 * stacks(block).get("down", 0) + run.tokens * passing
 
@@ -153,6 +153,8 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
         yield [stream, used_mask, narrow, *product_gradients(run, n, family, block), *behind]
         if block.mlp.experts:
             yield [stream, *routed.routed_gradients(run, n, family, block.mlp), *done(run, n, family, norm, block)]
+            shared = dense_amounts(n, family, block.mlp, "f shared", recomputed=False) if block.mlp.shared_width else ()
+            yield [stream, *routed.recomputed_product(run, n, block.mlp), *gone(shared)]
         if run.activation_checkpointing:
             yield list(recomputed_forward(run, n, block))
     if block.attention is not None and probabilities(run, family, block.attention):

@@ -95,7 +95,7 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
     elif any(beside(tensor) for tensor in model.tensors) and not (towers_rest(run, model) or towers_see(run, model)):
         yield "a tower that computes, or is trained"
     elif any(
-        not any(known(run, block) for known in (is_plain, is_side_by_side, is_convolved, is_delta_net))
+        not any(known(run, block) for known in (is_plain, is_side_by_side, is_convolved, is_delta_net, is_single))
         for block in model.blocks
     ):
         yield "some of its layers"
@@ -198,6 +198,18 @@ def is_convolved(run: Run, block: Block) -> bool:
     """Whether a layer has a short convolution, and one MLP or experts."""
     fed = block.mlp is not None and (not block.mlp.experts or is_routed(run, block))
     return block.attention is not None and block.attention.kind == "conv" and fed
+
+
+def is_single(run: Run, block: Block) -> bool:
+    """Whether a layer is Mamba-2 in pieces and without adapters, softmax attention, an MLP or experts, and no more."""
+    if block.norms != 1 or (block.attention is None) == (block.mlp is None):
+        return False
+    if block.states is not None:
+        adapted = run.lora is not None and any(is_target(run.lora, linear) for linear in block.linears)
+        return block.states.chunk > 0 and in_pieces(run) and not adapted
+    if block.mlp is not None:
+        return not block.mlp.experts or is_routed(run, block)
+    return is_softmax(block.attention)
 
 
 def is_delta_net(run: Run, block: Block) -> bool:

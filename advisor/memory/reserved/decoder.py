@@ -105,10 +105,13 @@ class Model:
             whether_padded(tape, batch.tokens)
         masks = [causal_mask(tape, batch.rows, batch.length, windowed=self.windowed)] if batch.masked else []
         precision = FULL if self.fp32_tables else inputs.width
-        tables = [rotary_tables(tape, batch, self.turned, precision, self.axes) for _ in range(self.kinds)]
+        tables = [
+            rotary_tables(tape, batch, self.turned, precision, self.axes)
+            for _ in range(self.kinds if self.turned else 0)
+        ]
         # Layers get positions of text alone, which are not told apart from others: Qwen2VLTextModel.forward@5.16.1.
         given = None if self.axes in {"apart", "joined"} else positions
-        each = [(*both, given or both[0], *masks) for both in tables]
+        each = [(*both, given or both[0], *masks) for both in tables] or [(positions,) * 3]
         del tables
         pass_through = PASSES[batch.checkpointing]
         hidden = inputs

@@ -18,11 +18,12 @@ from advisor.memory.reserved.operations import (
     into_zeros,
     product,
     split,
+    squared_relu,
 )
 from advisor.record import record
 
 if TYPE_CHECKING:
-    from advisor.memory.reserved.layers import Gated
+    from advisor.memory.reserved.layers import Gated, Plain
     from advisor.memory.reserved.linears import Linear
 
 INT = 4
@@ -42,22 +43,34 @@ class Routed:
     hidden: int
     width: int
     count: int
-    shared: Gated | None = None
+    shared: Gated | Plain | None = None
     gate: Linear | None = None
     """Of the one that every token passes, which then comes first: Qwen3_5MoeSparseMoeBlock.forward@5.16.1."""
+    narrow: tuple[Linear, Linear] | None = None
+    """What makes tokens narrower before the experts, and wide again after them: NemotronHMoE.forward@5.16.1."""
+    halves: bool = True
+    """Whether the first product gives gate and up; else there is no gate, and a squared ReLU."""
 
     def __call__(self, tape: Tape, x: Tensor) -> Tensor:
         """What it adds to the stream."""
-        if self.shared is not None and self.gate is not None:
+        if self.gate is not None and self.shared is not None:
             return self.gated_first(tape, x, self.shared, self.gate)
         logits, weights, chosen = self.route(tape, x)
-        found = self.computed(tape, x, weights, chosen)
+        found = self.narrowed(tape, x, weights, chosen)
         if self.shared is not None:
             found = add(tape, found, self.shared(tape, x))
         del logits
         return found
 
-    def gated_first(self, tape: Tape, x: Tensor, shared: Gated, gate: Linear) -> Tensor:
+    def narrowed(self, tape: Tape, x: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
+        """The experts, between their two linears."""
+        if self.narrow is None:
+            return self.computed(tape, x, weights, chosen)
+        hidden = self.narrow[0](tape, x)
+        hidden = self.computed(tape, hidden, weights, chosen)
+        return self.narrow[1](tape, hidden)
+
+    def gated_first(self, tape: Tape, x: Tensor, shared: Gated | Plain, gate: Linear) -> Tensor:
         """The MLP that every token passes, then experts, then its gate."""
         passed = shared(tape, x)
         logits, weights, chosen = self.route(tape, x)
@@ -77,7 +90,7 @@ class Routed:
         ends, none = tape.new(self.count, INT), tape.new(pairs, 1)
         inner = masked(tape, inner, none)
         first = self.gate_up(tape)
-        inner, entered = grouped(tape, inner, first, ends, 2 * pairs * self.width), inner
+        inner, entered = grouped(tape, inner, first, ends, (1 + self.halves) * pairs * self.width), inner
         inner = self.gated(tape, inner)
         second = self.down(tape)
         inner = grouped(tape, inner, second, ends, pairs * self.hidden)
@@ -94,6 +107,8 @@ class Routed:
 
     def gated(self, tape: Tape, whole: Tensor) -> Tensor:
         """``_default_apply_gate``: both halves are views."""
+        if not self.halves:
+            return squared_relu(tape, whole)
         gate, up = split(tape, whole, (whole.count // 2,) * 2)
         return product(tape, activation(tape, gate), up)
 

@@ -34,7 +34,7 @@ class Plain:
 
 
 class Head(Plain):
-    """``lm_head`` and what some families do to its logits: Granite divides them, Gemma 2 caps them."""
+    """``lm_head`` and what some families do to its logits: Granite divides, Gemma 2 caps, Nemotron-H casts them."""
 
     def __init__(
         self,
@@ -45,9 +45,10 @@ class Head(Plain):
         *,
         divides: bool,
         caps: bool,
+        widens: bool = False,
     ) -> None:
         super().__init__(shape.n_in, shape.n_out, weight, bias)
-        self.divides, self.caps, self.quantized = divides, caps, quantized
+        self.divides, self.caps, self.quantized, self.widens = divides, caps, quantized, widens
 
     def __call__(self, tape: Tape, x: Tensor) -> Tensor:
         """The logits."""
@@ -58,7 +59,7 @@ class Head(Plain):
             logits = scaled(tape, logits)
             logits = hyperbolic(tape, logits)
             logits = scaled(tape, logits)
-        return logits
+        return cast(tape, logits, FULL) if self.widens else logits
 
 
 class FourBit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations import lora_kernels
@@ -28,6 +29,7 @@ from advisor.memory.reserved.operations import FULL, HALF
 from advisor.memory.reserved.routers import routed
 from advisor.memory.reserved.scores import score_of
 from advisor.memory.reserved.seeing import sight_of
+from advisor.memory.reserved.single import single
 from advisor.memory.reserved.towers import Towers, beside
 from advisor.memory.reserved.xielu import Xielu
 from advisor.memory.weights import quantized_width, storage
@@ -39,6 +41,8 @@ from advisor.record import replace
 from advisor.run import Run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from advisor.memory.reserved.autograd import Tape
     from advisor.memory.reserved.autograd import Tensor as Memory
     from advisor.memory.reserved.decoder import AnyLayer
@@ -152,6 +156,8 @@ class Loader:
     def layer(self, block: Block, biased: set[str], kind: int = 0) -> AnyLayer:
         """One decoder layer: attention, MLP, norms."""
         self.index += 1
+        if block.norms == 1 and (block.attention is None) != (block.mlp is None):
+            return single(self, block, biased)
         if block.states is not None:
             return side_by_side(self, block, biased)
         if block.attention is not None and block.attention.kind == "conv":
@@ -246,13 +252,16 @@ class Loader:
         biased = {t.module.rpartition(".")[2] for t in model.tensors if t.name.endswith(".bias") and not beside(t)}
         embedding = self.plain(table.numel, table.module)
         embedding.embedding = True
-        windows = [block.attention.window for block in model.blocks if block.attention is not None]
+        windows = [block.attention and block.attention.window for block in model.blocks]
         kinds = len(set(windows)) if self.taped.tables_by_kind else 1
-        layers = [
-            self.layer(block, biased, int(kinds > 1 and window is not None))
+        each = [
+            (block, int(kinds > 1 and window is not None))
             for block, window in zip(model.blocks, windows, strict=True)
             for _ in range(block.count)
         ]
+        if model.deviations.casts_stream:
+            each = in_turn(each)
+        layers = [self.layer(block, biased, kind) for block, kind in each]
         ends = next(t.module for t in model.tensors if t.kind == "norm" and "*" not in t.name)
         norm = self.norm(model.hidden_size, ends, layers[0].norms[0].kind, bias=layers[0].norms[0].bias is not None)
         asks = (self.run.activation_checkpointing or sight is not None) and self.run.adapter is not None
@@ -272,8 +281,14 @@ class Loader:
             axes=self.taped.axes,
             kinds=kinds,
             sight=sight,
-            turned=next(turned(layer.mixer.attention) for layer in layers if isinstance(layer.mixer, Mixer | Latent)),
+            turned=self.turned(layers),
         )
+
+    def turned(self, layers: Sequence[AnyLayer]) -> int:
+        """Elements of a head that are rotated."""
+        if self.taped.tables == "none":
+            return 0
+        return next(turned(layer.mixer.attention) for layer in layers if isinstance(layer.mixer, Mixer | Latent))
 
     def prepare(self, model: Model) -> Model:
         """Makes of it what is trained: cast by axolotl, with its adapter, and with copies of whole modules."""
@@ -314,3 +329,16 @@ class Loader:
             if width != weight.width:
                 weight.storage = Storage(self.tape, weight.count * width)
                 weight.width = width
+
+
+def in_turn(layers: list[tuple[Block, int]]) -> list[tuple[Block, int]]:
+    """One layer of each kind after the other, as far as there are any: experts make the stream wide, and come soon.
+
+    models/nemotron_h/modeling_nemotron_h.py, NemotronHMoE.forward@5.16.1.
+    """
+    seen: dict[Block, int] = {}
+    rounds: list[tuple[int, tuple[Block, int]]] = []
+    for layer in layers:
+        seen[layer[0]] = seen.get(layer[0], 0) + 1
+        rounds.append((seen[layer[0]], layer))
+    return [layer for _, layer in sorted(rounds, key=itemgetter(0))]

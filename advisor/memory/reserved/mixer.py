@@ -94,6 +94,8 @@ class Mixer:
         if self.liger:
             return *liger.rotated(tape, query, key, tables, repeats=repeats), ()
         match self.way.tables:
+            case "none":
+                return query, key, ()
             case "interleaved":
                 tables = interleaved(tape, tables, query.width)
             case "sections":
@@ -155,7 +157,7 @@ class Mixer:
 
     def headed(self, tape: Tape, x: Tensor, index: int) -> Tensor:
         """Queries or keys by head, and through their norm where that comes at once."""
-        x = x if self.liger else by_head(tape, x)
+        x = x if self.liger or self.way.tables == "none" else by_head(tape, x)
         if self.way.scales_keys and index == 1:
             return scaled(tape, x)
         return self.normed(tape, x, index) if self.way.norms == "at once" else x

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
 from advisor.memory.reserved.experts import Routed, gathered
-from advisor.memory.reserved.layers import Gated
-from advisor.memory.reserved.operations import FULL, LONG, cast, hyperbolic, matmul, scaled
+from advisor.memory.reserved.layers import Gated, Plain
+from advisor.memory.reserved.operations import FULL, LONG, cast, hyperbolic, matmul, scaled, squared_relu
 from advisor.memory.reserved.softmax_routers import WAYS, probabilities, quotient, softmax, total
 from advisor.memory.weights import quantized_width
 from advisor.models.architecture import Linear as Shape
@@ -164,10 +164,13 @@ def routed(loader: Loader, block: Block, biased: set[str]) -> Routed:
     weight = weight or router(loader)
     shapes = [linear for linear in block.linears if linear.kind == "mlp"]
     made = [loader.linear(shape, bias=shape.name in biased) for shape in shapes]
-    shared = Gated(made[0], made[1], made[2]) if made else None
     route = ROUTES[loader.taped.routes](weight, mlp.experts, mlp.experts_per_token)
-    gate = made[GATE] if len(made) > GATE else None
-    return Routed(route, gate_up, down, block.hidden, mlp.width, mlp.experts, shared, gate)
+    of_experts = (route, gate_up, down, mlp.latent or block.hidden, mlp.width, mlp.experts)
+    if not mlp.gated:
+        narrow = (made[2], made[3]) if mlp.latent else None
+        return Routed(*of_experts, Plain(made[0], made[1], squared_relu), narrow=narrow, halves=False)
+    shared = Gated(made[0], made[1], made[2]) if made else None
+    return Routed(*of_experts, shared, made[GATE] if len(made) > GATE else None)
 
 
 def router(loader: Loader) -> Tensor:

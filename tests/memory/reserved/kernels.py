@@ -153,6 +153,7 @@ class EightBit(torch.nn.Module):
         self.in_features, self.out_features = base.in_features, base.out_features
         self.weight = torch.nn.Parameter(torch.empty_like(base.weight, dtype=torch.int8), requires_grad=False)
         self.register_buffer("scales", torch.empty(base.out_features))
+        self.register_parameter("bias", None)
 
     def forward(self, x: Any) -> Any:
         return EightBitProduct.apply(x, self)

@@ -286,6 +286,14 @@ def adapted(model: Any, setting: dict[str, Any]) -> Any:
     return model
 
 
+def in_single_precision(model: Any) -> None:
+    """Buffers that transformers loads in fp32 whatever the model's precision."""
+    for module in model.modules():
+        for name in model._keep_in_fp32_modules_strict or ():
+            if (buffer := module._buffers.get(name)) is not None:
+                module._buffers[name] = buffer.float()
+
+
 def built(setting: dict[str, Any]) -> Any:
     """The model of a setting on meta tensors."""
     config = transformers.AutoConfig.for_model(**setting["config"])
@@ -300,6 +308,7 @@ def built(setting: dict[str, Any]) -> Any:
         model: Any = make(config, attn_implementation=first, dtype=torch.bfloat16)
     model.tie_weights()
     model.train()
+    in_single_precision(model)
     patch_layers(model, setting["liger"])
     if setting["loss"] in SCORES:
         scored(model, setting["loss"])
@@ -382,7 +391,15 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
     """The tape of a setting, and where each phase ends."""
     model = built(setting)
     recorder, marks = Recorder(), []
-    with on_cuda(), stand_ins(model), delta_nets(model, setting["packed"]), patched(setting), seeing(setting), recorder:
+    quantized = setting["method"] in {"qlora", "int8"}
+    with (
+        on_cuda(),
+        stand_ins(model, quantized=quantized),
+        delta_nets(model, setting["packed"]),
+        patched(setting),
+        seeing(setting),
+        recorder,
+    ):
         materialise(model)
         weights = [one for one in model.parameters() if one.requires_grad]
         optimizer = optimizer_of(setting["optimizer"], weights or [{"params": []}])

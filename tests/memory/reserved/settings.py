@@ -649,7 +649,34 @@ SOFTMAX: dict[str, dict[str, Any]] = {
         "dropout": 0.05,
     },
 }
-TEXTS = AXES | DELTA_NETS | SOFTMAX
+NEMOTRON_H: dict[str, Any] = {
+    "model_type": "nemotron_h",
+    **{key: value for key, value in SIZES.items() if key != "num_hidden_layers"},
+    **TOKENS,
+    **ROUTED,
+    "layers_block_type": ["mamba", "moe", "attention", "mamba", "moe"],
+    "head_dim": 48,
+    "mamba_num_heads": 10,
+    "mamba_head_dim": 32,
+    "ssm_state_size": 16,
+    "n_groups": 2,
+    "chunk_size": 64,
+    "n_routed_experts": 8,
+    "moe_shared_expert_intermediate_size": 160,
+}
+SINGLE: dict[str, dict[str, Any]] = {
+    "qlora, nemotron_h, packed experts, reentrant": {**QLORA, **PACKED, **REENTRANT, "config": NEMOTRON_H},
+    "qlora, dropout, nemotron_h, narrow packed experts, one row, non-reentrant": {
+        **QLORA,
+        **PACKED,
+        **HOOKS,
+        "config": {**NEMOTRON_H, "moe_latent_size": 128},
+        "dropout": 0.05,
+        "rows": 1,
+    },
+    "int8, nemotron_h, reentrant": {**INT8, **REENTRANT, "targets": EVERY[:4], "config": NEMOTRON_H},
+}
+TEXTS = AXES | DELTA_NETS | SOFTMAX | SINGLE
 OF_GEMMA3 = {**GEMMA3_VISION, "vision_config": {**SIGLIP, "vision_use_head": False}}
 LLAVA_LAST = {**LLAVA, "vision_feature_layer": -1}
 SIGLIP2 = {

@@ -363,6 +363,24 @@ MORE |= {
         ("8-bit LoRA, packed experts", {**METHODS["8-bit LoRA"], "quantize_moe_experts": True}),
     )
 }
+MORE |= {
+    ", ".join(filter(None, (f"nemotron 3 {size}", method, loss, way))): {
+        "base_model": f"nvidia/NVIDIA-Nemotron-3-{model}-BF16",
+        **keys,
+        **OF_ATTENTION,
+        "lora_target_modules": ["q_proj", "k_proj", "v_proj", "o_proj"],
+        **more,
+        **WAYS[way],
+    }
+    for size, model in (("nano", "Nano-30B-A3B"), ("super", "Super-120B-A12B"))
+    for method, keys in (
+        ("QLoRA, packed experts", PACKED),
+        ("8-bit LoRA, packed experts", {**METHODS["8-bit LoRA"], "quantize_moe_experts": True}),
+    )
+    for loss, more in (("", {}), ("cut loss", CUT))
+    for way in ("checkpointing", "checkpointing by hooks")
+    if "QLoRA" in method or way == "checkpointing"
+}
 
 MORE |= {
     f"mistral small 4, {name}{way}": {
