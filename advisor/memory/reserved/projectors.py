@@ -178,6 +178,33 @@ def unfolded(tape: Tape, x: Tensor, images: int, columns: list[Tensor]) -> Tenso
 
 
 @record(eq=False)
+class WithFound:
+    """Positions out of a table, but for what counts them: models/smolvlm, SmolVLMVisionEmbeddings.forward@5.16.1."""
+
+    def __call__(self, tape: Tape, sight: Sight, batch: Batch) -> Embedded:
+        """What the first layer reads."""
+        convolved = sight.convolve(tape)
+        places = tape.new(sight.patches.count, LONG)
+        hidden = add(tape, convolved, tape.new(convolved.count, sight.convolution[0].width))
+        del convolved, places
+        hidden.trained = sight.asks_for_gradients
+        return hidden if sight.turns(batch) else laid_out_again(tape, hidden), (), ()
+
+
+@record(eq=False)
+class Projected:
+    """Nine patches become one: models/smolvlm, SmolVLMConnector.forward@5.16.1."""
+
+    projection: Linear
+
+    def __call__(self, tape: Tape, sight: Sight, x: Tensor) -> Tensor:  # noqa: ARG002
+        """The features."""
+        shuffled = alike(tape, x)
+        shuffled = alike(tape, shuffled)
+        return self.projection(tape, shuffled)
+
+
+@record(eq=False)
 class Pooled:
     """Patches are averaged: models/gemma3, SiglipVisionModel.forward, Gemma3MultiModalProjector.forward@5.16.1."""
 

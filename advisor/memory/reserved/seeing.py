@@ -14,11 +14,13 @@ from advisor.memory.reserved.operations import FULL
 from advisor.memory.reserved.projectors import (
     Merged,
     Pooled,
+    Projected,
     Rotating,
     Shuffled,
     TwoLinears,
     Unshuffled,
     WithClass,
+    WithFound,
     WithPositions,
     WithResized,
 )
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from advisor.memory.reserved.autograd import Tensor as Memory
     from advisor.memory.reserved.encoders import Encode
     from advisor.memory.reserved.linears import Linear
-    from advisor.memory.reserved.sight import Embed, Join
+    from advisor.memory.reserved.sight import Embed, Hold, Join
     from advisor.memory.reserved.towers import Towers
     from advisor.models import Architecture
     from advisor.models.tower import Tower
@@ -84,7 +86,7 @@ class Parts:
     layer: Callable[[int], Encode]
     join: Join
     after: Norm | None = None
-    holds_pixels: bool = False
+    hold: Hold = ""
     by_image: bool = False
     strided: bool = False
 
@@ -105,7 +107,7 @@ def sight_of(run: Run, model: Architecture, towers: Towers) -> Sight | None:
         pixels_of(run, tower),
         rows * (length - tower.grid.extra),
         parts.convolution,
-        parts.holds_pixels,
+        parts.hold,
         parts.embed,
         [parts.layer(index) for index in range(tower.block.count)],
         parts.after,
@@ -114,6 +116,7 @@ def sight_of(run: Run, model: Architecture, towers: Towers) -> Sight | None:
         by_image=parts.by_image,
         strided=parts.strided,
         looks={"gemma3": 0, "lfm2_vl": 2}.get(model.model_type, 1),
+        by_index=model.model_type == "smolvlm",
         in_blocks=model.model_type == "gemma3",
     )
 
@@ -124,9 +127,16 @@ def columns_of(model: Architecture) -> int:
 
 
 def inputs_of(run: Run, model: Architecture) -> tuple[int, ...]:
-    """Bytes of what else the processor returns for a micro-step: pixels in fp32, and SigLIP 2's mask of patches."""
-    masks = [FULL * at_tower(run, tower).tokens for tower in model.towers if model.model_type == "lfm2_vl"]
-    return (*(FULL * pixels_of(run, tower) for tower in model.towers), *masks)
+    """Bytes of what else the processor returns for a micro-step: pixels in fp32, and masks of patches or pixels."""
+    pixels = [pixels_of(run, tower) for tower in model.towers]
+    match model.model_type:
+        case "lfm2_vl":
+            masks = [at_tower(run, tower).tokens for tower in model.towers]
+        case "smolvlm":
+            masks = [count // 3 for count in pixels]
+        case _:
+            masks = []
+    return tuple(FULL * count for count in (*pixels, *masks))
 
 
 def pixels_of(run: Run, tower: Tower) -> int:
@@ -141,7 +151,7 @@ def internvl(towers: Towers, tower: Tower) -> Parts:
     embed = WithClass(around.weight("embeddings.cls_token"), around.weight("embeddings.position_embeddings"))
     join = Shuffled(after.norm("layer_norm"), after.linear("linear_1"), after.linear("linear_2"))
     convolution = around.convolution("embeddings.patch_embeddings.projection")
-    return Parts(convolution, embed, partial(internvl_layer, around, tower), join, holds_pixels=True)
+    return Parts(convolution, embed, partial(internvl_layer, around, tower), join, hold="pixels")
 
 
 def internvl_layer(around: Within, tower: Tower, index: int) -> ScaledEncoding:
@@ -184,6 +194,15 @@ def siglip_layer(around: Within, tower: Tower, strided: bool, index: int) -> Enc
         Plain(here.linear("mlp.fc1"), here.linear("mlp.fc2")),
         (here.norm("layer_norm1", strided=strided), here.norm("layer_norm2", strided=strided)),
     )
+
+
+def smolvlm(towers: Towers, tower: Tower) -> Parts:
+    """models/smolvlm/modeling_smolvlm.py, SmolVLMModel.get_image_features@5.16.1."""
+    around = Within(towers, "model.vision_model.")
+    join = Projected(Within(towers, "model.connector.modality_projection.").linear("proj"))
+    layer = partial(siglip_layer, around, tower, True)
+    after, convolution = around.norm("post_layernorm", strided=True), around.convolution("embeddings.patch_embedding")
+    return Parts(convolution, WithFound(), layer, join, after, hold="real images", strided=True)
 
 
 def lfm2_vl(towers: Towers, tower: Tower) -> Parts:
@@ -235,6 +254,7 @@ SIGHTS: dict[str, tuple[str, Callable[[Towers, Tower], Parts]]] = {
     "lfm2_vl": ("embeddings.patch_embedding.weight", lfm2_vl),
     "llava": ("patch_conv.weight", llava),
     "mistral3": ("patch_conv.weight", mistral3),
+    "smolvlm": ("embeddings.position_embedding.weight", smolvlm),
 }
 """By the type of the model: a weight by which its encoder is known, and how it is used."""
 
@@ -243,4 +263,4 @@ def is_known(model: Architecture) -> bool:
     """Whether tapes have how a model sees."""
     named = {tensor.name for tensor in model.tensors}
     marker, _ = SIGHTS.get(model.model_type, ("", None))
-    return VISION + marker in named and len(model.towers) == 1
+    return any(name.endswith("." + marker) for name in named) and len(model.towers) == 1
