@@ -117,7 +117,7 @@ def towers_see(run: Run, model: Architecture) -> bool:
     first = [Linear("patch_embedding", 0, 0, "mlp", t.module) for t in model.tensors if beside(t) and t.linear]
     embeds = [one for one in first if one.module.endswith("patch_embedding")]
     plain = run.lora is not None and not any(run.quantization or is_target(run.lora, one) for one in embeds)
-    return is_known(model) and sees(run) and plain and run.attention == "flash" and not trained
+    return is_known(model) and sees(run) and plain and run.attention == "flash" and not (trained or run.sample_packing)
 
 
 def keys_have_all_heads(model: Architecture) -> bool:
