@@ -313,6 +313,7 @@ FAMILIES: dict[str, Family] = {
         lora_kernels="unpatchable",
         text_is_taped=True,
         one_model_since="4.52.0",
+        sight="two linears",
     ),
     "llava_next": Family(_newlined("llama"), lora_kernels="unpatchable"),
     "llava_onevision": Family(_newlined("qwen2"), lora_kernels="unpatchable"),
@@ -326,6 +327,7 @@ FAMILIES: dict[str, Family] = {
         ),
         liger=LIGER_LOSS,
         lora_kernels="unpatchable",
+        sight="projected",
     ),
     "paddleocr_vl": Family(
         Multimodal(
@@ -337,7 +339,11 @@ FAMILIES: dict[str, Family] = {
         text_is_taped=True,
     ),
     "mistral3": Family(
-        _projected("mistral", mistral_projector), cut=True, text_is_taped=True, one_model_since="4.52.0"
+        _projected("mistral", mistral_projector),
+        cut=True,
+        text_is_taped=True,
+        sight="merged",
+        one_model_since="4.52.0",
     ),
     "internvl": Family(
         _projected("qwen2", internvl_projector),
@@ -345,14 +351,16 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         lora_kernels="unpatchable",
         text_is_taped=True,
+        sight="shuffled",
     ),
-    "lfm2_vl": Family(_projected("lfm2", lfm2_projector), cut=True, lora_kernels="unpatchable"),
+    "lfm2_vl": Family(_projected("lfm2", lfm2_projector), cut=True, lora_kernels="unpatchable", sight="unshuffled"),
     "gemma3": Family(
         _projected("gemma3_text", gemma3_projector),
         liger=LIGER,
         cut=True,
         mask_taken_out=True,
         text_is_taped=True,
+        sight="pooled",
         own_loss=True,
         one_model_since="4.52.0",
     ),

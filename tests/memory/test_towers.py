@@ -153,6 +153,41 @@ def test_images_that_are_no_number_and_size_are_refused(tmp_path: Path, text: st
     assert "is not a number and a size" in output
 
 
+def test_the_pixels_of_all_micro_steps_lie_on_the_gpu_at_once():
+    one = towers(of(GEMMA))["vision tower's input"].bytes
+    assert towers(of(GEMMA | {"gradient_accumulation_steps": 4}))["vision tower's input"].bytes == 4 * one
+
+
+def test_what_embeddings_return_is_a_leaf_under_adapters_alone():
+    def words(config: dict[str, Any]) -> list[int]:
+        terms = next(one.terms for one in of(config).phases if one.name == "backward")
+        return [term.bytes for term in terms if term.name == "words' embeddings"]
+
+    assert words(CHECKPOINTED) == [2 * 2560 * 2048]
+    assert towers(of(CHECKPOINTED))["vision tower's embedding"].bytes == 2 * WIDTH * PATCHES
+    assert not words(FULL)
+    assert not words(CHECKPOINTED | {"lora_modules_to_save": ["embed_tokens"]})
+
+
+def test_patches_are_kept_for_the_last_norm_and_for_their_mean():
+    assert towers(of(CHECKPOINTED))["vision tower's last norms"].bytes == 2 * 4 * WIDTH * PATCHES
+
+
+def test_the_inputs_of_8_bit_layers_outlive_checkpoints_by_hooks():
+    eight = CHECKPOINTED | {"load_in_8bit": True}
+    hooks = eight | {"gradient_checkpointing_kwargs": {"use_reentrant": False}}
+    assert "vision tower's inputs of 8-bit linear layers" in towers(of(hooks))
+    reentrant = eight | {"gradient_checkpointing_kwargs": {"use_reentrant": True}}
+    assert "vision tower's inputs of 8-bit linear layers" not in towers(of(reentrant))
+
+
+def test_a_norm_that_stays_in_fp32_makes_a_towers_stream_fp32():
+    pixtral = CHECKPOINTED | {"base_model": "mistral-community/pixtral-12b"}
+    half = towers(of(pixtral))["vision tower's layer inputs"].bytes
+    quantized = towers(of(pixtral | {"adapter": "qlora", "load_in_4bit": True}))["vision tower's layer inputs"].bytes
+    assert quantized == 2 * half
+
+
 def test_sound_is_counted_by_clips():
     found = towers(of(CHECKPOINTED | {"base_model": "mistralai/Voxtral-Mini-3B-2507"}))
     assert found["audio tower's layer inputs"].bytes == 32 * 1500 * 2 * 1280

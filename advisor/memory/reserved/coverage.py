@@ -13,7 +13,7 @@ from advisor.memory.lora_targets import everywhere, is_target, layers_named, sta
 from advisor.memory.reserved import torchao
 from advisor.memory.reserved.seeing import is_known
 from advisor.memory.reserved.towers import beside
-from advisor.memory.towers import sees
+from advisor.memory.towers import at_tower, sees
 from advisor.memory.weights import trained_count
 from advisor.models.architecture import Linear
 from advisor.models.deviations import XIELU
@@ -115,10 +115,21 @@ def towers_rest(run: Run, model: Architecture) -> bool:
 def towers_see(run: Run, model: Architecture) -> bool:
     """Whether images go through an encoder of a known order, of which at most adapters are trained."""
     trained = any(trained_count(run, tensor) for tensor in model.tensors if beside(tensor))
-    first = [Linear("patch_embedding", 0, 0, "mlp", t.module) for t in model.tensors if beside(t) and t.linear]
-    embeds = [one for one in first if one.module.endswith("patch_embedding")]
-    plain = run.lora is not None and not any(run.quantization or is_target(run.lora, one) for one in embeds)
-    return is_known(model) and sees(run) and plain and run.attention == "flash" and not trained
+    known = is_known(model) and run.lora is not None and run.attention == "flash" and not run.sample_packing
+    return known and sees(run) and shows_the_same(run, model) and embeds_plainly(run, model) and not trained
+
+
+def shows_the_same(run: Run, model: Architecture) -> bool:
+    """Whether there are images, and as many in evaluation."""
+    same = not run.evaluates or run.eval_batch_size == run.micro_batch_size
+    return same and at_tower(run, model.towers[0]).tokens > 0
+
+
+def embeds_plainly(run: Run, model: Architecture) -> bool:
+    """Whether patches are embedded by a convolution, or by a linear layer as it is."""
+    modules = (tensor.module for tensor in model.tensors if beside(tensor) and tensor.linear)
+    linears = [Linear("patch_embedding", 0, 0, "mlp", one) for one in modules if one.endswith("patch_embedding")]
+    return not any(run.quantization or (run.lora and is_target(run.lora, one)) for one in linears)
 
 
 def keys_have_all_heads(model: Architecture) -> bool:

@@ -11,8 +11,8 @@ from advisor.memory.reserved.autograd import node_for
 from advisor.memory.reserved.checkpoint import PASSES
 from advisor.memory.reserved.masks import causal_mask, image_blocks, whether_padded
 from advisor.memory.reserved.operations import FULL, LONG, cast, embedded, scaled
+from advisor.memory.reserved.places import chosen, placed
 from advisor.memory.reserved.positions import rotary_tables
-from advisor.memory.reserved.sight import placed
 from advisor.record import record
 
 if TYPE_CHECKING:
@@ -128,8 +128,10 @@ class Model:
         if self.sight is None or seen is None:
             return inputs, []
         features = self.sight.features(tape, batch, inputs.width)
-        places = tape.new(batch.tokens, 1)
         seen.append(features)
+        if self.sight.by_index:
+            return chosen(tape, batch.tokens, inputs, features), []
+        places = tape.new(batch.tokens, 1)
         inputs = placed(tape, inputs, features, places)
         return inputs, [places, *([image_blocks(tape, batch.rows, batch.length)] if self.sight.in_blocks else [])]
 

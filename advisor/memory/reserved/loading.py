@@ -75,6 +75,7 @@ class Loader:
         self.index = -1
         """Of the layer that is being made."""
         self.to_cast: list[tuple[Memory, int]] = []
+        self.towers: Towers | None = None
         self.resting: list[Adapted] = []
         """Adapters on towers that do not compute, which nothing trains."""
         self.in_place = all(block.norms == BEFORE for block in model.blocks)
@@ -245,7 +246,8 @@ class Loader:
     def base(self) -> Model:
         """The model as transformers loads it."""
         self.warm_up()
-        sight = sight_of(self.run, self.model, Towers(self))
+        self.towers = Towers(self)
+        sight = sight_of(self.run, self.model, self.towers)
         self.resting = [] if sight else list(self.adapted)
         model, tensors = self.model, {tensor.kind: tensor for tensor in reversed(self.model.tensors)}
         table = tensors["embedding"]

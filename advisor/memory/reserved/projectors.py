@@ -1,80 +1,52 @@
-"""From pixels to an encoder's stream, and from there to the decoder's."""
+"""From an encoder's stream to the decoder's."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from advisor.memory.reserved.autograd import node_for
-from advisor.memory.reserved.masks import whether_padded
-from advisor.memory.reserved.operations import (
-    FULL,
-    HALF,
-    LONG,
-    activation,
-    add,
-    alike,
-    cast,
-    copied,
-    joined,
-    laid_out_again,
-    matmul,
-    piece,
-)
+from advisor.memory.reserved.operations import activation, alike, cast, copied, laid_out_again, matmul, piece
 from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.autograd import Node, Tape, Tensor
     from advisor.memory.reserved.linears import Linear
-    from advisor.memory.reserved.mixer import Batch
     from advisor.memory.reserved.norms import Norm
-    from advisor.memory.reserved.sight import Embedded, Sight
+    from advisor.memory.reserved.sight import Sight
 
 
 @record(eq=False)
-class WithClass:
-    """A token of the class before the patches: models/internvl, InternVLVisionEmbeddings.forward@5.16.1."""
+class TwoLinears:
+    """models/llava/modeling_llava.py, LlavaMultiModalProjector.forward@5.16.1."""
 
-    token: Tensor
-    positions: Tensor
+    first: Linear
+    second: Linear
 
-    def __call__(self, tape: Tape, sight: Sight, batch: Batch) -> Embedded:  # noqa: ARG002
-        """What the first layer reads."""
-        embedded = laid_out_again(tape, sight.patched(tape))
-        token = class_tokens(self.token, sight.patches.rows)
-        whole = joined(tape, token, cast(tape, embedded, token.width))
-        return add(tape, whole, self.positions), (), ()
-
-
-@record(eq=False)
-class WithPositions:
-    """Positions out of a table: models/siglip, SiglipVisionEmbeddings.forward@5.16.1."""
-
-    table: Tensor
-
-    def __call__(self, tape: Tape, sight: Sight, batch: Batch) -> Embedded:
-        """What the first layer reads."""
-        embedded = sight.patched(tape)
-        if not sight.turns(batch):
-            embedded = laid_out_again(tape, embedded)
-        return add(tape, embedded, tape.new(self.table.count, self.table.width)), (), ()
+    def __call__(self, tape: Tape, sight: Sight, x: Tensor) -> Tensor:  # noqa: ARG002
+        """The features."""
+        hidden = self.first(tape, x)
+        hidden = activation(tape, hidden)
+        return self.second(tape, hidden)
 
 
 @record(eq=False)
-class WithResized:
-    """Positions resized for each tile: models/siglip2, Siglip2VisionEmbeddings.forward, Siglip2VisionModel@5.16.1."""
+class Shuffled:
+    """Four patches become one: models/internvl, InternVLModel.get_image_features, pixel_shuffle@5.16.1."""
 
-    def __call__(self, tape: Tape, sight: Sight, batch: Batch) -> Embedded:  # noqa: ARG002
-        """What the first layer reads."""
-        embedded = sight.patched(tape)
-        positions = tape.new(embedded.count, HALF)
-        one: Tensor | None = None
-        for _ in range(sight.patches.rows):
-            one = tape.new(sight.patches.length * sight.hidden, HALF)
-        del one
-        hidden = add(tape, embedded, positions)
-        del positions, embedded
-        whether_padded(tape, sight.patches.count)
-        return hidden, (), ()
+    norm: Norm
+    first: Linear
+    second: Linear
+
+    def __call__(self, tape: Tape, sight: Sight, x: Tensor) -> Tensor:
+        """The features."""
+        patches = sight.patches
+        kept = piece(tape, x, x.count // patches.length * (patches.length - 1))
+        kept = alike(tape, kept)
+        kept = alike(tape, kept)
+        hidden = self.norm(tape, kept)
+        hidden = self.first(tape, hidden)
+        hidden = activation(tape, hidden)
+        return self.second(tape, hidden)
 
 
 @record(eq=False)
@@ -97,37 +69,16 @@ class Unshuffled:
 
 
 @record(eq=False)
-class Rotating:
-    """Images of any shape in one row, and tables of their positions: models/pixtral, PixtralVisionModel@5.16.1."""
+class Projected:
+    """Nine patches become one: models/smolvlm, SmolVLMConnector.forward@5.16.1."""
 
-    norm: Norm
-    head_dim: int
-
-    def __call__(self, tape: Tape, sight: Sight, batch: Batch) -> Embedded:  # noqa: ARG002
-        """What the first layer reads."""
-        patched = sight.patched(tape)
-        whole = copied(tape, laid_out_again(tape, patched))
-        hidden = self.norm(tape, whole)
-        del whole
-        count = sight.patches.count
-        places = tape.new(count, LONG)
-        angles = [tape.new(count * self.head_dim, FULL) for _ in range(3)]
-        tables = [cast(tape, one, hidden.width) for one in angles[1:]]
-        return hidden, (*tables, places), (patched,)
-
-
-@record(eq=False)
-class TwoLinears:
-    """models/llava/modeling_llava.py, LlavaMultiModalProjector.forward@5.16.1."""
-
-    first: Linear
-    second: Linear
+    projection: Linear
 
     def __call__(self, tape: Tape, sight: Sight, x: Tensor) -> Tensor:  # noqa: ARG002
         """The features."""
-        hidden = self.first(tape, x)
-        hidden = activation(tape, hidden)
-        return self.second(tape, hidden)
+        shuffled = alike(tape, x)
+        shuffled = alike(tape, shuffled)
+        return self.projection(tape, shuffled)
 
 
 @record(eq=False)
@@ -209,30 +160,3 @@ def averaged(tape: Tape, x: Tensor, count: int) -> Tensor:
         node.keep(tape, x)
     result.node = node
     return result
-
-
-@record(eq=False)
-class Shuffled:
-    """Four patches become one: models/internvl, InternVLModel.get_image_features, pixel_shuffle@5.16.1."""
-
-    norm: Norm
-    first: Linear
-    second: Linear
-
-    def __call__(self, tape: Tape, sight: Sight, x: Tensor) -> Tensor:
-        """The features."""
-        patches = sight.patches
-        kept = piece(tape, x, x.count // patches.length * (patches.length - 1))
-        kept = alike(tape, kept)
-        kept = alike(tape, kept)
-        hidden = self.norm(tape, kept)
-        hidden = self.first(tape, hidden)
-        hidden = activation(tape, hidden)
-        return self.second(tape, hidden)
-
-
-def class_tokens(token: Tensor, rows: int) -> Tensor:
-    """The class token seen by every sequence: a view."""
-    seen = token.detached()
-    seen.count = token.count * rows
-    return seen

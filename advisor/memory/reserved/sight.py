@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
+from advisor.memory.reserved.autograd import Tape, Tensor
 from advisor.memory.reserved.checkpoint import PASSES
-from advisor.memory.reserved.operations import FULL, HALF, LONG, alike, all_joined, autocast, cast, laid_out_again
+from advisor.memory.reserved.operations import FULL, HALF, alike, all_joined, autocast, cast, laid_out_again
+from advisor.memory.reserved.places import real_images
 from advisor.record import record, replace
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ Embedded = tuple["Tensor", tuple["Tensor", ...], tuple["Tensor", ...]]
 """What the first layer reads; tables of positions; and what has a name while the encoder runs."""
 Embed = Callable[["Tape", "Sight", "Batch"], Embedded]
 """From pixels to what the first layer reads."""
+Hold = Literal["", "pixels", "real images"]
 Join = Callable[["Tape", "Sight", "Tensor"], "Tensor | list[Tensor]"]
 """From what the last layer returns to features as wide as the decoder, of all images or of each."""
 
@@ -38,8 +40,8 @@ class Sight:
     """Patches that the convolution makes of them."""
     convolution: tuple[Tensor, Tensor | None]
     """The weight and the bias that make patches of pixels."""
-    holds_pixels: bool
-    """Whether pixels in the weights' precision have a name until the features are there."""
+    hold: Hold
+    """What is made of the pixels first, and has a name until the features are there."""
     embed: Embed
     layers: Sequence[Encode]
     after: Norm | None
@@ -51,6 +53,8 @@ class Sight:
     """Whether features are split by image and joined again, and outputs of all layers are kept until then."""
     strided: bool = False
     """Whether the stream lies channel by channel, as a convolution returns it."""
+    by_index: bool = False
+    """Whether features are taken by their indices, and chosen among the words: SmolVLMModel.inputs_merger@5.16.1."""
     looks: int = 1
     """How often the decoder looks at the mask after it has counted positions."""
     in_blocks: bool = False
@@ -66,7 +70,7 @@ class Sight:
 
     def encoded(self, tape: Tape, batch: Batch) -> Tensor | list[Tensor]:
         """What the projector returns."""
-        pixels = self.cast_pixels(tape) if self.holds_pixels else None
+        pixels = self.held(tape)
         hidden, tables, kept = self.embed(tape, self, batch)
         patches = replace(self.patches, tables=tables)
         states = [hidden]
@@ -102,42 +106,28 @@ class Sight:
         width = self.convolution[0].width
         return None if width == FULL else tape.new(self.pixels, width)
 
+    def held(self, tape: Tape) -> list[Tensor | None]:
+        """What has a name until the features are there."""
+        match self.hold:
+            case "":
+                return []
+            case "pixels":
+                return [self.cast_pixels(tape)]
+            case "real images":
+                return list(real_images(tape, self.pixels, self.images, self.convolved, self.convolution[0].width))
+
     def patched(self, tape: Tape) -> Tensor:
         """What the frozen convolution makes of pixels: it asks for a gradient, not its inputs do."""
-        copy = None if self.holds_pixels else self.cast_pixels(tape)
+        result = self.convolve(tape)
+        result.trained = self.asks_for_gradients
+        return result
+
+    def convolve(self, tape: Tape) -> Tensor:
+        """The convolution of pixels, by a frozen weight."""
+        copy = None if self.hold else self.cast_pixels(tape)
         wide = self.convolution[0].width == FULL
         halves = [autocast(tape, one) for one in reversed(self.convolution) if one is not None]
         first = tape.new(self.pixels, HALF) if wide else None
         result = tape.new(self.convolved * self.hidden, HALF)
         del copy, first, halves
-        result.trained = self.asks_for_gradients
         return result
-
-
-def placed(tape: Tape, inputs: Tensor, features: Tensor, places: Tensor) -> Tensor:
-    """``masked_scatter`` on CUDA: places are counted in 64 bits, and in backward found by their three indices.
-
-    aten/src/ATen/native/cuda/IndexKernel.cpp, masked_scatter__cuda, masked_select_cuda; Nonzero.cu@2.13.0;
-    FunctionsManual.cpp, masked_scatter_backward.
-    """
-
-    def back(node: Node, _given: list[Tensor]) -> tuple[Tensor | None, Tensor | None]:
-        outside = tape.new(count, width) if node.needs[0] else None
-        if not node.needs[1]:
-            return outside, None
-        whole = tape.new(count, 1)
-        indices = tape.new(3 * size, LONG)
-        del whole
-        inside = tape.new(size, width)
-        del indices
-        return outside, inside
-
-    count, width, size = inputs.count, inputs.width, features.count
-    node = node_for(tape, back, inputs, features)
-    result = tape.new(count, width)
-    sums, whole = tape.new(count, LONG), tape.new(count, 1)
-    del sums, whole
-    if node is not None:
-        node.keep(tape, places)
-    result.node = node
-    return result

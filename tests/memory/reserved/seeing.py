@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from math import isqrt
 from typing import Any
 from unittest import mock
@@ -19,13 +20,14 @@ from transformers.models.llava import modeling_llava
 from transformers.models.mistral3 import modeling_mistral3
 from transformers.models.pixtral import modeling_pixtral
 from transformers.models.siglip2 import modeling_siglip2
+from transformers.models.smolvlm import modeling_smolvlm
 
 from advisor.memory.towers import clips
 from advisor.tracing.modules import FLASH
 
 from .emulating import model_of, run_of
 
-CHECKED = (modeling_gemma3, modeling_internvl, modeling_lfm2_vl, modeling_llava, modeling_mistral3)
+CHECKED = (modeling_gemma3, modeling_internvl, modeling_lfm2_vl, modeling_llava, modeling_mistral3, modeling_smolvlm)
 """Modules that compare the number of places for images with that of features."""
 
 
@@ -118,9 +120,9 @@ class Picked(torch.autograd.Function):
     """aten/src/ATen/native/cuda/Nonzero.cu, Indexing.cu, index_put_with_sort_kernel@2.13.0; none is left out."""
 
     @staticmethod
-    def forward(context: Any, values: Any, mask: Any) -> Any:
-        places = torch.empty(mask.numel(), mask.dim(), dtype=torch.long)
-        result = values.new_empty(mask.numel(), *values.shape[mask.dim() :])
+    def forward(context: Any, values: Any, mask: Any, count: int) -> Any:
+        places = torch.empty(count, mask.dim(), dtype=torch.long)
+        result = values.new_empty(count, *values.shape[mask.dim() :])
         del places
         context.save_for_backward(mask)
         context.size = values.shape
@@ -133,7 +135,34 @@ class Picked(torch.autograd.Function):
         places = torch.empty(mask.numel(), mask.dim(), dtype=torch.long)
         ordered = [torch.empty(mask.numel(), dtype=torch.long) for _ in range(2)]
         del places, ordered
-        return result, None
+        return result, None, None
+
+
+class Put(torch.autograd.Function):
+    """aten/src/ATen/native/cuda/IndexKernel.cpp, index_put_; Nonzero.cu@2.13.0, into zeros that need no gradient."""
+
+    @staticmethod
+    def forward(context: Any, base: Any, mask: Any, values: Any) -> Any:
+        places = torch.empty(values.shape[0], mask.dim(), dtype=torch.long)
+        del places
+        context.mark_dirty(base)
+        context.save_for_backward(mask)
+        context.size = values.shape
+        return base
+
+    @staticmethod
+    def backward(context: Any, gradient: Any) -> Any:
+        (mask,) = context.saved_tensors
+        places = torch.empty(context.size[0], mask.dim(), dtype=torch.long)
+        result = gradient.new_empty(context.size)
+        del places
+        return None, None, result
+
+
+def put(base: Any, index: Any, values: Any) -> None:
+    """``Tensor[...] = ...`` by a mask, as if all were set; numbers of images are left as they are."""
+    if isinstance(index, torch.Tensor):
+        Put.apply(base, index, values)
 
 
 TAKEN = torch.Tensor.__getitem__
@@ -149,12 +178,19 @@ def resized(_table: Any, shapes: Any, max_length: int) -> Any:
     return result
 
 
-def taken(values: Any, index: Any) -> Any:
-    """``Tensor[...]``, by a mask as if all were set, and up to a length as if it were the whole."""
+def embedded(module: Any, pixel_values: Any, patch_attention_mask: Any) -> Any:
+    """smolvlm/modeling_smolvlm.py, SmolVLMVisionEmbeddings.forward@5.16.1, but for what counts the positions."""
+    patches = module.patch_embedding(pixel_values).flatten(2).transpose(1, 2)
+    places = torch.zeros(patch_attention_mask.flatten(1).shape, dtype=torch.long)
+    return patches + module.position_embedding(places)
+
+
+def taken(places: dict[tuple[int, ...], int], values: Any, index: Any) -> Any:
+    """``Tensor[...]``, by a mask of words as if so many were set, by others as if all were, and up to a length as if it were the whole."""
     if isinstance(index, tuple) and any(isinstance(getattr(one, "stop", None), torch.Tensor) for one in index):
         return values
     masked = isinstance(index, torch.Tensor) and index.dtype == torch.bool
-    return Picked.apply(values, index) if masked else TAKEN(values, index)
+    return Picked.apply(values, index, places.get(index.shape, index.numel())) if masked else TAKEN(values, index)
 
 
 def convolved(x: Any, weight: Any, bias: Any = None, stride: Any = 1, *_more: Any) -> Any:
@@ -185,6 +221,10 @@ def images_of(setting: dict[str, Any]) -> dict[str, Any]:
         found["pixel_values"] = torch.zeros(sequences, patches, tower.entry)
         found["pixel_attention_mask"] = torch.zeros(sequences, patches, dtype=torch.int32)
         found["spatial_shapes"] = [[isqrt(patches)] * 2] * sequences
+        return found
+    if model.model_type == "smolvlm":
+        found["pixel_values"] = torch.zeros(run.micro_batch_size, sequences // run.micro_batch_size, 3, *sides)
+        found["pixel_attention_mask"] = torch.zeros(*found["pixel_values"].shape[:2], *sides)
         return found
     found["pixel_values"] = torch.zeros(sequences, 3, *sides)
     if tower.grid.rule == "longest":
@@ -222,7 +262,10 @@ def seeing(setting: dict[str, Any]) -> Iterator[None]:
     with ExitStack() as stack:
         if setting["images"]:
             stack.enter_context(mock.patch.object(torch.Tensor, "masked_scatter", scattered))
-            stack.enter_context(mock.patch.object(torch.Tensor, "__getitem__", taken))
+            places = {(setting["rows"], setting["length"]): sum(tokens_of(setting))}
+            take = partial(taken, places)
+            stack.enter_context(mock.patch.object(torch.Tensor, "__getitem__", lambda *given: take(*given)))
+            stack.enter_context(mock.patch.object(torch.Tensor, "__setitem__", put))
             stack.enter_context(mock.patch.object(functional, "conv2d", convolved))
             stack.enter_context(mock.patch.object(functional, "layer_norm", layer_norm))
             stack.enter_context(mock.patch.object(functional, "unfold", unfold))
@@ -237,6 +280,7 @@ def seeing(setting: dict[str, Any]) -> Iterator[None]:
                 mock.patch.object(modeling_siglip2.Siglip2VisionEmbeddings, "resize_positional_embeddings", static)
             )
             stack.enter_context(mock.patch.object(modeling_lfm2, "create_recurrent_attention_mask", no_zero))
+            stack.enter_context(mock.patch.object(modeling_smolvlm.SmolVLMVisionEmbeddings, "forward", embedded))
             for module in CHECKED:
                 stack.enter_context(mock.patch.object(module, "torch_compilable_check", lambda *_: None))
         yield

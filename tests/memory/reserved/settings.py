@@ -693,6 +693,19 @@ LFM2_VL = {
     "projector_hidden_size": 160,
     "tie_word_embeddings": True,
 }
+OF_SMOLVLM = {
+    **{key: value for key, value in PIXTRAL.items() if key != "head_dim"},
+    "model_type": "smolvlm_vision",
+    "image_size": 84,
+}
+SMOLVLM = {
+    "model_type": "smolvlm",
+    "text_config": LLAMA,
+    "vision_config": OF_SMOLVLM,
+    "scale_factor": 3,
+    "image_token_id": 7,
+    "tie_word_embeddings": False,
+}
 SEES = {"images": (1, 56, 56), "targets": r"model.language_model.layers.[\d]+.*_proj"}
 SEEING: dict[str, dict[str, Any]] = {
     "lora, internvl sees, reentrant": {**LORA, **REENTRANT, **SEES, "config": INTERNVL},
@@ -750,6 +763,22 @@ SEEING: dict[str, dict[str, Any]] = {
         "rows": 1,
         "length": 512,
         "images": (1, 512, 512),
+    },
+    "lora, dropout, smolvlm sees, one row, reentrant": {
+        **LORA,
+        **REENTRANT,
+        **SEES,
+        "config": SMOLVLM,
+        "rows": 1,
+        "dropout": 0.1,
+        "targets": r"model.text_model.layers.[\d]+.*_proj",
+    },
+    "lora, smolvlm sees, non-reentrant": {
+        **LORA,
+        **HOOKS,
+        **SEES,
+        "config": SMOLVLM,
+        "targets": r"model.text_model.layers.[\d]+.*_proj",
     },
     "lora, dropout, llava sees, reentrant": {**LORA, **REENTRANT, **SEES, "config": LLAVA_LAST, "dropout": 0.1},
     "lora, llava sees": {**LORA, **SEES, "config": LLAVA_LAST, "images": (1, 140, 56)},

@@ -306,6 +306,18 @@ MORE |= {
     for loss, keys in (("", {}), ("cut loss", CUT))
     for way in ("checkpointing", "checkpointing by hooks")
 }
+OF_TEXT = {**OF_THE_DECODER, "lora_target_modules": r"model.text_model.layers.[\d]+.*_proj"}
+MORE |= {
+    ", ".join(filter(None, ("smolvlm2 2B sees", method, way))): {
+        "base_model": "HuggingFaceTB/SmolVLM2-2.2B-Instruct",
+        **SEES,
+        **METHODS[method],
+        **OF_TEXT,
+        **WAYS[way],
+    }
+    for method in ("LoRA with dropout", "QLoRA", "8-bit LoRA")
+    for way in WAYS
+}
 MAMBA: dict[str, Any] = {
     "lora_target_linear": False,
     "lora_target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "in_proj", "up_proj"],

@@ -15,7 +15,7 @@ from advisor.memory.reserved.coverage import covered, uncovered
 from advisor.memory.reserved.refine import settled, with_reserved
 from advisor.memory.reserved.replay import replayed
 from advisor.memory.reserved.settings import Settings, settings_of
-from advisor.run import Run
+from advisor.run import Images, Run
 
 CONFIG = """\
 base_model: Qwen/Qwen3-0.6B
@@ -192,6 +192,18 @@ def test_text_through_a_model_with_a_frozen_tower_has_a_tape_where_no_mask_picks
     assert covered(make_run(TEXT + "sample_packing: true\n"))
     assert not covered(make_run(TEXT))
     assert not covered(make_run(TEXT + "sample_packing: true\nprocessor_type: AutoProcessor\n"))
+
+
+SEES = TEXT + "processor_type: AutoProcessor\nval_set_size: 0.1\nevals_per_epoch: 1\n"
+
+
+def test_images_have_a_tape_where_there_are_some_and_as_many_in_evaluation(make_run: Callable[..., Run]):
+    run = make_run(SEES)
+    assert covered(run)
+    assert covered(make_run(SEES + "eval_batch_size: 1\n"))
+    assert not covered(make_run(SEES + "eval_batch_size: 2\n"))
+    assert not covered(replace(run, images=Images(0, 0, 0, "--images")))
+    assert not covered(replace(run, adapter=None, lora=None))
 
 
 def test_layers_in_front_of_the_first_adapter_have_no_tape_unless_they_are_checkpointed(make_run: Callable[..., Run]):
