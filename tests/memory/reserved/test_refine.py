@@ -130,7 +130,7 @@ def test_a_tape_allocates_what_published_runs_measured():
     [
         (("lora_alpha: 16", "lora_alpha: 16\npeft_use_dora: true"), "DoRA"),
         (("Qwen/Qwen3-0.6B", "openai/gpt-oss-20b"), "the family"),
-        (("Qwen/Qwen3-0.6B", "Qwen/Qwen2.5-VL-3B-Instruct"), "the family"),
+        (("Qwen/Qwen3-0.6B", "tiiuae/falcon-7b"), "the family"),
         (("Qwen/Qwen3-0.6B", "google/gemma-3-4b-it"), "a tower that computes, or is trained"),
         (("sequence_len: 512", "sequence_len: 512\noptimizer: lion_8bit"), "the optimizer lion_8bit"),
         (("sequence_len: 512", "sequence_len: 512\nrl: orpo"), "training on preferences"),
