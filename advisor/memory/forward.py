@@ -8,6 +8,7 @@ from advisor.memory.activations import (
     forward_working_bytes,
     head_saved_bytes,
     lasting_bytes,
+    own_input_bytes,
     passing_bytes,
     saved_bytes,
     saved_formula,
@@ -100,7 +101,7 @@ def decoder_terms(run: Run, model: Architecture, *, backward: bool) -> tuple[Ter
     """What the decoder layers keep, at the end of forward or in backward."""
     if not checkpoints(run):
         unread = unread_norm_bytes(run, model)
-        return tuple(
+        layers = tuple(
             Term(
                 "activations",
                 "activations",
@@ -110,6 +111,7 @@ def decoder_terms(run: Run, model: Architecture, *, backward: bool) -> tuple[Ter
             )
             for index, block in enumerate(model.blocks)
         )
+        return (*layers, *leaf_terms(run, model))
     if run.activation_offloading is not None:
         return (inputs_on_the_way(run, model, backward=backward), *lasting_terms(run, model))
     inputs = tuple(
@@ -126,11 +128,9 @@ def decoder_terms(run: Run, model: Architecture, *, backward: bool) -> tuple[Ter
 
 
 def unread_norm_bytes(run: Run, model: Architecture) -> int:
-    """What the first norm would keep if a frozen embedding's output needed a gradient.
-
-    Only checkpointing asks for one: PEFT's and transformers' ``enable_input_require_grads``.
-    """
-    if run.lora is None or run.lora.modules_to_save or run.unfrozen_parameters or run.sharding is not None:
+    """What the first norm would keep if a frozen embedding's output needed a gradient."""
+    whole = run.lora is None or run.asks_for_gradients or run.sharding is not None
+    if whole or (run.lora is not None and run.lora.modules_to_save) or run.unfrozen_parameters:
         return 0
     return first_norm_bytes(run, model.blocks[0])
 
@@ -154,11 +154,13 @@ def lasting_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
 def leaf_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """A frozen embedding's output that was made to need a gradient lives as long as the graph.
 
-    It is the first layer's input, unless the model multiplies it first: GraniteModel.forward@5.16.1.
+    It is the first layer's input, which a checkpoint keeps, and a norm that casts nothing; unless the model multiplies
+    it first: GraniteModel.forward@5.16.1.
     """
     family = family_of(model.decoder_type or model.model_type)
     multiplied = family is not None and family.tape.scales_embedding == "after"
-    if run.lora is None or run.lora.modules_to_save or not multiplied:
+    kept = checkpoints(run) or own_input_bytes(run, model.blocks[0]) > 0
+    if run.lora is None or run.lora.modules_to_save or not run.asks_for_gradients or (kept and not multiplied):
         return ()
     width = model.hidden_size * run.compute_bytes
     return (

@@ -310,6 +310,14 @@ class Run:
         return rows * self.sequence_len // self.context_parallel_size
 
     @property
+    def asks_for_gradients(self) -> bool:
+        """Whether the output of a frozen embedding is made to need a gradient, and every layer's input with it.
+
+        axolotl asks for every adapter (axolotl/loaders/adapter.py:427-428@0.19.0), others with checkpointing alone.
+        """
+        return self.adapter is not None and (self.stack.trainer == "axolotl" or self.activation_checkpointing)
+
+    @property
     def paired(self) -> bool:
         """Whether chosen and rejected answers go through the model together.
 

@@ -76,8 +76,7 @@ def adapted(model: Any, setting: Setting) -> Any:
     """The model under PEFT's LoRA."""
     from peft import LoraConfig, get_peft_model
 
-    if setting.checkpointing is not None:
-        model.enable_input_require_grads()
+    model.enable_input_require_grads()
     targets = list(setting.adapter) if isinstance(setting.adapter, tuple) else setting.adapter
     lora = LoraConfig(
         r=setting.rank,

@@ -30,9 +30,9 @@ def width_of(block: Block) -> int:
 def needs_gradient(run: Run, block: Block) -> bool:
     """Whether backward goes into the embeddings of layers, which are added to a projection of the token's own.
 
-    Checkpoints ask for a gradient of the token's embedding.
+    So it does where a gradient of the token's embedding is asked for.
     """
-    if run.adapter is None or run.activation_checkpointing:
+    if run.adapter is None or run.asks_for_gradients:
         return True
     width = layers_of(run) * width_of(block)
     return run.lora is not None and is_target(run.lora, Linear(PROJECTION, block.hidden, width, "other"))

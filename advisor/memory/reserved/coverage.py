@@ -266,7 +266,7 @@ def uncovered_method(run: Run) -> Iterator[str]:
     if not layers_named(lora) and not any(is_target(lora, linear) for block in blocks for linear in block.linears):
         yield "an adapter without targets"
     bare = any(not any(is_target(lora, linear) for linear in block.linears) for block in blocks)
-    if bare and len(blocks) > 1 and not run.activation_checkpointing:
+    if bare and len(blocks) > 1 and not run.asks_for_gradients:
         yield "layers that keep nothing until the first adapter"
     if lora.dora or lora.target_parameters or not saves_tables_alone(run, lora):
         yield "DoRA or trained modules"

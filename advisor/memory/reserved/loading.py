@@ -266,7 +266,7 @@ class Loader:
         layers = [self.layer(block, biased, kind) for block, kind in each]
         ends = next(t.module for t in model.tensors if t.kind == "norm" and "*" not in t.name)
         norm = self.norm(model.hidden_size, ends, layers[0].norms[0].kind, bias=layers[0].norms[0].bias is not None)
-        asks = (self.run.activation_checkpointing or sight is not None) and self.run.adapter is not None
+        asks = self.run.asks_for_gradients
         last = head_of(self, embedding, bool({"lm_head", "score"} & biased))
         return Model(
             embedding,

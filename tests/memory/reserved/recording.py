@@ -266,8 +266,7 @@ def adapted(model: Any, setting: dict[str, Any]) -> Any:
     from peft import LoraConfig, get_peft_model
 
     rank, dropout, targets = setting["rank"], setting["dropout"], setting["targets"]
-    if setting["checkpointing"] or setting["images"]:
-        model.enable_input_require_grads()
+    model.enable_input_require_grads()
     if setting["method"] != "lora":
         kind = {"qlora": FourBit, "int8": EightBit}[setting["method"]]
         model = quantized(model, kind, rank, dropout, targets, packed=setting["packed_experts"])
