@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from advisor.memory.reserved.autograd import EMPTIED, Tape, Tensor, backward
 from advisor.memory.reserved.operations import FULL, LONG
 from advisor.memory.reserved.optimizers import clipped, stepped
+from advisor.memory.reserved.preferences import Preferred
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.decoder import Model
@@ -36,7 +37,7 @@ class Trainer:
         tape = self.tape
         tape.part = "forward"
         self.tokens, self.items = (
-            [tape.new(self.batch.tokens, LONG) for _ in range(self.micro_steps * self.batch.columns)],
+            [tape.new(self.batch.column, LONG) for _ in range(self.micro_steps * self.batch.columns)],
             tape.new(1, LONG),
         )
         for _ in range(self.micro_steps):
@@ -62,7 +63,7 @@ class Trainer:
         root = tape.new(1, FULL)
         backward(tape, loss, root)
         self.last = loss.detached()
-        if self.model.compare is not None:
+        if isinstance(self.model.compare, Preferred):
             tape.events.append(EMPTIED)  # axolotl/core/trainers/dpo/trainer.py, training_step@0.19.0
         tape.mark("backward")
 
@@ -70,7 +71,7 @@ class Trainer:
         """One batch without gradients."""
         tape = self.tape
         tape.part, tape.grad = "evaluation", False
-        tokens = [tape.new(batch.tokens, LONG) for _ in range(batch.columns)]
+        tokens = [tape.new(batch.column, LONG) for _ in range(batch.columns)]
         loss = self.model.loss(tape, batch)
         tape.grad = True
         del tokens, loss

@@ -33,7 +33,7 @@ from advisor.tracing.step import as_on_cuda
 from .kernels import SCORES, EightBit, grouped, layer_norm, pack_experts, scored, under_mask
 from .liger import patch_layers, patched
 from .low_bit import LOW_BIT, compiled_steps, low_bit
-from .preferences import preferred
+from .preferences import odds, preferred, unpaired
 
 Events = list[tuple[int, int]]
 """(number of the allocation, bytes), and (its number, 0) where it is freed."""
@@ -360,7 +360,7 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
         weights = [one for one in model.parameters() if one.requires_grad]
         optimizer = optimizer_of(setting["optimizer"], weights or [{"params": []}])
         forward = model.forward
-        compared = reference_of(setting, model) if setting["preferences"] else None
+        compared = reference_of(setting, model) if setting["preferences"] in {"dpo", "kto"} else None
 
         def cast_forward(*args: Any, **kwargs: Any) -> Any:
             with torch.autocast("cpu", torch.bfloat16):
@@ -427,14 +427,21 @@ def bare(model: Any, reentrant: bool) -> Iterator[None]:
 
 def batch_samples(setting: dict[str, Any]) -> tuple[list[Any], Any]:
     """The rows of an optimizer step, which the Trainer takes at once, and how many tokens are scored."""
-    shape = (setting["rows"], setting["length"])
     names = ("input_ids", "attention_mask") if setting["padded"] else ("input_ids",)
-    if setting["preferences"]:
-        names = ("input_ids", "attention_mask", "completion_mask")
+    names = COLUMNS.get(setting["preferences"], names)
+    shape = (setting["rows"] // (2 if setting["preferences"] == "orpo" else 1), setting["length"])
     batches = [{name: torch.zeros(shape, dtype=torch.long) for name in names} for _ in range(setting["micro_steps"])]
     return batches, torch.zeros((), dtype=torch.long)
 
 
+IN_ROWS = ("input_ids", "attention_mask", "completion_mask")
+IN_PAIRS = ("input_ids", "attention_mask", "labels")
+COLUMNS = {
+    "dpo": IN_ROWS,
+    "orpo": tuple(f"{which}_{name}" for which in ("chosen", "rejected") for name in IN_PAIRS),
+    "kto": (*IN_ROWS, *(f"KL_{name}" for name in IN_ROWS)),
+}
+"""What TRL's collators call the tensors of a batch."""
 CLASSIFIERS = {
     "sequence": (transformers.AutoModelForSequenceClassification, 1),
     "token": (transformers.AutoModelForTokenClassification, 2),
@@ -450,8 +457,10 @@ def rewarded(run: Any, batch: Any) -> Any:
 def one_micro_step(setting: dict[str, Any], run: Any, batch: Any, items: Any, compared: Any = None) -> Any:
     """The loss as the Trainer asks for it: the outputs live until it is returned."""
     with CudaHabits():
+        if setting["preferences"] == "orpo":
+            return odds(run, batch, setting["padded"])
         if compared is not None:
-            return preferred(run, batch, *compared)
+            return (unpaired if setting["preferences"] == "kto" else preferred)(run, batch, *compared)
         if setting["classifier"] == "sequence":
             return rewarded(run, batch)
         outputs = run(**batch, labels=batch["input_ids"], num_items_in_batch=items)

@@ -1,0 +1,81 @@
+"""TRL's ORPO, all tokens but a row's first being completions: chosen and rejected at once, and no reference.
+
+trl/experimental/orpo/orpo_trainer.py, concatenated_inputs, concatenated_forward, get_batch_logps@1.9.0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
+from advisor.memory.reserved.losses import log_softmax, negative_log_likelihood, without_last
+from advisor.memory.reserved.operations import FULL, LONG, add, piece
+from advisor.memory.reserved.preferences import log_probabilities, to_one
+from advisor.record import replace
+
+if TYPE_CHECKING:
+    from advisor.memory.reserved.decoder import Batch, Model
+
+
+def odds(tape: Tape, model: Model, batch: Batch) -> Tensor:
+    """The cross-entropy of chosen rows, less the odds of all; metrics need the logits until it is there."""
+    joined = [tape.new(batch.tokens, LONG) for _ in range(3)]
+    read = replace(batch, ids=joined[0]) if model.embedding.trained and tape.grad else batch
+    logits = model.logits(tape, read)
+    del read
+    labels = scored_labels(tape, batch)
+    likely = likelihood(tape, logits, labels, batch)
+    average = mean_log_probability(tape, logits, batch)
+    del joined, labels
+    loss = add(tape, likely, to_one(tape, average))
+    del logits
+    return loss
+
+
+def scored_labels(tape: Tape, batch: Batch) -> Tensor:
+    """A copy of the tokens, and another in which those of padding are replaced."""
+    copy = tape.new(batch.tokens, LONG)
+    kept = tape.new(batch.tokens, 1)
+    labels = tape.new(batch.tokens, LONG)
+    del copy, kept
+    return labels
+
+
+def likelihood(tape: Tape, logits: Tensor, labels: Tensor, batch: Batch) -> Tensor:
+    """The cross-entropy of the first half; logits and labels of one row need no copy."""
+    chosen = piece(tape, logits, logits.count // 2)
+    length = batch.length
+    if batch.rows == 2:
+        scored = piece(tape, chosen, chosen.count // length * (length - 1))
+    else:
+        scored = without_last(tape, chosen, length)
+        labels = tape.new(batch.rows // 2 * (length - 1), LONG)
+    return negative_log_likelihood(tape, log_softmax(tape, scored), labels)
+
+
+def mean_log_probability(tape: Tape, logits: Tensor, batch: Batch) -> Tensor:
+    """Of each row's completion, by labels that are copied twice and a mask of them."""
+    count = batch.rows * (batch.length - 1)
+    copy, mask = tape.new(count, LONG), tape.new(count, 1)
+    outside = tape.new(count, 1)
+    labels = tape.new(count, LONG)
+    del copy, outside
+    per_token = log_probabilities(tape, logits, batch, labels)
+    return averaged(tape, per_token, mask, batch.rows)
+
+
+def averaged(tape: Tape, per_token: Tensor, mask: Tensor, rows: int) -> Tensor:
+    """The sum over the mask, by row."""
+
+    def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:
+        return (tape.new(count, FULL),)
+
+    count = per_token.count
+    node = node_for(tape, back, per_token)
+    product = tape.new(count, FULL)
+    if node is not None:
+        node.keep(tape, mask)
+    result = tape.new(rows, FULL)
+    del product
+    result.node = node
+    return result
