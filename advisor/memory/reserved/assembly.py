@@ -11,7 +11,7 @@ from advisor.memory.activations.attention import masked
 from advisor.memory.reserved.autograd import Event, Tape
 from advisor.memory.reserved.loading import Loader
 from advisor.memory.reserved.mixer import Batch
-from advisor.memory.reserved.odds import odds
+from advisor.memory.reserved.odds import Odds
 from advisor.memory.reserved.preferences import Preferred
 from advisor.memory.reserved.step import Trainer
 from advisor.memory.reserved.unpaired import Unpaired
@@ -30,8 +30,10 @@ STEPS = 2
 MICRO_STEPS = 2
 """Those after the second do what that does."""
 
-COLUMNS = {"dpo": 3, "ipo": 3, "orpo": 6, "kto": 6}
+COLUMNS = {"dpo": 3, "ipo": 3, "orpo": 6, "simpo": 6, "kto": 6}
 """Tensors of tokens, masks and labels in a batch of TRL's collators."""
+APART = frozenset({"orpo", "simpo"})
+"""Whose collator has chosen and rejected rows in tensors of their own."""
 
 
 @record(eq=False)
@@ -79,8 +81,8 @@ def recorded(run: Run) -> Recorded:
 
 def comparison(tape: Tape, run: Run) -> Callable[[Tape, Model, Batch], Tensor]:
     """The trainer's own loss, with a model of its own to compare with where it has one."""
-    if run.rl == "orpo":
-        return odds
+    if run.rl in APART:
+        return Odds(alone=run.rl == "orpo", chosen=run.chosen_cross_entropy)
     reference = second(tape, run) if run.reference_model else None
     return Unpaired(reference) if run.rl == "kto" else Preferred(reference)
 
@@ -103,4 +105,4 @@ def batch_of(run: Run) -> Batch:
     masks = any(block.attention and masked(run, run.model.deviations, block.attention) for block in blocks)
     rows = run.micro_batch_size * (2 if run.paired else 1)
     columns = COLUMNS.get(run.rl or "", 1 + masks)
-    return Batch(rows, run.sequence_len, kept, masks, columns, apart=run.rl == "orpo")
+    return Batch(rows, run.sequence_len, kept, masks, columns, apart=run.rl in APART)

@@ -81,7 +81,7 @@ def patched_by_liger(run: Run, model: Architecture) -> bool:
 
 def prefers(run: Run) -> bool:
     """Whether the steps of TRL's own loss over all logits are known: no kernels that know when adapters are off."""
-    known = run.rl == "orpo" or (run.rl in {"dpo", "ipo", "kto"} and run.scores_reference)
+    known = run.rl in {"orpo", "simpo"} or (run.rl in {"dpo", "ipo", "kto"} and run.scores_reference)
     alone = run.rl == "kto" and run.micro_batch_size == 1  # which TRL refuses
     return known and not alone and run.loss == "plain" and run.autocast and not (run.lora and run.lora.kernels)
 

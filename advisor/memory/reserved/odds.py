@@ -1,6 +1,7 @@
-"""TRL's ORPO, all tokens but a row's first being completions: chosen and rejected at once, and no reference.
+"""TRL's ORPO and CPO, all tokens but a row's first being completions: chosen and rejected at once, and no reference.
 
-trl/experimental/orpo/orpo_trainer.py, concatenated_inputs, concatenated_forward, get_batch_logps@1.9.0.
+trl/experimental/orpo/orpo_trainer.py, cpo/cpo_trainer.py, concatenated_inputs, concatenated_forward,
+get_batch_logps@1.9.0.
 """
 
 from __future__ import annotations
@@ -11,25 +12,34 @@ from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
 from advisor.memory.reserved.losses import log_softmax, negative_log_likelihood, without_last
 from advisor.memory.reserved.operations import FULL, LONG, add, piece
 from advisor.memory.reserved.preferences import log_probabilities, to_one
-from advisor.record import replace
+from advisor.record import record, replace
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.decoder import Batch, Model
 
 
-def odds(tape: Tape, model: Model, batch: Batch) -> Tensor:
+@record(eq=False)
+class Odds:
     """The cross-entropy of chosen rows, less the odds of all; metrics need the logits until it is there."""
-    joined = [tape.new(batch.tokens, LONG) for _ in range(3)]
-    read = replace(batch, ids=joined[0]) if model.embedding.trained and tape.grad else batch
-    logits = model.logits(tape, read)
-    del read
-    labels = scored_labels(tape, batch)
-    likely = likelihood(tape, logits, labels, batch)
-    average = mean_log_probability(tape, logits, batch)
-    del joined, labels
-    loss = add(tape, likely, to_one(tape, average))
-    del logits
-    return loss
+
+    alone: bool = True
+    """Whether the trainer is ORPO's; CPO's copies labels once, and writes into them."""
+    chosen: bool = True
+    """Whether chosen rows have a cross-entropy of their own."""
+
+    def __call__(self, tape: Tape, model: Model, batch: Batch) -> Tensor:
+        """The loss of all pairs."""
+        joined = [tape.new(batch.tokens, LONG) for _ in range(3)]
+        read = replace(batch, ids=joined[0]) if model.embedding.trained and tape.grad else batch
+        logits = model.logits(tape, read)
+        del read
+        labels = scored_labels(tape, batch) if self.alone else tape.new(batch.tokens, LONG)
+        likely = likelihood(tape, logits, labels, batch) if self.chosen else None
+        average = to_one(tape, mean_log_probability(tape, logits, batch, in_place=not self.alone))
+        del joined, labels
+        loss = average if likely is None else add(tape, likely, average)
+        del logits
+        return loss
 
 
 def scored_labels(tape: Tape, batch: Batch) -> Tensor:
@@ -53,13 +63,14 @@ def likelihood(tape: Tape, logits: Tensor, labels: Tensor, batch: Batch) -> Tens
     return negative_log_likelihood(tape, log_softmax(tape, scored), labels)
 
 
-def mean_log_probability(tape: Tape, logits: Tensor, batch: Batch) -> Tensor:
-    """Of each row's completion, by labels that are copied twice and a mask of them."""
+def mean_log_probability(tape: Tape, logits: Tensor, batch: Batch, *, in_place: bool) -> Tensor:
+    """Of each row's completion, by a mask and copies of labels."""
     count = batch.rows * (batch.length - 1)
-    copy, mask = tape.new(count, LONG), tape.new(count, 1)
+    labels, mask = tape.new(count, LONG), tape.new(count, 1)
     outside = tape.new(count, 1)
-    labels = tape.new(count, LONG)
-    del copy, outside
+    if not in_place:
+        labels = tape.new(count, LONG)
+    del outside
     per_token = log_probabilities(tape, logits, batch, labels)
     return averaged(tape, per_token, mask, batch.rows)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from advisor.memory.reserved.assembly import COLUMNS, comparison
+from advisor.memory.reserved.assembly import APART, COLUMNS, comparison
 from advisor.memory.reserved.autograd import Event, Tape
 from advisor.memory.reserved.loading import Loader
 from advisor.memory.reserved.mixer import Batch
@@ -50,6 +50,7 @@ def run_of(setting: Mapping[str, Any]) -> Run:
         sequence_len=setting["length"],
         attention=setting["attention"],
         rl=setting["preferences"],
+        chosen_cross_entropy=setting["preferences"] == "orpo" or setting["chosen"],
         reference_model=method == "full" and setting["preferences"] in {"dpo", "kto"},
         activation_checkpointing=bool(setting["checkpointing"]),
         reentrant=setting["checkpointing"] == "reentrant",
@@ -72,7 +73,7 @@ def emulated(setting: Mapping[str, Any], steps: int = 2) -> Tape:
     model = loader.base()
     model = loader.prepare(model)
     columns = COLUMNS[run.rl] if run.rl else 1 + setting["padded"]
-    kept, apart = setting["checkpointing"] or "", run.rl == "orpo"
+    kept, apart = setting["checkpointing"] or "", run.rl in APART
     batch = Batch(setting["rows"], setting["length"], kept, setting["padded"], columns, apart)
     if run.rl is not None:
         model = replace(model, compare=comparison(tape, run))

@@ -127,16 +127,17 @@ def preferred(
     return loss
 
 
-def odds(run: Callable[..., Any], batch: dict[str, Any], masked: bool) -> Any:
-    """ORPOTrainer.concatenated_forward, get_batch_logps: trl/experimental/orpo/orpo_trainer.py@1.9.0."""
+def odds(run: Callable[..., Any], batch: dict[str, Any], masked: bool, alone: bool, chosen: bool) -> Any:
+    """ORPO's and CPO's concatenated_forward: trl/experimental/orpo/orpo_trainer.py, cpo/cpo_trainer.py@1.9.0."""
     names = ("input_ids", "attention_mask", "labels")
     tokens, attended, answers = (torch.cat((batch[f"chosen_{one}"], batch[f"rejected_{one}"])) for one in names)
     outputs = run(input_ids=tokens, use_cache=False, **({"attention_mask": attended} if masked else {}))
-    labels = tokens.clone()
-    labels = torch.where(attended == 1, labels, -100)
+    labels = (tokens if alone else answers).clone()
+    if alone:
+        labels = torch.where(attended == 1, labels, -100)
     half = len(tokens) // 2
-    likely = cross_entropy(outputs.logits[:half], labels[:half])
-    average = mean_log_probabilities(outputs.logits, answers)
+    likely = cross_entropy(outputs.logits[:half], labels[:half]) if chosen else torch.tensor(0.0)
+    average = mean_log_probabilities(outputs.logits, answers, alone)
     loss = likely - functional.logsigmoid(average[:half] - average[half:]).mean()
     outputs.logits.detach()[half:, :-1].mean()
     return loss
@@ -149,11 +150,14 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
     return functional.cross_entropy(logits.view(-1, logits.shape[-1]), labels.view(-1))
 
 
-def mean_log_probabilities(logits: Any, labels: Any) -> Any:
-    """Of each row's completion."""
+def mean_log_probabilities(logits: Any, labels: Any, alone: bool) -> Any:
+    """get_batch_logps, of each row's completion: CPO's writes into its labels."""
     labels, logits = labels[:, 1:].clone(), logits[:, :-1, :]
     mask = labels != -100
-    labels = torch.where(labels == -100, 0, labels)
+    if alone:
+        labels = torch.where(labels == -100, 0, labels)
+    else:
+        labels.masked_fill_(labels == -100, 0)
     per_token = log_probabilities(logits, labels)
     return (per_token * mask).sum(-1) / mask.sum(-1)
 

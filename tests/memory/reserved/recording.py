@@ -429,16 +429,18 @@ def batch_samples(setting: dict[str, Any]) -> tuple[list[Any], Any]:
     """The rows of an optimizer step, which the Trainer takes at once, and how many tokens are scored."""
     names = ("input_ids", "attention_mask") if setting["padded"] else ("input_ids",)
     names = COLUMNS.get(setting["preferences"], names)
-    shape = (setting["rows"] // (2 if setting["preferences"] == "orpo" else 1), setting["length"])
+    shape = (setting["rows"] // (2 if setting["preferences"] in {"orpo", "simpo"} else 1), setting["length"])
     batches = [{name: torch.zeros(shape, dtype=torch.long) for name in names} for _ in range(setting["micro_steps"])]
     return batches, torch.zeros((), dtype=torch.long)
 
 
 IN_ROWS = ("input_ids", "attention_mask", "completion_mask")
 IN_PAIRS = ("input_ids", "attention_mask", "labels")
+APART = tuple(f"{which}_{name}" for which in ("chosen", "rejected") for name in IN_PAIRS)
 COLUMNS = {
     "dpo": IN_ROWS,
-    "orpo": tuple(f"{which}_{name}" for which in ("chosen", "rejected") for name in IN_PAIRS),
+    "orpo": APART,
+    "simpo": APART,
     "kto": (*IN_ROWS, *(f"KL_{name}" for name in IN_ROWS)),
 }
 """What TRL's collators call the tensors of a batch."""
@@ -457,8 +459,9 @@ def rewarded(run: Any, batch: Any) -> Any:
 def one_micro_step(setting: dict[str, Any], run: Any, batch: Any, items: Any, compared: Any = None) -> Any:
     """The loss as the Trainer asks for it: the outputs live until it is returned."""
     with CudaHabits():
-        if setting["preferences"] == "orpo":
-            return odds(run, batch, setting["padded"])
+        if setting["preferences"] in {"orpo", "simpo"}:
+            alone = setting["preferences"] == "orpo"
+            return odds(run, batch, setting["padded"], alone, alone or setting["chosen"])
         if compared is not None:
             return (unpaired if setting["preferences"] == "kto" else preferred)(run, batch, *compared)
         if setting["classifier"] == "sequence":

@@ -178,6 +178,8 @@ MORE |= {
     for way, keys in (("", {}), (", checkpointing", WAYS["checkpointing"]), (", padded", PADDED))
 }
 ODDS: dict[str, Any] = {"rl": "orpo", "datasets": [{"path": "some/data", "type": "chat_template.argilla"}]}
+SIMPO: dict[str, Any] = {**ODDS, "rl": "simpo"}
+RATIOS: dict[str, Any] = {**SIMPO, "cpo_alpha": 0}
 UNPAIRED: dict[str, Any] = {"rl": "kto", "datasets": [{"path": "some/data", "type": "llama3.ultra"}]}
 MORE |= {
     f"{model}, {method}, {name}{way}": {
@@ -187,7 +189,7 @@ MORE |= {
         "sequence_len": 1024,
         **keys,
     }
-    for name, loss in (("odds", ODDS), ("unpaired", UNPAIRED))
+    for name, loss in (("odds", ODDS), ("simpo", SIMPO), ("simpo without likelihood", RATIOS), ("unpaired", UNPAIRED))
     for model in ("llama 8B", "mistral 7B", "qwen2 1.5B")
     for method in ("full", "LoRA", "QLoRA", "8-bit LoRA")
     for way, keys in (("", {}), (", checkpointing", WAYS["checkpointing"]), (", padded", PADDED))

@@ -133,7 +133,7 @@ def test_a_tape_allocates_what_published_runs_measured():
         (("Qwen/Qwen3-0.6B", "Qwen/Qwen2.5-VL-3B-Instruct"), "the family"),
         (("Qwen/Qwen3-0.6B", "google/gemma-3-4b-it"), "a tower that computes, or is trained"),
         (("sequence_len: 512", "sequence_len: 512\noptimizer: lion_8bit"), "the optimizer lion_8bit"),
-        (("sequence_len: 512", "sequence_len: 512\nrl: simpo"), "training on preferences"),
+        (("sequence_len: 512", "sequence_len: 512\nrl: ebft"), "training on preferences"),
         (("sequence_len: 512", "sequence_len: 512\nreward_model: true"), "a classifier's head"),
         (("sequence_len: 512", "sequence_len: 512\nqat: {weight_dtype: int4, group_size: 32}"), "weights rounded"),
         (("bf16: true", "fp16: true"), "training in fp16"),
