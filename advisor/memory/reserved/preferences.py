@@ -168,9 +168,8 @@ def average(tape: Tape, tokens: int, words: int) -> None:
     """The mean logits of completions, which are copied by their places."""
     where = tape.new(tokens, 1)
     places = tape.new(2 * tokens, LONG)
-    del where
     inside = tape.new(tokens * words, FULL)
-    del places
+    del where, places
     mean = tape.new(tokens, FULL)
     del inside, mean
 

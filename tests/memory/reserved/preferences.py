@@ -209,7 +209,6 @@ def inside(logits: Any, mask: Any) -> Any:
     where = mask.bool()
     count = where.numel()
     places = [torch.empty(count, 2, dtype=torch.long)]
-    del where
     found = torch.empty(count, logits.shape[-1])
-    del places
+    del where, places
     return found
