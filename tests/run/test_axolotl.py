@@ -176,6 +176,21 @@ def test_kto_has_no_pairs(make_run):
 
 
 @pytest.mark.parametrize(
+    ("keys", "dropout"),
+    [
+        ("", 0.05),
+        ("rl: grpo\ntrl: {use_vllm: false}\n", 0.05),
+        *((f"rl: {rl}\n", 0.0) for rl in ("dpo", "ipo", "kto", "orpo", "simpo")),
+        ("reward_model: true\n", 0.0),
+        ("process_reward_model: true\n", 0.0),
+    ],
+)
+def test_trls_trainers_of_preferences_and_rewards_turn_dropout_off(make_run, keys, dropout):
+    run = make_run(LLAMA + "adapter: lora\nlora_r: 8\nlora_target_linear: true\nlora_dropout: 0.05\n" + keys)
+    assert run.lora.dropout == dropout
+
+
+@pytest.mark.parametrize(
     ("rl", "loss"), [("dpo", "liger-fused"), ("ipo", "plain"), ("kto", "plain"), ("orpo", "plain"), ("simpo", "plain")]
 )
 def test_liger_fuses_dpos_loss_alone(make_run, rl, loss):

@@ -11,14 +11,19 @@ from advisor.memory.activations.attention import masked
 from advisor.memory.reserved.autograd import Event, Tape
 from advisor.memory.reserved.loading import Loader
 from advisor.memory.reserved.mixer import Batch
+from advisor.memory.reserved.odds import Odds
 from advisor.memory.reserved.preferences import Preferred
 from advisor.memory.reserved.seeing import columns_of, inputs_of
 from advisor.memory.reserved.step import Trainer
+from advisor.memory.reserved.unpaired import Unpaired
 from advisor.memory.towers import counted
 from advisor.memory.workspaces import workspace_bytes
 from advisor.record import record, replace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from advisor.memory.reserved.autograd import Tensor
     from advisor.memory.reserved.decoder import Model
     from advisor.run import Run
 
@@ -26,6 +31,11 @@ STEPS = 2
 """The states of the optimizer are made in the first."""
 MICRO_STEPS = 2
 """Those after the second do what that does."""
+
+COLUMNS = {"dpo": 3, "ipo": 3, "orpo": 6, "simpo": 6, "kto": 6}
+"""Tensors of tokens, masks and labels in a batch of TRL's collators."""
+APART = frozenset({"orpo", "simpo"})
+"""Whose collator has chosen and rejected rows in tensors of their own."""
 
 
 @record(eq=False)
@@ -59,7 +69,7 @@ def recorded(run: Run) -> Recorded:
     tape.mark("base")
     model = loader.prepare(model)
     if run.rl is not None:
-        model = replace(model, compare=Preferred(second(tape, run) if run.reference_model else None))
+        model = replace(model, compare=comparison(tape, run))
     tape.mark("load")
     micro_steps = min(run.gradient_accumulation_steps, MICRO_STEPS)
     batch = batch_of(run)
@@ -71,6 +81,14 @@ def recorded(run: Run) -> Recorded:
             evaluated = replace(run, micro_batch_size=run.eval_batch_size, sequence_len=run.eval_sequence_len)
             trainer.evaluate(batch_of(evaluated))
     return Recorded(list(tape.events), tape.parts, tuple(tape.marks), tuple(loader.pieces))
+
+
+def comparison(tape: Tape, run: Run) -> Callable[[Tape, Model, Batch], Tensor]:
+    """The trainer's own loss, with a model of its own to compare with where it has one."""
+    if run.rl in APART:
+        return Odds(alone=run.rl == "orpo", chosen=run.chosen_cross_entropy)
+    reference = second(tape, run) if run.reference_model else None
+    return Unpaired(reference) if run.rl == "kto" else Preferred(reference)
 
 
 def second(tape: Tape, run: Run) -> Model:
@@ -89,9 +107,8 @@ def batch_of(run: Run) -> Batch:
     assert run.model is not None
     blocks = run.model.blocks
     masks = any(block.attention and masked(run, run.model.deviations, block.attention) for block in blocks)
-    if run.rl is not None:
-        return Batch(2 * run.micro_batch_size, run.sequence_len, kept, masks, columns=3)
     rows = run.micro_batch_size * (2 if run.paired else 1)
     if counted(run, run.model):
         return Batch(rows, run.sequence_len, kept, masks, columns_of(run.model), inputs_of(run, run.model))
-    return Batch(rows, run.sequence_len, kept, masks, columns=1 + masks)
+    columns = COLUMNS.get(run.rl or "", 1 + masks)
+    return Batch(rows, run.sequence_len, kept, masks, columns, apart=run.rl in APART)

@@ -56,7 +56,7 @@ def uncovered(run: Run) -> Iterator[str]:
         yield f"the loss `{run.loss}`"
     elif run.loss == "cut" and (run.model.family.soft_capped or run.model.deviations.scales_residual):
         yield "logits that are capped or divided inside of a loss"
-    if not (run.rl is None or (run.rl in {"dpo", "ipo"} and run.scores_reference and prefers(run))):
+    if run.rl is not None and not prefers(run):
         yield "training on preferences or rewards"
     if run.classifier is not None and (run.lora is not None or run.precision != "bf16" or run.liger):
         yield "a classifier's head and loss"
@@ -83,7 +83,9 @@ def patched_by_liger(run: Run, model: Architecture) -> bool:
 
 def prefers(run: Run) -> bool:
     """Whether the steps of TRL's own loss over all logits are known: no kernels that know when adapters are off."""
-    return run.loss == "plain" and run.autocast and not (run.lora and run.lora.kernels)
+    known = run.rl in {"orpo", "simpo"} or (run.rl in {"dpo", "ipo", "kto"} and run.scores_reference)
+    alone = run.rl == "kto" and run.micro_batch_size == 1  # which TRL refuses
+    return known and not alone and run.loss == "plain" and run.autocast and not (run.lora and run.lora.kernels)
 
 
 def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:

@@ -92,6 +92,8 @@ class Model:
     def decoded(self, tape: Tape, batch: Batch, seen: list[Tensor] | None = None) -> Tensor:
         """What the head reads; features of images are put where the outputs keep them."""
         inputs = embedded(tape, self.embedding, batch.tokens, self.hidden)
+        if inputs.node is not None and batch.ids is not None:
+            inputs.node.keep(tape, batch.ids)
         if self.scales_embedding == "inside":
             inputs = scaled(tape, inputs)
         inputs.trained = self.asks_for_gradients and inputs.node is None

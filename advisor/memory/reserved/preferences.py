@@ -40,18 +40,18 @@ class Preferred:
         return loss
 
 
-def log_probabilities(tape: Tape, logits: Tensor, batch: Batch) -> Tensor:
+def log_probabilities(tape: Tape, logits: Tensor, batch: Batch, labels: Tensor | None = None) -> Tensor:
     """The logit of each next token less the logarithm of the sum of all, a row at a time."""
     scored = piece(tape, logits, logits.count // batch.length * (batch.length - 1))
-    selected = gathered(tape, scored, batch.rows * (batch.length - 1))
+    selected = gathered(tape, scored, batch.rows * (batch.length - 1), labels)
     rows = split(tape, scored, [scored.count // batch.rows] * batch.rows)
     sums = stacked(tape, [sum_of_powers(tape, row, batch.length - 1) for row in rows])
     del rows
     return less(tape, selected, sums)
 
 
-def gathered(tape: Tape, x: Tensor, count: int) -> Tensor:
-    """One element of each row, whose gradient is put into zeros."""
+def gathered(tape: Tape, x: Tensor, count: int, labels: Tensor | None) -> Tensor:
+    """One element of each row, whose gradient is put into zeros; labels of the batch itself are there anyway."""
 
     def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:
         return (tape.new(whole, FULL),)
@@ -60,7 +60,7 @@ def gathered(tape: Tape, x: Tensor, count: int) -> Tensor:
     node = node_for(tape, back, x)
     result = tape.new(count, FULL)
     if node is not None:
-        node.keep(tape, x)
+        node.keep(tape, x, *(() if labels is None else (labels,)))
     result.node = node
     return result
 
@@ -156,18 +156,22 @@ def metrics(tape: Tape, logits: Tensor, batch: Batch) -> None:
     del weighted
     half = tokens // 2
     for _ in range(2):
-        where = tape.new(half, 1)
-        places = tape.new(2 * half, LONG)
-        del where
-        inside = tape.new(half * words, FULL)
-        del places
-        mean = tape.new(half, FULL)
-        del inside, mean
+        average(tape, half, words)
     predicted = tape.new(half, LONG)
     right, where = tape.new(half, 1), tape.new(half, 1)
     both = tape.new(half, 1)
     del right, where
     del both, predicted, entropies
+
+
+def average(tape: Tape, tokens: int, words: int) -> None:
+    """The mean logits of completions, which are copied by their places."""
+    where = tape.new(tokens, 1)
+    places = tape.new(2 * tokens, LONG)
+    inside = tape.new(tokens * words, FULL)
+    del where, places
+    mean = tape.new(tokens, FULL)
+    del inside, mean
 
 
 def entropy(tape: Tape, tokens: int, words: int) -> Tensor:

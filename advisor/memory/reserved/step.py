@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from advisor.memory.reserved.autograd import EMPTIED, Tape, Tensor, backward
 from advisor.memory.reserved.operations import FULL, LONG
 from advisor.memory.reserved.optimizers import clipped, stepped
+from advisor.memory.reserved.preferences import Preferred
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.decoder import Model
@@ -71,7 +72,7 @@ class Trainer:
         root = tape.new(1, FULL)
         backward(tape, loss, root)
         self.last = loss.detached()
-        if self.model.compare is not None:
+        if isinstance(self.model.compare, Preferred):
             tape.events.append(EMPTIED)  # axolotl/core/trainers/dpo/trainer.py, training_step@0.19.0
         tape.mark("backward")
 
@@ -94,5 +95,5 @@ class Trainer:
 
 def columns(tape: Tape, batch: Batch) -> list[Tensor]:
     """What the trainer puts on the GPU of one batch."""
-    words = [tape.new(batch.tokens, LONG) for _ in range(batch.columns)]
+    words = [tape.new(batch.column, LONG) for _ in range(batch.columns)]
     return words + [tape.new(size, 1) for size in batch.others]

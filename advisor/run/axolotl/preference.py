@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 # Preference losses whose trainer loads a second copy of the model when every weight is trained
 # (axolotl/train.py:127-165@0.19.0).
 REFERENCE_LOSSES = frozenset({"dpo", "ipo", "kto"})
+WITHOUT_DROPOUT = frozenset({"dpo", "ipo", "kto", "orpo", "simpo"})
+"""Whose trainers set every dropout to 0, by ``disable_dropout``, which axolotl leaves as it is.
+
+trl/trainer/utils.py:182-185, dpo_config.py:178, kto_config.py:153, experimental/orpo/orpo_config.py:98,
+cpo/cpo_config.py:129@1.9.0."""
 MOST_ROWS = 2**40
 """Above any batch; its divisors are still found at once."""
 
@@ -39,6 +44,11 @@ def preference(reader: Reader, adapter: Adapter | None, ranks: int) -> Preferenc
         "classifier": classifier(reader),
         "ebft": features,
     }
+
+
+def drops(reader: Reader) -> bool:
+    """Whether dropout stays; reward models have none, either: trl/trainer/reward_config.py:126@1.9.0."""
+    return reader.text("rl") not in WITHOUT_DROPOUT and classifier(reader) is None
 
 
 def scores_chosen(reader: Reader, rl: str | None) -> bool:

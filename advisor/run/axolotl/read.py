@@ -16,7 +16,7 @@ from advisor.run import (
     Offloading,
     Quantization,
 )
-from advisor.run.axolotl.preference import MOST_ROWS, classifier
+from advisor.run.axolotl.preference import MOST_ROWS, classifier, drops
 from advisor.run.axolotl.reader import MOST, Reader, as_integer
 from advisor.run.stack import Stack
 
@@ -139,7 +139,7 @@ def lora(reader: Reader, stack: Stack, *, several_gpus: bool) -> AdapterFacts:
         "lora": Lora(
             rank=reader.integer("lora_r", 8, "PEFT's default: 8", least=1),
             alpha=reader.number("lora_alpha", 8.0, "PEFT's default: 8"),
-            dropout=reader.number("lora_dropout", 0.0),
+            dropout=reader.number("lora_dropout", 0.0) * drops(reader),
             targets=targets,
             targets_pattern=isinstance(reader.source.at("lora_target_modules"), str),
             target_linear=reader.flag("lora_target_linear"),

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from advisor.memory.reserved.assembly import batch_of, second
+from advisor.memory.reserved.assembly import APART, COLUMNS, batch_of, comparison
 from advisor.memory.reserved.autograd import Event, Tape
 from advisor.memory.reserved.loading import Loader
 from advisor.memory.reserved.mixer import Batch
-from advisor.memory.reserved.preferences import Preferred
 from advisor.memory.reserved.step import Trainer
 from advisor.models import Architecture, describe
 from advisor.models.classifier import classifier
@@ -51,6 +50,9 @@ def run_of(setting: Mapping[str, Any]) -> Run:
         gradient_accumulation_steps=setting["micro_steps"],
         sequence_len=setting["length"],
         attention=setting["attention"],
+        rl=setting["preferences"],
+        chosen_cross_entropy=setting["preferences"] == "orpo" or setting["chosen"],
+        reference_model=method == "full" and setting["preferences"] in {"dpo", "kto"},
         activation_checkpointing=bool(setting["checkpointing"]),
         reentrant=setting["checkpointing"] == "reentrant",
         optimizer=setting["optimizer"],
@@ -74,12 +76,13 @@ def emulated(setting: Mapping[str, Any], steps: int = 2) -> Tape:
     loader = Loader(tape, run, run.model)
     model = loader.base()
     model = loader.prepare(model)
-    columns = 3 if setting["preferences"] else 1 + setting["padded"]
-    batch = Batch(setting["rows"], setting["length"], setting["checkpointing"] or "", setting["padded"], columns)
+    columns = COLUMNS[run.rl] if run.rl else 1 + setting["padded"]
+    kept, apart = setting["checkpointing"] or "", run.rl in APART
+    batch = Batch(setting["rows"], setting["length"], kept, setting["padded"], columns, apart=apart)
     if setting["images"]:
         batch = batch_of(run)
-    if setting["preferences"]:
-        model = replace(model, compare=Preferred(second(tape, run) if run.adapter is None else None))
+    if run.rl is not None:
+        model = replace(model, compare=comparison(tape, run))
     tape.mark("load")
     trainer = Trainer(tape, model, batch, setting["micro_steps"], setting["optimizer"], workspace=0)
     for _ in range(steps):

@@ -35,7 +35,7 @@ from .delta_nets import delta_nets
 from .kernels import SCORES, EightBit, grouped, layer_norm, pack_experts, scored, under_mask
 from .liger import patch_layers, patched
 from .low_bit import LOW_BIT, compiled_steps, low_bit
-from .preferences import preferred
+from .preferences import odds, preferred, unpaired
 from .seeing import images_of, seeing
 
 Events = list[tuple[int, int]]
@@ -403,7 +403,7 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
         weights = [one for one in model.parameters() if one.requires_grad]
         optimizer = optimizer_of(setting["optimizer"], weights or [{"params": []}])
         forward = model.forward
-        compared = reference_of(setting, model) if setting["preferences"] else None
+        compared = reference_of(setting, model) if setting["preferences"] in {"dpo", "kto"} else None
 
         def cast_forward(*args: Any, **kwargs: Any) -> Any:
             with torch.autocast("cpu", torch.bfloat16):
@@ -470,12 +470,11 @@ def bare(model: Any, reentrant: bool) -> Iterator[None]:
 
 def batch_samples(setting: dict[str, Any]) -> tuple[list[Any], Any]:
     """The rows of an optimizer step, which the Trainer takes at once, and how many tokens are scored."""
-    shape = (setting["rows"], setting["length"])
     names = ("input_ids", "attention_mask") if setting["padded"] else ("input_ids",)
-    if setting["preferences"]:
-        names = ("input_ids", "attention_mask", "completion_mask")
+    names = COLUMNS.get(setting["preferences"], names)
     if setting["images"]:
         names = ("input_ids", "attention_mask", "labels")
+    shape = (setting["rows"] // (2 if setting["preferences"] in {"orpo", "simpo"} else 1), setting["length"])
     batches: list[Any] = [
         {name: torch.zeros(shape, dtype=torch.long) for name in names} | images_of(setting)
         for _ in range(setting["micro_steps"])
@@ -483,6 +482,16 @@ def batch_samples(setting: dict[str, Any]) -> tuple[list[Any], Any]:
     return batches, torch.zeros((), dtype=torch.long)
 
 
+IN_ROWS = ("input_ids", "attention_mask", "completion_mask")
+IN_PAIRS = ("input_ids", "attention_mask", "labels")
+APART = tuple(f"{which}_{name}" for which in ("chosen", "rejected") for name in IN_PAIRS)
+COLUMNS = {
+    "dpo": IN_ROWS,
+    "orpo": APART,
+    "simpo": APART,
+    "kto": (*IN_ROWS, *(f"KL_{name}" for name in IN_ROWS)),
+}
+"""What TRL's collators call the tensors of a batch."""
 CLASSIFIERS = {
     "sequence": (transformers.AutoModelForSequenceClassification, 1),
     "token": (transformers.AutoModelForTokenClassification, 2),
@@ -498,8 +507,11 @@ def rewarded(run: Any, batch: Any) -> Any:
 def one_micro_step(setting: dict[str, Any], run: Any, batch: Any, items: Any, compared: Any = None) -> Any:
     """The loss as the Trainer asks for it: the outputs live until it is returned."""
     with CudaHabits():
+        if setting["preferences"] in {"orpo", "simpo"}:
+            alone = setting["preferences"] == "orpo"
+            return odds(run, batch, setting["padded"], alone, alone or setting["chosen"])
         if compared is not None:
-            return preferred(run, batch, *compared)
+            return (unpaired if setting["preferences"] == "kto" else preferred)(run, batch, *compared)
         if setting["classifier"] == "sequence":
             return rewarded(run, batch)
         labels = batch["labels"] if setting["images"] else batch["input_ids"]

@@ -53,7 +53,8 @@ BASE: dict[str, Any] = {
     "loss": "plain",
     "saved": (),
     "padded": False,
-    "preferences": False,
+    "preferences": None,
+    "chosen": False,
     "liger": (),
     "classifier": None,
     "unfrozen": (),
@@ -204,7 +205,7 @@ MASKED: dict[str, dict[str, Any]] = {
     "int8, padded, gpt_neox": {**INT8, **PADDED, "config": NEOX, "targets": OF_NEOX},
     "int8, padded, phi3, non-reentrant": {**INT8, **HOOKS, **PADDED, "config": PHI3, "targets": OF_PHI3},
 }
-PREFERENCES = {"preferences": True, "rows": 4}
+PREFERENCES = {"preferences": "dpo", "rows": 4}
 PREFERRED: dict[str, dict[str, Any]] = {
     "preferences, full, reentrant": {**REENTRANT, **PREFERENCES},
     "preferences, lora, dropout, two micro-steps": {**LORA, **PREFERENCES, "dropout": 0.1, "micro_steps": 2},
@@ -820,6 +821,21 @@ LATENT: dict[str, dict[str, Any]] = {
         "dropout": 0.05,
     },
 }
+ODDS = {"preferences": "orpo", "rows": 4}
+UNPAIRED = {"preferences": "kto", "rows": 3}
+MORE_PREFERRED: dict[str, dict[str, Any]] = {
+    "odds, full, reentrant": {**REENTRANT, **ODDS},
+    "odds, lora, dropout, one pair, two micro-steps": {**LORA, **ODDS, "dropout": 0.1, "rows": 2, "micro_steps": 2},
+    "odds, qlora, padded, non-reentrant": {**QLORA, **HOOKS, **PADDED, **ODDS},
+    "odds, int8, reentrant": {**INT8, **REENTRANT, **ODDS},
+    "simpo, full, non-reentrant": {**HOOKS, **ODDS, "preferences": "simpo"},
+    "simpo, qlora, padded, reentrant": {**QLORA, **REENTRANT, **PADDED, **ODDS, "preferences": "simpo"},
+    "simpo with a cross-entropy, lora": {**LORA, **ODDS, "preferences": "simpo", "chosen": True},
+    "unpaired, full, reentrant": {**REENTRANT, **UNPAIRED},
+    "unpaired, lora, dropout, two micro-steps": {**LORA, **UNPAIRED, "dropout": 0.1, "micro_steps": 2},
+    "unpaired, qlora, non-reentrant": {**QLORA, **HOOKS, **UNPAIRED},
+    "unpaired, int8, padded, reentrant": {**INT8, **REENTRANT, **PADDED, **UNPAIRED},
+}
 
 SETTINGS = {
     name: {**BASE, **changes}
@@ -835,5 +851,6 @@ SETTINGS = {
         | TEXTS
         | SEEING
         | LATENT
+        | MORE_PREFERRED
     ).items()
 }

@@ -133,7 +133,7 @@ def test_a_tape_allocates_what_published_runs_measured():
         (("Qwen/Qwen3-0.6B", "tiiuae/falcon-7b"), "the family"),
         (("Qwen/Qwen3-0.6B", "google/gemma-3-4b-it"), "a tower that computes, or is trained"),
         (("sequence_len: 512", "sequence_len: 512\noptimizer: lion_8bit"), "the optimizer lion_8bit"),
-        (("sequence_len: 512", "sequence_len: 512\nrl: orpo"), "training on preferences"),
+        (("sequence_len: 512", "sequence_len: 512\nrl: ebft"), "training on preferences"),
         (("sequence_len: 512", "sequence_len: 512\nreward_model: true"), "a classifier's head"),
         (("sequence_len: 512", "sequence_len: 512\nqat: {weight_dtype: int4, group_size: 32}"), "weights rounded"),
         (("bf16: true", "fp16: true"), "training in fp16"),
@@ -179,10 +179,15 @@ def test_an_emptied_cache_gives_its_segments_back():
     assert replayed([*filled, EMPTIED, large], Settings()).peak_reserved == 48 << 20
 
 
-def test_the_trainer_of_preferences_empties_the_cache_after_each_micro_step(make_run: Callable[..., Run]):
-    run = make_run(CONFIG.replace("gradient_accumulation_steps: 1", "gradient_accumulation_steps: 2\nrl: dpo"))
+@pytest.mark.parametrize(("rl", "times"), [("dpo", 4), ("orpo", 0), ("kto", 0)])
+def test_the_trainer_of_dpo_alone_empties_the_cache_after_each_micro_step(
+    make_run: Callable[..., Run], rl: str, times: int
+):
+    keys = f"gradient_accumulation_steps: 2\nmicro_batch_size: 2\nrl: {rl}"
+    lines = [line for line in CONFIG.splitlines() if not line.startswith("micro_batch_size")]
+    run = make_run("\n".join(lines).replace("gradient_accumulation_steps: 1", keys))
     assert covered(run)
-    assert recorded(run).events.count(EMPTIED) == 4
+    assert recorded(run).events.count(EMPTIED) == times
 
 
 TEXT = CONFIG.replace("Qwen/Qwen3-0.6B", "google/gemma-3-4b-it") + "unfrozen_parameters: [^lm_head.*]\n"
