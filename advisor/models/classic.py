@@ -149,6 +149,7 @@ FAMILIES: dict[str, Family] = {
             deviations=with_tanh_gelu(residual_masks=2, rotates=False),
         ),
         lora_kernels="unpatchable",
+        xformers="asks for key heads",
     ),
     "gpt_bigcode": Family(
         _GPT(
@@ -171,6 +172,7 @@ FAMILIES: dict[str, Family] = {
         ),
         lora_kernels="unpatchable",
         sdpa=False,
+        xformers="has no class",
     ),
     "gptj": Family(
         _GPT(
@@ -182,6 +184,7 @@ FAMILIES: dict[str, Family] = {
         ),
         lora_kernels="unpatchable",
         sdpa=False,
+        xformers="has no class",
     ),
     "gpt_neox": Family(
         Decoder(
@@ -198,6 +201,7 @@ FAMILIES: dict[str, Family] = {
         embedding_modules=("embed_in", "embed_out"),
         has_tapes=True,
         tape=Taped(joins="both", splits=True, norms_first=True),
+        xformers="asks for key heads",
     ),
     "bloom": Family(
         _GPT(
@@ -220,6 +224,7 @@ FAMILIES: dict[str, Family] = {
         ),
         lora_kernels="unpatchable",
         embedding_modules=("word_embeddings", "lm_head"),
+        xformers="has no class",
     ),
     "opt": Family(
         Decoder(
@@ -234,6 +239,7 @@ FAMILIES: dict[str, Family] = {
             embedding_width="word_embed_proj_dim",
         ),
         lora_kernels="unpatchable",
+        xformers="asks for key heads",
     ),
     "mpt": Family(
         Decoder(

@@ -110,6 +110,10 @@ class Family:
     """``_supports_flash_attn`` of the decoder's class@transformers 5.16.1."""
     flash_stand_in: str = ""
     """What ``flash_attention_2`` becomes, if anything else: transformers/modeling_utils.py:1829-1843@5.16.1."""
+    xformers: Literal["runs", "has no class", "asks for key heads"] = "runs"
+    """What becomes of axolotl's xformers attention: some pick a class by its name and have none (models/falcon,
+    FALCON_ATTENTION_CLASSES@5.16.1), of others it asks the config for a number of key heads that it does not have
+    (axolotl/monkeypatch/attention/xformers.py:55-57@0.19.0)."""
     hybrid_attention: bool = False
     """Whether ``gemma4_hybrid_attn_impl`` is for it: axolotl/loaders/patch_manager.py:285-371@0.19.0."""
     mask_taken_out: bool = False

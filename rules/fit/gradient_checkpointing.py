@@ -59,7 +59,7 @@ rule = Rule(
                 attn_implementation: flash_attention_2
                 gradient_checkpointing: true
             """,
-            memory="58.3 -> 29.3 GiB",
+            memory="58.5 -> 29.3 GiB",
         ),
         Example(
             gpus="1x a100-80gb",

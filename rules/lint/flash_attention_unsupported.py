@@ -10,6 +10,10 @@ from advisor.util import regex
 FLASH = regex(r"flash_attention_[234]")
 LIMITED = frozenset({"flash_attention_2", "flash_attention_3"})
 HYBRID = "gemma4_hybrid_attn_impl"
+XFORMERS = {
+    "has no class": "stops while the model is built: transformers has no class of that name for `{}`",
+    "asks for key heads": "stops at the first forward: it reads `num_key_value_heads`, which the config of `{}` lacks",
+}
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -23,6 +27,8 @@ def finds(run: Run) -> Iterator[Hit]:
         return
     elif (flash and not model.supports_flash_attention) or (asked.base == "sdpa" and plain(run) != "sdpa"):
         yield hit(run, asked, f"is refused by transformers while it loads: `{model.model_type}` has no such attention")
+    elif asked.base == "xformers" and model.family.xformers != "runs":
+        yield hit(run, asked, XFORMERS[model.family.xformers].format(model.model_type))
     elif asked.base in LIMITED and widest_head(run) > WIDEST_FLASH_HEAD and not run.config.get(HYBRID):
         yield too_wide(run, asked)
 
@@ -63,10 +69,44 @@ rule = Rule(
     """,
     safe=True,
     source=(
+        "transformers/models/falcon/modeling_falcon.py:555@5.16.1; "
+        "axolotl/monkeypatch/attention/xformers.py:55-57@0.19.0; "
         "transformers/modeling_utils.py:1679-1684, 1751-1756@5.16.1; Dao-AILab/flash-attention, "
         "csrc/flash_attn/flash_api.cpp, mha_fwd and mha_varlen_fwd; axolotl/loaders/patch_manager.py:284-293@0.19.0"
     ),
     examples=(
+        Example(
+            before="""
+                base_model: tiiuae/falcon-7b
+                attn_implementation: xformers
+            """,
+            after="""
+                base_model: tiiuae/falcon-7b
+                attn_implementation: sdpa
+            """,
+        ),
+        Example(
+            before="""
+                base_model: EleutherAI/pythia-1.4b
+                xformers_attention: true
+            """,
+            after="""
+                base_model: EleutherAI/pythia-1.4b
+                attn_implementation: sdpa
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                attn_implementation: xformers
+            """,
+        ),
+        Example(
+            before="""
+                base_model: EleutherAI/pythia-1.4b
+                attn_implementation: eager
+            """,
+        ),
         Example(
             gpus="1x v100-32gb",
             before="""

@@ -136,7 +136,8 @@ def embeds_plainly(run: Run, model: Architecture) -> bool:
 
 def keys_have_all_heads(model: Architecture) -> bool:
     """Whether xformers' FlashAttention gets no copies of keys: axolotl/monkeypatch/attention/xformers.py@0.19.0."""
-    return all(block.attention and block.attention.heads == block.attention.kv_heads for block in model.blocks)
+    same = all(block.attention and block.attention.heads == block.attention.kv_heads for block in model.blocks)
+    return same and model.family.xformers == "runs"
 
 
 def masks_are_taped(run: Run, model: Architecture) -> bool:

@@ -156,7 +156,11 @@ MORE["pythia 1.4B, 8-bit LoRA of attention, padded"] = {
     "lora_target_linear": False,
     "lora_target_modules": ["query_key_value"],
 }
-MORE["pythia 1.4B, LoRA, xformers"] = {**LORA, "base_model": WIDER["pythia 1.4B"], "attn_implementation": "xformers"}
+MORE["llama 2 7B, LoRA, xformers"] = {
+    **LORA,
+    "base_model": "meta-llama/Llama-2-7b-hf",
+    "attn_implementation": "xformers",
+}
 MORE["llama 1B, LoRA, padded, fp32 weights"] = {
     **LORA,
     **PADDED,
