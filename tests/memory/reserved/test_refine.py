@@ -211,7 +211,9 @@ def test_images_have_a_tape_where_there_are_some_and_as_many_in_evaluation(make_
     assert not covered(replace(run, adapter=None, lora=None))
 
 
-def test_layers_in_front_of_the_first_adapter_have_no_tape_where_nobody_asks_for_gradients(make_run: Callable[..., Run]):
+def test_layers_in_front_of_the_first_adapter_have_no_tape_where_nobody_asks_for_gradients(
+    make_run: Callable[..., Run],
+):
     some = CONFIG.replace("Qwen/Qwen3-0.6B", "LiquidAI/LFM2-350M").replace(
         "lora_target_linear: true", "lora_target_modules: [q_proj]"
     )
