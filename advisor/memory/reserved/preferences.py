@@ -147,13 +147,18 @@ def to_one(tape: Tape, sums: Tensor) -> Tensor:
     return result
 
 
-def metrics(tape: Tape, logits: Tensor, batch: Batch) -> None:
-    """The entropy of all tokens, which copies the logits; mean logits, a copy of half of them; and the accuracy."""
+def weighed(tape: Tape, logits: Tensor, batch: Batch) -> tuple[int, int, Tensor]:
+    """Tokens that are scored, words that each might be, and the tokens' entropies, which a mask weighs."""
     tokens = batch.rows * (batch.length - 1)
     words = logits.count // (batch.rows * batch.length)
     entropies = entropy(tape, tokens, words)
-    weighted = tape.new(tokens, FULL)
-    del weighted
+    tape.new(tokens, FULL)
+    return tokens, words, entropies
+
+
+def metrics(tape: Tape, logits: Tensor, batch: Batch) -> None:
+    """The entropy of all tokens, which copies the logits; mean logits, a copy of half of them; and the accuracy."""
+    tokens, words, entropies = weighed(tape, logits, batch)
     half = tokens // 2
     for _ in range(2):
         average(tape, half, words)

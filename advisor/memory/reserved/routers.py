@@ -44,10 +44,7 @@ def by_grouped_softmax(tape: Tape, x: Tensor, weight: Tensor, experts: int, each
     chances = tape.new(tokens * experts, FULL)
     excluded = saving(tape, scores, mask)
     del mask
-    values, chosen = tape.new(tokens * each, FULL), tape.new(tokens * each, LONG)
-    ranked = saving(tape, scores, chosen)
-    del values, ranked
-    weights = gathered(tape, scores, chosen, tokens * each)
+    weights, chosen = of_best(tape, scores, tokens * each)
     alone = total(tape, weights, tokens)
     whole = tape.new(tokens, FULL)  # and a number, so that none is divided by zero
     whole.node = alone.node
@@ -102,15 +99,20 @@ def by_sigmoid(tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int) -
     biased = tape.new(tokens * experts, FULL)
     excluded = saving(tape, scores, mask)
     del mask
-    values, chosen = tape.new(tokens * each, FULL), tape.new(tokens * each, LONG)
-    ranked = saving(tape, scores, chosen)
-    del values, ranked
-    weights = gathered(tape, scores, chosen, tokens * each)
+    weights, chosen = of_best(tape, scores, tokens * each)
     total = summed(tape, weights, tokens)
     weights = quotient(tape, weights, total, in_place=True)
     weights = scaled(tape, weights)
     del kept, biased, excluded, total
     return logits, weights, chosen
+
+
+def of_best(tape: Tape, scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Scores of the best experts, which are ranked by other numbers, and which they are."""
+    values, chosen = tape.new(count, FULL), tape.new(count, LONG)
+    ranked = saving(tape, scores, chosen)
+    del values, ranked
+    return gathered(tape, scores, chosen, count), chosen
 
 
 def best_group(tape: Tape, tokens: int, experts: int, scores: Tensor) -> tuple[list[object], Tensor]:

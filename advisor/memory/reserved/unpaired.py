@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.memory.reserved.operations import FULL, LONG
-from advisor.memory.reserved.preferences import average, entropy, log_probabilities, summed, to_one
+from advisor.memory.reserved.preferences import average, log_probabilities, summed, to_one, weighed
 from advisor.record import replace
 
 if TYPE_CHECKING:
@@ -56,11 +56,7 @@ def unmatched(tape: Tape, model: Model, batch: Batch) -> Tensor:
 
 def metrics(tape: Tape, logits: Tensor, batch: Batch) -> None:
     """The entropy of all tokens; copies of rows and masks by their label, and of the logits of completions."""
-    tokens = batch.rows * (batch.length - 1)
-    words = logits.count // (batch.rows * batch.length)
-    entropies = entropy(tape, tokens, words)
-    weighted = tape.new(tokens, FULL)
-    del weighted
+    tokens, words, entropies = weighed(tape, logits, batch)
     chosen, mask = tape.new(tokens * words, FULL), tape.new(tokens, LONG)
     average(tape, tokens, words)
     del chosen, mask, entropies
