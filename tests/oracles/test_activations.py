@@ -55,8 +55,6 @@ SETTINGS: dict[str, Setting] = {
     "LoRA, mask": replace(LORA, padding_mask=True),
     "QLoRA": QLORA,
     "QLoRA, dropout": replace(QLORA, dropout=0.1),
-    "QLoRA, fp32 residual stream": replace(QLORA, prepare=wide_norms),
-    "QLoRA, fp32 residual stream, dropout": replace(QLORA, prepare=wide_norms, dropout=0.1),
     "LoRA on queries and values": Setting(adapter=ATTENTION),
     "LoRA on queries and values, dropout": Setting(adapter=ATTENTION, dropout=0.1),
     "LoRA on queries and values, bf16": replace(HALF_LORA, adapter=ATTENTION),

@@ -2,6 +2,7 @@
 """Layers with 4-bit linears behind layer norms, which hand autocast's fp32 on, against traces of the real modules."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from advisor.tracing.allocations import layer_saved, layer_working
 
 from .families import FAMILIES, WIDE_HEADS, described, run_of
 from .four_bit import quantized
+from .test_activations import wide_norms
 from .trace import Setting, trace
 
 pytestmark = pytest.mark.oracle
@@ -37,6 +39,15 @@ def test_a_layer_keeps_and_holds_what_the_trace_does(name: str, setting: Setting
 @pytest.mark.parametrize("name", ["phi", "starcoder2"])
 def test_an_mlp_without_adapters_holds_fp32_gradients_too(name: str):
     compare(name, TWO)
+
+
+@pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS)
+def test_linears_hand_on_the_fp32_of_a_wide_stream(setting: Setting):
+    def prepared(model: Any) -> None:
+        quantized(model)
+        wide_norms(model)
+
+    compare("mistral", replace(setting, prepare=prepared), wide=True)
 
 
 MIXED = {
@@ -70,9 +81,9 @@ def test_squares_widen_the_stream_of_layers_that_compute_in_half_precision(index
     assert kept + held == pytest.approx(layer_saved(found, index) + layer_working(found, index), rel=0.01)
 
 
-def compare(name: str, setting: Setting) -> None:
+def compare(name: str, setting: Setting, *, wide: bool = False) -> None:
     model = described(FAMILIES[name])
-    run, block = run_of(model, setting), model.blocks[-1]
+    run, block = run_of(model, setting, fp32_residual_stream=wide), model.blocks[-1]
     found = trace(FAMILIES[name](3), setting)
     assert activations.saved_bytes(run, block) == layer_saved(found, 1), activations.saved_formula(run, block)
     # The gradient of A in half precision comes and goes: no activation.

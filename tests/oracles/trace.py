@@ -76,7 +76,8 @@ def adapted(model: Any, setting: Setting) -> Any:
     """The model under PEFT's LoRA."""
     from peft import LoraConfig, get_peft_model
 
-    model.enable_input_require_grads()
+    if setting.checkpointing is not None:
+        model.enable_input_require_grads()
     targets = list(setting.adapter) if isinstance(setting.adapter, tuple) else setting.adapter
     lora = LoraConfig(
         r=setting.rank,
