@@ -13,6 +13,7 @@ from advisor.memory.activations import (
     saved_bytes,
     saved_formula,
 )
+from advisor.memory.activations.altup import streams
 from advisor.memory.deepspeed import buckets_at_loss, gathered_terms, lasting_buckets
 from advisor.memory.fsdp import root_copied
 from advisor.memory.generation import generation_terms
@@ -155,11 +156,12 @@ def leaf_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """A frozen embedding's output that was made to need a gradient lives as long as the graph.
 
     It is the first layer's input, which a checkpoint keeps, and a norm that casts nothing; unless the model multiplies
-    it first: GraniteModel.forward@5.16.1.
+    it first (GraniteModel.forward@5.16.1) or makes several streams of it.
     """
     family = family_of(model.decoder_type or model.model_type)
     multiplied = family is not None and family.tape.scales_embedding == "after"
-    kept = checkpoints(run) or own_input_bytes(run, model.blocks[0]) > 0
+    first = model.blocks[0]
+    kept = streams(first) == 1 and (checkpoints(run) or own_input_bytes(run, first) > 0)
     if run.lora is None or run.lora.modules_to_save or not run.asks_for_gradients or (kept and not multiplied):
         return ()
     width = model.hidden_size * run.compute_bytes

@@ -22,7 +22,7 @@ from advisor.tracing.lengths import lengths_for
 from advisor.tracing.lora import adapt
 from advisor.tracing.modules import UntraceableError, built, decoder_layers, widened
 from advisor.tracing.recorder import materialise
-from advisor.tracing.step import Watch, as_on_cuda, outputs, passing, recorded
+from advisor.tracing.step import Watch, as_on_cuda, asks_for_gradients, outputs, passing, recorded
 
 PLAIN = "state spaces and linear attention are traced in plain PyTorch, which needs more than fused kernels do"
 Points = dict[str, list[tuple[int, int]]]
@@ -85,6 +85,7 @@ def runs(
     layers = decoder_layers(model)
     weights: set[int] = set()
     if facts.adapter is not None:
+        asks_for_gradients(model)
         adapt(model, facts.adapter)
     if facts.fp32_stream:
         widened(model)

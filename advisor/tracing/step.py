@@ -73,6 +73,16 @@ class Entry(torch.autograd.Function):
         return gradient, None
 
 
+def asks_for_gradients(model: Any) -> None:
+    """Makes the embedding's output need a gradient, as axolotl does under adapters: loaders/adapter.py:427-428@0.19.0.
+
+    Not by a leaf, which would be there in every moment of every layer.
+    """
+    model.get_input_embeddings().register_forward_hook(
+        lambda _module, _args, output: Entry.apply(output, torch.zeros((), requires_grad=True))
+    )
+
+
 class Watch:
     """Hooks on the traced layers: each gets an input of its own, and its begin and end are marked."""
 

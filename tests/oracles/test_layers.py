@@ -273,8 +273,8 @@ TRACED_WITH_FLASH = {"llama4_text"}
 
 WIDENED = "mamba2 with an fp32 stream"
 """Each layer returns fp32, but the first, which is traced, gets what the embedding gave."""
-HANDED_ON = {"apertus", "arcee", "mpt", "nemotron_h"}
-"""4-bit layers hand on the fp32 of layer norms, squares or exponentials; the plain layers of a trace do not.
+HANDED_ON = {"apertus", "arcee", "gemma3n_text", "gemma3n_text with thresholds", "mpt", "nemotron_h"}
+"""4-bit layers hand on the fp32 of norms, squares, exponentials or streams; the plain layers of a trace do not.
 
 See test_four_bit, and the recordings of Apertus in tests/memory/reserved.
 """

@@ -57,7 +57,7 @@ def between_streams(n: Numbers, block: Block, *, entered: bool) -> Iterator[Amou
     yield each + count * n.stream + ((count - 1) * n.compute if n.trained and wide else 0), "h"
     yield scalars, ONE
     if entered:
-        yield each + n.compute + (n.stream if wide else 0), "h"
+        yield each + (n.compute if n.trained else 0) + (n.stream if wide else 0), "h"
         yield scalars, ONE
 
 
