@@ -129,12 +129,15 @@ def is_upcast(model: Architecture, tensor: Tensor) -> bool:
 
 
 def recast(run: Run, tensor: Tensor) -> bool:
-    """Whether axolotl casts it back to half precision after PEFT's upcast; only norms, embeddings and head are.
+    """Whether the trainer casts it back to half precision after PEFT's upcast; only norms, embeddings and head are.
 
-    Norms by their names, in towers too: axolotl/loaders/model.py:1163-1167@0.19.0.
+    axolotl norms by their names, in towers too (axolotl/loaders/model.py:1163-1167@0.19.0); TRL embeddings and head of
+    4-bit models that are not sharded (trl/trainer/utils.py, peft_module_casting_to_bf16@0.12.2).
     """
-    named = tensor.kind in {"norm", "embedding", "head"} or "norm" in tensor.module
-    return run.stack.trainer == "axolotl" and named
+    tables = tensor.kind in {"embedding", "head"}
+    if run.stack.trainer == "trl-sft":
+        return tables and run.quantization == "nf4" and run.precision == "bf16" and run.sharding is None
+    return run.stack.trainer == "axolotl" and (tables or tensor.kind == "norm" or "norm" in tensor.module)
 
 
 def quantized_width(run: Run, tensor: Tensor) -> float | None:
