@@ -130,8 +130,10 @@ def decoder_terms(run: Run, model: Architecture, *, backward: bool) -> tuple[Ter
 
 def unread_norm_bytes(run: Run, model: Architecture) -> int:
     """What the first norm would keep if a frozen embedding's output needed a gradient."""
-    whole = run.lora is None or run.asks_for_gradients or run.sharding is not None
-    if whole or (run.lora is not None and run.lora.modules_to_save) or run.unfrozen_parameters:
+    lora = run.lora
+    if lora is None or lora.modules_to_save or run.unfrozen_parameters:
+        return 0
+    if run.asks_for_gradients or run.sharding is not None:
         return 0
     return first_norm_bytes(run, model.blocks[0])
 
@@ -156,8 +158,10 @@ def leaf_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """A frozen embedding's output that was made to need a gradient lives as long as the graph.
 
     It is the first layer's input, which a checkpoint keeps, and a norm that casts nothing; unless the model multiplies
-    it first (GraniteModel.forward@5.16.1) or makes several streams of it.
+    it first (GraniteModel.forward@5.16.1) or makes several streams of it. With images it is ``words_term``.
     """
+    if counted(run, model):
+        return ()
     family = family_of(model.decoder_type or model.model_type)
     multiplied = family is not None and family.tape.scales_embedding == "after"
     first = model.blocks[0]

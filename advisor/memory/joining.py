@@ -21,9 +21,9 @@ LEAF = "axolotl/loaders/adapter.py:427-428@0.19.0: what an embedding returns is 
 
 def joining_terms(inner: Run, tower: Tower, tokens: int) -> Iterator[Term]:
     """Of a tower that gradients go through: the leaf that adapters ask for, norms after its layers, its projector."""
-    name, exact = f"{tower.kind} tower", 4 if inner.autocast else inner.compute_bytes
+    name, exact = tower.name, 4 if inner.autocast else inner.compute_bytes
     hidden, patches = tower.block.hidden, inner.tokens
-    if inner.adapter is not None and tower.hooked:
+    if inner.adapter is not None and tower.hooked and tower.entry:
         width = inner.compute_bytes * hidden
         yield Term(f"{name}'s embedding", "activations", width * patches, f"{width:,} B x {patches:,} patches", LEAF)
     width = exact * hidden * (tower.norms + tower.pools)

@@ -18,7 +18,7 @@ from advisor.memory.lora_targets import is_target
 from advisor.memory.offloading import limit
 from advisor.memory.weights import trained_count
 from advisor.models import Architecture
-from advisor.models.tower import Tower
+from advisor.models.tower import Tower, Traced
 from advisor.record import replace
 from advisor.run import Images, Run
 
@@ -113,7 +113,7 @@ def kept_bytes(inner: Run, tower: Tower) -> int:
     """What one layer of a tower keeps."""
     if tower.traced is None:
         return saved_bytes(inner, tower.block)
-    return at_width(tower.traced.saved[case(inner)], inner, tower)
+    return at_width(tower.traced, tower.traced.saved[case(inner)], inner, tower.block.hidden)
 
 
 def kept_formula(inner: Run, tower: Tower) -> str:
@@ -126,7 +126,7 @@ def kept_formula(inner: Run, tower: Tower) -> str:
 def tower_working_bytes(inner: Run, tower: Tower) -> int:
     """What the backward of one layer holds besides what is kept."""
     if tower.traced is not None:
-        return at_width(tower.traced.backward[case(inner)], inner, tower)
+        return at_width(tower.traced, tower.traced.backward[case(inner)], inner, tower.block.hidden)
     return working_bytes(inner, tower.block) + tower.held[case(inner)] * inner.tokens * tower.block.hidden
 
 
@@ -135,19 +135,19 @@ def case(inner: Run) -> int:
     return (0 if inner.autocast else 2) + (inner.adapter is not None)
 
 
-def at_width(traced: int, inner: Run, tower: Tower) -> int:
-    """Bytes of all positions, from those of one at the width that was traced."""
-    width = tower.traced.width if tower.traced is not None else 1
-    return traced * inner.tokens * tower.block.hidden // width
+def at_width(traced: Traced, width: int, inner: Run, hidden: int) -> int:
+    """Bytes of all positions at this hidden size, from ``width`` bytes of one at the hidden size that was traced."""
+    return width * inner.tokens * hidden // traced.width
 
 
 def forward_terms(run: Run, tower: Tower) -> tuple[Term, ...]:
     """One layer of a tower at work in the forward, without gradients."""
     inner = at_tower(run, tower)
+    if tower.traced is None:
+        working = forward_working_bytes(inner, tower.block)
+    else:
+        working = at_width(tower.traced, tower.traced.forward[0 if inner.autocast else 1], inner, tower.block.hidden)
     text = f"{inner.tokens:,} patches"
-    working = forward_working_bytes(inner, tower.block)
-    if tower.traced is not None:
-        working = at_width(tower.traced.forward[0 if inner.autocast else 1], inner, tower)
     return (Term(f"one layer of the {tower.name}", "activations", working, text, TRACED),)
 
 

@@ -46,6 +46,8 @@ class Multimodal:
     """The class that AutoModelForCausalLM loads, where that is the decoder alone."""
     ties: bool = True
     """Whether the head can be tied at all: some classes name no tied weights, whatever the config says."""
+    pools: bool = False
+    """Whether the projector averages patches to ``mm_tokens_per_image``: Gemma3MultiModalProjector@5.16.1."""
 
     @property
     def deviations(self) -> Deviations:
@@ -222,17 +224,15 @@ def encoders(row: Multimodal, c: Config, text: Config) -> tuple[Tower, ...]:
         joins = [t for name, _, project in row.projectors if name == key for t in project(c, section, text)]
         kind = "audio" if key == "audio_config" else "vision"
         with suppress(InputError):  # what only the shape of patches needs may be missing: weights count without
-            first = pooled(c, tower(kind, prefix, section, shape, build(section), tuple(joins)))
-            found.append(first)
+            first = tower(kind, prefix, section, shape, build(section), tuple(joins))
+            found.append(pooled(c, first) if row.pools else first)
             if shape.then is not None:
                 found.append(following(first, prefix, section, shape.then, build(section)))
     return tuple(found)
 
 
 def pooled(c: Config, one: Tower) -> Tower:
-    """The same where patches are averaged to a number of tokens: Gemma3MultiModalProjector@5.16.1."""
-    if c.model_type != "gemma3":
-        return one
+    """The same where the projector averages patches, its norm behind that."""
     merged = isqrt(one.grid.of_side() // c.size("mm_tokens_per_image", 256))
     return replace(one, grid=replace(one.grid, merge=merged), norms=one.norms - 1, pools=True)
 
@@ -355,7 +355,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "lfm2_vl": Family(_projected("lfm2", lfm2_projector), cut=True, lora_kernels="unpatchable", sight="unshuffled"),
     "gemma3": Family(
-        _projected("gemma3_text", gemma3_projector),
+        replace(_projected("gemma3_text", gemma3_projector), pools=True),
         liger=LIGER,
         cut=True,
         mask_taken_out=True,

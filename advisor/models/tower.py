@@ -202,7 +202,8 @@ def following(first: Tower, prefix: str, c: Config, shape: Layers, tensors: Tens
     """The layers that read what the first ones return."""
     block = layers_of(prefix, c, shape, tensors)
     name = f"last layers of the {first.name}"
-    return replace(first, block=block, entry=0, joins=(), wide=False, held=shape.held, masked=False, name=name)
+    alone = replace(first, entry=0, joins=(), wide=False, norms=0, pools=False, masked=False)
+    return replace(alone, block=block, held=shape.held, name=name)
 
 
 def layers_of(prefix: str, c: Config, shape: Layers, tensors: Tensors) -> Block:

@@ -169,6 +169,19 @@ def test_what_embeddings_return_is_a_leaf_under_adapters_alone():
     assert not words(CHECKPOINTED | {"lora_modules_to_save": ["embed_tokens"]})
 
 
+@pytest.mark.parametrize("config", [GEMMA, CHECKPOINTED | {"base_model": "google/gemma-3n-E2B-it"}])
+def test_what_embeddings_return_is_counted_once_beside_images(config: dict[str, Any]):
+    terms = next(one.terms for one in of(config).phases if one.name == "backward")
+    kept = [term.name for term in terms if term.part == "activations" and "embedding" in term.name]
+    assert [name for name in kept if "tower" not in name] == ["words' embeddings"]
+
+
+def test_layers_that_follow_a_tower_have_no_embedding_of_their_own():
+    llama = CHECKPOINTED | {"base_model": "meta-llama/Llama-3.2-11B-Vision-Instruct"}
+    terms = next(one.terms for one in of(llama).phases if one.name == "backward")
+    assert len([term for term in terms if "tower's embedding" in term.name]) == 1
+
+
 def test_patches_are_kept_for_the_last_norm_and_for_their_mean():
     assert towers(of(CHECKPOINTED))["vision tower's last norms"].bytes == 2 * 4 * WIDTH * PATCHES
 

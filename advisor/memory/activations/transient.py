@@ -39,7 +39,7 @@ from advisor.memory.activations.state_spaces import in_pieces, scan_gradients
 from advisor.models.deviations import Deviations, Norm
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Attention, Block
+    from advisor.models.architecture import Attention, Block, Mlp
     from advisor.run import Run
 
 
@@ -65,8 +65,7 @@ def unpacking_bytes(run: Run, block: Block) -> int:
         return 0
     family, norm = family_and_norm(run, block)
     n = numbers(run, norm)
-    shared = dense_amounts(n, family, mlp, "f shared", recomputed=False) if mlp.shared_width else ()
-    later = [(4 * mlp.experts_per_token, "routed"), *shared]
+    later = [(4 * mlp.experts_per_token, "routed"), *shared_amounts(n, family, mlp)]
     named = [] if routed.of_experts(run, n).trained else list(routed.named_amounts(n, mlp))
     passing = total(named, widths(run, block)) - total(later, widths(run, block))
     return 4 * stacks(block).get("down", 0) + run.tokens * passing
@@ -153,8 +152,8 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
         yield [stream, used_mask, narrow, *product_gradients(run, n, family, block), *behind]
         if block.mlp.experts:
             yield [stream, *routed.routed_gradients(run, n, family, block.mlp), *done(run, n, family, norm, block)]
-            shared = dense_amounts(n, family, block.mlp, "f shared", recomputed=False) if block.mlp.shared_width else ()
-            yield [stream, *routed.recomputed_product(run, n, block.mlp), *gone(shared)]
+            behind = gone(shared_amounts(n, family, block.mlp))
+            yield [stream, *routed.recomputed_product(run, n, block.mlp), *behind]
         if run.activation_checkpointing:
             yield list(recomputed_forward(run, n, block))
     if block.attention is not None and probabilities(run, family, block.attention):
@@ -257,6 +256,12 @@ def after_attention(run: Run, n: Numbers, family: Deviations, norm: Norm, block:
     norms = list(norm_amounts(n, norm, family, block))
     yield from norms[len(norms) // 2 :]
     yield from mlp_amounts(run, n, family, block)
+
+
+def shared_amounts(n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
+    """What the MLP beside the experts keeps."""
+    if mlp.shared_width:
+        yield from dense_amounts(n, family, mlp, "f shared", recomputed=False)
 
 
 def done(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.reserved import losses
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
-from advisor.memory.reserved.operations import FULL, LONG, cast, dropped, into_zeros
+from advisor.memory.reserved.operations import FULL, LONG, cast, dropped, into_zeros, saving_result
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.decoder import Batch
@@ -21,7 +21,7 @@ def by_token(tape: Tape, hidden: Tensor, head: Plain, _batch: Batch) -> losses.S
     logits = head(tape, thinned)
     del thinned
     exact = cast(tape, logits, FULL)
-    loss = losses.negative_log_likelihood(tape, losses.log_softmax(tape, exact), None)
+    loss = losses.negative_log_likelihood(tape, saving_result(tape, exact), None)
     del exact, hidden
     return logits, loss
 

@@ -109,16 +109,20 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
 
 def towers_rest(run: Run, model: Architecture) -> bool:
     """Whether towers lie in memory alone, frozen, and the model's own code does with text what its decoder does."""
-    trained = any(trained_count(run, tensor) for tensor in model.tensors if beside(tensor))
     maskless = run.sample_packing or not model.family.own_loss
-    return model.family.text_is_taped and maskless and not (sees(run) or trained)
+    return model.family.text_is_taped and maskless and not (sees(run) or trains_towers(run, model))
 
 
 def towers_see(run: Run, model: Architecture) -> bool:
     """Whether images go through an encoder of a known order, of which at most adapters are trained."""
-    trained = any(trained_count(run, tensor) for tensor in model.tensors if beside(tensor))
     known = is_known(model) and run.lora is not None and run.attention == "flash" and not run.sample_packing
-    return known and sees(run) and shows_the_same(run, model) and embeds_plainly(run, model) and not trained
+    seen = sees(run) and shows_the_same(run, model) and embeds_plainly(run, model)
+    return known and seen and not trains_towers(run, model)
+
+
+def trains_towers(run: Run, model: Architecture) -> bool:
+    """Whether weights of towers, or of what joins them to the decoder, are trained."""
+    return any(trained_count(run, tensor) for tensor in model.tensors if beside(tensor))
 
 
 def shows_the_same(run: Run, model: Architecture) -> bool:
@@ -195,6 +199,11 @@ def is_routed(run: Run, block: Block) -> bool:
     return run.experts == "grouped_mm" and stacked(run) and not (adapted(run) or never_freed(run))
 
 
+def is_fed(run: Run, block: Block) -> bool:
+    """Whether a layer has one MLP, or experts that a tape has."""
+    return block.mlp is not None and (not block.mlp.experts or is_routed(run, block))
+
+
 def is_side_by_side(run: Run, block: Block) -> bool:
     """Whether a layer has attention, an MLP and Mamba in one kernel, whose last projection is no module to it."""
     last = next((linear for linear in block.linears if linear.name == "out_proj"), None)
@@ -210,8 +219,7 @@ def is_side_by_side(run: Run, block: Block) -> bool:
 
 def is_convolved(run: Run, block: Block) -> bool:
     """Whether a layer has a short convolution, and one MLP or experts."""
-    fed = block.mlp is not None and (not block.mlp.experts or is_routed(run, block))
-    return block.attention is not None and block.attention.kind == "conv" and fed
+    return block.attention is not None and block.attention.kind == "conv" and is_fed(run, block)
 
 
 def is_single(run: Run, block: Block) -> bool:
@@ -221,9 +229,7 @@ def is_single(run: Run, block: Block) -> bool:
     if block.states is not None:
         adapted = run.lora is not None and any(is_target(run.lora, linear) for linear in block.linears)
         return block.states.chunk > 0 and in_pieces(run) and not adapted
-    if block.mlp is not None:
-        return not block.mlp.experts or is_routed(run, block)
-    return is_softmax(block.attention)
+    return is_fed(run, block) or is_softmax(block.attention)
 
 
 def is_delta_net(run: Run, block: Block) -> bool:
@@ -232,11 +238,11 @@ def is_delta_net(run: Run, block: Block) -> bool:
     axolotl/monkeypatch/lora_kernels.py:587-614@0.19.0: its layers for packed rows alone call them.
     """
     attention, lora = block.attention, run.lora
-    fed = block.mlp is not None and (not block.mlp.experts or is_routed(run, block))
     fused = lora is not None and run.sample_packing and bool(lora.kernels & {"qkv", "o"})
     mixers = [linear for linear in block.linears if linear.kind == "mixer"]
     taken = fused and lora is not None and any(is_target(lora, linear) for linear in mixers)
-    return attention is not None and attention.kind == "linear" and attention.state > 0 and fed and not taken
+    known = attention is not None and attention.kind == "linear" and attention.state > 0
+    return known and is_fed(run, block) and not taken
 
 
 def saves_tables_alone(run: Run, lora: Lora) -> bool:

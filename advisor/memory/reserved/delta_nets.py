@@ -13,7 +13,7 @@ from advisor.memory.reserved.convolutions import convolution
 from advisor.memory.reserved.delta_rule import convolved_in_rows, delta_rule
 from advisor.memory.reserved.masks import repeated
 from advisor.memory.reserved.norms import by_row, inverse_root, weighted
-from advisor.memory.reserved.operations import FULL, activation, cast, hyperbolic, product, scaled, split
+from advisor.memory.reserved.operations import FULL, activation, cast, product, saving_result, scaled, split
 from advisor.record import record
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class DeltaNet:
             mixed = convolution(tape, mixed, self.weight, None)
         counts = [batch.tokens * width for width in (sizes.key_width, sizes.key_width, sizes.value_width)]
         query, key, value = split(tape, mixed, counts)
-        strength = hyperbolic(tape, strengths)
+        strength = saving_result(tape, strengths)
         slope = self.slope(tape, slopes)
         groups = sizes.heads // sizes.kv_heads
         query = repeated(tape, query, groups)
@@ -64,7 +64,7 @@ class DeltaNet:
 
     def slope(self, tape: Tape, x: Tensor) -> Tensor:
         """How fast a head forgets, in fp32."""
-        decays = scaled(tape, hyperbolic(tape, cast(tape, self.decays, FULL)))
+        decays = scaled(tape, saving_result(tape, cast(tape, self.decays, FULL)))
         return weighted(tape, decays, activation(tape, shifted(tape, cast(tape, x, FULL), self.steps)))
 
 

@@ -14,9 +14,9 @@ from advisor.memory.reserved.operations import (
     add,
     back_alike,
     cast,
-    hyperbolic,
     into_zeros,
     product,
+    saving_result,
     split,
     squared_relu,
 )
@@ -75,7 +75,7 @@ class Routed:
         passed = shared(tape, x)
         logits, weights, chosen = self.route(tape, x)
         found = self.computed(tape, x, weights, chosen)
-        passed = scaled_rows(tape, hyperbolic(tape, gate(tape, x)), passed)
+        passed = scaled_rows(tape, saving_result(tape, gate(tape, x)), passed)
         found = add(tape, found, passed)
         del logits
         return found

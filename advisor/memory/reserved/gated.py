@@ -9,7 +9,7 @@ from advisor.memory.reserved import fused
 from advisor.memory.reserved.attention import by_head, flash
 from advisor.memory.reserved.masks import efficient
 from advisor.memory.reserved.mixer import Mixer, together
-from advisor.memory.reserved.operations import copied, hyperbolic, product, split
+from advisor.memory.reserved.operations import copied, product, saving_result, split
 from advisor.record import record
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class GatedMixer(Mixer):
         output = attend(tape, batch.rows, batch.length, self.attention, (query, key, value))
         if not batch.masked:
             output = copied(tape, output)
-        output = product(tape, output, hyperbolic(tape, gate))
+        output = product(tape, output, saving_result(tape, gate))
         return self.ended(tape, output)
 
     def opened(self, tape: Tape, x: Tensor, *, repeats: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:

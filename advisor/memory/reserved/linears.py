@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
-from advisor.memory.reserved.operations import FULL, HALF, add, cast, copied, dropped, hyperbolic, matmul, scaled
+from advisor.memory.reserved.operations import FULL, HALF, add, cast, copied, dropped, matmul, saving_result, scaled
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Linear as Shape
@@ -57,7 +57,7 @@ class Head(Plain):
             logits = scaled(tape, logits)
         if self.caps:
             logits = scaled(tape, logits)
-            logits = hyperbolic(tape, logits)
+            logits = saving_result(tape, logits)
             logits = scaled(tape, logits)
         return cast(tape, logits, FULL) if self.widens else logits
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
-from advisor.memory.reserved.operations import FULL, LONG, cast, piece
+from advisor.memory.reserved.operations import FULL, LONG, cast, piece, saving_result
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.decoder import Batch
@@ -38,7 +38,7 @@ def own(tape: Tape, hidden: Tensor, head: Plain, batch: Batch) -> Scored:
     else:
         scored = without_last(tape, logits, batch.length)
         labels = tape.new(batch.rows * (batch.length - 1), LONG)
-    loss = summed(tape, negative_log_likelihood(tape, log_softmax(tape, scored), labels))
+    loss = summed(tape, negative_log_likelihood(tape, saving_result(tape, scored), labels))
     return logits, loss
 
 
@@ -51,7 +51,7 @@ def own_masked(tape: Tape, hidden: Tensor, head: Plain, batch: Batch) -> Scored:
     of_labels, places = tape.new(count, 1), tape.new(2 * count, LONG)
     labels = tape.new(count, LONG)
     del of_labels, places, mask
-    loss = summed(tape, negative_log_likelihood(tape, log_softmax(tape, scored), labels))
+    loss = summed(tape, negative_log_likelihood(tape, saving_result(tape, scored), labels))
     return logits, loss
 
 
@@ -83,7 +83,7 @@ def causal(tape: Tape, logits: Tensor, rows: int, length: int) -> Tensor:
     """transformers/loss/loss_utils.py, ForCausalLMLoss@5.16.1: in fp32, over shifted labels."""
     logits = cast(tape, logits, FULL)
     labels = shifted_labels(tape, rows, length)
-    loss = summed(tape, negative_log_likelihood(tape, log_softmax(tape, logits), labels[-1]))
+    loss = summed(tape, negative_log_likelihood(tape, saving_result(tape, logits), labels[-1]))
     del logits, labels
     return loss
 
@@ -101,7 +101,7 @@ def shifted(tape: Tape, logits: Tensor, rows: int, length: int) -> Tensor:
     logits = cast(tape, logits, FULL)
     labels = tape.new(rows * (length - 1), LONG)
     scored = logits if rows == 1 else without_last(tape, logits, length)
-    loss = summed(tape, negative_log_likelihood(tape, log_softmax(tape, scored), labels))
+    loss = summed(tape, negative_log_likelihood(tape, saving_result(tape, scored), labels))
     del logits, scored
     return loss
 
@@ -115,20 +115,6 @@ def without_last(tape: Tape, logits: Tensor, length: int) -> Tensor:
     count = logits.count
     node = node_for(tape, back, logits)
     result = tape.new(count // length * (length - 1), FULL)
-    result.node = node
-    return result
-
-
-def log_softmax(tape: Tape, logits: Tensor) -> Tensor:
-    """It saves its result."""
-
-    def back(_node: Node, given: list[Tensor]) -> tuple[Tensor]:
-        return (tape.new(given[0].count, FULL),)
-
-    node = node_for(tape, back, logits)
-    result = tape.new(logits.count, FULL)
-    if node is not None:
-        node.keep(tape, result.detached())
     result.node = node
     return result
 

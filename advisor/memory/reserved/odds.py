@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
-from advisor.memory.reserved.losses import log_softmax, negative_log_likelihood, without_last
-from advisor.memory.reserved.operations import FULL, LONG, add, piece
+from advisor.memory.reserved.losses import negative_log_likelihood, without_last
+from advisor.memory.reserved.operations import FULL, LONG, add, piece, saving_result
 from advisor.memory.reserved.preferences import log_probabilities, to_one
 from advisor.record import record, replace
 
@@ -60,7 +60,7 @@ def likelihood(tape: Tape, logits: Tensor, labels: Tensor, batch: Batch) -> Tens
     else:
         scored = without_last(tape, chosen, length)
         labels = tape.new(batch.rows // 2 * (length - 1), LONG)
-    return negative_log_likelihood(tape, log_softmax(tape, scored), labels)
+    return negative_log_likelihood(tape, saving_result(tape, scored), labels)
 
 
 def mean_log_probability(tape: Tape, logits: Tensor, batch: Batch, *, in_place: bool) -> Tensor:

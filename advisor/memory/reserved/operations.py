@@ -173,8 +173,8 @@ def split(tape: Tape, x: Tensor, counts: Sequence[int]) -> list[Tensor]:
     return [handed_on(count, index) for index, count in enumerate(counts)]
 
 
-def hyperbolic(tape: Tape, x: Tensor) -> Tensor:
-    """tanh: it saves its result."""
+def saving_result(tape: Tape, x: Tensor) -> Tensor:
+    """tanh, sigmoid, exponential, softmax or its logarithm, in the width of what it gets."""
     result = alike(tape, x)
     if result.node is not None:
         result.node.keep(tape, result.detached())
@@ -225,7 +225,7 @@ def tanh_gelu(tape: Tape, x: Tensor) -> Tensor:
     inner = scaled(tape, inner)
     inner = add(tape, x, inner)
     inner = scaled(tape, inner)
-    inner = hyperbolic(tape, inner)
+    inner = saving_result(tape, inner)
     inner = copied(tape, inner)
     return product(tape, half, inner)
 
@@ -251,7 +251,7 @@ def powered(tape: Tape, x: Tensor) -> Tensor:
 
 def squared_relu(tape: Tape, x: Tensor) -> Tensor:
     """ReLUSquaredActivation (transformers/activations.py@5.16.1)."""
-    applied = hyperbolic(tape, x)
+    applied = saving_result(tape, x)
     return powered(tape, applied)
 
 

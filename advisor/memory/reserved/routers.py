@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
 from advisor.memory.reserved.experts import Routed, gathered
 from advisor.memory.reserved.layers import Gated, Plain
-from advisor.memory.reserved.operations import FULL, LONG, cast, hyperbolic, matmul, scaled, squared_relu
-from advisor.memory.reserved.softmax_routers import WAYS, probabilities, quotient, softmax, total
+from advisor.memory.reserved.operations import FULL, LONG, cast, matmul, saving_result, scaled, squared_relu
+from advisor.memory.reserved.softmax_routers import WAYS, quotient, softmax, total
 from advisor.memory.weights import quantized_width
 from advisor.models.architecture import Linear as Shape
 
@@ -39,7 +39,7 @@ def by_grouped_softmax(tape: Tape, x: Tensor, weight: Tensor, experts: int, each
     """Logits, and weights and numbers of the chosen experts."""
     tokens = x.count * experts // weight.count
     logits = matmul(tape, x, weight, experts)
-    scores = probabilities(tape, cast(tape, logits, FULL))
+    scores = saving_result(tape, cast(tape, logits, FULL))
     kept, mask = best_group(tape, tokens, experts, scores)
     chances = tape.new(tokens * experts, FULL)
     excluded = saving(tape, scores, mask)
@@ -64,7 +64,7 @@ def by_shares(tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int) ->
     """Logits, and weights and numbers of the chosen experts."""
     tokens = x.count * experts // weight.count
     logits = matmul(tape, x, weight, experts)
-    scores = hyperbolic(tape, logits)
+    scores = saving_result(tape, logits)
     biased = tape.new(tokens * experts, FULL)
     values, chosen = tape.new(tokens * each, FULL), tape.new(tokens * each, LONG)
     ranked = saving(tape, scores, chosen)
@@ -93,7 +93,7 @@ def by_sigmoid(tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int) -
     wide, exact = cast(tape, x, FULL), cast(tape, weight, FULL)
     logits = matmul(tape, wide, exact, experts)
     del wide, exact
-    scores = hyperbolic(tape, logits)
+    scores = saving_result(tape, logits)
     biased = tape.new(tokens * experts, FULL)
     kept, mask = best_group(tape, tokens, experts, scores)
     biased = tape.new(tokens * experts, FULL)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations.state_spaces import BLOCK, MULTIPROCESSORS, channels
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
-from advisor.memory.reserved.operations import FULL, HALF, cast, hyperbolic, scaled
+from advisor.memory.reserved.operations import FULL, HALF, cast, saving_result, scaled
 from advisor.record import record
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Scan:
         hidden = scaled(tape, x) if self.sizes.scaled else x
         projected = self.inputs(tape, hidden)
         projected = scaled(tape, projected)
-        decays = scaled(tape, hyperbolic(tape, cast(tape, self.decays, FULL)))
+        decays = scaled(tape, saving_result(tape, cast(tape, self.decays, FULL)))
         return split_scan(tape, batch, self, projected, decays)
 
 

@@ -14,7 +14,7 @@ from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
 from advisor.memory.reserved.convolutions import convolution
 from advisor.memory.reserved.mixer import Mixer
 from advisor.memory.reserved.norms import by_row, inverse_root, weighted
-from advisor.memory.reserved.operations import FULL, activation, add, cast, hyperbolic, product, scaled, split
+from advisor.memory.reserved.operations import FULL, activation, add, cast, product, saving_result, scaled, split
 from advisor.memory.reserved.scans import scanned, scanned_back, steps
 from advisor.record import record
 
@@ -64,7 +64,7 @@ class Pieces:
         sizes, tokens = self.sizes, batch.tokens
         shared = sizes.groups * sizes.state
         projected = self.inputs(tape, x)
-        decays = scaled(tape, hyperbolic(tape, cast(tape, self.decays, FULL)))  # names keep all to the end
+        decays = scaled(tape, saving_result(tape, cast(tape, self.decays, FULL)))  # names keep all to the end
         counts = (tokens * sizes.width, tokens * (sizes.width + 2 * shared), tokens * sizes.heads)
         gate, mixed, slopes = split(tape, projected, counts)
         mixed = convolution(tape, mixed, self.convolution, self.bias)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
-from advisor.memory.reserved.operations import FULL, LONG, cast, into_zeros, matmul
+from advisor.memory.reserved.operations import FULL, LONG, cast, into_zeros, matmul, saving_result
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.experts import Route
@@ -25,7 +25,7 @@ def by_softmax(
     """Logits, and weights and numbers of the chosen experts."""
     tokens = x.count * experts // weight.count
     logits = matmul(tape, x, weight, experts)
-    chances = probabilities(tape, cast(tape, logits, FULL))
+    chances = saving_result(tape, cast(tape, logits, FULL))
     weights, chosen = best(tape, chances, tokens * each)
     if way != "softmax":
         weights = quotient(tape, weights, total(tape, weights, tokens), in_place=True)
@@ -33,20 +33,6 @@ def by_softmax(
         weights = cast(tape, weights, logits.width)
     del chances
     return logits, weights, chosen
-
-
-def probabilities(tape: Tape, x: Tensor) -> Tensor:
-    """Softmax: it saves its result."""
-
-    def back(_node: Node, given: list[Tensor]) -> tuple[Tensor]:
-        return (tape.new(given[0].count, FULL),)
-
-    node = node_for(tape, back, x)
-    result = tape.new(x.count, FULL)
-    if node is not None:
-        node.keep(tape, result.detached())
-    result.node = node
-    return result
 
 
 def best(tape: Tape, x: Tensor, count: int) -> tuple[Tensor, Tensor]:
