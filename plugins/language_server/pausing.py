@@ -1,19 +1,16 @@
 """Work that waits until typing pauses, and is dropped at the next key."""
 
 import asyncio
-import ctypes
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Generic, TypeVar
 
+from advisor.engine.dropping import Dropped, ends_with
+
 Answer = TypeVar("Answer")
 PAUSE = 0.3
 """Seconds without a key."""
-
-
-class Dropped(BaseException):
-    """Raised inside of work that nobody waits for any more."""
 
 
 class Pausing(Generic[Answer]):
@@ -24,6 +21,7 @@ class Pausing(Generic[Answer]):
         self.loop = asyncio.get_running_loop()
         self.answer: asyncio.Future[Answer | None] = self.loop.create_future()
         self.thread: threading.Thread | None = None
+        self.dropped = threading.Event()
         self.timer = self.loop.call_later(pause, self.start)
 
     def start(self) -> None:
@@ -35,7 +33,7 @@ class Pausing(Generic[Answer]):
 
     def run(self) -> None:
         """In a thread of its own, so that keys are answered meanwhile."""
-        with suppress(Dropped, RuntimeError):  # nobody waits, or the loop is closed
+        with ends_with(self.dropped), suppress(Dropped, RuntimeError):  # nobody waits, or the loop is closed
             self.loop.call_soon_threadsafe(self.finish, self.attempted())
 
     def attempted(self) -> Answer | None:
@@ -53,12 +51,14 @@ class Pausing(Generic[Answer]):
                 self.then(answer)
 
     def drop(self) -> None:
-        """Whoever waits gets None; the thread ends at its next instruction, so that it takes no time from the keys."""
+        """Whoever waits gets None; the thread ends before its next estimate, and takes no more time from the keys.
+
+        Never in the middle: a thread that is stopped in an import leaves half a module behind for those that go on.
+        """
         self.timer.cancel()
+        self.dropped.set()
         if not self.answer.done():
             self.answer.set_result(None)
-            if self.thread is not None and self.thread.ident is not None:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.thread.ident), ctypes.py_object(Dropped))
 
     async def wait(self) -> Answer | None:
         """The answer, without waiting for a pause; None if it was dropped."""

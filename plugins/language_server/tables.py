@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from advisor.engine.dropping import end_if_dropped
 from advisor.engine.largest import KEYS, largest, with_value
 from advisor.errors import InputError
 from advisor.memory import Estimate, estimate
@@ -82,6 +83,7 @@ def values_of(key: str, value: object) -> Sequence[object]:
 
 def tried(opened: Opened, key: str, value: object) -> Row | None:
     """The run with another value; None where that cannot be read or counted."""
+    end_if_dropped()
     try:
         run: Run = with_value(opened, key, value)
     except (InputError, ValueError):

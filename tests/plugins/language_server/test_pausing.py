@@ -7,6 +7,8 @@ from typing import Any
 
 from advisor.plugins.language_server.pausing import Pausing
 
+from advisor.engine.dropping import end_if_dropped
+
 
 def run(used: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(asyncio.wait_for(used(), 60))
@@ -28,7 +30,7 @@ def test_dropped_work_ends_and_tells_nobody():
         started.set()
         try:
             while True:
-                sum(range(100))
+                end_if_dropped()
         finally:
             ended.set()
 
@@ -41,6 +43,32 @@ def test_dropped_work_ends_and_tells_nobody():
         assert await waiting is None
         await asyncio.to_thread(ended.wait)
         assert told == []
+
+    run(used)
+
+
+def test_dropped_work_ends_only_where_nothing_is_half_done():
+    started, dropped, ended = threading.Event(), threading.Event(), threading.Event()
+    done: list[str] = []
+
+    def work() -> None:
+        started.set()
+        dropped.wait()
+        sum(range(100_000))
+        done.append("one whole piece")
+        try:
+            end_if_dropped()
+            done.append("another")
+        finally:
+            ended.set()
+
+    async def used() -> None:
+        busy = Pausing(work, lambda _: None, pause=0)
+        await asyncio.to_thread(started.wait)
+        busy.drop()
+        dropped.set()
+        await asyncio.to_thread(ended.wait)
+        assert done == ["one whole piece"]
 
     run(used)
 
