@@ -2,6 +2,7 @@
 
 from advisor.memory import loss
 from advisor.memory.activations import (
+    cached_bytes,
     checkpoint_bytes,
     checkpoints,
     first_norm_bytes,
@@ -28,6 +29,7 @@ from advisor.record import replace
 from advisor.run import Run
 
 CHECKPOINTS = "torch/utils/checkpoint.py: only a layer's input is kept (arXiv 1604.06174)"
+CACHE = "models/gpt_bigcode/modeling_gpt_bigcode.py:912-950@4.48.1: use_cache stays on under checkpoints"
 SAVED = "autograd's saved tensors, traced from the transformers modules"
 WORKING = "gradients of a layer's intermediates, traced from the transformers modules"
 
@@ -49,7 +51,7 @@ def loss_phases(
     returned = loss.kind(run) == "preference" or (loss.kind(run) == "liger" and run.autocast)
     inside = late if returned else (*fixed, *read_by_head(run, model))
     moments = [
-        (*inside, *kept, *ended, forward, *lasting_buckets(run)),
+        (*inside, *kept, *cached_terms(run, model), *ended, forward, *lasting_buckets(run)),
         (*late, *kept, *starts, backward, *buckets_at_loss(run)),
     ]
     moments.append((*fixed, *kept_terms(run, model), *passing_terms(run, model)))
@@ -59,6 +61,12 @@ def loss_phases(
     if copied := root_copied(run, model, forward=False):
         moments.append((*late, *kept, *copied, loss_term(run, model, loss.loss_saved_bytes(run, model))))
     return [Phase("forward and loss", moment) for moment in moments]
+
+
+def cached_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+    """Keys and values that checkpointed layers hand back, until the trainer lets go of the model's outputs."""
+    bytes_ = sum(block.count * cached_bytes(run, block) for block in model.blocks) if checkpoints(run) else 0
+    return (Term("cached keys and values", "activations", bytes_, f"{run.tokens:,} tokens", CACHE),) if bytes_ else ()
 
 
 def passing_terms(run: Run, model: Architecture) -> tuple[Term, ...]:

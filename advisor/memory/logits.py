@@ -27,7 +27,7 @@ PLAIN: tuple[tuple[str, Logits], ...] = (
 """From which version of transformers on: loss/loss_utils.py@4.46.0 and @4.49.0,
 models/llama/modeling_llama.py@4.45.2."""
 
-OWN_HALF = Logits(2, 6, 8)
-OWN_FP32 = Logits(4, 12, 16)
-"""Models that computed their loss in the precision of their logits (``Family.common_loss_since``). Outputs hold the
-logits; their shifted copy, the log-softmax and its gradient; under autocast all of these are fp32 in the end."""
+OWN_HALF = Logits(2, 6, 6)
+OWN_FP32 = Logits(4, 12, 12)
+"""Models that computed their loss in the precision of their logits (``Family.common_loss_since``): the logits, their
+shifted copy, the log-softmax; in backward the log-softmax and two gradients. Autocast casts the copy to fp32."""

@@ -161,6 +161,7 @@ FAMILIES: dict[str, Family] = {
         ),
         lora_kernels="unpatchable",
         common_loss_since="4.49.0",
+        keeps_cache_until="4.53.0",
     ),
     "gpt_neo": Family(
         _GPT(

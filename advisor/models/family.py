@@ -158,6 +158,11 @@ class Family:
 
     models/gpt_bigcode/modeling_gpt_bigcode.py:1177-1186@4.48.1.
     """
+    keeps_cache_until: str = ""
+    """The transformers from which on checkpointed layers make no cache; before, each handed its keys and values back.
+
+    models/gpt_bigcode/modeling_gpt_bigcode.py:912-950@4.48.1; modeling_layers.py:56-58@4.53.3.
+    """
     one_model_since: str = ""
     """The transformers from which on the parts of a multimodal model are modules of its ``model``; it had no such."""
     embedding_modules: tuple[str, str] = ("embed_tokens", "lm_head")

@@ -36,6 +36,30 @@ def test_adamw_in_pure_bf16_peaks_at_ten_bytes_a_parameter_with_foreach(make_run
     assert found.allocated_peak / GIB == pytest.approx(67.461, abs=0.01)
 
 
+SANTACODER = (
+    "base_model: bigcode/gpt_bigcode-santacoder\nattn_implementation: flash_attention_2\noptimizer: adamw_torch\n"
+    "sequence_len: 2048\nmicro_batch_size: 4\ngradient_checkpointing: true\nbf16: true\nadapter: qlora\nlora_r: 16\n"
+    "load_in_4bit: true\nlora_target_modules: [c_attn]\nlora_dropout: 0.1\npad_to_sequence_len: true\n"
+)
+OF_THAT_TIME = {"torch": "2.4.1", "transformers": "4.48.1", "peft": "0.13.2", "bitsandbytes": "0.43.3"} | {
+    "trainer": "trl-sft", "amp": True, "base_dtype": "bfloat16", "prepare_kbit": False, "padding": "packed"
+}  # fmt: skip
+
+
+def test_layers_that_keep_a_cache_under_checkpoints_hold_all_keys_and_values_until_the_loss(make_run):
+    """Measured: SantaCoder, QLoRA, one A100: 8.519 GiB (fms-acceleration, scripts/benchmarks/refs, FMS-106)."""
+    found = estimate(make_run(SANTACODER, stack=OF_THAT_TIME))
+    assert found is not None
+    assert found.peak_phase == "forward and loss"
+    assert found.allocated_peak / GIB == pytest.approx(8.519, abs=0.01)
+
+
+@pytest.mark.parametrize("other", [{"trainer": "axolotl"}, {"transformers": "4.53.0"}])
+def test_no_cache_is_kept_where_trainer_or_layers_turn_it_off(make_run, other):
+    assert "cached keys and values" in terms(make_run(SANTACODER, stack=OF_THAT_TIME), "forward and loss")
+    assert "cached keys and values" not in terms(make_run(SANTACODER, stack=OF_THAT_TIME | other), "forward and loss")
+
+
 @pytest.mark.parametrize(
     ("stage", "ranks", "bytes_per_parameter"),
     [(1, 8, 2 + 12 / 8), (2, 8, 2 + 12 / 8), (3, 8, 14 / 8), (2, 2, 2 + 12 / 2), (3, 4, 14 / 4)],

@@ -14,10 +14,11 @@ from advisor.memory.activations.layer import (
     saved_bytes,
     saved_formula,
 )
-from advisor.memory.activations.non_layer import checkpoint_bytes, head_saved_bytes
+from advisor.memory.activations.non_layer import cached_bytes, checkpoint_bytes, head_saved_bytes
 from advisor.memory.activations.transient import multiplying_bytes, passing_bytes, working_bytes
 
 __all__ = [
+    "cached_bytes",
     "checkpoint_bytes",
     "checkpoints",
     "facts_of",

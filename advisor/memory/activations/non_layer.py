@@ -36,6 +36,18 @@ def input_bytes(run: Run, block: Block) -> int:
     return run.tokens * streams(block) * block.hidden * numbers(run, family_and_norm(run, block)[1]).stream
 
 
+def cached_bytes(run: Run, block: Block) -> int:
+    """Bytes of one layer's keys and values, as the model hands them back: with all that its fused projection gave.
+
+    axolotl turns the cache off (axolotl/loaders/utils.py:63-64@0.19.0), other trainers leave that to the layers.
+    """
+    since = run.model.family.keeps_cache_until if run.model is not None else ""
+    if not since or run.stack.at_least("transformers", since) or run.stack.trainer == "axolotl":
+        return 0
+    projected = sum(linear.n_out for linear in block.linears if linear.name == "c_attn")
+    return run.tokens * projected * numbers(run, family_and_norm(run, block)[1]).inner
+
+
 def head_saved_bytes(run: Run, model: Architecture) -> int:
     """Bytes of no layer, without logits: final norm, the head's input, rotary tables, labels, a held mask."""
     kept = measured_outside(run, model, lambda one: derived_outside(one, model))
