@@ -13,6 +13,7 @@ from advisor.memory.reserved.loading import Loader
 from advisor.memory.reserved.mixer import Batch
 from advisor.memory.reserved.odds import Odds
 from advisor.memory.reserved.preferences import Preferred
+from advisor.memory.reserved.replicas import Reducer
 from advisor.memory.reserved.seeing import columns_of, inputs_of
 from advisor.memory.reserved.step import Trainer
 from advisor.memory.reserved.unpaired import Unpaired
@@ -70,11 +71,12 @@ def recorded(run: Run) -> Recorded:
     model = loader.prepare(model)
     if run.rl is not None:
         model = replace(model, compare=comparison(tape, run))
+    reducer = Reducer(tape, loader.weights, loader.packed) if run.world_size > 1 else None
     tape.mark("load")
     micro_steps = min(run.gradient_accumulation_steps, MICRO_STEPS)
     batch = batch_of(run)
     fetched = run.gradient_accumulation_steps if batch.others else micro_steps
-    trainer = Trainer(tape, model, batch, micro_steps, run.optimizer, workspace_bytes(run), fetched)
+    trainer = Trainer(tape, model, batch, micro_steps, run.optimizer, workspace_bytes(run), fetched, reducer)
     for number in range(STEPS):
         trainer.step()
         if number == 0 and run.evaluates:

@@ -54,6 +54,8 @@ class Tape:
         self.casts: dict[Tensor, Tensor] = {}
         """Half-precision copies of trained fp32 weights, which autocast keeps until it ends."""
         self.hooks: Hooks | None = None
+        self.accumulated: Callable[[Tensor], None] | None = None
+        """Who is told of each leaf that has got its gradient."""
         self.adds_in_place = adds_in_place
         """False under a dispatch mode, such as one that records: then gradients are added into a new tensor."""
         self.nodes = 0
@@ -181,6 +183,8 @@ def backward(tape: Tape, root: Tensor, gradient: Tensor) -> None:
                 heappush(ready, (-target.order, target))
             else:
                 accumulate(target, buffers.pop(target))
+                if tape.accumulated is not None:
+                    tape.accumulated(target)
     tape.grad = grad
 
 

@@ -44,8 +44,10 @@ def uncovered(run: Run) -> Iterator[str]:
         return
     yield from uncovered_model(run, run.model)
     yield from uncovered_method(run)
-    if run.world_size > 1 or run.sharding is not None:
-        yield "several GPUs"
+    if run.sharding is not None:
+        yield "weights or states that are sharded"
+    elif run.world_size > 1 and not is_replicated(run):
+        yield "DDP with settings or losses of its own"
     if run.precision != "bf16":
         yield f"training in {run.precision}"
     if run.optimizer not in OPTIMIZERS | PAGED:
@@ -70,6 +72,16 @@ def uncovered(run: Run) -> Iterator[str]:
         yield "losses of transformers before 4.46"
     if run.evaluates and run.generated_rows:
         yield "generation in evaluation"
+
+
+def is_replicated(run: Run) -> bool:
+    """Whether DDP has every gradient in a backward, and buckets of the usual size.
+
+    axolotl/core/builders/causal.py:226-268, utils/config/__init__.py:228@0.19.0.
+    """
+    named = ("ddp_bucket_cap_mb", "ddp_find_unused_parameters")
+    usual = run.config.get("ddp") is not False and not any(run.config.get(key) for key in named)
+    return usual and run.rl is None and run.classifier is None and run.stack.trainer == "axolotl"
 
 
 def patched_by_liger(run: Run, model: Architecture) -> bool:

@@ -68,6 +68,8 @@ class Loader:
         self.tape, self.run, self.model = tape, run, model
         self.taped = (family_of(model.decoder_type or model.model_type) or model.family).tape
         self.weights: list[Memory] = []
+        self.packed: list[Memory] = []
+        """Weights that bitsandbytes has quantized."""
         self.pieces: list[int] = []
         """How many events there were when each weight began to be loaded."""
         self.adapted: list[Adapted] = []
@@ -133,6 +135,7 @@ class Loader:
         if nested:
             kept.append(self.tape.new(-(-count // 64 // 256), FULL))
         del arrived
+        self.packed.append(kept[0])
         return FourBit(shape.n_in, shape.n_out, tuple(kept), bias, nested=nested)
 
     def eight_bit(self, shape: Shape, bias: Memory | None) -> EightBit:
@@ -142,6 +145,7 @@ class Loader:
         arrived, single = self.tape.new(count, HALF), self.tape.new(count, HALF)
         kept = (self.tape.new(shape.n_out, FULL), self.tape.new(count, 1))
         del arrived, single
+        self.packed.append(kept[1])
         return EightBit(shape.n_in, shape.n_out, kept, bias)
 
     @property

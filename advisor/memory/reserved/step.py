@@ -15,6 +15,7 @@ from advisor.memory.reserved.preferences import Preferred
 if TYPE_CHECKING:
     from advisor.memory.reserved.decoder import Model
     from advisor.memory.reserved.mixer import Batch
+    from advisor.memory.reserved.replicas import Reducer
 
 
 class Trainer:
@@ -29,11 +30,13 @@ class Trainer:
         optimizer: str,
         workspace: int,
         fetched: int | None = None,
+        reducer: Reducer | None = None,
     ) -> None:
         self.tape, self.model, self.batch, self.micro_steps, self.optimizer = tape, model, batch, micro_steps, optimizer
         self.workspace = workspace
         self.fetched = fetched or micro_steps
         """Batches of a step, which lie on the GPU at once: transformers/trainer.py, get_batch_samples@5.16.1."""
+        self.reducer = reducer
         self.states: list[Tensor] = []
         self.tokens: list[Tensor] = []
         self.items: Tensor | None = None
@@ -49,8 +52,8 @@ class Trainer:
             [one for _ in range(self.fetched) for one in columns(tape, self.batch)],
             tape.new(1, LONG),
         )
-        for _ in range(self.micro_steps):
-            self.micro_step()
+        for number in range(self.micro_steps):
+            self.micro_step(is_last=number == self.micro_steps - 1)
         tape.part = "optimizer"
         trained = self.model.trained
         clipped(tape, trained)
@@ -59,9 +62,11 @@ class Trainer:
             weight.gradient = None
         tape.mark("optimizer step")
 
-    def micro_step(self) -> None:
-        """Forward and backward of one batch."""
+    def micro_step(self, *, is_last: bool) -> None:
+        """Forward and backward of one batch; DDP reduces the gradients of the last."""
         tape = self.tape
+        if self.reducer is not None:
+            self.reducer.enter_forward()
         self.make_workspace(1)
         tape.part = "forward"
         loss = self.model.loss(tape, self.batch)
@@ -70,6 +75,8 @@ class Trainer:
         self.make_workspace(2)
         tape.part = "loss"
         root = tape.new(1, FULL)
+        if self.reducer is not None:
+            self.reducer.enter_backward(reduces=is_last)
         backward(tape, loss, root)
         self.last = loss.detached()
         if isinstance(self.model.compare, Preferred):

@@ -7,6 +7,7 @@ from advisor.memory.reserved.assembly import APART, COLUMNS, batch_of, compariso
 from advisor.memory.reserved.autograd import Event, Tape
 from advisor.memory.reserved.loading import Loader
 from advisor.memory.reserved.mixer import Batch
+from advisor.memory.reserved.replicas import Reducer
 from advisor.memory.reserved.step import Trainer
 from advisor.models import Architecture, describe
 from advisor.models.classifier import classifier
@@ -84,7 +85,8 @@ def emulated(setting: Mapping[str, Any], steps: int = 2) -> Tape:
     if run.rl is not None:
         model = replace(model, compare=comparison(tape, run))
     tape.mark("load")
-    trainer = Trainer(tape, model, batch, setting["micro_steps"], setting["optimizer"], workspace=0)
+    reducer = Reducer(tape, loader.weights, loader.packed) if setting["replicas"] else None
+    trainer = Trainer(tape, model, batch, setting["micro_steps"], setting["optimizer"], workspace=0, reducer=reducer)
     for _ in range(steps):
         trainer.step()
     tape.events = list(tape.events)
@@ -96,6 +98,8 @@ OLD = -1
 NUMBER = 8
 """Bytes of the largest number: the norms of gradients and what is made of them are not compared."""
 ROWS = 64
+BESIDE_GRADIENTS = 512
+"""What DDP sends of buffers and of the order of gradients."""
 
 
 def canonical(events: Sequence[Event], start: int, least: int = NUMBER) -> list[int]:
@@ -123,5 +127,7 @@ def canonical(events: Sequence[Event], start: int, least: int = NUMBER) -> list[
 
 def least_compared(setting: Mapping[str, Any]) -> int:
     """Bytes up to which tensors of a setting are not compared: numbers, and in preferences those of rows."""
+    if setting["replicas"]:
+        return BESIDE_GRADIENTS
     by_row = setting["preferences"] or setting["images"] or setting["classifier"] == "sequence"
     return ROWS if by_row else NUMBER

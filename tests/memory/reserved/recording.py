@@ -36,6 +36,7 @@ from .kernels import SCORES, EightBit, grouped, layer_norm, pack_experts, scored
 from .liger import patch_layers, patched
 from .low_bit import LOW_BIT, compiled_steps, low_bit
 from .preferences import odds, preferred, unpaired
+from .replicas import accumulating, is_real, processes, replica
 from .seeing import images_of, seeing
 
 Events = list[tuple[int, int]]
@@ -45,8 +46,9 @@ Events = list[tuple[int, int]]
 class Recorder(TorchDispatchMode):
     """Writes down each storage that an operation makes, and its death."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, replicated: bool = False) -> None:
         super().__init__()
+        self.replicated = replicated
         self.events: Events = []
         self.made_by: dict[int, str] = {}
         self.known: dict[int, int] = {}
@@ -54,6 +56,8 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = operation(*args, **(kwargs or {}))
+        if self.replicated and is_real(args):
+            return result
         for tensor in tree_iter(result):
             if isinstance(tensor, torch.Tensor):
                 self.see(tensor, str(operation))
@@ -389,7 +393,7 @@ def optimizer_of(name: str, weights: list[Any]) -> Any:
 def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tuple[str, int]]]:
     """The tape of a setting, and where each phase ends."""
     model = built(setting)
-    recorder, marks = Recorder(), []
+    recorder, marks = Recorder(replicated=setting["replicas"]), []
     quantized = setting["method"] in {"qlora", "int8"}
     with (
         on_cuda(),
@@ -397,6 +401,7 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
         delta_nets(model, setting["packed"]),
         patched(setting),
         seeing(setting),
+        processes(setting),
         recorder,
     ):
         materialise(model)
@@ -411,13 +416,16 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
 
         run = ConvertOutputsToFp32(cast_forward)
         marks.append(("load", len(recorder.events)))
+        if setting["replicas"]:
+            run = replica(model, run)
         for _ in range(steps):
             batches, items = batch_samples(setting)
-            for batch in batches:
-                loss = one_micro_step(setting, run, batch, items, compared)
-                marks.append(("forward", len(recorder.events)))
-                with CudaHabits():
-                    loss.backward()
+            for number, batch in enumerate(batches, 1):
+                with accumulating(run, is_last=number == len(batches)):
+                    loss = one_micro_step(setting, run, batch, items, compared)
+                    marks.append(("forward", len(recorder.events)))
+                    with CudaHabits():
+                        loss.backward()
                 loss = loss.detach()
                 marks.append(("backward", len(recorder.events)))
             if weights:

@@ -62,6 +62,7 @@ BASE: dict[str, Any] = {
     "packed": False,
     "images": None,
     "upcast": False,
+    "replicas": False,
 }
 KERNELS = ("mlp", "qkv", "o")
 LORA = {"method": "lora", "targets": EVERY}
@@ -836,6 +837,16 @@ MORE_PREFERRED: dict[str, dict[str, Any]] = {
     "unpaired, qlora, non-reentrant": {**QLORA, **HOOKS, **UNPAIRED},
     "unpaired, int8, padded, reentrant": {**INT8, **REENTRANT, **PADDED, **UNPAIRED},
 }
+REPLICAS = {"replicas": True}
+REPLICATED: dict[str, dict[str, Any]] = {
+    "replicas, full": REPLICAS,
+    "replicas, full, tied, reentrant, two micro-steps": {**REPLICAS, **REENTRANT, "config": TIED, "micro_steps": 2},
+    "replicas, full, fp32 embeddings": {**REPLICAS, "fp32_embeddings": True, "optimizer": "adamw_torch"},
+    "replicas, lora, dropout, non-reentrant": {**REPLICAS, **LORA, **HOOKS, "dropout": 0.1},
+    "replicas, lora, fused, two micro-steps": {**REPLICAS, **LORA, "kernels": KERNELS, "micro_steps": 2},
+    "replicas, qlora, reentrant": {**REPLICAS, **QLORA, **REENTRANT},
+    "replicas, int8": {**REPLICAS, **INT8},
+}
 
 SETTINGS = {
     name: {**BASE, **changes}
@@ -852,5 +863,6 @@ SETTINGS = {
         | SEEING
         | LATENT
         | MORE_PREFERRED
+        | REPLICATED
     ).items()
 }

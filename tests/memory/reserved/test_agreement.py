@@ -502,6 +502,21 @@ MORE |= {
     for method in ("LoRA", "QLoRA")
 }
 
+GPUS = "1x a100-80gb"
+REPLICATED: dict[str, dict[str, Any]] = {
+    ", ".join(filter(None, (model, method, "DDP", way))): {"base_model": MODELS[model], **METHODS[method], **WAYS[way]}
+    for model in ("llama 8B", "llama 1B", "qwen3 0.6B")
+    for method in METHODS
+    for way in WAYS
+} | {
+    f"llama 1B, {method}, DDP, four micro-steps": {
+        "base_model": MODELS["llama 1B"],
+        **METHODS[method],
+        "gradient_accumulation_steps": 4,
+    }
+    for method in ("full", "LoRA")
+}
+
 
 def settings() -> dict[str, dict[str, Any]]:
     """The settings by what they are called."""
@@ -532,9 +547,9 @@ EXPANDABLE = Settings(expandable_segments=True)
 """As axolotl sets it; else blocks that are up to 1 MiB too large are not split: CUDACachingAllocator.cpp, should_split."""
 
 
-def peaks(keys: Mapping[str, Any]) -> tuple[int, int]:
+def peaks(keys: Mapping[str, Any], gpus: str = GPUS) -> tuple[int, int]:
     """Allocated bytes at the peak of the tape, and of the ledger."""
-    run = open_configs({**BASE, **keys}, None, "1x a100-80gb", None).run
+    run = open_configs({**BASE, **keys}, None, gpus, None).run
     assert not list(uncovered(run))
     found = estimate(run)
     assert found is not None
@@ -543,7 +558,7 @@ def peaks(keys: Mapping[str, Any]) -> tuple[int, int]:
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_tape_and_ledger_agree_on_the_backward_of_a_checkpointed_layer(name: str):
-    run = open_configs({**BASE, **LAYERS[name]}, None, "1x a100-80gb", None).run
+    run = open_configs({**BASE, **LAYERS[name]}, None, GPUS, None).run
     assert not list(uncovered(run))
     tape, found = replayed(recorded(run).events, EXPANDABLE).peak_allocated, estimate(run)
     assert found is not None
@@ -560,9 +575,15 @@ def test_tape_and_ledger_agree(name: str):
     assert tape == pytest.approx(ledger, rel=WITHIN)
 
 
+@pytest.mark.parametrize("name", REPLICATED)
+def test_tape_and_ledger_agree_on_replicas(name: str):
+    tape, ledger = peaks(REPLICATED[name], "8x a100-80gb")
+    assert tape == pytest.approx(ledger, rel=WITHIN)
+
+
 if __name__ == "__main__":
-    table = {
-        name: (tape / ledger - 1, tape, ledger) for name, (tape, ledger) in ((n, peaks(k)) for n, k in SETTINGS.items())
-    }
+    found = {name: peaks(keys) for name, keys in SETTINGS.items()}
+    found |= {name: peaks(keys, "8x a100-80gb") for name, keys in REPLICATED.items()}
+    table = {name: (tape / ledger - 1, tape, ledger) for name, (tape, ledger) in found.items()}
     for name, (difference, tape, ledger) in sorted(table.items(), key=lambda row: -abs(row[1][0])):
         print(f"{difference:+8.3%}  {tape:>15,}  {ledger:>15,}  {name}")

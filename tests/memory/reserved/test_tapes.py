@@ -4,8 +4,12 @@
 import gzip
 import json
 from pathlib import Path
+from random import Random
 
 import pytest
+
+from advisor.memory.reserved.autograd import Tape
+from advisor.memory.reserved.replicas import BUCKET_BYTES, FIRST_BYTES, in_order, pieces
 
 from .emulating import canonical, emulated, least_compared
 from .settings import SETTINGS
@@ -23,13 +27,37 @@ def test_a_step_allocates_and_frees_what_was_recorded_in_the_same_order(name: st
 
 @pytest.mark.oracle
 @pytest.mark.parametrize(
-    "name", ["full, fp32 embeddings, tied, reentrant", "lora, qwen2", "qlora, non-reentrant, one row"]
+    "name",
+    [
+        "full, fp32 embeddings, tied, reentrant",
+        "lora, qwen2",
+        "qlora, non-reentrant, one row",
+        "replicas, full, fp32 embeddings",
+        "replicas, lora, fused, two micro-steps",
+    ],
 )
 def test_what_is_recorded_is_what_the_libraries_do(name: str):
     pytest.importorskip("peft")
     from .record import recorded
 
     assert recorded(name) == RECORDED[name]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("seed", range(4))
+def test_buckets_are_filled_as_by_the_reducer(seed: int):
+    torch = pytest.importorskip("torch")
+    random = Random(seed)
+    widths = {1: torch.uint8, 2: torch.bfloat16, 4: torch.float32}
+    sizes = [(random.choice((2, 2, 2, 4, 1)), random.randrange(1, 1 << 22)) for _ in range(200)]
+    real = [torch.empty(count, dtype=widths[width], device="meta") for width, count in sizes]
+    limits = [FIRST_BYTES, BUCKET_BYTES]
+    groups = torch.distributed._compute_bucket_assignment_by_size(real, limits)[0]
+    tape = Tape()
+    ours = [tape.new(count, width) for width, count in sizes]
+    places = {one: index for index, one in enumerate(ours)}
+    found = in_order(pieces(ours, *limits))
+    assert [[places[one] for one in some] for _, some in found] == groups
 
 
 @pytest.mark.oracle

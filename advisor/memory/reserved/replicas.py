@@ -1,0 +1,100 @@
+"""DDP: weights are sent once, and buckets hold every gradient a second time.
+
+torch/nn/parallel/distributed.py; torch/csrc/distributed/c10d/reducer.cpp and comm.cpp@2.13.0. Buffers and the order of
+gradients, which it sends too, are a few kilobytes that live for a moment.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from math import inf
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from advisor.memory.reserved.autograd import Tape, Tensor
+
+    Piece = tuple[int, list[Tensor]]
+    """The place of its first tensor, and its tensors."""
+
+SENT_BYTES = 250 << 20
+"""DistributedDataParallel.broadcast_bucket_size."""
+SENT_AT_ONCE = 2
+"""comm.cpp, broadcast_coalesced."""
+FIRST_BYTES, BUCKET_BYTES = 1 << 20, 25 << 20
+"""The least bytes of the bucket that is full first, and of the others."""
+
+
+class Reducer:
+    """What DDP holds of gradients: first one bucket, and after a backward many, in the order in which it had them."""
+
+    def __init__(self, tape: Tape, weights: Sequence[Tensor], packed: Sequence[Tensor]) -> None:
+        """``packed``: weights that bitsandbytes has quantized."""
+        self.tape = tape
+        trained = [one for one in weights if one.trained]
+        send(tape, [*(one for one in weights if not one.trained), *packed, *trained])
+        self.buckets = self.made(reversed(in_order(pieces(trained, inf, inf))))
+        self.not_ready = set(trained)
+        self.ready: list[Tensor] = []
+
+    def made(self, groups: Iterable[Piece]) -> list[Tensor]:
+        """Buckets for the gradients of some weights each."""
+        self.tape.part = "buckets"
+        return [joined(self.tape, some) for _, some in groups]
+
+    def enter_forward(self) -> None:
+        """Makes the buckets that stay, as soon as the order of gradients is known."""
+        if self.ready:
+            self.buckets.clear()
+            self.buckets = self.made(pieces(self.ready, FIRST_BYTES, BUCKET_BYTES))
+            self.ready, self.tape.accumulated = [], None
+
+    def enter_backward(self, *, reduces: bool) -> None:
+        """Watches in which order gradients come, in the first backward that reduces them."""
+        if reduces and self.not_ready:
+            self.tape.accumulated = self.note
+
+    def note(self, weight: Tensor) -> None:
+        """A leaf has got its gradient; of those that are no weights DDP knows nothing."""
+        if weight in self.not_ready:
+            self.not_ready.remove(weight)
+            self.ready.append(weight)
+
+
+def send(tape: Tape, weights: Sequence[Tensor]) -> None:
+    """Copies weights of one width, one behind the other, and sends the copy; a weight of its own goes as it is."""
+    tape.part = "load"
+    on_the_way: deque[Tensor | None] = deque()
+    for _, some in in_order(pieces(weights, SENT_BYTES, SENT_BYTES)):
+        if len(on_the_way) == SENT_AT_ONCE:
+            on_the_way.popleft()
+        on_the_way.append(joined(tape, some) if len(some) > 1 else None)
+    while on_the_way:
+        on_the_way.popleft()
+
+
+def joined(tape: Tape, some: Sequence[Tensor]) -> Tensor:
+    """Memory for all of some tensors."""
+    return tape.new(sum(one.count for one in some), some[0].width)
+
+
+def pieces(tensors: Iterable[Tensor], first: float, others: float) -> list[Piece]:
+    """Tensors of one width in pieces of so many bytes and more: compute_bucket_assignment_by_size."""
+    filling: dict[int, Piece] = {}
+    room: dict[int, float] = {}  # bytes by width, in the order in which widths come
+    found: list[Piece] = []
+    for index, one in enumerate(tensors):
+        filling.setdefault(one.width, (index, []))[1].append(one)
+        room[one.width] = room.get(one.width, first) - one.count * one.width
+        if room[one.width] <= 0:
+            found.append(filling.pop(one.width))
+            room[one.width] = others
+    # What is left comes as the hash table of their widths has it: the newest first.
+    return [*found, *(filling[width] for width in reversed(room) if width in filling)]
+
+
+def in_order(found: list[Piece]) -> list[Piece]:
+    """Pieces in the order of their first tensors."""
+    return sorted(found, key=itemgetter(0))
