@@ -120,7 +120,7 @@ def kind_of(part: str, *, outlives: bool) -> Alive:
             return "weights"
         case "optimizer":
             return "optimizer states"
-        case "backward":
+        case "backward" | "buckets":
             return "gradients"
         case _:
             return "activations"

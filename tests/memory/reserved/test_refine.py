@@ -15,6 +15,8 @@ from advisor.memory.reserved.coverage import covered, uncovered
 from advisor.memory.reserved.refine import settled, with_reserved
 from advisor.memory.reserved.replay import replayed
 from advisor.memory.reserved.settings import Settings, settings_of
+from advisor.memory.reserved.timeline import timeline
+from advisor.models.architecture import Linear
 from advisor.run import Images, Run
 
 CONFIG = """\
@@ -231,3 +233,30 @@ def test_experts_with_adapters_or_other_kernels_have_no_tape(make_run: Callable[
     assert covered(make_run(experts))
     assert not covered(make_run(experts + "lora_target_parameters: [mlp.experts.gate_up_proj]\n"))
     assert not covered(make_run(experts.replace("[q_proj]", "[q_proj, up_proj]")))
+
+
+def test_replicas_have_a_tape_with_buckets_of_the_usual_size_and_shards_have_none(make_run: Callable[..., Run]):
+    def on_two(keys: str = "") -> Run:
+        return make_run(CONFIG + keys, gpus="2x a100-80gb")
+
+    assert covered(on_two()) and covered(on_two("ddp: true\nddp_broadcast_buffers: false\n"))
+    own = ["DDP with settings or losses of its own"]
+    for keys in ("ddp: false\n", "ddp_find_unused_parameters: true\n", "ddp_bucket_cap_mb: 50\n"):
+        assert list(uncovered(on_two(keys))) == own
+    sharded = on_two("fsdp_version: 2\nfsdp_config: {reshard_after_forward: true}\n")
+    assert list(uncovered(sharded)) == ["weights or states that are sharded"]
+
+
+def test_buckets_of_replicas_hold_each_gradient_once_and_are_gradients_to_the_timeline(make_run: Callable[..., Run]):
+    one, two = (make_run(CONFIG, gpus=f"{count}x a100-80gb") for count in (1, 2))
+    trained = 4 * sum(weight.n_in + weight.n_out for weight in linears(two)) * 8
+    first, *others = [size for (_, size), part in sized(two) if part == "buckets"]
+    assert first == sum(others) == trained and others[0] >= 1 << 20
+    after = [timeline(run).spans[1].moments[-1].of("gradients") for run in (one, two)]
+    assert after[0] == 0 and after[1] == pytest.approx(trained, rel=0.05)
+
+
+def linears(run: Run) -> list[Linear]:
+    """The linear layers of all blocks."""
+    assert run.model is not None
+    return [linear for block in run.model.blocks for linear in block.linears for _ in range(block.count)]
