@@ -3,6 +3,7 @@
 from typing import Literal
 
 from advisor.memory.activations.experts import cached_elements, checkpoints, expert_width
+from advisor.memory.activations.looped import loops
 from advisor.memory.activations.lora_kernels import adapter_elements, all_adapter_elements
 from advisor.memory.adapters import expert_adapter_elements
 from advisor.memory.deepspeed import embedding_elements, largest_module
@@ -123,7 +124,10 @@ def dequantized_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """
     if run.quantization is None:
         return ()
-    largest = max((t.numel for t in model.tensors if t.linear and t.kind != "head"), default=0)
+    sizes = [tensor.numel for tensor in model.tensors if tensor.linear and tensor.kind != "head"]
+    if loops(run):
+        sizes += [b.mlp.width * (b.mlp.latent or b.hidden) for b in model.blocks if b.mlp and b.mlp.experts]
+    largest = max(sizes, default=0)
     return (Term("dequantized weight", "overhead", 2 * largest, f"2 B x {largest:,}", DEQUANTIZE),)
 
 

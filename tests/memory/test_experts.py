@@ -63,6 +63,24 @@ def test_linear_experts_follow_autocast():
     assert kept(**upcast, upcasts_unquantized=True, linear_experts=True) == kept(**upcast)
 
 
+def test_a_loop_over_experts_keeps_weighted_outputs_and_holds_one_expert_at_a_time():
+    frozen = lora(targets=ATTENTION, target_linear=False) | {"activation_checkpointing": True}
+    old = Stack(transformers="4.57.1")
+    more = kept(**frozen, stack=old) - kept(**frozen)
+    assert CHOSEN * (2 * HIDDEN - 16) * 4096 <= more <= CHOSEN * 2 * HIDDEN * 4096
+    held, today = working_bytes(of(**frozen, stack=old), BLOCK), working_bytes(of(**frozen), BLOCK)
+    assert held < today - 2 * (CHOSEN - 1) * WIDTH * 4096
+
+
+def test_quantized_experts_in_a_loop_are_as_wide_as_the_stream():
+    quantized = lora(targets=ATTENTION, target_linear=False) | {"quantization": "nf4"}
+
+    def wider(stack: Stack) -> int:
+        return kept(**quantized, stack=stack, fp32_residual_stream=True) - kept(**quantized, stack=stack)
+
+    assert wider(Stack(transformers="4.48.1")) - wider(Stack()) >= 2 * CHOSEN * (3 * WIDTH + 2 * HIDDEN) * 4096
+
+
 def test_scattermoe_keeps_no_copy_of_adapted_experts_and_gathers_no_tokens():
     targets = ("experts.gate_up_proj", "experts.down_proj")
     adapted = QLORA | lora(targets=ATTENTION, target_linear=False, target_parameters=targets)

@@ -23,7 +23,7 @@ def widths(run: Run, block: Block) -> dict[str, int]:
 
     ``h`` hidden, ``q`` ``k`` ``v`` widths of queries, keys and values, ``f`` width of the MLP or of one
     expert, ``S`` the length of a row (with context parallelism still the whole row: keys of all ranks pass
-    by), ``r`` the LoRA rank.
+    by), ``r`` the LoRA rank; ``f of one`` what one of the experts gets of a token if all get as many.
     """
     known = {ONE: 1, "h": block.hidden, "S": run.sequence_len, "r": run.lora.rank if run.lora else 0}
     if (attention := block.attention) is not None:
@@ -39,6 +39,9 @@ def widths(run: Run, block: Block) -> dict[str, int]:
     if (mlp := block.mlp) is not None:
         known |= {"f": mlp.width, "f shared": mlp.shared_width, "experts": mlp.experts}
         known["routed"] = mlp.latent or block.hidden
+        if mlp.experts:
+            part = {f"{name} of one": mlp.experts_per_token * known[name] // mlp.experts for name in ("f", "routed")}
+            known |= part
     return known
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.activations.experts import adapted, expert_width
+from advisor.memory.activations.looped import looped_amounts, looped_gradients, loops, passing_loop, recomputed_loop
 from advisor.memory.lora_targets import adapts_experts, stacked
 from advisor.models.deviations import Deviations
 from advisor.record import replace
@@ -37,6 +38,8 @@ def expert_amounts(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iterat
     """What the experts of one layer keep."""
     if family.every_expert:
         yield from every_expert_amounts(n, mlp)
+    elif loops(run):
+        yield from looped_amounts(n, mlp, trained=of_experts(run, n).trained)
     elif run.experts == "scattermoe" and stacked(run):
         yield from scattered_amounts(n, mlp)
     else:
@@ -99,11 +102,15 @@ def every_expert_amounts(n: Numbers, mlp: Mlp) -> Iterator[Amount]:
 
 
 def recomputed_product(run: Run, n: Numbers, mlp: Mlp) -> Iterator[Amount]:
-    """Frozen experts without a gate, as a recomputed forward comes to their second stack: sorted inputs, the product.
+    """A recomputed forward at a loop's last expert, or at the second stack of frozen experts without a gate.
 
-    Autocast squares in fp32, and the grouped product gets a copy; none is kept, nor is yet what all tokens pass.
+    There it has sorted inputs and the product. Autocast squares in fp32, and the grouped product gets a copy; none is
+    kept, nor is yet what all tokens pass.
     """
     m, chosen = of_experts(run, n), mlp.experts_per_token
+    if loops(run) and run.activation_checkpointing:
+        yield from recomputed_loop(run, n, trained=m.trained)
+        return
     if mlp.gated or m.trained or not run.activation_checkpointing or run.experts != "grouped_mm":
         return
     wide = 4 if n.autocast else m.compute
@@ -121,6 +128,9 @@ def named_amounts(n: Numbers, mlp: Mlp) -> Iterator[Amount]:
 
 def product_gradients(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
     """Gradients of product, activation and up of all chosen experts; outputs are freed by then, and the product."""
+    if loops(run) and not family.every_expert:
+        yield from looped_gradients(n)
+        return
     times = mlp.experts if family.every_expert else mlp.experts_per_token
     m = of_experts(run, n)
     step = family.activation_gradient
@@ -139,7 +149,7 @@ def routed_gradients(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iter
     ScatterMoE writes them over the outputs.
     """
     m, chosen = of_experts(run, n), mlp.experts_per_token
-    if family.every_expert or (run.experts == "scattermoe" and stacked(run)):
+    if family.every_expert or loops(run) or (run.experts == "scattermoe" and stacked(run)):
         return
     if family.fp32_routing:
         yield from ((chosen * (12 + m.compute), "routed"), (-8 * chosen, ONE))
@@ -149,6 +159,9 @@ def routed_gradients(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iter
 
 def forward_product(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
     """Without gradients: sorted inputs, gate and up in one tensor, the activation and the product, of each choice."""
+    if loops(run) and not family.every_expert:
+        yield from passing_loop(n)
+        return
     times = mlp.experts if family.every_expert else mlp.experts_per_token
     steps = 10 if family.clamped_experts else 4 if mlp.gated else 2
     width = of_experts(run, n).compute
@@ -158,7 +171,7 @@ def forward_product(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Itera
 
 def forward_output(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
     """Without gradients: inputs, outputs, the weighted ones and those in order, wide where routing weights are."""
-    if family.every_expert:
+    if family.every_expert or loops(run):
         return
     width = of_experts(run, n).compute
     steps = 2 * width + 8 if family.fp32_routing else 4 * width
