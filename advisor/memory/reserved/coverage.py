@@ -48,7 +48,7 @@ def uncovered(run: Run) -> Iterator[str]:
         yield "weights or states that are sharded"
     elif run.world_size > 1 and not is_replicated(run):
         yield "DDP with settings or losses of its own"
-    if run.precision != "bf16":
+    if run.precision != "bf16" and not is_scaled(run):
         yield f"training in {run.precision}"
     if run.optimizer not in OPTIMIZERS | PAGED:
         yield f"the optimizer {run.optimizer}"
@@ -72,6 +72,14 @@ def uncovered(run: Run) -> Iterator[str]:
         yield "losses of transformers before 4.46"
     if run.evaluates and run.generated_rows:
         yield "generation in evaluation"
+
+
+def is_scaled(run: Run) -> bool:
+    """Whether adapters are trained under fp16's autocast; of the scaler's own there are numbers alone.
+
+    torch/amp/grad_scaler.py@2.13.0, which refuses gradients in fp16.
+    """
+    return run.precision == "fp16" and run.autocast and run.lora is not None
 
 
 def is_replicated(run: Run) -> bool:

@@ -501,6 +501,18 @@ MORE |= {
     for model in ("llama 1B", "gemma3 1B")
     for method in ("LoRA", "QLoRA")
 }
+MORE |= {
+    ", ".join(filter(None, (model, method, "fp16", way))): {
+        "base_model": MODELS[model],
+        **METHODS[method],
+        **WAYS[way],
+        "bf16": False,
+        "fp16": True,
+    }
+    for model in ("llama 1B", "qwen3 0.6B")
+    for method in ("LoRA with dropout", "QLoRA", "8-bit LoRA")
+    for way in WAYS
+}
 
 GPUS = "1x a100-80gb"
 REPLICATED: dict[str, dict[str, Any]] = {

@@ -138,7 +138,8 @@ def test_a_tape_allocates_what_published_runs_measured():
         (("sequence_len: 512", "sequence_len: 512\nrl: ebft"), "training on preferences"),
         (("sequence_len: 512", "sequence_len: 512\nreward_model: true"), "a classifier's head"),
         (("sequence_len: 512", "sequence_len: 512\nqat: {weight_dtype: int4, group_size: 32}"), "weights rounded"),
-        (("bf16: true", "fp16: true"), "training in fp16"),
+        (("bf16: true", "bf16: false"), "training in fp32"),
+        (("bf16: true", "bf16: false\nload_in_8bit: true"), "training in fp16"),
     ],
 )
 def test_what_no_tape_has_is_named(make_run: Callable[..., Run], change: tuple[str, str], word: str):

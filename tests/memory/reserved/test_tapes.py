@@ -61,6 +61,33 @@ def test_buckets_are_filled_as_by_the_reducer(seed: int):
 
 
 @pytest.mark.oracle
+def test_the_scaler_of_fp16_makes_numbers_alone():
+    torch = pytest.importorskip("torch")
+    from .recording import Recorder
+
+    weight = torch.nn.Parameter(torch.ones(64, 64))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    scaler = torch.amp.GradScaler("cpu")
+    recorder = Recorder()
+    for _ in range(2):
+        loss = (torch.ones(8, 64) @ weight).sum()
+        with recorder:
+            scaled = scaler.scale(loss)
+        scaled.backward()
+        known = {one.untyped_storage()._cdata: 0 for one in (weight, weight.grad)}
+        recorder.known |= known  # unscaled where they lie
+        with recorder:
+            scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        with recorder:
+            scaler.update()
+        recorder.known = {key: number for key, number in recorder.known.items() if key not in known}
+        optimizer.zero_grad()
+    assert recorder.made_by
+    assert max(size for _, size in recorder.events) <= 8
+
+
+@pytest.mark.oracle
 def test_the_engine_adds_gradients_in_place():
     """Not so under a dispatch mode, as in recordings: torch/csrc/autograd/input_buffer.cpp, accumulate."""
     torch = pytest.importorskip("torch")
