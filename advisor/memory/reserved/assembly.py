@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations.attention import masked
 from advisor.memory.reserved.autograd import Event, Tape
+from advisor.memory.reserved.building import base_model
 from advisor.memory.reserved.loading import Loader
 from advisor.memory.reserved.mixer import Batch
 from advisor.memory.reserved.odds import Odds
@@ -66,7 +67,7 @@ def recorded(run: Run) -> Recorded:
     tape = Tape()
     tape.computes_half = run.autocast
     loader = Loader(tape, run, run.model)
-    model = loader.base()
+    model = base_model(loader)
     tape.mark("base")
     model = loader.prepare(model)
     if run.rl is not None:
@@ -97,7 +98,7 @@ def second(tape: Tape, run: Run) -> Model:
     """A frozen copy of the model, loaded the same way: axolotl/train.py:127-165@0.19.0."""
     assert run.model is not None
     loader = Loader(tape, run, run.model)
-    model = loader.prepare(loader.base())
+    model = loader.prepare(base_model(loader))
     for weight in loader.weights:
         weight.trained = False
     return model

@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
 from advisor.memory.reserved.operations import add, product, split
-from advisor.models.deviations import LLAMA
 from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.layers import Feed
     from advisor.memory.reserved.linears import Linear
-    from advisor.memory.reserved.loading import Loader
     from advisor.memory.reserved.mixer import Batch, Tables
     from advisor.memory.reserved.norms import Norm
-    from advisor.models import Block
 
 
 @record(eq=False)
@@ -76,19 +73,3 @@ def convolution(tape: Tape, x: Tensor, weight: Tensor, bias: Tensor | None) -> T
     result = tape.new(x.count, x.width)
     result.node = node
     return result
-
-
-def convolved(loader: Loader, block: Block, biased: set[str]) -> Convolved:
-    """Such a layer, with its weights in the order of its modules."""
-    shapes = {shape.name: shape for shape in block.linears}
-    tensors = {t.name.rpartition(".conv.conv.")[2]: t for t in loader.model.tensors if ".conv.conv." in t.name}
-    bias = tensors.get("bias")
-    mixer = Convolution(
-        loader.plain(tensors["weight"].numel, "conv"),
-        None if bias is None else loader.plain(bias.numel, "conv"),
-        loader.linear(shapes["in_proj"], bias="in_proj" in biased),
-        loader.linear(shapes["out_proj"], bias="out_proj" in biased),
-    )
-    feed = loader.feed(block, biased, LLAMA, fused=False)
-    norms = tuple(loader.norm(block.hidden, loader.norm_module, "rms") for _ in range(block.norms))
-    return Convolved(mixer, feed, norms)

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.attention import masked, varlen
-from advisor.memory.activations.experts import adapted, never_freed
-from advisor.memory.activations.state_spaces import in_pieces
 from advisor.memory.freezing import freezes_all
-from advisor.memory.lora_targets import everywhere, is_target, layers_named, stacked
+from advisor.memory.lora_targets import is_target, layers_named
 from advisor.memory.reserved import torchao
+from advisor.memory.reserved.known_layers import is_latent, is_taped
 from advisor.memory.reserved.seeing import is_known
 from advisor.memory.reserved.towers import beside
 from advisor.memory.towers import at_tower, sees
@@ -21,14 +20,13 @@ from advisor.models.family import family_of
 from advisor.record import replace
 
 if TYPE_CHECKING:
-    from advisor.models import Architecture, Attention, Block
+    from advisor.models import Architecture
     from advisor.run import Lora, Run
 
 OPTIMIZERS = frozenset({"adamw_torch", "adamw_torch_fused", "adamw_bnb_8bit", "adamw_8bit", *torchao.CODES})
 SCORES = frozenset({"plain", "cut", "liger", "liger-fused"})
 WIDEST = 128
 """Elements of a head whose output torch's memory-efficient kernel keeps in registers."""
-OF_EXPERTS = frozenset({"gate", "gate_proj", "up_proj", "down_proj", "w1", "w2", "w3"})
 PAGED = frozenset({"paged_adamw_8bit", "paged_adamw_32bit"})
 
 
@@ -116,10 +114,7 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
         yield f"the family {decoder}"
     elif any(beside(tensor) for tensor in model.tensors) and not (towers_rest(run, model) or towers_see(run, model)):
         yield "a tower that computes, or is trained"
-    elif any(
-        not any(known(run, block) for known in (is_plain, is_side_by_side, is_convolved, is_delta_net, is_single))
-        for block in model.blocks
-    ):
+    elif not all(is_taped(run, block) for block in model.blocks):
         yield "some of its layers"
     elif run.attention not in {"flash", "sdpa"} and not (run.attention == "xformers" and keys_have_all_heads(model)):
         yield f"{run.attention} attention"
@@ -174,95 +169,6 @@ def masks_are_taped(run: Run, model: Architecture) -> bool:
     # A mask is also multiplied with what Mamba reads; latent attention was recorded without one.
     others = any(block.states is not None or is_latent(block) for block in model.blocks)
     return same and not others and not varlen(run) and all(layer.head_dim <= WIDEST for layer in layers)
-
-
-def is_plain(run: Run, block: Block) -> bool:
-    """Whether a layer has softmax attention and one MLP, or experts, and nothing else."""
-    attention, mlp = block.attention, block.mlp
-    counts = tuple(sum(linear.kind == kind for linear in block.linears) for kind in ("attention", "mlp"))
-    sparse = mlp is not None and mlp.experts > 0
-    latent = is_latent(block)
-    return (
-        (latent or is_softmax(attention))
-        and mlp is not None
-        and (is_routed(run, block) if sparse else True)
-        and counts in ({(5, 3)} if latent else {(4, 0), (4, 3), (4, 4)} if sparse else {(4, 3), (2, 2), (4, 2), (2, 3)})
-        and len(block.linears) == sum(counts)
-    )
-
-
-def is_latent(block: Block) -> bool:
-    """Whether a layer has latent attention with narrow queries, too, and values as wide as keys, which none pads."""
-    one = block.attention
-    narrow = any(linear.name == "q_a_proj" for linear in block.linears)
-    return one is not None and one.kind == "latent" and narrow and one.value_width == one.query_width
-
-
-def is_softmax(attention: Attention | None) -> bool:
-    """Whether attention does not norm its values."""
-    return attention is not None and attention.kind == "softmax" and not attention.value_norm
-
-
-def is_routed(run: Run, block: Block) -> bool:
-    """Whether a tape has a layer's experts: stacked, by grouped products and without adapters.
-
-    PEFT takes targets that are called as experts' linears were for the stacks, too:
-    peft/utils/transformers_weight_conversion.py, _convert_peft_config_moe@0.20.0.
-    """
-    lora = run.lora
-    if lora is not None and (
-        everywhere(lora)
-        or any(name.rpartition(".")[2] in OF_EXPERTS for name in lora.targets)
-        or any(is_target(lora, linear) for linear in block.linears if linear.kind == "mlp")
-    ):
-        return False
-    return run.experts == "grouped_mm" and stacked(run) and not (adapted(run) or never_freed(run))
-
-
-def is_fed(run: Run, block: Block) -> bool:
-    """Whether a layer has one MLP, or experts that a tape has."""
-    return block.mlp is not None and (not block.mlp.experts or is_routed(run, block))
-
-
-def is_side_by_side(run: Run, block: Block) -> bool:
-    """Whether a layer has attention, an MLP and Mamba in one kernel, whose last projection is no module to it."""
-    last = next((linear for linear in block.linears if linear.name == "out_proj"), None)
-    adapted = run.lora is not None and last is not None and is_target(run.lora, last)
-    return (
-        block.states is not None
-        and block.states.chunk > 0
-        and block.attention is not None
-        and block.attention.kind == "softmax"
-        and not (in_pieces(run) or adapted)
-    )
-
-
-def is_convolved(run: Run, block: Block) -> bool:
-    """Whether a layer has a short convolution, and one MLP or experts."""
-    return block.attention is not None and block.attention.kind == "conv" and is_fed(run, block)
-
-
-def is_single(run: Run, block: Block) -> bool:
-    """Whether a layer is Mamba-2 in pieces and without adapters, softmax attention, an MLP or experts, and no more."""
-    if block.norms != 1 or (block.attention is None) == (block.mlp is None):
-        return False
-    if block.states is not None:
-        adapted = run.lora is not None and any(is_target(run.lora, linear) for linear in block.linears)
-        return block.states.chunk > 0 and in_pieces(run) and not adapted
-    return is_fed(run, block) or is_softmax(block.attention)
-
-
-def is_delta_net(run: Run, block: Block) -> bool:
-    """Whether a layer has a delta net, whose linears none of axolotl's functions computes, and one MLP or experts.
-
-    axolotl/monkeypatch/lora_kernels.py:587-614@0.19.0: its layers for packed rows alone call them.
-    """
-    attention, lora = block.attention, run.lora
-    fused = lora is not None and run.sample_packing and bool(lora.kernels & {"qkv", "o"})
-    mixers = [linear for linear in block.linears if linear.kind == "mixer"]
-    taken = fused and lora is not None and any(is_target(lora, linear) for linear in mixers)
-    known = attention is not None and attention.kind == "linear" and attention.state > 0
-    return known and is_fed(run, block) and not taken
 
 
 def saves_tables_alone(run: Run, lora: Lora) -> bool:

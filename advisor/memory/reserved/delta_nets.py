@@ -101,7 +101,7 @@ def gated_norm(tape: Tape, x: Tensor, weight: Tensor, gate: Tensor) -> Tensor:
 
 def delta_net(loader: Loader, block: Block) -> DeltaNet:
     """A layer's mixer."""
-    assert block.attention is not None, "coverage.is_delta_net"
+    assert block.attention is not None, "known_layers.is_delta_net"
     shapes = {shape.name: shape for shape in block.linears}
     tensors = {t.name.rpartition(".linear_attn.")[2]: t for t in loader.model.tensors if ".linear_attn." in t.name}
     names = ("dt_bias", "A_log", "conv1d.weight", "norm.weight")

@@ -9,6 +9,7 @@ from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.reserved.linears import Plain
 from advisor.memory.reserved.mixer import Mixer
 from advisor.memory.reserved.operations import activation, add, product, scaled
+from advisor.memory.reserved.parts import mixer_of
 from advisor.memory.reserved.scans import Scan
 from advisor.record import record
 
@@ -67,8 +68,8 @@ def side_by_side(loader: Loader, block: Block, biased: set[str]) -> SideBySide:
     linear = partial(loader.linear, bias=False)
     feed = ScaledGated(*(linear(shapes[name]) for name in ("gate_proj", "up_proj", "down_proj")))
     scan = scan_of(loader, block)
-    mixer = loader.mixer(block, biased, kind, frozenset())
-    assert isinstance(mixer, Mixer), "coverage.is_side_by_side"
+    mixer = mixer_of(loader, block, biased, kind, frozenset())
+    assert isinstance(mixer, Mixer), "known_layers.is_side_by_side"
     norms = tuple(loader.norm(block.hidden, loader.norm_module, kind) for _ in range(block.norms))
     return SideBySide(scan, mixer, feed, norms)
 
@@ -76,7 +77,7 @@ def side_by_side(loader: Loader, block: Block, biased: set[str]) -> SideBySide:
 def scan_of(loader: Loader, block: Block) -> Scan:
     """A Mamba-2 mixer."""
     sizes = block.states
-    assert sizes is not None, "coverage.is_hybrid"
+    assert sizes is not None, "known_layers.is_side_by_side"
     shapes = {shape.name: shape for shape in block.linears}
     tensors = {t.name.rpartition(".mamba.")[2]: t for t in loader.model.tensors if ".mamba." in t.name}
 
@@ -88,5 +89,5 @@ def scan_of(loader: Loader, block: Block) -> Scan:
     inputs = loader.linear(shapes["in_proj"], bias=False)
     norm = weight("norm.weight") if sizes.normed else None
     output = loader.linear(shapes["out_proj"], bias=False)
-    assert isinstance(output, Plain), "coverage.is_hybrid"
+    assert isinstance(output, Plain), "known_layers.is_side_by_side"
     return Scan(sizes, steps, decays, through, convolution, bias, inputs, norm, output)

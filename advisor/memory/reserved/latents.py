@@ -127,7 +127,7 @@ def filled(tape: Tape, left: Tensor, right: Tensor) -> Tensor:
 
 def latent(loader: Loader, block: Block, biased: set[str]) -> Latent:
     """Such attention, with its weights in the order of its modules."""
-    assert block.attention is not None, "coverage.is_latent"
+    assert block.attention is not None, "known_layers.is_latent"
     shapes = {shape.name: shape for shape in block.linears}
 
     def linear(name: str) -> Linear:

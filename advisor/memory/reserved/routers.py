@@ -158,7 +158,7 @@ def summed(tape: Tape, weights: Tensor, tokens: int) -> Tensor:
 def routed(loader: Loader, block: Block, biased: set[str]) -> Routed:
     """The experts of a layer, with their weights in the order of the modules."""
     mlp = block.mlp
-    assert mlp is not None, "coverage.is_routed"
+    assert mlp is not None, "known_layers.is_routed"
     stacks = [tensor for tensor in loader.model.tensors if tensor.kind == "experts"]
     first = loader.taped.routes in WAYS
     weight = router(loader) if first else None

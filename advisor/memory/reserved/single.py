@@ -15,6 +15,7 @@ from advisor.memory.reserved.convolutions import convolution
 from advisor.memory.reserved.mixer import Mixer
 from advisor.memory.reserved.norms import by_row, inverse_root, weighted
 from advisor.memory.reserved.operations import FULL, activation, add, cast, product, saving_result, scaled, split
+from advisor.memory.reserved.parts import feed_of, mixer_of
 from advisor.memory.reserved.scans import scanned, scanned_back, steps
 from advisor.record import record
 
@@ -119,10 +120,10 @@ def single(loader: Loader, block: Block, biased: set[str]) -> Single:
     if block.states is not None:
         return Single(pieces(loader, block), (norm,))
     if block.attention is not None:
-        mixer = loader.mixer(block, biased, "rms", frozenset())
-        assert isinstance(mixer, Mixer), "coverage.is_single"
+        mixer = mixer_of(loader, block, biased, "rms", frozenset())
+        assert isinstance(mixer, Mixer), "known_layers.is_single"
         return Single(mixer, (norm,), mixer)
-    feed = loader.feed(block, biased, loader.model.deviations, fused=False)
+    feed = feed_of(loader, block, biased, loader.model.deviations, fused=False)
     return Single(partial(alone, feed=feed), (norm,))
 
 
@@ -133,7 +134,7 @@ def alone(tape: Tape, _batch: Batch, _tables: Tables, x: Tensor, feed: Callable[
 
 def pieces(loader: Loader, block: Block) -> Pieces:
     """A Mamba-2 mixer."""
-    assert block.states is not None, "coverage.is_single"
+    assert block.states is not None, "known_layers.is_single"
     shapes = {shape.name: shape for shape in block.linears}
     tensors = {t.name.rpartition(".mixer.")[2]: t for t in loader.model.tensors if ".mixer." in t.name}
 

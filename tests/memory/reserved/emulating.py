@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from advisor.memory.reserved.assembly import APART, COLUMNS, batch_of, comparison
 from advisor.memory.reserved.autograd import Event, Tape
+from advisor.memory.reserved.building import base_model
 from advisor.memory.reserved.loading import Loader
 from advisor.memory.reserved.mixer import Batch
 from advisor.memory.reserved.replicas import Reducer
@@ -75,7 +76,7 @@ def emulated(setting: Mapping[str, Any], steps: int = 2) -> Tape:
     assert run.model is not None
     tape = Tape(adds_in_place=False)
     loader = Loader(tape, run, run.model)
-    model = loader.base()
+    model = base_model(loader)
     model = loader.prepare(model)
     columns = COLUMNS[run.rl] if run.rl else 1 + setting["padded"]
     kept, apart = setting["checkpointing"] or "", run.rl in APART
