@@ -12,7 +12,7 @@ from advisor.memory.reserved import torchao
 from advisor.memory.reserved.known_layers import is_latent, is_taped
 from advisor.memory.reserved.seeing import is_known
 from advisor.memory.reserved.towers import beside
-from advisor.memory.towers import at_tower, sees
+from advisor.memory.towers import at_tower, counted, sees
 from advisor.memory.weights import trained_count
 from advisor.models.architecture import Linear
 from advisor.models.deviations import XIELU
@@ -45,7 +45,7 @@ def uncovered(run: Run) -> Iterator[str]:
     if run.sharding is not None:
         yield "weights or states that are sharded"
     elif run.world_size > 1 and not is_replicated(run):
-        yield "DDP with settings or losses of its own"
+        yield "DDP as the trainer sets it"
     if run.precision != "bf16" and not is_scaled(run):
         yield f"training in {run.precision}"
     if run.optimizer not in OPTIMIZERS | PAGED:
@@ -81,13 +81,14 @@ def is_scaled(run: Run) -> bool:
 
 
 def is_replicated(run: Run) -> bool:
-    """Whether DDP has every gradient in a backward, and buckets of the usual size.
+    """Whether axolotl says what DDP is to look for, and its builder for language models does.
 
     axolotl/core/builders/causal.py:226-268, utils/config/__init__.py:228@0.19.0.
     """
-    named = ("ddp_bucket_cap_mb", "ddp_find_unused_parameters")
-    usual = run.config.get("ddp") is not False and not any(run.config.get(key) for key in named)
-    return usual and run.rl is None and run.classifier is None and run.stack.trainer == "axolotl"
+    if run.config.get("ddp_find_unused_parameters") and run.model is not None and counted(run, run.model):
+        return False
+    stated = run.config.get("ddp") is not False and run.stack.trainer == "axolotl"
+    return stated and run.rl is None and run.classifier is None
 
 
 def patched_by_liger(run: Run, model: Architecture) -> bool:

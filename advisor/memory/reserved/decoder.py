@@ -10,7 +10,7 @@ from advisor.memory.reserved import losses
 from advisor.memory.reserved.autograd import node_for
 from advisor.memory.reserved.checkpoint import PASSES
 from advisor.memory.reserved.masks import causal_mask, image_blocks, whether_padded
-from advisor.memory.reserved.operations import FULL, LONG, cast, embedded, scaled
+from advisor.memory.reserved.operations import FULL, LONG, alike, cast, embedded, scaled
 from advisor.memory.reserved.places import chosen, placed
 from advisor.memory.reserved.positions import rotary_tables
 from advisor.record import record
@@ -69,6 +69,8 @@ class Model:
     """The head and the loss."""
     compare: Callable[[Tape, Model, Batch], Tensor] | None = None
     """A trainer's own loss, of preferences."""
+    hands_out_copies: bool = False
+    """Whether DDP, which looks for unused weights, clones what the forward returns: distributed.py, _DDPSink@2.13.0."""
     scales_embedding: Literal["", "inside", "after"] = ""
     """Whether the embedding's output is multiplied by a number, in its own module or after it."""
     fp32_tables: bool = False
@@ -159,6 +161,9 @@ class Model:
         tape.casts.clear()
         returned = cast(tape, logits, FULL) if tape.computes_half and logits is not None else logits
         features = [cast(tape, one, FULL) for one in seen if tape.computes_half]
+        del logits
+        if self.hands_out_copies and returned is not None:
+            returned = alike(tape, returned)
         del returned, features
         return loss
 

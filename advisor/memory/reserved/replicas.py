@@ -11,10 +11,13 @@ from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from advisor.record import record
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from advisor.memory.reserved.autograd import Tape, Tensor
+    from advisor.run import Run
 
     Piece = tuple[int, list[Tensor]]
     """The place of its first tensor, and its tensors."""
@@ -27,16 +30,39 @@ FIRST_BYTES, BUCKET_BYTES = 1 << 20, 25 << 20
 """The least bytes of the bucket that is full first, and of the others."""
 
 
-class Reducer:
-    """What DDP holds of gradients: first one bucket, and after a backward many, in the order in which it had them."""
+@record
+class Buckets:
+    """How gradients are put into buckets; that unused ones are looked for, once and for all."""
 
-    def __init__(self, tape: Tape, weights: Sequence[Tensor], packed: Sequence[Tensor]) -> None:
+    first: int = FIRST_BYTES
+    others: int = BUCKET_BYTES
+    finds_unused: bool = False
+
+
+def buckets_of(run: Run) -> Buckets:
+    """As axolotl hands them on: axolotl/core/builders/causal.py:226-268@0.19.0."""
+    finds_unused = bool(run.config.get("ddp_find_unused_parameters"))
+    match run.config.get("ddp_bucket_cap_mb"):
+        case int(mebibytes) if mebibytes:
+            return Buckets(mebibytes << 20, mebibytes << 20, finds_unused)
+        case _:
+            return Buckets(finds_unused=finds_unused)
+
+
+class Reducer:
+    """What DDP holds of gradients: first one bucket, and after a backward many, in the order in which it had them.
+
+    Where it looks for unused ones there are many at once, in the order of the weights from the last.
+    """
+
+    def __init__(self, tape: Tape, weights: Sequence[Tensor], packed: Sequence[Tensor], kind: Buckets) -> None:
         """``packed``: weights that bitsandbytes has quantized."""
-        self.tape = tape
+        self.tape, self.kind = tape, kind
         trained = [one for one in weights if one.trained]
         send(tape, [*(one for one in weights if not one.trained), *packed, *trained])
-        self.buckets = self.made(reversed(in_order(pieces(trained, inf, inf))))
-        self.not_ready = set(trained)
+        limits = (kind.first, kind.others) if kind.finds_unused else (inf, inf)
+        self.buckets = self.made(reversed(in_order(pieces(trained, *limits))))
+        self.not_ready = set(trained[:0] if kind.finds_unused else trained)
         self.ready: list[Tensor] = []
 
     def made(self, groups: Iterable[Piece]) -> list[Tensor]:
@@ -48,7 +74,7 @@ class Reducer:
         """Makes the buckets that stay, as soon as the order of gradients is known."""
         if self.ready:
             self.buckets.clear()
-            self.buckets = self.made(pieces(self.ready, FIRST_BYTES, BUCKET_BYTES))
+            self.buckets = self.made(pieces(self.ready, self.kind.first, self.kind.others))
             self.ready, self.tape.accumulated = [], None
 
     def enter_backward(self, *, reduces: bool) -> None:

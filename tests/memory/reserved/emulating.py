@@ -8,7 +8,7 @@ from advisor.memory.reserved.autograd import Event, Tape
 from advisor.memory.reserved.building import base_model
 from advisor.memory.reserved.loading import Loader
 from advisor.memory.reserved.mixer import Batch
-from advisor.memory.reserved.replicas import Reducer
+from advisor.memory.reserved.replicas import Buckets, Reducer
 from advisor.memory.reserved.step import Trainer
 from advisor.models import Architecture, describe
 from advisor.models.classifier import classifier
@@ -86,7 +86,9 @@ def emulated(setting: Mapping[str, Any], steps: int = 2) -> Tape:
     if run.rl is not None:
         model = replace(model, compare=comparison(tape, run))
     tape.mark("load")
-    reducer = Reducer(tape, loader.weights, loader.packed) if setting["replicas"] else None
+    kind = BUCKETS.get(setting["replicas"])
+    reducer = Reducer(tape, loader.weights, loader.packed, kind) if kind is not None else None
+    model = replace(model, hands_out_copies=kind is not None and kind.finds_unused)
     trainer = Trainer(tape, model, batch, setting["micro_steps"], setting["optimizer"], workspace=0, reducer=reducer)
     for _ in range(steps):
         trainer.step()
@@ -94,6 +96,11 @@ def emulated(setting: Mapping[str, Any], steps: int = 2) -> Tape:
     return tape
 
 
+BUCKETS = {
+    "usual": Buckets(),
+    "capped": Buckets(1 << 20, 1 << 20),
+    "finds unused": Buckets(finds_unused=True),
+}
 OLD = -1
 """A free of what was allocated before the first event."""
 NUMBER = 8

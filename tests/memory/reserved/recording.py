@@ -55,6 +55,8 @@ class Recorder(TorchDispatchMode):
         self.on = True
 
     def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if self.replicated and operation is torch.ops.aten._local_scalar_dense.default:
+            return 1  # DDP asks whether any process has used a weight
         result = operation(*args, **(kwargs or {}))
         if self.replicated and is_real(args):
             return result
@@ -393,7 +395,7 @@ def optimizer_of(name: str, weights: list[Any]) -> Any:
 def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tuple[str, int]]]:
     """The tape of a setting, and where each phase ends."""
     model = built(setting)
-    recorder, marks = Recorder(replicated=setting["replicas"]), []
+    recorder, marks = Recorder(replicated=bool(setting["replicas"])), []
     quantized = setting["method"] in {"qlora", "int8"}
     with (
         on_cuda(),
@@ -417,7 +419,7 @@ def record(setting: dict[str, Any], steps: int = 2) -> tuple[Recorder, list[tupl
         run = ConvertOutputsToFp32(cast_forward)
         marks.append(("load", len(recorder.events)))
         if setting["replicas"]:
-            run = replica(model, run)
+            run = replica(model, run, setting["replicas"])
         for _ in range(steps):
             batches, items = batch_samples(setting)
             for number, batch in enumerate(batches, 1):

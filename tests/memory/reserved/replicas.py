@@ -53,12 +53,19 @@ def processes(setting: dict[str, Any]) -> Iterator[None]:
             torch.distributed.destroy_process_group()
 
 
-def replica(model: Any, forward: Any) -> Any:
+KINDS: dict[str, dict[str, Any]] = {
+    "usual": {},
+    "capped": {"bucket_cap_mb": 1},
+    "finds unused": {"find_unused_parameters": True},
+}
+
+
+def replica(model: Any, forward: Any, kind: str) -> Any:
     """The model under DDP, whose forward is the Trainer's. Without buffers: bitsandbytes' statistics are none to DDP."""
     model.forward = forward
     names = [name for name, _ in model.named_buffers()]
     distributed.DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(model, names)
-    ddp = distributed.DistributedDataParallel(model)
+    ddp = distributed.DistributedDataParallel(model, **KINDS[kind])
     ddp.register_comm_hook(None, reduced)
     ddp.reducer = RealReducer(ddp.reducer)
     return ddp

@@ -62,7 +62,7 @@ BASE: dict[str, Any] = {
     "packed": False,
     "images": None,
     "upcast": False,
-    "replicas": False,
+    "replicas": "",
 }
 KERNELS = ("mlp", "qkv", "o")
 LORA = {"method": "lora", "targets": EVERY}
@@ -837,7 +837,7 @@ MORE_PREFERRED: dict[str, dict[str, Any]] = {
     "unpaired, qlora, non-reentrant": {**QLORA, **HOOKS, **UNPAIRED},
     "unpaired, int8, padded, reentrant": {**INT8, **REENTRANT, **PADDED, **UNPAIRED},
 }
-REPLICAS = {"replicas": True}
+REPLICAS = {"replicas": "usual"}
 REPLICATED: dict[str, dict[str, Any]] = {
     "replicas, full": REPLICAS,
     "replicas, full, tied, reentrant, two micro-steps": {**REPLICAS, **REENTRANT, "config": TIED, "micro_steps": 2},
@@ -846,6 +846,9 @@ REPLICATED: dict[str, dict[str, Any]] = {
     "replicas, lora, fused, two micro-steps": {**REPLICAS, **LORA, "kernels": KERNELS, "micro_steps": 2},
     "replicas, qlora, reentrant": {**REPLICAS, **QLORA, **REENTRANT},
     "replicas, int8": {**REPLICAS, **INT8},
+    "replicas, full, capped buckets, reentrant": {**REENTRANT, "replicas": "capped"},
+    "replicas, full, unused looked for, fp32 embeddings": {"replicas": "finds unused", "fp32_embeddings": True},
+    "replicas, qlora, unused looked for, two micro-steps": {**QLORA, "replicas": "finds unused", "micro_steps": 2},
 }
 
 SETTINGS = {

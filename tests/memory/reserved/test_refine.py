@@ -205,6 +205,11 @@ def test_text_through_a_model_with_a_frozen_tower_has_a_tape_where_no_mask_picks
 SEES = TEXT + "processor_type: AutoProcessor\nval_set_size: 0.1\nevals_per_epoch: 1\n"
 
 
+def test_images_under_replicas_that_look_for_unused_weights_have_no_tape(make_run: Callable[..., Run]):
+    assert covered(make_run(SEES, gpus="2x a100-80gb"))
+    assert not covered(make_run(SEES + "ddp_find_unused_parameters: true\n", gpus="2x a100-80gb"))
+
+
 def test_images_have_a_tape_where_there_are_some_and_as_many_in_evaluation(make_run: Callable[..., Run]):
     run = make_run(SEES)
     assert covered(run)
@@ -236,14 +241,14 @@ def test_experts_with_adapters_or_other_kernels_have_no_tape(make_run: Callable[
     assert not covered(make_run(experts.replace("[q_proj]", "[q_proj, up_proj]")))
 
 
-def test_replicas_have_a_tape_with_buckets_of_the_usual_size_and_shards_have_none(make_run: Callable[..., Run]):
+def test_replicas_have_a_tape_where_axolotl_sets_them_up_and_shards_have_none(make_run: Callable[..., Run]):
     def on_two(keys: str = "") -> Run:
         return make_run(CONFIG + keys, gpus="2x a100-80gb")
 
     assert covered(on_two()) and covered(on_two("ddp: true\nddp_broadcast_buffers: false\n"))
-    own = ["DDP with settings or losses of its own"]
-    for keys in ("ddp: false\n", "ddp_find_unused_parameters: true\n", "ddp_bucket_cap_mb: 50\n"):
-        assert list(uncovered(on_two(keys))) == own
+    assert covered(on_two("ddp_find_unused_parameters: true\nddp_bucket_cap_mb: 50\n"))
+    assert list(uncovered(on_two("ddp: false\n"))) == ["DDP as the trainer sets it"]
+    assert list(uncovered(on_two("reward_model: true\n")))[-1] == "a classifier's head and loss"
     sharded = on_two("fsdp_version: 2\nfsdp_config: {reshard_after_forward: true}\n")
     assert list(uncovered(sharded)) == ["weights or states that are sharded"]
 
