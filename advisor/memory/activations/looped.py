@@ -22,8 +22,11 @@ INNER, ROUTED = "f of one", "routed of one"
 
 
 def loops(run: Run) -> bool:
-    """Whether the experts' modules are called in turn."""
-    return run.model is not None and bool(run.model.family.expert_linears) and not (run.linear_experts or stacked(run))
+    """Whether the experts' modules are called in turn, each with the tokens that chose it."""
+    model = run.model
+    if model is None or run.linear_experts or stacked(run):
+        return False
+    return bool(model.family.expert_linears) and not model.deviations.every_expert
 
 
 def looped_amounts(n: Numbers, mlp: Mlp, *, trained: bool) -> Iterator[Amount]:

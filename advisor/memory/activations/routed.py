@@ -128,7 +128,7 @@ def named_amounts(n: Numbers, mlp: Mlp) -> Iterator[Amount]:
 
 def product_gradients(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
     """Gradients of product, activation and up of all chosen experts; outputs are freed by then, and the product."""
-    if loops(run) and not family.every_expert:
+    if loops(run):
         yield from looped_gradients(n)
         return
     times = mlp.experts if family.every_expert else mlp.experts_per_token
@@ -159,7 +159,7 @@ def routed_gradients(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iter
 
 def forward_product(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
     """Without gradients: sorted inputs, gate and up in one tensor, the activation and the product, of each choice."""
-    if loops(run) and not family.every_expert:
+    if loops(run):
         yield from passing_loop(n)
         return
     times = mlp.experts if family.every_expert else mlp.experts_per_token

@@ -62,7 +62,7 @@ class Reducer:
         send(tape, [*(one for one in weights if not one.trained), *packed, *trained])
         limits = (kind.first, kind.others) if kind.finds_unused else (inf, inf)
         self.buckets = self.made(reversed(in_order(pieces(trained, *limits))))
-        self.not_ready = set(trained[:0] if kind.finds_unused else trained)
+        self.not_ready: set[Tensor] = set() if kind.finds_unused else set(trained)
         self.ready: list[Tensor] = []
 
     def made(self, groups: Iterable[Piece]) -> list[Tensor]:
