@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil, sqrt
+from math import ceil, prod, sqrt
 from typing import Literal
 
 from advisor.models.architecture import Attention, Block, Linear, Mlp
@@ -24,7 +24,8 @@ class Grid:
     ``longest``: shrunk until its longer edge is ``side``; ``tiles``: cut into up to ``most`` tiles of ``side``, and
     one of all; ``split``: its longer edge is made ``most`` tiles of ``side``, and one of all is added; ``canvas``:
     always ``most`` tiles of ``side`` in one sequence, each padded to eight patches; ``padded``: an image or a clip has
-    ``most``, whatever its size. ``extra`` patches a sequence, or a tile of a canvas, are learned.
+    ``most``, whatever its size. ``extra`` patches a sequence, or a tile of a canvas, are learned. ``window``: tokens
+    along the edge of what sees itself alone in some layers, but for those of the numbers in ``whole``.
     """
 
     rule: Rule
@@ -33,6 +34,8 @@ class Grid:
     side: int = 0
     most: int = 0
     extra: int = 0
+    window: int = 0
+    whole: tuple[int, ...] = ()
 
     def sequences(self, width: int, height: int) -> tuple[int, int]:
         """How many sequences of patches an image becomes, and how long each is."""
@@ -50,8 +53,8 @@ class Grid:
                 shrunk = max(1.0, max(width, height) / self.side)
                 return 1, self.up(width / shrunk) * self.up(height / shrunk)
             case "near":
-                shrunk = max(1.0, sqrt(width * height / self.most))
-                return 1, self.near(width / shrunk) * self.near(height / shrunk)
+                across, down = self.sides(width, height)
+                return 1, across * down
             case "canvas":
                 return 1, self.most * 8 * ceil((self.of_side() + self.extra) / 8)
             case "padded":
@@ -63,6 +66,15 @@ class Grid:
             return self.most * (self.of_side() + self.extra)
         count, patches = self.sequences(width, height)
         return count * (patches - self.extra) // self.merge**2
+
+    def sides(self, width: int, height: int) -> tuple[int, int]:
+        """Patches along the edges of an image that keeps its shape."""
+        shrunk = max(1.0, sqrt(width * height / self.most))
+        return self.near(width / shrunk), self.near(height / shrunk)
+
+    def windows(self, width: int, height: int) -> int:
+        """Windows of such an image, as far as patches are left for them."""
+        return prod(ceil(side / self.merge / self.window) for side in self.sides(width, height)) if self.window else 0
 
     def of_side(self) -> int:
         """Patches of a square of ``side`` pixels."""
