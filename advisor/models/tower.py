@@ -13,6 +13,8 @@ from advisor.models.parts import Tensors
 from advisor.record import record, replace
 
 Held = tuple[int, int, int, int]
+NORMS = "norm.weight", "ln_q.weight"
+"""How the names of norms around an encoder's layers end."""
 Rule = Literal["fixed", "near", "longest", "tiles", "split", "canvas", "padded"]
 
 
@@ -137,6 +139,7 @@ class Tower:
     pools: bool = False
     checkpointed: bool = True
     masked: bool = False
+    bare: bool = False
     name: str = ""
     """What its terms are called in the ledger."""
     traced: Traced | None = None
@@ -152,7 +155,7 @@ class Layers:
     adapters make its input need a gradient (modeling_utils.py:2216-2247@5.16.1). ``wide_if_upcast``: whether a norm in
     front of the layers has a name that axolotl does not know, and stays in fp32 after PEFT's upcast. ``checkpointed``:
     whether activation checkpointing reaches them. ``masked``: whether they attend under a mask over all pairs of
-    patches. ``norms``: how many are over the stream; ``normed``: queries, keys and values are, too. ``then``: what
+    patches. ``bare``: whether the first of them reads what the embedding returns as it is. ``norms``: how many are over the stream; ``normed``: queries, keys and values are, too. ``then``: what
     reads their output.
     """
 
@@ -170,6 +173,7 @@ class Layers:
     """Frames that one patch spans."""
     checkpointed: bool = True
     masked: bool = False
+    bare: bool = False
     norms: int = 2
     normed: bool = False
     then: Layers | None = None
@@ -191,7 +195,7 @@ def tower(
     if outside:
         grid = replace(grid, merge=max(grid.merge, round(sqrt(outside[0].shape[1] / width))))
     joined = tuple(encoder_linear(t.module, t.shape) for t in outside)
-    after = [t for t in (*tensors, *joins) if not t.name.startswith(stacks) and t.name.endswith("norm.weight")]
+    after = [t for t in (*tensors, *joins) if not t.name.startswith(stacks) and t.name.endswith(NORMS)]
     return Tower(
         kind,
         layers_of(prefix, c, shape, tensors),
@@ -205,6 +209,7 @@ def tower(
         norms=sum("pre" not in t.module for t in after),
         checkpointed=shape.checkpointed,
         masked=shape.masked,
+        bare=shape.bare,
         name=f"{kind} tower",
         traced=shape.traced,
     )
@@ -214,7 +219,7 @@ def following(first: Tower, prefix: str, c: Config, shape: Layers, tensors: Tens
     """The layers that read what the first ones return."""
     block = layers_of(prefix, c, shape, tensors)
     name = f"last layers of the {first.name}"
-    alone = replace(first, entry=0, joins=(), wide=False, norms=0, pools=False, masked=False)
+    alone = replace(first, entry=0, joins=(), wide=False, norms=0, pools=False, masked=False, bare=False)
     return replace(alone, block=block, held=shape.held, name=name)
 
 

@@ -11,8 +11,8 @@ from advisor.record import replace
 
 _MOST_PIXELS = 12_845_056
 """As the published processors have it: preprocessor_config.json of Qwen/Qwen2.5-VL-7B-Instruct."""
-_COPIED = Deviations(fresh_query=True)
-"""Attention's output is made contiguous (models/qwen2_vl, VisionAttention.forward@5.16.1)."""
+_COPIED = Deviations(joined_output=True)
+"""Each image attends on its own (models/qwen2_vl, VisionAttention.forward@5.16.1)."""
 
 
 def patch_embedding(c: Config, width: int, bias: bool) -> Tensors:
@@ -129,9 +129,10 @@ LAYERS = {
         "layer",
         near,
         (4, 4, 4, 4),
-        Deviations(fresh_query=True, activation=QUICK_GELU, activation_gradient=QUICK_GELU_GRADIENT),
+        Deviations(joined_output=True, activation=QUICK_GELU, activation_gradient=QUICK_GELU_GRADIENT),
         width="embed_dim",
         frames=2,
+        bare=True,
     ),
     qwen2_5: Layers("blocks", "rms", windowed, (4, 4, 4, 4), _COPIED, frames=2),
     qwen3: Layers("blocks", "layer", near, (4, 4, 4, 4), _COPIED, frames=2, hooked=False),
