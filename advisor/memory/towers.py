@@ -85,7 +85,8 @@ def kept_terms(run: Run, model: Architecture, tower: Tower) -> Iterator[Term]:
         yield Term(f"{name}'s activations", "activations", block.count * kept_bytes(inner, tower), text, TRACED)
     else:
         one = checkpoint_bytes(inner, block)
-        count = block.count if run.activation_offloading is None else min(limit(run), block.count)
+        count = block.count - (tower.bare and tower.hooked and run.adapter is not None)
+        count = count if run.activation_offloading is None else min(limit(run), count)
         text = f"{one:,} B x {count} layers{where}"
         yield Term(f"{name}'s layer inputs", "activations", count * one, text, TRACED)
         lasting = lasting_bytes(inner, block)

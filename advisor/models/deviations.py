@@ -31,6 +31,8 @@ class Deviations:
     fresh_query: bool = False
     """Rotary part and rest are concatenated to new queries: the kernel's output follows their layout and is
     copied."""
+    joined_output: bool = False
+    """Outputs of attention are joined image by image, by all kernels but FlashAttention's, which takes all at once."""
     wide_query_key_norm: bool = False
     """The norm of queries and keys spans the whole projection, not one head."""
     weightless_query_key_norm: bool = False

@@ -142,7 +142,9 @@ class Family:
     """Whether tapes have its layers as Liger patches them: liger_kernel/transformers/monkey_patch.py@0.8.1."""
     text_is_taped: bool = False
     """Whether it was recorded that a multimodal model does with text alone what its decoder does."""
-    sight: Literal["", "pooled", "shuffled", "unshuffled", "projected", "two linears", "merged"] = ""
+    sight: Literal[
+        "", "pooled", "shuffled", "unshuffled", "projected", "two linears", "merged", "by place", "in windows"
+    ] = ""
     """How patches become tokens of the decoder, where it was recorded: averaged (models/gemma3), four at once in one
     of two orders (models/internvl, models/lfm2_vl), nine at once (models/smolvlm), one by one (models/llava with
     Pixtral's encoder), or four at once as a convolution reads them (models/mistral3@5.16.1)."""

@@ -267,7 +267,12 @@ def _newlined(text: str) -> Multimodal:
 
 FAMILIES: dict[str, Family] = {
     "qwen2_vl": Family(
-        _visual("qwen2_vl_text", visual.qwen2), liger=LIGER, cut=True, lora_kernels="unpatchable", text_is_taped=True
+        _visual("qwen2_vl_text", visual.qwen2),
+        liger=LIGER,
+        cut=True,
+        lora_kernels="unpatchable",
+        text_is_taped=True,
+        sight="by place",
     ),
     "qwen2_5_vl": Family(
         _visual("qwen2_5_vl_text", visual.qwen2_5),
@@ -275,6 +280,7 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         lora_kernels="unpatchable",
         text_is_taped=True,
+        sight="in windows",
     ),
     "qwen3_vl": Family(_visual("qwen3_vl_text", visual.qwen3), liger=LIGER - {"glu"}, cut=True),
     "qwen3_vl_moe": Family(

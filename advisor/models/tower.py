@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil, sqrt
+from math import ceil, prod, sqrt
 from typing import Literal
 
 from advisor.models.architecture import Attention, Block, Linear, Mlp
@@ -13,6 +13,8 @@ from advisor.models.parts import Tensors
 from advisor.record import record, replace
 
 Held = tuple[int, int, int, int]
+NORMS = "norm.weight", "ln_q.weight"
+"""How the names of norms around an encoder's layers end."""
 Rule = Literal["fixed", "near", "longest", "tiles", "split", "canvas", "padded"]
 
 
@@ -24,7 +26,8 @@ class Grid:
     ``longest``: shrunk until its longer edge is ``side``; ``tiles``: cut into up to ``most`` tiles of ``side``, and
     one of all; ``split``: its longer edge is made ``most`` tiles of ``side``, and one of all is added; ``canvas``:
     always ``most`` tiles of ``side`` in one sequence, each padded to eight patches; ``padded``: an image or a clip has
-    ``most``, whatever its size. ``extra`` patches a sequence, or a tile of a canvas, are learned.
+    ``most``, whatever its size. ``extra`` patches a sequence, or a tile of a canvas, are learned. ``window``: tokens
+    along the edge of what sees itself alone in some layers, but for those of the numbers in ``whole``.
     """
 
     rule: Rule
@@ -33,6 +36,8 @@ class Grid:
     side: int = 0
     most: int = 0
     extra: int = 0
+    window: int = 0
+    whole: tuple[int, ...] = ()
 
     def sequences(self, width: int, height: int) -> tuple[int, int]:
         """How many sequences of patches an image becomes, and how long each is."""
@@ -50,8 +55,8 @@ class Grid:
                 shrunk = max(1.0, max(width, height) / self.side)
                 return 1, self.up(width / shrunk) * self.up(height / shrunk)
             case "near":
-                shrunk = max(1.0, sqrt(width * height / self.most))
-                return 1, self.near(width / shrunk) * self.near(height / shrunk)
+                across, down = self.sides(width, height)
+                return 1, across * down
             case "canvas":
                 return 1, self.most * 8 * ceil((self.of_side() + self.extra) / 8)
             case "padded":
@@ -63,6 +68,15 @@ class Grid:
             return self.most * (self.of_side() + self.extra)
         count, patches = self.sequences(width, height)
         return count * (patches - self.extra) // self.merge**2
+
+    def sides(self, width: int, height: int) -> tuple[int, int]:
+        """Patches along the edges of an image that keeps its shape."""
+        shrunk = max(1.0, sqrt(width * height / self.most))
+        return self.near(width / shrunk), self.near(height / shrunk)
+
+    def windows(self, width: int, height: int) -> int:
+        """Windows of such an image, as far as patches are left for them."""
+        return prod(ceil(side / self.merge / self.window) for side in self.sides(width, height)) if self.window else 0
 
     def of_side(self) -> int:
         """Patches of a square of ``side`` pixels."""
@@ -125,6 +139,7 @@ class Tower:
     pools: bool = False
     checkpointed: bool = True
     masked: bool = False
+    bare: bool = False
     name: str = ""
     """What its terms are called in the ledger."""
     traced: Traced | None = None
@@ -140,8 +155,8 @@ class Layers:
     adapters make its input need a gradient (modeling_utils.py:2216-2247@5.16.1). ``wide_if_upcast``: whether a norm in
     front of the layers has a name that axolotl does not know, and stays in fp32 after PEFT's upcast. ``checkpointed``:
     whether activation checkpointing reaches them. ``masked``: whether they attend under a mask over all pairs of
-    patches. ``norms``: how many are over the stream; ``normed``: queries, keys and values are, too. ``then``: what
-    reads their output.
+    patches. ``bare``: whether the first of them reads what the embedding returns as it is. ``norms``: how many are
+    over the stream; ``normed``: queries, keys and values are, too. ``then``: what reads their output.
     """
 
     stack: str
@@ -158,6 +173,7 @@ class Layers:
     """Frames that one patch spans."""
     checkpointed: bool = True
     masked: bool = False
+    bare: bool = False
     norms: int = 2
     normed: bool = False
     then: Layers | None = None
@@ -179,7 +195,7 @@ def tower(
     if outside:
         grid = replace(grid, merge=max(grid.merge, round(sqrt(outside[0].shape[1] / width))))
     joined = tuple(encoder_linear(t.module, t.shape) for t in outside)
-    after = [t for t in (*tensors, *joins) if not t.name.startswith(stacks) and t.name.endswith("norm.weight")]
+    after = [t for t in (*tensors, *joins) if not t.name.startswith(stacks) and t.name.endswith(NORMS)]
     return Tower(
         kind,
         layers_of(prefix, c, shape, tensors),
@@ -193,6 +209,7 @@ def tower(
         norms=sum("pre" not in t.module for t in after),
         checkpointed=shape.checkpointed,
         masked=shape.masked,
+        bare=shape.bare,
         name=f"{kind} tower",
         traced=shape.traced,
     )
@@ -202,7 +219,7 @@ def following(first: Tower, prefix: str, c: Config, shape: Layers, tensors: Tens
     """The layers that read what the first ones return."""
     block = layers_of(prefix, c, shape, tensors)
     name = f"last layers of the {first.name}"
-    alone = replace(first, entry=0, joins=(), wide=False, norms=0, pools=False, masked=False)
+    alone = replace(first, entry=0, joins=(), wide=False, norms=0, pools=False, masked=False, bare=False)
     return replace(alone, block=block, held=shape.held, name=name)
 
 

@@ -293,7 +293,7 @@ LAYERS = {
     clip: Layers("encoder.layers", "layer", with_class, (4, 6, 2, 4), _QUICK, wide=True),
     siglip: Layers("encoder.layers", "layer", fixed, (4, 6, 2, 4)),
     smolvlm: Layers("encoder.layers", "layer", split, (4, 4, 4, 4)),
-    paddleocr: Layers("encoder.layers", "layer", resized, (4, 4, 4, 4), Deviations(fresh_query=True), hooked=False),
+    paddleocr: Layers("encoder.layers", "layer", resized, (4, 4, 4, 4), Deviations(joined_output=True), hooked=False),
     pixtral: Layers("transformer.layers", "rms", longest, (2, 4, 2, 4), wide_if_upcast=True),
     mllama: Layers(
         "transformer.layers",

@@ -7,11 +7,12 @@ from advisor.models.deviations import Deviations
 from advisor.models.parts import Tensors, conv, linear, loose, norm, within
 from advisor.models.tower import Grid, Layers
 from advisor.models.vision import QUICK_GELU, QUICK_GELU_GRADIENT, gated, mlp, norms, patches
+from advisor.record import replace
 
 _MOST_PIXELS = 12_845_056
 """As the published processors have it: preprocessor_config.json of Qwen/Qwen2.5-VL-7B-Instruct."""
-_COPIED = Deviations(fresh_query=True)
-"""Attention's output is made contiguous (models/qwen2_vl, VisionAttention.forward@5.16.1)."""
+_COPIED = Deviations(joined_output=True)
+"""Each image attends on its own (models/qwen2_vl, VisionAttention.forward@5.16.1)."""
 
 
 def patch_embedding(c: Config, width: int, bias: bool) -> Tensors:
@@ -115,17 +116,25 @@ def near(c: Config) -> Grid:
     return Grid("near", c.size("patch_size"), c.size("spatial_merge_size", 2), most=_MOST_PIXELS)
 
 
+def windowed(c: Config) -> Grid:
+    """The same, seen in windows: models/qwen2_5_vl/configuration_qwen2_5_vl.py, Qwen2_5_VLVisionConfig@5.16.1."""
+    found, key = near(c), "fullatt_block_indexes"
+    whole = tuple(c.ints(key)) if isinstance(c.get(key), list) else (7, 15, 23, 31)
+    return replace(found, window=c.size("window_size", 112) // found.merge // found.patch, whole=whole)
+
+
 LAYERS = {
     qwen2: Layers(
         "blocks",
         "layer",
         near,
         (4, 4, 4, 4),
-        Deviations(fresh_query=True, activation=QUICK_GELU, activation_gradient=QUICK_GELU_GRADIENT),
+        Deviations(joined_output=True, activation=QUICK_GELU, activation_gradient=QUICK_GELU_GRADIENT),
         width="embed_dim",
         frames=2,
+        bare=True,
     ),
-    qwen2_5: Layers("blocks", "rms", near, (4, 4, 4, 4), _COPIED, frames=2),
+    qwen2_5: Layers("blocks", "rms", windowed, (4, 4, 4, 4), _COPIED, frames=2),
     qwen3: Layers("blocks", "layer", near, (4, 4, 4, 4), _COPIED, frames=2, hooked=False),
     glm4v: Layers("blocks", "rms", near, (4, 4, 4, 4), _COPIED, frames=2, hooked=False),
 }

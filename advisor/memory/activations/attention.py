@@ -160,4 +160,5 @@ def copied_output(run: Run, family: Deviations, block: Block) -> bool:
         return True
     plain = run.attention == "eager" or without_kernel(run, family, attention)
     follows = family.fresh_query and (varlen(run) or not masked(run, family, attention))
-    return plain or follows or attention.gated or attention.kind == "latent"
+    joined = family.joined_output and run.attention != "flash"
+    return plain or follows or joined or attention.gated or attention.kind == "latent"

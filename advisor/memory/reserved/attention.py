@@ -79,14 +79,17 @@ def by_head(tape: Tape, x: Tensor) -> Tensor:
     return result
 
 
-def flash(tape: Tape, rows: int, length: int, sizes: Attention, qkv: tuple[Tensor, Tensor, Tensor]) -> Tensor:
-    """FlashAttention 2, of its package or of torch: csrc/flash_attn/flash_api.cpp, mha_bwd@2.8.3.
+def flash(
+    tape: Tape, rows: int, length: int, sizes: Attention, qkv: tuple[Tensor, Tensor, Tensor], pieces: int = 0
+) -> Tensor:
+    """FlashAttention 2, of its package or of torch: csrc/flash_attn/flash_api.cpp, mha_bwd, mha_varlen_bwd@2.8.3.
 
     Backward sums queries' gradients in fp32, and makes those of keys and values for all heads before it adds them up.
+    A row of several ``pieces`` has 128 more for each of them.
     """
 
     def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-        padded = -(-length // 128) * 128 * rows * sizes.heads
+        padded = (length + 128 * pieces if pieces else -(-length // 128) * 128) * rows * sizes.heads
         gradients = [tape.new(one, width) for one in counts]
         sums = tape.new(padded, FULL)
         exact = tape.new(padded * (-(-sizes.head_dim // 32) * 32), FULL)

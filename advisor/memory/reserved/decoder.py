@@ -102,9 +102,7 @@ class Model:
         if self.scales_embedding == "after":
             inputs = scaled(tape, inputs)
         inputs, places = self.with_images(tape, batch, inputs, seen)
-        counted = tape.new(batch.length, LONG)
-        positions = tape.new(batch.length, LONG)
-        del counted
+        positions = self.positions(tape, batch, seen)
         for _ in range(self.sight.looks if self.sight is not None else 0):
             whether_padded(tape, batch.tokens)
         masks = [causal_mask(tape, batch.rows, batch.length, windowed=self.windowed)] if batch.masked else []
@@ -125,6 +123,15 @@ class Model:
         del places
         return hidden
 
+    def positions(self, tape: Tape, batch: Batch, seen: list[Tensor] | None) -> Tensor:
+        """Those of one row, if not each has its own."""
+        if self.sight is not None and self.sight.positions is not None and seen is not None:
+            return self.sight.positions(tape, batch)
+        counted = tape.new(batch.length, LONG)
+        positions = tape.new(batch.length, LONG)
+        del counted
+        return positions
+
     def with_images(
         self, tape: Tape, batch: Batch, inputs: Tensor, seen: list[Tensor] | None
     ) -> tuple[Tensor, list[Tensor]]:
@@ -132,12 +139,19 @@ class Model:
         if self.sight is None or seen is None:
             return inputs, []
         features = self.sight.features(tape, batch, inputs.width)
-        seen.append(features)
+        if self.sight.returns:
+            seen.append(features)
         if self.sight.by_index:
             return chosen(tape, batch.tokens, inputs, features), []
         places = tape.new(batch.tokens, 1)
+        others = [tape.new(batch.tokens, 1)] if self.sight.of_videos else []
         inputs = placed(tape, inputs, features, places)
-        return inputs, [places, *([image_blocks(tape, batch.rows, batch.length)] if self.sight.in_blocks else [])]
+        return inputs, [
+            places,
+            features,
+            *others,
+            *([image_blocks(tape, batch.rows, batch.length)] if self.sight.in_blocks else []),
+        ]
 
     def logits(self, tape: Tape, batch: Batch) -> Tensor:
         """The logits as accelerate hands them on: in fp32."""

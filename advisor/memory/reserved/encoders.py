@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from advisor.memory.reserved.attention import by_head, flash, rotated
@@ -27,6 +28,10 @@ class Patches:
     """Whether gradients of a layer's output lie channel by channel."""
     tables: tuple[Tensor, ...] = ()
     """Cosines and sines of the positions, if queries and keys are rotated."""
+    images: int = 0
+    """Images in a row, where attention is told where they end."""
+    windows: int = 0
+    """Likewise, windows of patches that see each other alone."""
 
     @property
     def count(self) -> int:
@@ -40,6 +45,10 @@ class Encode(Protocol):
     def __call__(self, tape: Tape, patches: Patches, x: Tensor) -> Tensor:
         """What the next layer reads."""
         ...
+
+
+Mix = Callable[["Tape", "Patches", "Tensor"], "Tensor"]
+"""Self attention of patches."""
 
 
 @record(eq=False)
@@ -68,7 +77,7 @@ class Mixing:
 class Encoding:
     """A layer with norms before attention and MLP: models/siglip, SiglipEncoderLayer.forward@5.16.1."""
 
-    mixer: Mixing
+    mixer: Mix
     feed: Feed
     norms: tuple[Norm, Norm]
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from advisor.memory.reserved.axes import ThreeAxes
 from advisor.memory.reserved.encoders import Patches
-from advisor.memory.reserved.operations import FULL
+from advisor.memory.reserved.operations import FULL, LONG
+from advisor.memory.reserved.positions import AXES
 from advisor.memory.reserved.sight import Sight
 from advisor.memory.reserved.sights import SIGHTS
-from advisor.memory.towers import at_tower, keeps, sees
+from advisor.memory.towers import at_tower, clips, images_of, keeps, sees
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.towers import Towers
+    from advisor.memory.reserved.within import Parts
     from advisor.models import Architecture
     from advisor.models.tower import Tower
     from advisor.run import Run
+
+BY_PLACE = frozenset({"by place", "in windows"})
+"""Ways of models whose processors say where images are, and how many patches they have along their edges."""
 
 
 def sight_of(run: Run, model: Architecture, towers: Towers) -> Sight | None:
@@ -27,7 +33,7 @@ def sight_of(run: Run, model: Architecture, towers: Towers) -> Sight | None:
     _, build = SIGHTS[model.family.sight]
     parts = build(towers, tower)
     return Sight(
-        Patches(1, rows * length) if parts.by_image else Patches(rows, length),
+        patches_of(run, tower, parts),
         rows,
         tower.block.hidden,
         pixels_of(run, tower),
@@ -40,6 +46,12 @@ def sight_of(run: Run, model: Architecture, towers: Towers) -> Sight | None:
         parts.join,
         asks_for_gradients=keeps(run, model, tower),
         by_image=parts.by_image,
+        keeps_all=parts.keeps_all,
+        joins_inside=parts.joins_inside,
+        returns=parts.returns,
+        of_videos=parts.of_videos,
+        sides=sides_of(run, tower) if parts.places else (0, 0),
+        positions=positions_of(run, tower) if parts.places else None,
         strided=parts.strided,
         looks={"pooled": 0, "unshuffled": 2}.get(model.family.sight, 1),
         by_index=model.family.sight == "projected",
@@ -47,9 +59,34 @@ def sight_of(run: Run, model: Architecture, towers: Towers) -> Sight | None:
     )
 
 
+def patches_of(run: Run, tower: Tower, parts: Parts) -> Patches:
+    """The patches of a micro-step: a row of all, or one of each image."""
+    inner, images = at_tower(run, tower), images_of(run)
+    count, length = inner.micro_batch_size, inner.sequence_len
+    if not parts.by_image:
+        return Patches(count, length)
+    if not parts.places:
+        return Patches(1, count * length)
+    windows = tower.grid.windows(images.width, images.height)
+    return Patches(1, count * length, images=count, windows=count * windows)
+
+
+def sides_of(run: Run, tower: Tower) -> tuple[int, int]:
+    """Patches along the height and the width of an image."""
+    images = images_of(run)
+    across, down = tower.grid.sides(images.width, images.height)
+    return down, across
+
+
+def positions_of(run: Run, tower: Tower) -> ThreeAxes:
+    """What counts the positions of words and images."""
+    height, width = (side // tower.grid.merge for side in sides_of(run, tower))
+    return ThreeAxes(clips(images_of(run), tower), height, width)
+
+
 def columns_of(model: Architecture) -> int:
     """Tensors of as many whole numbers as there are tokens: words, mask, labels, and what kind of token each is."""
-    return 4 if model.family.sight == "pooled" else 3
+    return 4 if model.family.sight in {"pooled", *BY_PLACE} else 3
 
 
 def inputs_of(run: Run, model: Architecture) -> tuple[int, ...]:
@@ -60,6 +97,8 @@ def inputs_of(run: Run, model: Architecture) -> tuple[int, ...]:
             masks = [at_tower(run, tower).tokens for tower in model.towers]
         case "projected":
             masks = [count // 3 for count in pixels]
+        case "by place" | "in windows":
+            return *(FULL * count for count in pixels), AXES * LONG * at_tower(run, model.towers[0]).micro_batch_size
         case _:
             masks = []
     return tuple(FULL * count for count in (*pixels, *masks))

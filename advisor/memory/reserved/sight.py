@@ -21,6 +21,8 @@ Embedded = tuple["Tensor", tuple["Tensor", ...], tuple["Tensor", ...]]
 """What the first layer reads; tables of positions; and what has a name while the encoder runs."""
 Embed = Callable[["Tape", "Sight", "Batch"], Embedded]
 """From pixels to what the first layer reads."""
+Positions = Callable[["Tape", "Batch"], "Tensor"]
+"""The positions of a micro-step's rows."""
 Hold = Literal["", "pixels", "real images"]
 Join = Callable[["Tape", "Sight", "Tensor"], "Tensor | list[Tensor]"]
 """From what the last layer returns to features as wide as the decoder, of all images or of each."""
@@ -50,7 +52,19 @@ class Sight:
     asks_for_gradients: bool
     """Whether what the patches become is made to need a gradient: ``enable_input_require_grads``."""
     by_image: bool = False
-    """Whether features are split by image and joined again, and outputs of all layers are kept until then."""
+    """Whether features are split by image and joined again."""
+    keeps_all: bool = False
+    """Whether outputs of all layers are kept until then."""
+    joins_inside: bool = False
+    """Whether what joins is part of the encoder: names keep what it knows of places, and not what it began with."""
+    returns: bool = True
+    """Whether the model returns its features."""
+    of_videos: bool = False
+    """Whether places of videos are looked for, too."""
+    sides: tuple[int, int] = (0, 0)
+    """Patches along the edges of an image: height and width, where they know their places."""
+    positions: Positions | None = None
+    """What counts the positions of words and images, where these have axes of their own."""
     strided: bool = False
     """Whether the stream lies channel by channel, as a convolution returns it."""
     by_index: bool = False
@@ -73,19 +87,20 @@ class Sight:
         pixels = self.held(tape)
         hidden, tables, kept = self.embed(tape, self, batch)
         patches = replace(self.patches, tables=tables)
-        states = [hidden]
+        states = [] if self.joins_inside else [hidden]
         pass_through = PASSES[batch.checkpointing]
         for layer in self.layers:
             hidden = pass_through(tape, partial(self.passed, tape, batch, patches, layer), hidden)
-            if self.by_image:
+            if self.keeps_all:
                 states.append(hidden)
         if self.after is not None:
             hidden = self.after(tape, hidden)
+        lasting = (kept, tables) if self.joins_inside else ()
         del kept, tables, patches
-        if not self.by_image:
+        if not self.keeps_all:
             states.clear()
         features = self.join(tape, self, hidden)
-        del pixels, hidden
+        del pixels, hidden, lasting
         states.clear()
         return features
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from advisor.memory.reserved.by_place import qwen2_5_vl, qwen2_vl
 from advisor.memory.reserved.embedding import Rotating, WithClass, WithFound, WithPositions, WithResized
 from advisor.memory.reserved.encoders import Encoding, Mixing, ScaledEncoding
 from advisor.memory.reserved.layers import Gated, Plain
@@ -112,7 +113,8 @@ def pixtral(towers: Towers, tower: Tower, join: Join) -> Parts:
     around = Within(towers, VISION)
     assert tower.block.attention is not None
     embed = Rotating(around.rms("ln_pre"), tower.block.attention.head_dim)
-    return Parts(around.convolution("patch_conv"), embed, partial(pixtral_layer, around, tower), join, by_image=True)
+    layer = partial(pixtral_layer, around, tower)
+    return Parts(around.convolution("patch_conv"), embed, layer, join, by_image=True, keeps_all=True)
 
 
 def pixtral_layer(around: Within, tower: Tower, index: int) -> Encoding:
@@ -132,6 +134,8 @@ SIGHTS: dict[str, tuple[str, Callable[[Towers, Tower], Parts]]] = {
     "unshuffled": ("embeddings.patch_embedding.weight", lfm2_vl),
     "two linears": ("patch_conv.weight", llava),
     "merged": ("patch_conv.weight", mistral3),
+    "by place": ("merger.ln_q.bias", qwen2_vl),
+    "in windows": ("merger.ln_q.weight", qwen2_5_vl),
     "projected": ("embeddings.position_embedding.weight", smolvlm),
 }
 """By the way of a family: a weight by which its encoder is known, and how it is used."""

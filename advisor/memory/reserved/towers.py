@@ -50,6 +50,10 @@ class Towers:
         if tensor.linear and name.endswith(".weight"):
             path = tensor.module
             shape = Shape(path.rpartition(".")[2], tensor.shape[-1], tensor.shape[-2], tensor.kind, path)
-            self.linears[name.removesuffix(".weight")] = loader.linear(shape, bias=path in biased)
+            self.linears[self.free(name.removesuffix(".weight"))] = loader.linear(shape, bias=path in biased)
         elif not (name.endswith(".bias") and name.removesuffix(".bias") in self.linears):
             self.weights[name] = loader.plain(tensor.numel, tensor.module)
+
+    def free(self, name: str) -> str:
+        """The name of a linear; the second of a sequence comes after an activation, which is counted, too."""
+        return f"{name.removesuffix('0')}2" if name in self.linears else name

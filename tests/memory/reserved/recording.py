@@ -86,9 +86,10 @@ class FlashKernel(torch.autograd.Function):
     """flash_attn 2 (csrc/flash_attn/flash_api.cpp): output and statistics; backward's sums in fp32, for all heads."""
 
     @staticmethod
-    def forward(context: Any, query: Any, key: Any, value: Any) -> Any:
+    def forward(context: Any, query: Any, key: Any, value: Any, sequences: int = 0) -> Any:
         output = torch.empty_like(query)
         rows, length, heads, _ = query.shape
+        context.sequences = sequences
         statistics = torch.empty(rows, heads, length, dtype=torch.float32)
         context.save_for_backward(query, key, value, output, statistics)
         return output
@@ -97,7 +98,7 @@ class FlashKernel(torch.autograd.Function):
     def backward(context: Any, _gradient: Any) -> Any:
         query, key, value, _output, _statistics = context.saved_tensors
         rows, length, heads, width = query.shape
-        padded = -(-length // 128) * 128
+        padded = length + 128 * context.sequences if context.sequences else -(-length // 128) * 128
         gradients = [torch.empty_like(one) for one in (query, key, value)]
         sums = torch.empty(rows, heads, padded, dtype=torch.float32)
         exact = torch.empty(rows, heads, padded, -(-width // 32) * 32, dtype=torch.float32)
@@ -105,15 +106,17 @@ class FlashKernel(torch.autograd.Function):
             expanded = [torch.empty(rows, length, heads, width, dtype=key.dtype) for _ in range(2)]
             del expanded
         del sums, exact
-        return tuple(gradients)
+        return *gradients, None
 
 
-def flash(_module: Any, query: Any, key: Any, value: Any, _mask: Any = None, **_options: Any) -> Any:
+def flash(
+    _module: Any, query: Any, key: Any, value: Any, _mask: Any = None, cu_seq_lens_q: Any = None, **_options: Any
+) -> Any:
     """integrations/flash_attention.py@5.16.1: rows first, in half precision."""
     query, key, value = (one.transpose(1, 2) for one in (query, key, value))
     if query.dtype == torch.float32:
         query, key, value = (one.to(torch.bfloat16) for one in (query, key, value))
-    return FlashKernel.apply(query, key, value), None
+    return FlashKernel.apply(query, key, value, 0 if cu_seq_lens_q is None else len(cu_seq_lens_q) - 1), None
 
 
 def kernel(query: Any, key: Any, value: Any, attn_mask: Any = None, **_options: Any) -> Any:

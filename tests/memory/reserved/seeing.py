@@ -19,6 +19,8 @@ from transformers.models.lfm2_vl import modeling_lfm2_vl
 from transformers.models.llava import modeling_llava
 from transformers.models.mistral3 import modeling_mistral3
 from transformers.models.pixtral import modeling_pixtral
+from transformers.models.qwen2_5_vl import modeling_qwen2_5_vl
+from transformers.models.qwen2_vl import modeling_qwen2_vl
 from transformers.models.siglip2 import modeling_siglip2
 from transformers.models.smolvlm import modeling_smolvlm
 
@@ -26,8 +28,18 @@ from advisor.memory.towers import clips
 from advisor.tracing.modules import FLASH
 
 from .emulating import model_of, run_of
+from .grids import MODELS, grids_of, put_by_mask, reordered, seen_by_grids
 
-CHECKED = (modeling_gemma3, modeling_internvl, modeling_lfm2_vl, modeling_llava, modeling_mistral3, modeling_smolvlm)
+CHECKED = (
+    modeling_gemma3,
+    modeling_internvl,
+    modeling_lfm2_vl,
+    modeling_llava,
+    modeling_mistral3,
+    modeling_qwen2_5_vl,
+    modeling_qwen2_vl,
+    modeling_smolvlm,
+)
 """Modules that compare the number of places for images with that of features."""
 
 
@@ -196,7 +208,8 @@ def taken(places: dict[tuple[int, ...], int], values: Any, index: Any) -> Any:
 def convolved(x: Any, weight: Any, bias: Any = None, stride: Any = 1, *_more: Any) -> Any:
     """A frozen convolution without padding, whose output is laid out as cuDNN's is."""
     halves = [one.to(torch.bfloat16) for one in (bias, weight, x) if one is not None]
-    sides = [(size - weight.shape[-1]) // step + 1 for size, step in zip(x.shape[2:], stride, strict=True)]
+    edges = zip(x.shape[2:], weight.shape[2:], stride, strict=True)
+    sides = [(size - kernel) // step + 1 for size, kernel, step in edges]
     result = torch.empty(x.shape[0], weight.shape[0], *sides, dtype=torch.bfloat16)
     del halves
     return result
@@ -222,6 +235,11 @@ def images_of(setting: dict[str, Any]) -> dict[str, Any]:
         found["pixel_attention_mask"] = torch.zeros(sequences, patches, dtype=torch.int32)
         found["spatial_shapes"] = [[isqrt(patches)] * 2] * sequences
         return found
+    if model.model_type in MODELS:
+        found["mm_token_type_ids"] = torch.zeros(run.micro_batch_size, run.sequence_len, dtype=torch.long)
+        patches = tower.grid.sequences(run.images.width, run.images.height)[1]
+        found["pixel_values"] = torch.zeros(sequences * patches, tower.entry)
+        return found | grids_of(setting, sequences)
     if model.model_type == "smolvlm":
         found["pixel_values"] = torch.zeros(run.micro_batch_size, sequences // run.micro_batch_size, 3, *sides)
         found["pixel_attention_mask"] = torch.zeros(*found["pixel_values"].shape[:2], *sides)
@@ -263,10 +281,11 @@ def seeing(setting: dict[str, Any]) -> Iterator[None]:
         if setting["images"]:
             stack.enter_context(mock.patch.object(torch.Tensor, "masked_scatter", scattered))
             places = {(setting["rows"], setting["length"]): sum(tokens_of(setting))}
-            take = partial(taken, places)
+            take = partial(reordered, partial(taken, places))
             stack.enter_context(mock.patch.object(torch.Tensor, "__getitem__", lambda *given: take(*given)))
-            stack.enter_context(mock.patch.object(torch.Tensor, "__setitem__", put))
+            stack.enter_context(mock.patch.object(torch.Tensor, "__setitem__", lambda *given: put_by_mask(put, *given)))
             stack.enter_context(mock.patch.object(functional, "conv2d", convolved))
+            stack.enter_context(mock.patch.object(functional, "conv3d", convolved))
             stack.enter_context(mock.patch.object(functional, "layer_norm", layer_norm))
             stack.enter_context(mock.patch.object(functional, "unfold", unfold))
             stack.enter_context(
@@ -283,4 +302,6 @@ def seeing(setting: dict[str, Any]) -> Iterator[None]:
             stack.enter_context(mock.patch.object(modeling_smolvlm.SmolVLMVisionEmbeddings, "forward", embedded))
             for module in CHECKED:
                 stack.enter_context(mock.patch.object(module, "torch_compilable_check", lambda *_: None))
+            if setting["config"]["model_type"] in MODELS:
+                stack.enter_context(seen_by_grids(setting, tokens))
         yield

@@ -795,6 +795,61 @@ SEEING: dict[str, dict[str, Any]] = {
         "images": (2, 112, 56),
     },
 }
+WINDOWED: dict[str, Any] = {**ENCODER, "model_type": "qwen2_5_vl_vision", "fullatt_block_indexes": [1]}
+QWEN2_5_SEES: dict[str, Any] = {**QWEN2_5_VL, "vision_config": WINDOWED}
+BY_GRIDS: dict[str, dict[str, Any]] = {
+    "lora, qwen2_vl sees, reentrant": {**LORA, **REENTRANT, **SEES, "config": QWEN2_VL, "images": (1, 112, 56)},
+    "lora, dropout, qwen2_vl sees, non-reentrant": {
+        **LORA,
+        **HOOKS,
+        **SEES,
+        "config": QWEN2_VL,
+        "images": (1, 112, 112),
+        "dropout": 0.05,
+    },
+    "lora, qwen2_vl sees two images, two micro-steps": {
+        **LORA,
+        **SEES,
+        "config": QWEN2_VL,
+        "images": (2, 112, 56),
+        "micro_steps": 2,
+    },
+    "qlora, qwen2_vl sees, one row, upcast, reentrant": {
+        **QLORA,
+        **REENTRANT,
+        **SEES,
+        "config": QWEN2_VL,
+        "images": (1, 112, 112),
+        "rows": 1,
+        "upcast": True,
+    },
+    "lora, qwen2_5_vl sees, reentrant": {**LORA, **REENTRANT, **SEES, "config": QWEN2_5_SEES, "images": (1, 168, 112)},
+    "lora, dropout, qwen2_5_vl sees, one row, non-reentrant": {
+        **LORA,
+        **HOOKS,
+        **SEES,
+        "config": QWEN2_5_SEES,
+        "images": (1, 168, 168),
+        "rows": 1,
+        "dropout": 0.05,
+    },
+    "lora, qwen2_5_vl sees two images, two micro-steps": {
+        **LORA,
+        **SEES,
+        "config": QWEN2_5_SEES,
+        "images": (2, 112, 56),
+        "micro_steps": 2,
+    },
+    "qlora, qwen2_5_vl sees, upcast, cut loss, reentrant": {
+        **QLORA,
+        **REENTRANT,
+        **SEES,
+        **CUT,
+        "config": QWEN2_5_SEES,
+        "images": (1, 168, 112),
+        "upcast": True,
+    },
+}
 
 MISTRAL4: dict[str, Any] = {
     **{key: value for key, value in GLM4_LITE.items() if key != "mlp_layer_types"},
@@ -864,6 +919,7 @@ SETTINGS = {
         | OF_DECODERS
         | TEXTS
         | SEEING
+        | BY_GRIDS
         | LATENT
         | MORE_PREFERRED
         | REPLICATED

@@ -286,6 +286,8 @@ SEEING = {
     "internvl 8B": "OpenGVLab/InternVL3_5-8B-HF",
     "pixtral 12B": "mistral-community/pixtral-12b",
     "mistral 24B": "mistralai/Mistral-Small-3.1-24B-Instruct-2503",
+    "qwen2-vl 7B": "Qwen/Qwen2-VL-7B-Instruct",
+    "qwen2.5-vl 7B": "Qwen/Qwen2.5-VL-7B-Instruct",
 }
 MORE |= {
     ", ".join(filter(None, (f"{name} sees", method, way))): {

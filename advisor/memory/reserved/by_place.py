@@ -1,0 +1,86 @@
+"""The encoders whose patches know their places, from the weights of a model: they carry their own mergers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from advisor.memory.reserved.encoders import Encoding
+from advisor.memory.reserved.layers import Gated, Plain
+from advisor.memory.reserved.projectors import TwoLinears
+from advisor.memory.reserved.visual import ByPlace, PatchMerger, Turning, quick_gelu
+from advisor.memory.reserved.windows import InOrder, InWindows
+from advisor.memory.reserved.within import Parts, Within
+
+if TYPE_CHECKING:
+    from advisor.memory.reserved.sight import Embed, Join
+    from advisor.memory.reserved.towers import Towers
+    from advisor.models.tower import Tower
+
+VISUAL = "model.visual."
+
+
+def qwen2_vl(towers: Towers, tower: Tower) -> Parts:
+    """models/qwen2_vl/modeling_qwen2_vl.py, Qwen2VisionTransformerPretrainedModel@5.16.1."""
+    around = Within(towers, VISUAL)
+    join = PatchMerger(around.norm("merger.ln_q"), in_merger(around))
+    layer = partial(qwen2_vl_layer, around, tower)
+    return by_place(around, ByPlace(head_dim(tower)), layer, join)
+
+
+def by_place(around: Within, embed: Embed, layer: Callable[[int], Encoding], join: Join) -> Parts:
+    """An encoder whose patches know their places, with what joins them to the decoder inside."""
+    convolution = around.convolution("patch_embed.proj")
+    return Parts(
+        convolution,
+        embed,
+        layer,
+        join,
+        hold="pixels",
+        by_image=True,
+        joins_inside=True,
+        returns=False,
+        of_videos=True,
+        places=True,
+    )
+
+
+def in_merger(around: Within) -> TwoLinears:
+    """The linears of a merger."""
+    return TwoLinears(around.linear("merger.mlp.0"), around.linear("merger.mlp.2"))
+
+
+def head_dim(tower: Tower) -> int:
+    """Elements of a head."""
+    assert tower.block.attention is not None
+    return tower.block.attention.head_dim
+
+
+def qwen2_vl_layer(around: Within, tower: Tower, index: int) -> Encoding:
+    """models/qwen2_vl/modeling_qwen2_vl.py, Qwen2VLVisionBlock@5.16.1."""
+    here = around.below(f"blocks.{index}")
+    feed = Plain(here.linear("mlp.fc1"), here.linear("mlp.fc2"), quick_gelu)
+    return Encoding(turning(here, tower), feed, (here.norm("norm1"), here.norm("norm2")))
+
+
+def turning(here: Within, tower: Tower, *, windowed: bool = False) -> Turning:
+    """The attention of a layer."""
+    assert tower.block.attention is not None
+    return Turning(tower.block.attention, here.linear("attn.qkv"), here.linear("attn.proj"), windowed)
+
+
+def qwen2_5_vl(towers: Towers, tower: Tower) -> Parts:
+    """models/qwen2_5_vl/modeling_qwen2_5_vl.py, Qwen2_5_VisionTransformerPretrainedModel@5.16.1."""
+    around, merged = Within(towers, VISUAL), tower.grid.merge**2
+    join = InOrder(PatchMerger(around.rms("merger.ln_q"), in_merger(around)), merged)
+    layer = partial(qwen2_5_vl_layer, around, tower)
+    return by_place(around, InWindows(ByPlace(head_dim(tower)), merged), layer, join)
+
+
+def qwen2_5_vl_layer(around: Within, tower: Tower, index: int) -> Encoding:
+    """models/qwen2_5_vl/modeling_qwen2_5_vl.py, Qwen2_5_VLVisionBlock@5.16.1."""
+    here = around.below(f"blocks.{index}")
+    mixer = turning(here, tower, windowed=index not in tower.grid.whole)
+    gate, up, down = (here.linear(f"mlp.{name}") for name in ("gate_proj", "up_proj", "down_proj"))
+    return Encoding(mixer, Gated(gate, up, down), (here.rms("norm1"), here.rms("norm2")))
