@@ -155,8 +155,8 @@ class Layers:
     adapters make its input need a gradient (modeling_utils.py:2216-2247@5.16.1). ``wide_if_upcast``: whether a norm in
     front of the layers has a name that axolotl does not know, and stays in fp32 after PEFT's upcast. ``checkpointed``:
     whether activation checkpointing reaches them. ``masked``: whether they attend under a mask over all pairs of
-    patches. ``bare``: whether the first of them reads what the embedding returns as it is. ``norms``: how many are over the stream; ``normed``: queries, keys and values are, too. ``then``: what
-    reads their output.
+    patches. ``bare``: whether the first of them reads what the embedding returns as it is. ``norms``: how many are over
+    the stream; ``normed``: queries, keys and values are, too. ``then``: what reads their output.
     """
 
     stack: str
