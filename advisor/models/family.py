@@ -143,11 +143,24 @@ class Family:
     text_is_taped: bool = False
     """Whether it was recorded that a multimodal model does with text alone what its decoder does."""
     sight: Literal[
-        "", "pooled", "shuffled", "unshuffled", "projected", "two linears", "merged", "by place", "in windows"
+        "",
+        "pooled",
+        "shuffled",
+        "unshuffled",
+        "projected",
+        "two linears",
+        "merged",
+        "by place",
+        "in windows",
+        "downsampled",
     ] = ""
     """How patches become tokens of the decoder, where it was recorded: averaged (models/gemma3), four at once in one
     of two orders (models/internvl, models/lfm2_vl), nine at once (models/smolvlm), one by one (models/llava with
-    Pixtral's encoder), or four at once as a convolution reads them (models/mistral3@5.16.1)."""
+    Pixtral's encoder), or four at once as a convolution reads them (models/mistral3@5.16.1).
+
+    Or by the encoder itself, which knows their places in an image (models/qwen2_vl), sees most of them in windows
+    (models/qwen2_5_vl), or ends in a convolution (models/glm4v@5.16.1).
+    """
     own_loss: bool = False
     """Whether it computes the loss of copies of its logits, and of those alone that a mask leaves, if it gets one.
 

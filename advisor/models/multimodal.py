@@ -304,6 +304,7 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         lora_kernels="unpatchable",
         text_is_taped=True,
+        sight="downsampled",
     ),
     "glm4v_moe": Family(
         _visual("glm4v_moe_text", visual.glm4v),

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from advisor.memory.reserved.encoders import Encoding
 from advisor.memory.reserved.layers import Gated, Plain
 from advisor.memory.reserved.projectors import TwoLinears
+from advisor.memory.reserved.resampled import Downsampling, GatedMerger, Sampled
 from advisor.memory.reserved.visual import ByPlace, PatchMerger, Turning, quick_gelu
 from advisor.memory.reserved.windows import InOrder, InWindows
 from advisor.memory.reserved.within import Parts, Within
 
 if TYPE_CHECKING:
-    from advisor.memory.reserved.sight import Embed, Join
+    from advisor.memory.reserved.sight import After, Embed, Join
     from advisor.memory.reserved.towers import Towers
     from advisor.models.tower import Tower
 
@@ -29,7 +30,9 @@ def qwen2_vl(towers: Towers, tower: Tower) -> Parts:
     return by_place(around, ByPlace(head_dim(tower)), layer, join)
 
 
-def by_place(around: Within, embed: Embed, layer: Callable[[int], Encoding], join: Join) -> Parts:
+def by_place(
+    around: Within, embed: Embed, layer: Callable[[int], Encoding], join: Join, after: tuple[After, ...] = ()
+) -> Parts:
     """An encoder whose patches know their places, with what joins them to the decoder inside."""
     convolution = around.convolution("patch_embed.proj")
     return Parts(
@@ -37,6 +40,7 @@ def by_place(around: Within, embed: Embed, layer: Callable[[int], Encoding], joi
         embed,
         layer,
         join,
+        after,
         hold="pixels",
         by_image=True,
         joins_inside=True,
@@ -79,8 +83,21 @@ def qwen2_5_vl(towers: Towers, tower: Tower) -> Parts:
 
 
 def qwen2_5_vl_layer(around: Within, tower: Tower, index: int) -> Encoding:
-    """models/qwen2_5_vl/modeling_qwen2_5_vl.py, Qwen2_5_VLVisionBlock@5.16.1."""
+    """models/qwen2_5_vl/modeling_qwen2_5_vl.py, Qwen2_5_VLVisionBlock; models/glm4v, Glm4vVisionBlock@5.16.1."""
     here = around.below(f"blocks.{index}")
-    mixer = turning(here, tower, windowed=index not in tower.grid.whole)
+    mixer = turning(here, tower, windowed=tower.grid.window > 0 and index not in tower.grid.whole)
     gate, up, down = (here.linear(f"mlp.{name}") for name in ("gate_proj", "up_proj", "down_proj"))
     return Encoding(mixer, Gated(gate, up, down), (here.rms("norm1"), here.rms("norm2")))
+
+
+def glm4v(towers: Towers, tower: Tower) -> Parts:
+    """models/glm4v/modeling_glm4v.py, Glm4vVisionModel@5.16.1."""
+    around = Within(towers, VISUAL)
+    after = around.below("merger")
+    table = around.weight("embeddings.position_embedding.weight")
+    embed = Sampled(ByPlace(head_dim(tower)), around.rms("post_conv_layernorm"), table)
+    gate, up, down = (after.linear(name) for name in ("gate_proj", "up_proj", "down_proj"))
+    first = after.linear("proj")
+    join = GatedMerger(first, after.norm("post_projection_norm"), Gated(gate, up, down))
+    ends = around.rms("post_layernorm"), Downsampling(*around.convolution("downsample"), first.n_in)
+    return by_place(around, embed, partial(qwen2_5_vl_layer, around, tower), join, ends)

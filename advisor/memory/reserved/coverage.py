@@ -133,7 +133,15 @@ def towers_see(run: Run, model: Architecture) -> bool:
     """Whether images go through an encoder of a known order, of which at most adapters are trained."""
     known = is_known(model) and run.lora is not None and run.attention == "flash" and not run.sample_packing
     seen = sees(run) and shows_the_same(run, model) and embeds_plainly(run, model)
-    return known and seen and not trains_towers(run, model)
+    return known and seen and not (trains_towers(run, model) or begins_inside(run, model))
+
+
+def begins_inside(run: Run, model: Architecture) -> bool:
+    """Whether gradients end at adapters within a tower, for its input needs none."""
+    lora, modules = run.lora, [tensor.module for tensor in model.tensors if beside(tensor) and tensor.linear]
+    linears = [Linear(one.rpartition(".")[2], 0, 0, "mlp", one) for one in modules]
+    found = lora is not None and any(is_target(lora, one) for one in linears)
+    return found and not all(tower.hooked for tower in model.towers)
 
 
 def trains_towers(run: Run, model: Architecture) -> bool:

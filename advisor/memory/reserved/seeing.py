@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from advisor.models.tower import Tower
     from advisor.run import Run
 
-BY_PLACE = frozenset({"by place", "in windows"})
+BY_PLACE = frozenset({"by place", "in windows", "downsampled"})
 """Ways of models whose processors say where images are, and how many patches they have along their edges."""
 
 
@@ -97,7 +97,7 @@ def inputs_of(run: Run, model: Architecture) -> tuple[int, ...]:
             masks = [at_tower(run, tower).tokens for tower in model.towers]
         case "projected":
             masks = [count // 3 for count in pixels]
-        case "by place" | "in windows":
+        case way if way in BY_PLACE:
             return *(FULL * count for count in pixels), AXES * LONG * at_tower(run, model.towers[0]).micro_batch_size
         case _:
             masks = []

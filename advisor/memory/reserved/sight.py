@@ -15,7 +15,6 @@ from advisor.record import record, replace
 if TYPE_CHECKING:
     from advisor.memory.reserved.encoders import Encode, Patches
     from advisor.memory.reserved.mixer import Batch
-    from advisor.memory.reserved.norms import Norm
 
 Embedded = tuple["Tensor", tuple["Tensor", ...], tuple["Tensor", ...]]
 """What the first layer reads; tables of positions; and what has a name while the encoder runs."""
@@ -24,6 +23,8 @@ Embed = Callable[["Tape", "Sight", "Batch"], Embedded]
 Positions = Callable[["Tape", "Batch"], "Tensor"]
 """The positions of a micro-step's rows."""
 Hold = Literal["", "pixels", "real images"]
+After = Callable[["Tape", "Tensor"], "Tensor"]
+"""One of the operations between the last layer and the projector."""
 Join = Callable[["Tape", "Sight", "Tensor"], "Tensor | list[Tensor]"]
 """From what the last layer returns to features as wide as the decoder, of all images or of each."""
 
@@ -46,8 +47,8 @@ class Sight:
     """What is made of the pixels first, and has a name until the features are there."""
     embed: Embed
     layers: Sequence[Encode]
-    after: Norm | None
-    """The norm that ends the encoder."""
+    after: tuple[After, ...]
+    """What ends the encoder: its last norm."""
     join: Join
     asks_for_gradients: bool
     """Whether what the patches become is made to need a gradient: ``enable_input_require_grads``."""
@@ -93,8 +94,8 @@ class Sight:
             hidden = pass_through(tape, partial(self.passed, tape, batch, patches, layer), hidden)
             if self.keeps_all:
                 states.append(hidden)
-        if self.after is not None:
-            hidden = self.after(tape, hidden)
+        for after in self.after:
+            hidden = after(tape, hidden)
         lasting = (kept, tables) if self.joins_inside else ()
         del kept, tables, patches
         if not self.keeps_all:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from advisor.memory.reserved.by_place import qwen2_5_vl, qwen2_vl
+from advisor.memory.reserved.by_place import glm4v, qwen2_5_vl, qwen2_vl
 from advisor.memory.reserved.embedding import Rotating, WithClass, WithFound, WithPositions, WithResized
 from advisor.memory.reserved.encoders import Encoding, Mixing, ScaledEncoding
 from advisor.memory.reserved.layers import Gated, Plain
@@ -56,7 +56,7 @@ def gemma3(towers: Towers, tower: Tower) -> Parts:
     join = Pooled(norm, projection, projection.count // tower.block.hidden, tower.grid.of_side() // tower.grid.merge**2)
     layer = partial(siglip_layer, around, tower, True)
     after = around.norm("post_layernorm", strided=True, turns=True)
-    return Parts(around.convolution("embeddings.patch_embedding"), embed, layer, join, after, strided=True)
+    return Parts(around.convolution("embeddings.patch_embedding"), embed, layer, join, (after,), strided=True)
 
 
 def siglip_layer(around: Within, tower: Tower, strided: bool, index: int) -> Encoding:
@@ -81,7 +81,7 @@ def smolvlm(towers: Towers, tower: Tower) -> Parts:
     join = Projected(Within(towers, "model.connector.modality_projection.").linear("proj"))
     layer = partial(siglip_layer, around, tower, True)
     after, convolution = around.norm("post_layernorm", strided=True), around.convolution("embeddings.patch_embedding")
-    return Parts(convolution, WithFound(), layer, join, after, hold="real images", strided=True)
+    return Parts(convolution, WithFound(), layer, join, (after,), hold="real images", strided=True)
 
 
 def lfm2_vl(towers: Towers, tower: Tower) -> Parts:
@@ -92,7 +92,7 @@ def lfm2_vl(towers: Towers, tower: Tower) -> Parts:
     both = TwoLinears(after.linear("linear_1"), after.linear("linear_2"))
     join = Unshuffled(after.norm("layer_norm", strided=True), both)
     layer = partial(siglip_layer, around, tower, False)
-    return Parts((first.weight, first.bias), WithResized(), layer, join, around.norm("post_layernorm"))
+    return Parts((first.weight, first.bias), WithResized(), layer, join, (around.norm("post_layernorm"),))
 
 
 def llava(towers: Towers, tower: Tower) -> Parts:
@@ -136,6 +136,7 @@ SIGHTS: dict[str, tuple[str, Callable[[Towers, Tower], Parts]]] = {
     "merged": ("patch_conv.weight", mistral3),
     "by place": ("merger.ln_q.bias", qwen2_vl),
     "in windows": ("merger.ln_q.weight", qwen2_5_vl),
+    "downsampled": ("downsample.weight", glm4v),
     "projected": ("embeddings.position_embedding.weight", smolvlm),
 }
 """By the way of a family: a weight by which its encoder is known, and how it is used."""

@@ -27,13 +27,17 @@ class ByPlace:
 
     def __call__(self, tape: Tape, sight: Sight, batch: Batch) -> Embedded:  # noqa: ARG002
         """What the first layer reads, and tables of angles."""
-        count = sight.patches.count
         places = self.places(tape, sight)
         patched = sight.patched(tape)
+        tables, kept = self.tables(tape, sight)
+        return patched, tables, (places, *kept)
+
+    def tables(self, tape: Tape, sight: Sight) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """Cosines and sines, and the angles that they are of."""
+        count = sight.patches.count
         half = self.half(tape, sight)
         angles = tape.new(count * self.head_dim, FULL)
-        tables = tape.new(count * self.head_dim, FULL), tape.new(count * self.head_dim, FULL)
-        return patched, tables, (places, half, angles)
+        return (tape.new(count * self.head_dim, FULL), tape.new(count * self.head_dim, FULL)), (half, angles)
 
     def half(self, tape: Tape, sight: Sight) -> Tensor:
         """The angles of rows and columns: VisionRotaryEmbedding.forward@5.16.1."""

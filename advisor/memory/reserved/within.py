@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from advisor.memory.reserved.autograd import Tensor as Memory
     from advisor.memory.reserved.encoders import Encode
     from advisor.memory.reserved.linears import Linear
-    from advisor.memory.reserved.sight import Embed, Hold, Join
+    from advisor.memory.reserved.sight import After, Embed, Hold, Join
     from advisor.memory.reserved.towers import Towers
 
 Convolution = tuple["Memory", "Memory | None"]
@@ -58,7 +58,7 @@ class Parts:
     embed: Embed
     layer: Callable[[int], Encode]
     join: Join
-    after: Norm | None = None
+    after: tuple[After, ...] = ()
     hold: Hold = ""
     by_image: bool = False
     keeps_all: bool = False

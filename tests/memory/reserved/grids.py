@@ -10,13 +10,20 @@ from unittest import mock
 import torch
 import transformers.vision_utils as vision_utils
 from torch._subclasses.fake_tensor import FakeTensor
+from transformers.models.glm4v import modeling_glm4v
 from transformers.models.qwen2_5_vl import modeling_qwen2_5_vl
 from transformers.models.qwen2_vl import modeling_qwen2_vl
+from transformers.models.qwen3_5 import modeling_qwen3_5
 
 from .emulating import model_of
 
-MODELS = {"qwen2_vl": modeling_qwen2_vl.Qwen2VLModel, "qwen2_5_vl": modeling_qwen2_5_vl.Qwen2_5_VLModel}
-MODULES = (vision_utils, modeling_qwen2_vl, modeling_qwen2_5_vl)
+MODELS = {
+    "qwen2_vl": modeling_qwen2_vl.Qwen2VLModel,
+    "qwen2_5_vl": modeling_qwen2_5_vl.Qwen2_5_VLModel,
+    "glm4v": modeling_glm4v.Glm4vModel,
+    "qwen3_5": modeling_qwen3_5.Qwen3_5Model,
+}
+MODULES = (vision_utils, modeling_qwen2_vl, modeling_qwen2_5_vl, modeling_glm4v, modeling_qwen3_5)
 
 
 class Number(int):

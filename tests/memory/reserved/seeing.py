@@ -13,6 +13,7 @@ import torch.nn.functional as functional
 import transformers.masking_utils as masking
 from torch._subclasses.fake_tensor import FakeTensor
 from transformers.models.gemma3 import modeling_gemma3
+from transformers.models.glm4v import modeling_glm4v
 from transformers.models.internvl import modeling_internvl
 from transformers.models.lfm2 import modeling_lfm2
 from transformers.models.lfm2_vl import modeling_lfm2_vl
@@ -21,6 +22,7 @@ from transformers.models.mistral3 import modeling_mistral3
 from transformers.models.pixtral import modeling_pixtral
 from transformers.models.qwen2_5_vl import modeling_qwen2_5_vl
 from transformers.models.qwen2_vl import modeling_qwen2_vl
+from transformers.models.qwen3_5 import modeling_qwen3_5
 from transformers.models.siglip2 import modeling_siglip2
 from transformers.models.smolvlm import modeling_smolvlm
 
@@ -32,12 +34,14 @@ from .grids import MODELS, grids_of, put_by_mask, reordered, seen_by_grids
 
 CHECKED = (
     modeling_gemma3,
+    modeling_glm4v,
     modeling_internvl,
     modeling_lfm2_vl,
     modeling_llava,
     modeling_mistral3,
     modeling_qwen2_5_vl,
     modeling_qwen2_vl,
+    modeling_qwen3_5,
     modeling_smolvlm,
 )
 """Modules that compare the number of places for images with that of features."""
@@ -211,6 +215,9 @@ def convolved(x: Any, weight: Any, bias: Any = None, stride: Any = 1, *_more: An
     edges = zip(x.shape[2:], weight.shape[2:], stride, strict=True)
     sides = [(size - kernel) // step + 1 for size, kernel, step in edges]
     result = torch.empty(x.shape[0], weight.shape[0], *sides, dtype=torch.bfloat16)
+    if not x.is_contiguous():  # aten/src/ATen/native/cudnn/ConvShared.cpp, cudnn_convolution_forward@2.13.0
+        copy = torch.empty(weight.shape, dtype=torch.bfloat16)
+        del copy
     del halves
     return result
 

@@ -850,6 +850,27 @@ BY_GRIDS: dict[str, dict[str, Any]] = {
         "upcast": True,
     },
 }
+GLM_SEES: dict[str, Any] = {**GLM4V, "vision_config": {**ENCODER, "model_type": "glm4v_vision", "image_size": 56}}
+AT_WORDS = {"targets": r"model.language_model.layers.[\d]+.*_proj", "images": (1, 112, 56)}
+WITHOUT_GRADIENTS: dict[str, dict[str, Any]] = {
+    "lora, glm4v sees, reentrant": {**LORA, **REENTRANT, **AT_WORDS, "config": GLM_SEES},
+    "lora, dropout, glm4v sees, non-reentrant": {**LORA, **HOOKS, **AT_WORDS, "config": GLM_SEES, "dropout": 0.05},
+    "lora, glm4v sees two images, two micro-steps": {
+        **LORA,
+        **AT_WORDS,
+        "config": GLM_SEES,
+        "images": (2, 112, 56),
+        "micro_steps": 2,
+    },
+    "qlora, glm4v sees, one row, upcast, reentrant": {
+        **QLORA,
+        **REENTRANT,
+        **AT_WORDS,
+        "config": GLM_SEES,
+        "rows": 1,
+        "upcast": True,
+    },
+}
 
 MISTRAL4: dict[str, Any] = {
     **{key: value for key, value in GLM4_LITE.items() if key != "mlp_layer_types"},
@@ -920,6 +941,7 @@ SETTINGS = {
         | TEXTS
         | SEEING
         | BY_GRIDS
+        | WITHOUT_GRADIENTS
         | LATENT
         | MORE_PREFERRED
         | REPLICATED

@@ -240,6 +240,7 @@ MORE |= {
 AXES = {
     "qwen2-vl 7B": "Qwen/Qwen2-VL-7B-Instruct",
     "qwen2.5-vl 7B": "Qwen/Qwen2.5-VL-7B-Instruct",
+    "glm4.1v 9B": "zai-org/GLM-4.1V-9B-Thinking",
     "glm4.6v flash": "zai-org/GLM-4.6V-Flash",
     "paddleocr-vl": "PaddlePaddle/PaddleOCR-VL-1.6",
 }
@@ -288,6 +289,7 @@ SEEING = {
     "mistral 24B": "mistralai/Mistral-Small-3.1-24B-Instruct-2503",
     "qwen2-vl 7B": "Qwen/Qwen2-VL-7B-Instruct",
     "qwen2.5-vl 7B": "Qwen/Qwen2.5-VL-7B-Instruct",
+    "glm4.1v 9B": "zai-org/GLM-4.1V-9B-Thinking",
 }
 MORE |= {
     ", ".join(filter(None, (f"{name} sees", method, way))): {
