@@ -36,10 +36,13 @@ def test_adamw_in_pure_bf16_peaks_at_ten_bytes_a_parameter_with_foreach(make_run
     assert found.allocated_peak / GIB == pytest.approx(67.461, abs=0.01)
 
 
-SANTACODER = (
-    "base_model: bigcode/gpt_bigcode-santacoder\nattn_implementation: flash_attention_2\noptimizer: adamw_torch\n"
-    "sequence_len: 2048\nmicro_batch_size: 4\ngradient_checkpointing: true\nbf16: true\nadapter: qlora\nlora_r: 16\n"
-    "load_in_4bit: true\nlora_target_modules: [c_attn]\nlora_dropout: 0.1\npad_to_sequence_len: true\n"
+QLORA = (
+    "attn_implementation: flash_attention_2\noptimizer: adamw_torch\ngradient_checkpointing: true\nbf16: true\n"
+    "adapter: qlora\nload_in_4bit: true\nlora_r: 16\nlora_dropout: 0.1\npad_to_sequence_len: true\n"
+)
+SANTACODER = QLORA + (
+    "base_model: bigcode/gpt_bigcode-santacoder\nsequence_len: 2048\nmicro_batch_size: 4\n"
+    "lora_target_modules: [c_attn]\n"
 )
 OF_THAT_TIME = {"torch": "2.4.1", "transformers": "4.48.1", "peft": "0.13.2", "bitsandbytes": "0.43.3"} | {
     "trainer": "trl-sft", "amp": True, "base_dtype": "bfloat16", "prepare_kbit": False, "padding": "packed"
@@ -54,11 +57,9 @@ def test_layers_that_keep_a_cache_under_checkpoints_hold_all_keys_and_values_unt
     assert found.allocated_peak / GIB == pytest.approx(8.519, abs=0.01)
 
 
-MIXTRAL = (
-    "base_model: mistralai/Mixtral-8x7B-Instruct-v0.1\nattn_implementation: flash_attention_2\noptimizer: adamw_torch\n"
-    "sequence_len: 4096\nmicro_batch_size: 8\ngradient_checkpointing: true\nbf16: true\nadapter: qlora\nlora_r: 16\n"
-    "load_in_4bit: true\nlora_target_modules: [q_proj, k_proj, v_proj, o_proj]\nlora_dropout: 0.1\n"
-    "pad_to_sequence_len: true\n"
+MIXTRAL = QLORA + (
+    "base_model: mistralai/Mixtral-8x7B-Instruct-v0.1\nsequence_len: 4096\nmicro_batch_size: 8\n"
+    "lora_target_modules: [q_proj, k_proj, v_proj, o_proj]\n"
 )
 
 

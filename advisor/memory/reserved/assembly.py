@@ -14,7 +14,7 @@ from advisor.memory.reserved.loading import Loader
 from advisor.memory.reserved.mixer import Batch
 from advisor.memory.reserved.odds import Odds
 from advisor.memory.reserved.preferences import Preferred
-from advisor.memory.reserved.replicas import Reducer, buckets_of
+from advisor.memory.reserved.replicas import buckets_of, replicated
 from advisor.memory.reserved.seeing import columns_of, inputs_of
 from advisor.memory.reserved.step import Trainer
 from advisor.memory.reserved.unpaired import Unpaired
@@ -72,8 +72,9 @@ def recorded(run: Run) -> Recorded:
     model = loader.prepare(model)
     if run.rl is not None:
         model = replace(model, compare=comparison(tape, run))
-    reducer = Reducer(tape, loader.weights, loader.packed, buckets_of(run)) if run.world_size > 1 else None
-    model = replace(model, hands_out_copies=reducer is not None and reducer.kind.finds_unused)
+    reducer = None
+    if run.world_size > 1:
+        model, reducer = replicated(tape, loader, model, buckets_of(run))
     tape.mark("load")
     micro_steps = min(run.gradient_accumulation_steps, MICRO_STEPS)
     batch = batch_of(run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.memory.reserved.operations import LONG
-from advisor.memory.reserved.positions import AXES
+from advisor.memory.reserved.positions import AXES, counted
 from advisor.record import record
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class ThreeAxes:
 
     def of_image(self, tape: Tape) -> Tensor:
         """Those of one image: Qwen2VLModel.get_vision_position_ids@5.16.1."""
-        edges = [counted(tape, count, 1) for count in (self.height, self.width)]
+        edges = [counted(tape, count) for count in (self.height, self.width)]
         result = tape.new(AXES * self.height * self.width, LONG)
         del edges
         return result
@@ -70,11 +70,3 @@ def put(tape: Tape, length: int) -> None:
 def of_words(tape: Tape, count: int) -> Tensor:
     """Positions of words, the same on all axes."""
     return counted(tape, max(0, count), AXES)
-
-
-def counted(tape: Tape, count: int, axes: int) -> Tensor:
-    """Numbers in order, from another one on."""
-    order = tape.new(count, LONG)
-    result = tape.new(axes * count, LONG)
-    del order
-    return result

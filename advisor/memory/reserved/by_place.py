@@ -35,19 +35,7 @@ def by_place(
 ) -> Parts:
     """An encoder whose patches know their places, with what joins them to the decoder inside."""
     convolution = around.convolution("patch_embed.proj")
-    return Parts(
-        convolution,
-        embed,
-        layer,
-        join,
-        after,
-        hold="pixels",
-        by_image=True,
-        joins_inside=True,
-        returns=False,
-        of_videos=True,
-        places=True,
-    )
+    return Parts(convolution, embed, layer, join, after, hold="pixels", by_image=True, places=True)
 
 
 def in_merger(around: Within) -> TwoLinears:

@@ -138,10 +138,15 @@ def towers_see(run: Run, model: Architecture) -> bool:
 
 def begins_inside(run: Run, model: Architecture) -> bool:
     """Whether gradients end at adapters within a tower, for its input needs none."""
-    lora, modules = run.lora, [tensor.module for tensor in model.tensors if beside(tensor) and tensor.linear]
-    linears = [Linear(one.rpartition(".")[2], 0, 0, "mlp", one) for one in modules]
-    found = lora is not None and any(is_target(lora, one) for one in linears)
+    lora = run.lora
+    found = lora is not None and any(is_target(lora, one) for one in linears_beside(model))
     return found and not all(tower.hooked for tower in model.towers)
+
+
+def linears_beside(model: Architecture) -> Iterator[Linear]:
+    """The linear layers of towers, and of what joins them to the decoder, by their names alone."""
+    modules = (tensor.module for tensor in model.tensors if beside(tensor) and tensor.linear)
+    yield from (Linear(one.rpartition(".")[2], 0, 0, "mlp", one) for one in modules)
 
 
 def trains_towers(run: Run, model: Architecture) -> bool:
@@ -157,8 +162,7 @@ def shows_the_same(run: Run, model: Architecture) -> bool:
 
 def embeds_plainly(run: Run, model: Architecture) -> bool:
     """Whether patches are embedded by a convolution, or by a linear layer as it is."""
-    modules = (tensor.module for tensor in model.tensors if beside(tensor) and tensor.linear)
-    linears = [Linear("patch_embedding", 0, 0, "mlp", one) for one in modules if one.endswith("patch_embedding")]
+    linears = [one for one in linears_beside(model) if one.name == "patch_embedding"]
     return not any(run.quantization or (run.lora and is_target(run.lora, one)) for one in linears)
 
 

@@ -10,9 +10,9 @@ from advisor.memory.reserved import losses
 from advisor.memory.reserved.autograd import node_for
 from advisor.memory.reserved.checkpoint import PASSES
 from advisor.memory.reserved.masks import causal_mask, image_blocks, whether_padded
-from advisor.memory.reserved.operations import FULL, LONG, alike, cast, embedded, scaled
+from advisor.memory.reserved.operations import FULL, alike, cast, embedded, scaled
 from advisor.memory.reserved.places import chosen, placed
-from advisor.memory.reserved.positions import rotary_tables
+from advisor.memory.reserved.positions import counted, rotary_tables
 from advisor.record import record
 
 if TYPE_CHECKING:
@@ -127,10 +127,7 @@ class Model:
         """Those of one row, if not each has its own."""
         if self.sight is not None and self.sight.positions is not None and seen is not None:
             return self.sight.positions(tape, batch)
-        counted = tape.new(batch.length, LONG)
-        positions = tape.new(batch.length, LONG)
-        del counted
-        return positions
+        return counted(tape, batch.length)
 
     def with_images(
         self, tape: Tape, batch: Batch, inputs: Tensor, seen: list[Tensor] | None
@@ -139,12 +136,12 @@ class Model:
         if self.sight is None or seen is None:
             return inputs, []
         features = self.sight.features(tape, batch, inputs.width)
-        if self.sight.returns:
+        if not self.sight.knows_places:
             seen.append(features)
         if self.sight.by_index:
             return chosen(tape, batch.tokens, inputs, features), []
         places = tape.new(batch.tokens, 1)
-        others = [tape.new(batch.tokens, 1)] if self.sight.of_videos else []
+        others = [tape.new(batch.tokens, 1)] if self.sight.knows_places else []
         inputs = placed(tape, inputs, features, places)
         return inputs, [
             places,

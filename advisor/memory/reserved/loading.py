@@ -9,11 +9,9 @@ from advisor.memory.freezing import freezes_all
 from advisor.memory.groups import base_width
 from advisor.memory.lora_targets import is_target, layers_named, rank_at
 from advisor.memory.reserved.autograd import Storage
-from advisor.memory.reserved.decoder import Model
 from advisor.memory.reserved.linears import Adapted, EightBit, FourBit, Linear, Plain
 from advisor.memory.reserved.norms import Norm
 from advisor.memory.reserved.operations import FULL, HALF
-from advisor.memory.reserved.towers import Towers
 from advisor.memory.weights import quantized_width, storage
 from advisor.models import Architecture, Tensor
 from advisor.models.architecture import Linear as Shape
@@ -24,6 +22,8 @@ from advisor.run import Run
 if TYPE_CHECKING:
     from advisor.memory.reserved.autograd import Tape
     from advisor.memory.reserved.autograd import Tensor as Memory
+    from advisor.memory.reserved.decoder import Model
+    from advisor.memory.reserved.towers import Towers
     from advisor.models.deviations import Norm as Kind
 
 BEFORE = 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from advisor.memory.reserved.operations import FULL, HALF
+from advisor.memory.reserved.operations import FULL, HALF, LONG
 
 if TYPE_CHECKING:
     from advisor.memory.reserved.autograd import Tape, Tensor
@@ -14,6 +14,14 @@ AXES = 3
 """Time, height and width."""
 Axes = Literal["", "apart", "joined", "written over"]
 """What becomes of positions of three axes: ``models.family.Taped``."""
+
+
+def counted(tape: Tape, count: int, axes: int = 1) -> Tensor:
+    """Numbers in order, from another one on."""
+    order = tape.new(count, LONG)
+    result = tape.new(axes * count, LONG)
+    del order
+    return result
 
 
 def rotary_tables(tape: Tape, batch: Batch, width: int, precision: int, axes: Axes) -> tuple[Tensor, Tensor]:

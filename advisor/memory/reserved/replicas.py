@@ -11,12 +11,14 @@ from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from advisor.record import record
+from advisor.record import record, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from advisor.memory.reserved.autograd import Tape, Tensor
+    from advisor.memory.reserved.decoder import Model
+    from advisor.memory.reserved.loading import Loader
     from advisor.run import Run
 
     Piece = tuple[int, list[Tensor]]
@@ -87,6 +89,12 @@ class Reducer:
         if weight in self.not_ready:
             self.not_ready.remove(weight)
             self.ready.append(weight)
+
+
+def replicated(tape: Tape, loader: Loader, model: Model, kind: Buckets) -> tuple[Model, Reducer]:
+    """The model under DDP, and what reduces its gradients."""
+    reducer = Reducer(tape, loader.weights, loader.packed, kind)
+    return replace(model, hands_out_copies=kind.finds_unused), reducer
 
 
 def send(tape: Tape, weights: Sequence[Tensor]) -> None:

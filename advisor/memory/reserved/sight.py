@@ -53,15 +53,8 @@ class Sight:
     asks_for_gradients: bool
     """Whether what the patches become is made to need a gradient: ``enable_input_require_grads``."""
     by_image: bool = False
-    """Whether features are split by image and joined again."""
-    keeps_all: bool = False
-    """Whether outputs of all layers are kept until then."""
-    joins_inside: bool = False
-    """Whether what joins is part of the encoder: names keep what it knows of places, and not what it began with."""
-    returns: bool = True
-    """Whether the model returns its features."""
-    of_videos: bool = False
-    """Whether places of videos are looked for, too."""
+    """Whether features are split by image and joined again; outputs of all layers are kept until then, unless patches
+    know their places."""
     sides: tuple[int, int] = (0, 0)
     """Patches along the edges of an image: height and width, where they know their places."""
     positions: Positions | None = None
@@ -74,6 +67,15 @@ class Sight:
     """How often the decoder looks at the mask after it has counted positions."""
     in_blocks: bool = False
     """Whether tokens of an image see each other: Gemma3Model.forward@5.16.1."""
+
+    @property
+    def knows_places(self) -> bool:
+        """Whether patches know their places in an image.
+
+        Then what joins is part of the encoder, and names keep tables of places, not what the encoder began with; places
+        of videos are looked for, too; and the model does not return its features.
+        """
+        return self.positions is not None
 
     def features(self, tape: Tape, batch: Batch, width: int) -> Tensor:
         """One vector for each place of an image among the words, in the words' precision."""
@@ -88,17 +90,18 @@ class Sight:
         pixels = self.held(tape)
         hidden, tables, kept = self.embed(tape, self, batch)
         patches = replace(self.patches, tables=tables)
-        states = [] if self.joins_inside else [hidden]
+        states = [] if self.knows_places else [hidden]
+        keeps_all = self.by_image and not self.knows_places
         pass_through = PASSES[batch.checkpointing]
         for layer in self.layers:
             hidden = pass_through(tape, partial(self.passed, tape, batch, patches, layer), hidden)
-            if self.keeps_all:
+            if keeps_all:
                 states.append(hidden)
         for after in self.after:
             hidden = after(tape, hidden)
-        lasting = (kept, tables) if self.joins_inside else ()
+        lasting = (kept, tables) if self.knows_places else ()
         del kept, tables, patches
-        if not self.keeps_all:
+        if not keeps_all:
             states.clear()
         features = self.join(tape, self, hidden)
         del pixels, hidden, lasting

@@ -114,7 +114,7 @@ def pixtral(towers: Towers, tower: Tower, join: Join) -> Parts:
     assert tower.block.attention is not None
     embed = Rotating(around.rms("ln_pre"), tower.block.attention.head_dim)
     layer = partial(pixtral_layer, around, tower)
-    return Parts(around.convolution("patch_conv"), embed, layer, join, by_image=True, keeps_all=True)
+    return Parts(around.convolution("patch_conv"), embed, layer, join, by_image=True)
 
 
 def pixtral_layer(around: Within, tower: Tower, index: int) -> Encoding:

@@ -61,10 +61,6 @@ class Parts:
     after: tuple[After, ...] = ()
     hold: Hold = ""
     by_image: bool = False
-    keeps_all: bool = False
-    joins_inside: bool = False
-    returns: bool = True
-    of_videos: bool = False
     places: bool = False
     """Whether patches know their places in an image, and the decoder's positions have three axes."""
     strided: bool = False

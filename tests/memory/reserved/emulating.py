@@ -8,7 +8,7 @@ from advisor.memory.reserved.autograd import Event, Tape
 from advisor.memory.reserved.building import base_model
 from advisor.memory.reserved.loading import Loader
 from advisor.memory.reserved.mixer import Batch
-from advisor.memory.reserved.replicas import Buckets, Reducer
+from advisor.memory.reserved.replicas import Buckets, replicated
 from advisor.memory.reserved.step import Trainer
 from advisor.models import Architecture, describe
 from advisor.models.classifier import classifier
@@ -86,9 +86,9 @@ def emulated(setting: Mapping[str, Any], steps: int = 2) -> Tape:
     if run.rl is not None:
         model = replace(model, compare=comparison(tape, run))
     tape.mark("load")
-    kind = BUCKETS.get(setting["replicas"])
-    reducer = Reducer(tape, loader.weights, loader.packed, kind) if kind is not None else None
-    model = replace(model, hands_out_copies=kind is not None and kind.finds_unused)
+    reducer = None
+    if setting["replicas"]:
+        model, reducer = replicated(tape, loader, model, BUCKETS[setting["replicas"]])
     trainer = Trainer(tape, model, batch, setting["micro_steps"], setting["optimizer"], workspace=0, reducer=reducer)
     for _ in range(steps):
         trainer.step()
