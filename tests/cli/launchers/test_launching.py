@@ -139,10 +139,9 @@ def test_what_is_not_to_be_blocked_is_told_to_plugins_further_in(folder: Path):
 
 
 def test_a_fault_of_the_advisor_is_one_line_and_launches(folder: Path):
-    (folder / "advisor.toml").write_text('rules = ["rules"]\n')
     (folder / "rules").mkdir()
     (folder / "rules" / "faulty.py").write_text("raise RuntimeError('on purpose')\n")
-    done = launch(folder, "--gpus", "1x rtx-4090", *train("large.yml"))
+    done = launch(folder, "--gpus", "1x rtx-4090", "--rules", "rules", *train("large.yml"))
     assert done.returncode == 7
     assert "on purpose" in done.stderr
     assert "Traceback" not in done.stderr
