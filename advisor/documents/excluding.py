@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from itertools import accumulate
-from operator import or_
 from pathlib import PurePath
 
 from advisor.record import record
@@ -59,7 +58,7 @@ def parts_match(pattern: Sequence[str], path: Sequence[str]) -> bool:
     reached: list[bool] = [True] + [False] * len(path)
     for part in pattern:
         if part == "**":
-            reached = list(accumulate(reached, or_))
+            reached = list(accumulate(reached, lambda above, here: above or here))
         else:
             steps = zip(reached, path, strict=False)
             reached = [False, *(before and fnmatchcase(name, part) for before, name in steps)]
