@@ -38,7 +38,8 @@ def from_hub(name: str) -> dict[str, Any]:
     """The config as transformers downloads it. Raises whatever stands in the way."""
     with doing(f"fetching the config of {name}"):
         transformers: Any = import_module("transformers")
-        return dict(transformers.AutoConfig.from_pretrained(name).to_dict())
+        # Said outright: left open, transformers asks on the terminal whether to run the repository's code.
+        return dict(transformers.AutoConfig.from_pretrained(name, trust_remote_code=False).to_dict())
 
 
 def _text(path: Path) -> str:

@@ -13,11 +13,11 @@ from advisor.errors import InputError
 
 Values = dict[str, Any]
 LIMIT_S = 300
-# Not the working directory: a folder of the library's name there is not the library.
+# Not the working directory: a folder of the library's name there is not the library, nor one called `importlib`.
 START = """
-import importlib, sys
-sys.path[0:1] = []
-sys.path.append(sys.argv[1])
+import sys
+sys.path[:] = [*filter(None, sys.path), sys.argv[1]]
+import importlib
 importlib.import_module(sys.argv[2]).main()
 """
 

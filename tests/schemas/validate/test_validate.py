@@ -143,9 +143,10 @@ def test_a_library_that_is_not_installed_is_one_clear_error(monkeypatch: pytest.
     assert "Traceback" not in result.output
 
 
-def test_a_folder_of_its_name_is_not_the_library(here: Path):
-    (here / "axolotl").mkdir()
-    (here / "axolotl" / "__init__.py").write_text("raise SystemExit('not this one')")
+@pytest.mark.parametrize("name", ["axolotl", "importlib", "json"])
+def test_a_folder_of_its_name_is_not_the_library(here: Path, name: str):
+    (here / name).mkdir()
+    (here / name / "__init__.py").write_text("raise SystemExit('not this one')")
     assert said(YAML) == []
 
 
