@@ -9,10 +9,13 @@ TORCH := torch==2.13.0
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 AXOLOTL := axolotl==0.19.0
 INPUTS ?= 2000
+# A word of their names, or a path below tests/.
+TESTS ?=
+CHOSEN := $(if $(filter tests/%,$(TESTS)),$(TESTS),$(if $(TESTS),-k '$(TESTS)'))
 # As many processes as cores, at most four: an oracle takes some GiB.
-PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --durations 10 --durations-min 1 $(CHOSEN)
 
-.PHONY: help demo setup test oracles examples fuzz sweep snapshots accuracy pages web web-test lint format tables defaults tapes bench clean
+.PHONY: help demo setup test check oracles examples fuzz sweep snapshots accuracy pages web web-test lint format tables defaults tapes bench clean
 .DEFAULT_GOAL := help
 
 help: ## List the verbs
@@ -34,8 +37,11 @@ demo: $(VENV_DEMO)/.installed ## See a run that does not fit made to fit (instal
 
 setup: $(VENV)/.installed ## Make .venv with everything that tests and checks need
 
-test: $(VENV)/.installed ## Run the fast tests
-	$(PYTEST) -m "not oracle"
+test: $(VENV)/.installed ## Run what a change needs, in two minutes; TESTS=rules: those with this word in their names
+	env -u ADVISOR_CORPUS $(PYTEST) -m "not oracle and not slow"
+
+check: test ## Run those, then the slow ones: browsers, killed processes, fuzz, grids, full sizes, the corpus
+	$(PYTEST) --dist loadfile -m "slow and not oracle"
 
 oracles: $(VENV)/.installed ## Ask the real transformers, DeepSpeed and axolotl
 	$(PYTEST) --dist loadfile -m oracle

@@ -1,5 +1,6 @@
 """Each clause of a rule decides: without it, some example of the rule does not do as it says."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -163,3 +164,10 @@ def test_the_clause_without_an_example_is_named(tmp_path: Path, other: str, surv
     file = tmp_path / "our_rule.py"
     file.write_text(GUARDED.replace("OTHER", other))
     assert list(Guarded(load_rule(file), file).survivors()) == survivors
+
+
+def test_an_example_that_fails_anyway_guards_nothing(tmp_path: Path):
+    file = tmp_path / "our_rule.py"
+    file.write_text(GUARDED.replace("OTHER", 'Example(before="base_model: gpt2"),'))
+    with pytest.raises(AssertionError, match=re.escape("examples [3] of our-rule fail as they are")):
+        list(Guarded(load_rule(file), file).survivors())

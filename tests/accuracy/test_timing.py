@@ -19,6 +19,7 @@ def report() -> Timing:
     return timing()
 
 
+@pytest.mark.slow
 def test_the_published_times_are_met(report: Timing):
     assert report.all.runs == 583 and len(report.left_out) == 4
     assert report.all.median <= 0.06 and report.all.p90 <= 0.18 and abs(report.all.bias) <= 0.03
@@ -58,6 +59,7 @@ def test_each_constant_that_figures_moved_has_a_prior_with_its_source():
     assert all(one.source for one in PRIORS.values())
 
 
+@pytest.mark.slow
 def test_the_constants_that_a_source_moved_are_chosen_again_from_the_others():
     cases, _ = judged(timed())
     assert chosen_without("AnswerDotAI/fsdp_qlora", cases) == chosen_again()["AnswerDotAI/fsdp_qlora"]
@@ -85,6 +87,7 @@ def test_the_repositories_that_moved_constants_are_those_that_constants_name():
     assert {case.repository for case in timed()} >= CHOSEN_FROM
 
 
+@pytest.mark.slow
 def test_the_command_prints_tables_and_json():
     shown = CliRunner().invoke(main, ["accuracy", "--time"])
     assert shown.exit_code == 0 and "ordered right" in shown.output

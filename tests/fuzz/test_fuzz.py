@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 INPUTS = int(os.environ.get("ADVISOR_FUZZ_INPUTS", "40"))
 MOST_SECONDS = 120 + 5 * INPUTS

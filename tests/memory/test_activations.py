@@ -15,6 +15,7 @@ from advisor.memory.activations import (
     saved_formula,
     working_bytes,
 )
+from advisor.memory.activations.attention import varlen
 from advisor.memory.reserved.coverage import uncovered
 from advisor.models.architecture import Architecture, Attention, Block, Kind, Linear, Mlp
 from advisor.opening import open_configs
@@ -306,6 +307,13 @@ def test_packed_rows_of_sdpa_need_no_mask_in_axolotl(facts: dict[str, Any], keep
     mask = 4 if run.precision == "fp32" else 2
     excess = (saved_bytes(run, LLAMA_3_8B) - saved_bytes(unmasked, LLAMA_3_8B)) / run.tokens
     assert excess == repeated * mask / 2 + (mask * 4096 if keeps_masks else 0)
+
+
+@pytest.mark.parametrize(("width", "is_able"), [(256, True), (264, False)])
+def test_packed_rows_need_no_mask_where_heads_are_as_wide_as_the_kernel_takes(width: int, is_able: bool):
+    """axolotl/loaders/patch_manager.py:826-926@0.19.0."""
+    block = block_of(8 * width, 8, 8, 14336, head_dim=width)
+    assert varlen(run_of(block, attention="sdpa", sample_packing=True, sdpa_varlen=True)) is is_able
 
 
 @pytest.mark.parametrize("model_type", ["seed_oss", "starcoder2"])

@@ -18,6 +18,8 @@ import yaml
 from ..json_schemas import validator_of
 from ..review_requests import GITHUB_COMMENT, GITHUB_PUBLISHED, GITHUB_REVIEW
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "plugins" / "github_action"
 ACTION: dict[str, Any] = yaml.safe_load((FOLDER / "action.yml").read_text(encoding="utf-8"))

@@ -8,8 +8,9 @@ import pytest
 
 import advisor
 from advisor.errors import InputError
+from advisor.memory.weights import weights_of
 from advisor.opening import open_configs
-from advisor.speed import StepTime, Unpriced, host, shown, step_time
+from advisor.speed import StepTime, Unpriced, host, link, shown, step_time
 from advisor.speed import constants as k
 
 LLAMA = {
@@ -124,6 +125,19 @@ def test_sharding_over_a_slow_link_costs_and_ddp_of_adapters_does_not():
     slow, fast = (timed(f"2x rtx-3090 link={link}", **LORA, **fsdp) for link in ("pcie-slow", "nvlink"))
     assert terms(slow)["collectives"] > 10 * terms(fast)["collectives"]
     assert timed("2x rtx-3090 link=pcie-slow", **LORA).expected < slow.expected
+
+
+@pytest.mark.parametrize(("stage", "once", "each"), [(0, 2, 0), (1, 3, 0), (2, 1, 2)])
+def test_a_zero_stage_sends_so_many_bytes_per_byte_of_gradients(stage: int, once: int, each: int):
+    """Once a step and in each micro-step, with 2 bytes a gradient; the real DeepSpeed's are counted by an oracle."""
+    zero = {"zero_optimization": {"stage": stage}, "bf16": {"enabled": True}}
+    for steps in (1, 4):
+        config = LLAMA | {"gradient_accumulation_steps": steps}
+        run = open_configs(config, zero | {"gradient_accumulation_steps": steps}, "8x a100-80gb-sxm").run
+        assert run.model is not None
+        assert link.traffic(run, weights_of(run, run.model)) == pytest.approx(
+            (once + each * steps) * 2 * run.model.parameters, rel=1e-6
+        )
 
 
 def test_without_a_stated_link_there_is_an_order_and_no_seconds():

@@ -47,12 +47,14 @@ def test_a_run_that_does_not_fit_is_blocked_and_the_ways_around_are_named(folder
         assert part in done.stderr
 
 
+@pytest.mark.slow
 def test_no_block_says_it_and_launches(folder: Path):
     done = launch(folder, "--gpus", "1x rtx-4090", "--no-block", *train("large.yml"))
     assert done.returncode == 7
     assert "does-not-fit" in done.stderr
 
 
+@pytest.mark.slow
 def test_an_ignored_finding_blocks_nothing(folder: Path):
     (folder / "large.yml").write_text("# advisor: file-ignore[does-not-fit] measured\n" + LARGE + REST)
     done = launch(folder, "--gpus", "1x rtx-4090", *train("large.yml"))
@@ -60,6 +62,7 @@ def test_an_ignored_finding_blocks_nothing(folder: Path):
     assert "does not fit, for rows of up to" in done.stderr
 
 
+@pytest.mark.slow
 def test_overrides_are_checked_in_place_of_the_yaml(folder: Path):
     done = launch(folder, "--gpus", "1x rtx-4090", *train("small.yml", "--base_model", "meta-llama/Llama-3.1-70B"))
     assert done.returncode == 1
@@ -67,6 +70,7 @@ def test_overrides_are_checked_in_place_of_the_yaml(folder: Path):
     assert done.returncode == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -99,6 +103,7 @@ def test_an_unknown_gpu_never_blocks(folder: Path):
     assert "unknown GPU" in done.stderr
 
 
+@pytest.mark.slow
 def test_other_ranks_say_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SLURM_PROCID", "3")
     done = launch(folder, "--gpus", "8x rtx-4090", *train("large.yml"))
@@ -132,6 +137,7 @@ def test_the_command_has_the_environment_that_it_was_given(folder: Path):
     assert (done.returncode, done.stdout) == (0, "unset\n")
 
 
+@pytest.mark.slow
 def test_what_is_not_to_be_blocked_is_told_to_plugins_further_in(folder: Path):
     (folder / "axolotl" / "cli" / "train.py").write_text("import os; print(os.environ.get('ADVISOR_NO_BLOCK'))")
     assert launch(folder, "--gpus", "1x rtx-4090", "--no-block", *train("large.yml")).stdout == "1\n"

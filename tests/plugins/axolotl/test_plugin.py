@@ -291,6 +291,7 @@ def test_the_key_of_the_plugin_refuses_what_it_does_not_know():
     assert AdvisorArgs.model_validate(yaml.safe_load("advisor: {mode: off}")).advisor.mode == "off"
 
 
+@pytest.mark.slow
 def test_the_check_loads_no_torch(folder: Path):
     """So it cannot initialise CUDA."""
     stand_in = folder / "stand_in" / "axolotl" / "integrations"

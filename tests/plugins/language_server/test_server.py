@@ -185,6 +185,7 @@ def test_findings_are_at_their_places_in_the_units_of_the_protocol(tmp_path: Pat
     with_editor(tmp_path, used)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_is_said_at_its_line_and_gone_once_it_can(tmp_path: Path):
     async def used(editor: Editor) -> None:
         await editor.open("run.yaml", CONFIG)
@@ -220,6 +221,7 @@ def test_quick_fixes_do_what_fix_does(tmp_path: Path):
     with_editor(tmp_path, used)
 
 
+@pytest.mark.slow
 def test_a_plan_makes_the_files_that_it_needs(tmp_path: Path):
     text = (
         CONFIG.replace("adapter: lora\n", "")
@@ -243,6 +245,7 @@ def test_a_plan_makes_the_files_that_it_needs(tmp_path: Path):
     with_editor(tmp_path, used)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tail", "expected"),
     [("", "  # advisor: ignore[unknown-key]"), ("  # why", "# advisor: ignore[unknown-key]\nlora_rr")],
@@ -260,6 +263,7 @@ def test_a_rule_is_ignored_by_a_comment(tmp_path: Path, tail: str, expected: str
     with_editor(tmp_path, used)
 
 
+@pytest.mark.slow
 def test_an_unsaved_json_counts_and_has_its_own_findings(tmp_path: Path):
     (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": "auto"}')
     unsaved = '{"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}, "bf16": {"enabled": true}}'
@@ -275,6 +279,7 @@ def test_an_unsaved_json_counts_and_has_its_own_findings(tmp_path: Path):
     with_editor(tmp_path, used)
 
 
+@pytest.mark.slow
 def test_hover_says_what_a_key_does_to_this_run(tmp_path: Path):
     async def used(editor: Editor) -> None:
         await editor.open("run.yaml", TYPO)
@@ -290,6 +295,7 @@ def test_hover_says_what_a_key_does_to_this_run(tmp_path: Path):
     with_editor(tmp_path, used)
 
 
+@pytest.mark.slow
 def test_hover_over_the_model_shows_the_flowchart_and_what_the_room_is_good_for(tmp_path: Path):
     async def used(editor: Editor) -> None:
         await editor.open("run.yaml", CONFIG)
@@ -304,6 +310,7 @@ def test_hover_over_the_model_shows_the_flowchart_and_what_the_room_is_good_for(
     with_editor(tmp_path, used)
 
 
+@pytest.mark.slow
 def test_the_room_that_is_left_is_used_with_one_edit(tmp_path: Path):
     async def used(editor: Editor) -> None:
         await editor.open("run.yaml", ROOMY)
@@ -318,6 +325,7 @@ def test_the_room_that_is_left_is_used_with_one_edit(tmp_path: Path):
     with_editor(tmp_path, used)
 
 
+@pytest.mark.slow
 def test_the_verdict_is_a_hint_at_base_model(tmp_path: Path):
     async def used(editor: Editor) -> None:
         await editor.open("run.yaml", CONFIG)
@@ -329,6 +337,7 @@ def test_the_verdict_is_a_hint_at_base_model(tmp_path: Path):
     with_editor(tmp_path, used)
 
 
+@pytest.mark.slow
 def test_the_editor_may_state_the_gpus(tmp_path: Path):
     text = CONFIG.partition("\n")[2]
 
@@ -338,6 +347,7 @@ def test_the_editor_may_state_the_gpus(tmp_path: Path):
     with_editor(tmp_path, used, {"gpus": "1x rtx-4090"})
 
 
+@pytest.mark.slow
 def test_a_plan_is_dropped_at_the_next_key_and_keys_are_answered(tmp_path: Path):
     async def used(editor: Editor) -> None:
         await editor.open("run.yaml", CONFIG)
@@ -368,6 +378,7 @@ def measured(folder: Path, changes: int = 60) -> float:
     return statistics.median(times)
 
 
+@pytest.mark.slow
 def test_a_closed_file_has_no_findings(tmp_path: Path):
     async def used(editor: Editor) -> None:
         await editor.open("run.yaml", CONFIG)

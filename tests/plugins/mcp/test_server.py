@@ -101,6 +101,7 @@ def test_an_agent_checks_plans_and_chooses_cards(folder: Path):
     assert (folder / LORA).read_text() == (SAMPLES / LORA).read_text()
 
 
+@pytest.mark.slow
 def test_an_agent_hears_how_the_room_that_is_left_is_used(folder: Path):
     (folder / "small.yaml").write_text(SMALL)
     _, result = asked(folder, ("check", {"path": "small.yaml", "gpus": "1x h100-80gb"}))
@@ -109,6 +110,7 @@ def test_an_agent_hears_how_the_room_that_is_left_is_used(folder: Path):
     assert "no-checkpointing" in {each["rule"] for each in said["with_room_left"]}
 
 
+@pytest.mark.slow
 def test_texts_that_are_on_no_disk_are_checked_with_their_json(folder: Path):
     config = "base_model: Qwen/Qwen3-8B\ndeepspeed: ds.json\nlearning_rate: 1e-5\ndatasets: [{path: a, type: alpaca}]\n"
     files = {"ds.json": '{"zero_optimization": {"stage": 7}}'}
@@ -118,6 +120,7 @@ def test_texts_that_are_on_no_disk_are_checked_with_their_json(folder: Path):
     assert any("ds.json" in found["file"] and found["level"] == "error" for found in said["findings"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "arguments", "words"),
     [
@@ -139,6 +142,7 @@ def test_what_is_wrong_comes_with_its_remedy(folder: Path, name: str, arguments:
     assert "SECRET" not in text(result) and "Traceback" not in text(result)
 
 
+@pytest.mark.slow
 def test_the_server_ends_with_its_input(folder: Path):
     done = subprocess.run([*ADVISOR, "--root", str(folder)], input=b"", capture_output=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (0, b"")
