@@ -12,7 +12,7 @@ INPUTS ?= 2000
 # As many processes as cores, at most four: an oracle takes some GiB.
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4
 
-.PHONY: help demo setup test oracles examples fuzz sweep snapshots accuracy pages web web-test lint format tables defaults tapes bench clean
+.PHONY: help demo setup test oracles examples fuzz sweep snapshots accuracy pages web web-test lint format tables defaults tapes bench owner version clean
 .DEFAULT_GOAL := help
 
 help: ## List the verbs
@@ -85,6 +85,12 @@ tapes: $(VENV)/.installed ## Record the allocations of training steps again, fro
 bench: $(VENV)/.installed ## Time a cold check, and all configs of the corpus
 	$(BIN)/python -m tests.benchmarks.cold
 	$(BIN)/python -m tests.benchmarks.many
+
+owner: ## Write NAME, the account that this repository lives under, wherever it stands
+	@$(PYTHON) -m tests.release.places owner "$$NAME"
+
+version: ## Write NUMBER, the next version, wherever it stands
+	@$(PYTHON) -m tests.release.places version "$$NUMBER"
 
 clean: ## Remove the environments and all caches
 	rm -rf $(VENV) $(VENV_DEMO) .venv-axolotl build dist site *.egg-info .pytest_cache .ruff_cache .hypothesis
