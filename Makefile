@@ -58,8 +58,8 @@ accuracy: $(VENV)/.installed ## Rewrite the ranges and the README's figures from
 pages: $(VENV)/.installed ## Write a page for each rule, and an index, into site/
 	$(BIN)/python -m tests.pages site
 
-web: $(VENV)/.installed ## Build the page that runs in the browser into site/web (needs npm)
-	$(BIN)/python -m advisor.plugins.web.build site/web
+web: $(VENV_DEMO)/.installed ## Build the page that runs in the browser into site/web (needs npm)
+	$(DEMO)/python -m advisor.plugins.web.build site/web
 
 web-test: $(VENV)/.installed ## Drive the page and the HTML reports in Chromium
 	$(BIN)/python -m pytest tests/plugins/web tests/report/test_html.py
