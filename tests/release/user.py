@@ -36,7 +36,7 @@ class User:
         dropped = ("GIT_", "ADVISOR_", "GITHUB_", "VIRTUAL_ENV", "PYTHON")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
         others = [part for part in kept["PATH"].split(os.pathsep) if not Path(part).is_relative_to(sys.prefix)]
-        path = os.pathsep.join([str(environment / "bin")] * (environment is not None) + others)
+        path = os.pathsep.join(([str(environment / "bin")] if environment else []) + others)
         git = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": f"url.{self.clone.as_uri()}.insteadOf"}
         return kept | git | {"GIT_CONFIG_VALUE_0": REPOSITORY, "PATH": path, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
