@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from advisor.about import VERSION
 from advisor.errors import InputError
 from advisor.report import FORMATS
 
@@ -104,7 +105,7 @@ def plugin_commands() -> dict[str, Any]:
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="axolotl-advisor", message="advisor %(version)s", version=None)
+@click.version_option(VERSION, message="advisor %(version)s")
 def main() -> None:
     """Check before the launch whether an axolotl run fits, and find the smallest patch with which it does."""
 

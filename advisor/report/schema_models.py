@@ -274,6 +274,7 @@ class CheckOutput(Model):
     """What ``advisor check --output-format json`` prints."""
 
     version: Literal[1]
+    advisor: str = ""
     runs: list[CheckedRun]
 
 
@@ -281,6 +282,7 @@ class EstimateOutput(Estimated):
     """What ``advisor estimate --output-format json`` prints."""
 
     version: Literal[1]
+    advisor: str = ""
 
 
 def schema() -> dict[str, Any]:

@@ -46,7 +46,7 @@ export ADVISOR_RULES=$RULES
 if [ -z "$RULES" ] && [ -n "$narrow" ] && [ "$ISOLATED" != true ] && git cat-file -e "$BASE^{commit}" 2> /dev/null; then
     base=$RUNNER_TEMP/advisor-base
     rm -rf "$base"
-    "$(dirname "$ADVISOR")/python" "$GITHUB_ACTION_PATH/base_rules.py" "$BASE" "$base" > "$base.rules" 2> "$errors" \
+    "$(dirname "$ADVISOR")/python" "$(dirname "${BASH_SOURCE[0]}")/base_rules.py" "$BASE" "$base" > "$base.rules" 2> "$errors" \
         || echo "::warning title=advisor::the rules of the base are not run: $(head -c 1000 "$errors" | tr -d '\r\n' | sed 's/%/%25/g')"
     ADVISOR_RULES=$(cat "$base.rules")
 fi

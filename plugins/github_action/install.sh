@@ -10,7 +10,7 @@ bin=$environment/bin
 if [ -n "$VERSION" ]; then
     wanted=axolotl-advisor==$VERSION
 else
-    wanted=$(cd "$GITHUB_ACTION_PATH/../.." && pwd)
+    wanted=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 fi
 "$bin/python" -m pip install --quiet --disable-pip-version-check "$wanted"
 echo "command=$bin/advisor" >> "$GITHUB_OUTPUT"
