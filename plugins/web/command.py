@@ -7,6 +7,7 @@ import click
 import advisor
 from advisor.cli.main import Telling
 from advisor.errors import InputError
+from advisor.streams import aside
 from advisor.util import cache_folder
 
 
@@ -37,6 +38,6 @@ def built() -> Path:
     if not (site / "advisor.zip").is_file():
         from .build import build
 
-        click.echo(f"building the page in {site}", err=True)
+        aside(f"building the page in {site}")
         build(site)
     return site
