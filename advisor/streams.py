@@ -32,7 +32,7 @@ def take_places() -> None:
 
 
 def _stream(number: int) -> io.TextIOWrapper:
-    """Without a buffer for output: what cannot be written is lost, and the interpreter does not try again at its end."""
+    """Without a buffer for output: the interpreter does not try again at its end what could not be written."""
     if number == 0:
         return open(number, closefd=False)
     return io.TextIOWrapper(open(number, "wb", buffering=0, closefd=False), write_through=True)
