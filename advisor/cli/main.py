@@ -1,11 +1,8 @@
 """The commands, thin: read, judge, say."""
 
 import gc
-import io
-import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import click
@@ -13,6 +10,7 @@ import click
 from advisor.about import VERSION
 from advisor.errors import InputError
 from advisor.report import FORMATS
+from advisor.streams import aside, silence_output, take_places, write_all_letters
 
 GPUS_HELP = 'The target: "8x a100-80gb", "2n8x h100-80gb host=1TiB".'
 PLUGINS = "advisor.commands"
@@ -29,44 +27,35 @@ class Telling(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         gc.set_threshold(100_000)  # collections while modules load cost a tenth of the start
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="replace")
+        take_places()
+        write_all_letters()
         try:
             return super().invoke(ctx)
         except InputError as error:
             from advisor.report import render_error
             from advisor.report.terminal import colored
 
-            click.echo(render_error(error, color=colored(sys.stderr)), err=True)
+            aside(render_error(error, color=colored(sys.stderr)))
             ctx.exit(2)
         except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
+            aside("interrupted")
             ctx.exit(130)
         except BrokenPipeError:
-            silenced()
+            silence_output()
             ctx.exit(2)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
-            failed(error)
-            silenced()
+            aside(in_one_line(error))
+            silence_output()
             ctx.exit(2)
 
 
-def failed(error: Exception) -> None:
-    """One line about the advisor's own trouble, if there is anywhere to say it."""
-    with suppress(OSError, ValueError, AttributeError):
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        said = " ".join(f"error: {type(error).__name__}: {reason}".split())
-        sys.stderr.write(said.encode("ascii", "backslashreplace").decode() + "\n")
-        sys.stderr.flush()
-
-
-def silenced() -> None:
-    """Nothing more goes to standard output: the interpreter's last flush would fail there, with a code of its own."""
-    with suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def in_one_line(error: Exception) -> str:
+    """The advisor's own trouble, in letters that every terminal has."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+    said = " ".join(f"error: {type(error).__name__}: {reason}".split())
+    return said.encode("ascii", "backslashreplace").decode()
 
 
 class Group(Telling, click.Group):

@@ -84,8 +84,8 @@ def settled(opened: Opened, options: Options, *, unsafe: bool, memory: bool) -> 
             break
         plan = more if plan is None else joined(plan, more)
         run = more.end.run
-    if options.faster and (state := State(run)).verdict == "fits":
-        faster = sequence(state, room_rules(options))
+    if options.faster and (known := estimate(run)) is not None and known.verdict == "fits":
+        faster = sequence(State(run), room_rules(options))
         if placed := step_findings(faster, numbered=False):
             done += placed
             run = faster[-1].after.run

@@ -3,13 +3,12 @@
 import os
 from collections.abc import Collection, Mapping, Sequence
 
-import click
-
 from advisor.engine.registry import STAGES, built_in_rules, organisation_rules
 from advisor.engine.rule import Rule
 from advisor.errors import InputError
 from advisor.run.history import history
 from advisor.settings import RULES, Settings
+from advisor.streams import tell
 from advisor.util import path_shown
 
 # Known by name without a rule file: the suppressions' own, and those of `--validate`.
@@ -24,7 +23,7 @@ def rules_of_settings(settings: Settings) -> Mapping[str, Rule]:
     file, line = settings.origins.get("rules", ("", 0))
     if rules_are_foreign(settings):
         where = path_shown(f"{file}:{line}" if line else file)
-        click.echo(f"advisor: the rules that {where} names are not run: it is not at or above this folder", err=True)
+        tell(f"the rules that {where} names are not run: it is not at or above this folder")
         return {}
     for folder in settings.rules:
         if not os.path.isdir(folder):
@@ -47,7 +46,7 @@ def rules_are_foreign(settings: Settings) -> bool:
 def tell_unused(settings: Settings) -> None:
     """A line on standard error for each setting that its file may not choose."""
     for words in settings.unused.values():
-        click.echo(f"advisor: {path_shown(words)}", err=True)
+        tell(path_shown(words))
 
 
 def tell_skipped() -> None:
@@ -57,7 +56,7 @@ def tell_skipped() -> None:
     from advisor.run.history_schema import first_skipped
 
     if wrong := first_skipped():
-        click.echo(f"advisor: {path_shown(str(wrong))}", err=True)
+        tell(path_shown(str(wrong)))
 
 
 def validating() -> Mapping[str, Rule]:

@@ -10,6 +10,7 @@ import click
 
 from advisor.cli.main import Telling
 from advisor.errors import InputError
+from advisor.streams import aside
 from advisor.util import cache_folder
 
 KEPT = 3
@@ -49,7 +50,7 @@ def built() -> Path:
     cache = cache_folder() / "axolotl-advisor"
     site = cache / f"web-{key()}"
     if not site.is_dir():
-        click.echo(f"building the page in {site}", err=True)
+        aside(f"building the page in {site}")
         try:
             cache.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=cache, prefix="building-") as temporary:

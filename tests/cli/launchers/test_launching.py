@@ -10,6 +10,15 @@ import pytest
 SMALL = "base_model: meta-llama/Llama-3.2-1B\nadapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\n"
 LARGE = "base_model: meta-llama/Llama-3.1-70B\n"
 REST = "sequence_len: 1024\nmicro_batch_size: 1\ngradient_accumulation_steps: 1\ngradient_checkpointing: true\n"
+FAULTY = """\
+from advisor import Example, Rule
+
+def finds(run):
+    raise {fault}
+
+rule = Rule(id="faulty", stage="lint", title="Fail", finds=finds, why="", cost="", source="", level="note", proof="read",
+            examples=(Example(before="base_model: a/b"),))
+"""
 STUB = 'import sys\nprint("launched", sys.argv[1:])\nsys.exit(7)\n'
 
 
@@ -90,11 +99,51 @@ def test_what_cannot_be_checked_is_one_line_and_launches(folder: Path, name: str
     assert "advisor: no" in done.stderr
 
 
-def test_bad_settings_never_block(folder: Path):
-    (folder / "advisor.toml").write_text("gpus = 12\n")
+UNUSABLE = {
+    "fail-on of the environment": ("", {"ADVISOR_FAIL_ON": "zzz"}),
+    "rules of the environment": ("", {"ADVISOR_RULES": "nowhere"}),
+    "rules that fail": ("", {"ADVISOR_RULES": "rules"}),
+    "no TOML": ("gpus = [", {}),
+    "unknown key": ("gpu = '1x t4'", {}),
+    "wrong type": ("fail-on = 12", {}),
+    "unknown rule": ("select = ['no-such-rule']", {}),
+    "unknown rule to ignore": ("ignore = ['no-such-rule']", {}),
+    "unknown rule for some files": ("[per-file-ignores]\n'*' = ['no-such-rule']", {}),
+    "unknown flowchart": ("flowchart = 'no-such-chart'", {}),
+    "unknown step": ("[flowcharts]\nours = ['no-such-step']", {}),
+    "unknown setting of the stack": ("[stack]\ntorhc = '2.9.0'", {}),
+}
+
+
+@pytest.mark.parametrize(("settings", "environment"), UNUSABLE.values(), ids=UNUSABLE)
+def test_settings_that_cannot_be_used_are_left_out_and_the_run_is_checked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, settings: str, environment: dict[str, str]
+):
+    (folder / "advisor.toml").write_text(settings)
+    (folder / "rules").mkdir()
+    (folder / "rules" / "faulty.py").write_text("raise RuntimeError('on purpose')\n")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    done = launch(folder, "--gpus", "1x rtx-4090", *train("large.yml"))
+    assert done.returncode == 1 and "blocked by does-not-fit" in done.stderr, done.stderr
+    assert done.stderr.count("left out of the settings: ") == 1 and "not checked" not in done.stderr
+    assert done.stderr.startswith("advisor: left out of the settings: ")
+
+
+def test_what_can_be_used_of_the_settings_counts(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ADVISOR_FAIL_ON", "zzz")
+    (folder / "advisor.toml").write_text(
+        'gpus = "1x rtx-4090"\nselect = ["no-such"]\nignore = ["does-not-fit"]\nfoo = 1\n'
+    )
     done = launch(folder, *train("large.yml"))
+    assert done.returncode == 7 and "does not fit" in done.stderr, done.stderr
+    assert done.stderr.count("left out of the settings: ") == 3
+
+
+def test_an_option_that_cannot_be_used_never_blocks(folder: Path):
+    done = launch(folder, "--gpus", "1x rtx-4090", "--images", "many", *train("large.yml"))
     assert done.returncode == 7
-    assert "not checked" in done.stderr
+    assert "not checked: `--images many`" in done.stderr
 
 
 def test_an_unknown_gpu_never_blocks(folder: Path):
@@ -106,9 +155,12 @@ def test_an_unknown_gpu_never_blocks(folder: Path):
 @pytest.mark.slow
 def test_other_ranks_say_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SLURM_PROCID", "3")
+    monkeypatch.setenv("ADVISOR_FAIL_ON", "zzz")
     done = launch(folder, "--gpus", "8x rtx-4090", *train("large.yml"))
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
+    for others in (launch(folder, "--gpus", "8x nothing", *train("large.yml")), launch(folder, *train("missing.yml"))):
+        assert (others.returncode, others.stderr) == (7, "")
 
 
 def test_what_trains_nothing_is_launched(folder: Path):
@@ -144,11 +196,13 @@ def test_what_is_not_to_be_blocked_is_told_to_plugins_further_in(folder: Path):
     assert launch(folder, "--gpus", "1x rtx-4090", *train("small.yml")).stdout == "None\n"
 
 
-def test_a_fault_of_the_advisor_is_one_line_and_launches(folder: Path):
-    (folder / "advisor.toml").write_text('rules = ["rules"]\n')
+@pytest.mark.parametrize("fault", ["RuntimeError('on purpose')", "SystemExit('on purpose')"])
+def test_a_fault_of_the_advisor_is_one_line_and_launches(folder: Path, monkeypatch: pytest.MonkeyPatch, fault: str):
+    faulty = FAULTY.format(fault=fault)
     (folder / "rules").mkdir()
-    (folder / "rules" / "faulty.py").write_text("raise RuntimeError('on purpose')\n")
+    (folder / "rules" / "faulty.py").write_text(faulty)
+    monkeypatch.setenv("ADVISOR_RULES", "rules")
     done = launch(folder, "--gpus", "1x rtx-4090", *train("large.yml"))
     assert done.returncode == 7
-    assert "on purpose" in done.stderr
+    assert "on purpose" in done.stderr and "not checked" in done.stderr
     assert "Traceback" not in done.stderr
