@@ -162,6 +162,8 @@ def notes_of(run: Run, model: Architecture, rows: Rows) -> list[str]:
     notes = [*model.extra]
     if not rows.full:
         notes.append(f"rows are counted at their worst case, {rows.origin} {rows.length}; shorter rows need less")
+    if run.evaluates and run.eval_sequence_len != rows.length:
+        notes.append(f"rows in evaluation are counted at `eval_sequence_len`: {run.eval_sequence_len}")
     notes += image_notes(run, model)
     if run.rollouts is not None and run.rollouts.engine == "server":
         notes.append("the vLLM server needs GPUs of its own: `trl.vllm_mode: server` is not counted on these")
