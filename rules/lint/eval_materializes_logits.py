@@ -37,9 +37,7 @@ def shorter(run: Run) -> str:
     """What makes fewer logits at a time."""
     keys = ["eval_batch_size"] * (run.eval_batch_size > 1 and not run.packs_evaluation)
     keys += ["eval_sequence_len"] * run.cuts_evaluation
-    return (
-        f"; lower {' or '.join(f'`{key}`' for key in keys)}" if keys else "; `cut_cross_entropy` makes none in either"
-    )
+    return f"; lower {' or '.join(f'`{key}`' for key in keys)}" if keys else "; `cut_cross_entropy` makes none there"
 
 
 rule = Rule(

@@ -36,7 +36,7 @@ def evaluation(
 
 
 def filled(longest: int, sequence_len: int, rows: int) -> int:
-    """Tokens of the longest row: bins of ``rows`` times ``sequence_len`` are filled, and a row may need several; 0: none.
+    """Tokens of the longest row: bins of ``rows`` times ``sequence_len`` are filled, of long rows several; 0: none.
 
     Rows of ``test_datasets`` alone are cut at ``eval_sequence_len``, those that ``val_set_size`` splits off with the
     others: axolotl/utils/data/sft.py:347-350, core/builders/causal.py:387-390@0.19.0.
