@@ -43,6 +43,18 @@ rule = Rule(
     source="advisor/memory/ranges.py",
     examples=(
         Example(
+            gpus="4x a100-80gb host=160GiB",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 2048
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                deepspeed: deepspeed_configs/zero2.json
+            """,
+            fires=True,
+        ),
+        Example(
             gpus="1x rtx-4090",
             before="""
                 base_model: meta-llama/Llama-3.1-8B

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from advisor.hardware import Hardware
 from advisor.models import Architecture
 from advisor.run import (
     Adapter,
@@ -19,6 +20,7 @@ from advisor.run import (
 from advisor.run.axolotl.evaluation import evaluation
 from advisor.run.axolotl.preference import MOST_ROWS, classifier, drops
 from advisor.run.axolotl.reader import MOST, Reader, as_integer
+from advisor.run.axolotl.released import stays_packed
 from advisor.run.stack import Stack
 
 if TYPE_CHECKING:
@@ -162,18 +164,19 @@ def fused_lora_kernels(reader: Reader, stack: Stack, *, several_gpus: bool) -> f
     return frozenset() if refused or (fsdp1 and several_gpus) else frozenset(keys)
 
 
-def quantization(reader: Reader, model: Architecture | None, adapter: Adapter | None) -> QuantizationFacts:
+def quantization(
+    reader: Reader, model: Architecture | None, adapter: Adapter | None, hardware: Hardware | None
+) -> QuantizationFacts:
     """How the base is stored: axolotl/loaders/model.py:719-800@0.19.0."""
     method: Quantization | None = None
     checkpoint = model.quantized if model else None
-    dequantize = reader.mapping("model_quantization_config_kwargs").get("dequantize") is True
     if adapter and checkpoint in {"gptq", "awq"}:
         method = "gptq"
     elif (adapter and checkpoint == "bitsandbytes") or (adapter == "qlora" and reader.flag("load_in_4bit")):
         method = "nf4"
     elif adapter == "lora" and reader.flag("load_in_8bit"):
         method = "int8"
-    elif checkpoint in ("mxfp4", "nvfp4", "fp8") and not dequantize and adapter:
+    elif checkpoint in ("mxfp4", "nvfp4", "fp8") and adapter and stays_packed(reader.source, checkpoint, hardware):
         method = checkpoint
     options = reader.mapping("bnb_config_kwargs")
     own = model is not None and model.family.linear_experts
