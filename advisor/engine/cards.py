@@ -45,7 +45,7 @@ class Row:
     @cached_property
     def fits(self) -> bool:
         """Whether it runs here, on a host as it is common with the cards, or as stated."""
-        host = self.hardware.host_bytes or self.hardware.common_host_bytes
+        host = self.estimate.host_usable or self.hardware.common_host_bytes
         # All rules take longer than the memory: they are asked where it is enough.
         return self.estimate.verdict == "fits" and self.estimate.host_peak <= host and not self.errors
 

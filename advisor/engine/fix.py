@@ -152,7 +152,8 @@ def has_host_for(before: Run, after: Run) -> bool:
     """Whether the hosts hold what an edit offloads, as far as both runs can be estimated."""
     if estimate(before) is None or estimate(after) is None:
         return True
-    return host_suffices(State(before), State(after))
+    old, new = State(before), State(after)
+    return new.host_peak <= old.host_peak or host_suffices(old, new)
 
 
 def with_changes(run: Run, document: str, changes: list[Change]) -> Run:

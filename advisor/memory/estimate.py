@@ -11,7 +11,7 @@ from advisor.memory.forward import CHECKPOINTS, SAVED, WORKING, evaluation_phase
 from advisor.memory.generation import VLLM_NAME, resident_vllm, rollout_phase
 from advisor.memory.gradients import between_micro_steps, bucket_copies, step_gradients
 from advisor.memory.groups import Weights
-from advisor.memory.host import host_terms
+from advisor.memory.host import host_needed, host_terms, host_usable
 from advisor.memory.ledger import Estimate, HostTerm, Phase, PhaseName, Range, Rows, Term
 from advisor.memory.lora_targets import layers_named, told_apart
 from advisor.memory.model import (
@@ -44,11 +44,11 @@ def estimate(run: Run) -> Estimate | None:
     weights = weights_of(run, model)
     phases = tuple(phases_of(run, model, weights))
     peak = max(phases, key=lambda phase: phase.bytes)
-    missing = uncounted(run)
+    missing, host, range_ = uncounted(run), hosted(run, model), beyond_vllm(needed, run, peak)
     return Estimate(
         phases=phases,
-        host=hosted(run, model),
-        needed=beyond_vllm(needed, run, peak),
+        host=host,
+        needed=range_,
         reserved_peak=beyond_vllm(reserved_peak, run, peak),
         usable=hardware.usable,
         outside_torch=hardware.outside_torch,
@@ -56,6 +56,8 @@ def estimate(run: Run) -> Estimate | None:
         rows=rows,
         images=images_of(run) if any(tower.kind == "vision" for tower in counted(run, model)) else None,
         uncounted=missing,
+        host_needed=host_needed(host, hardware.gpus_per_node * max(0, hardware.usable - range_.low)),
+        host_usable=host_usable(hardware, host),
     )
 
 
@@ -70,7 +72,19 @@ def lower_bound(run: Run) -> int:
 
 def host_bytes(run: Run) -> int:
     """Bytes of one node's host memory, known before the estimate is."""
-    return 0 if run.model is None else sum(term.bytes for term in hosted(*counted_run(run, run.model)))
+    return sum(term.bytes for term in hosted_by(run))
+
+
+def lacks_host(run: Run) -> bool:
+    """Whether a node has less than is on the host for certain, known before the estimate is."""
+    host = hosted_by(run)
+    usable = None if run.hardware is None else host_usable(run.hardware, host)
+    return usable is not None and sum(term.least for term in host) > usable
+
+
+def hosted_by(run: Run) -> tuple[HostTerm, ...]:
+    """``hosted`` of the run as it is counted."""
+    return () if run.model is None else hosted(*counted_run(run, run.model))
 
 
 @lru_cache(maxsize=4)
@@ -162,6 +176,8 @@ def notes_of(run: Run, model: Architecture, rows: Rows) -> list[str]:
     notes = [*model.extra]
     if not rows.full:
         notes.append(f"rows are counted at their worst case, {rows.origin} {rows.length}; shorter rows need less")
+    if run.evaluates and run.eval_sequence_len != rows.length:
+        notes.append(f"rows in evaluation are counted at `eval_sequence_len`: {run.eval_sequence_len}")
     notes += image_notes(run, model)
     if run.rollouts is not None and run.rollouts.engine == "server":
         notes.append("the vLLM server needs GPUs of its own: `trl.vllm_mode: server` is not counted on these")

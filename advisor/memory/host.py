@@ -1,8 +1,11 @@
 """Host memory of one node: what offloading keeps there, pinned or pageable."""
 
+from collections.abc import Sequence
+
+from advisor.hardware import Hardware
 from advisor.memory.activations import checkpoint_bytes, saved_bytes
 from advisor.memory.groups import Weights
-from advisor.memory.ledger import HostTerm
+from advisor.memory.ledger import HostTerm, Range
 from advisor.memory.offloading import recomputes_under_hooks, weight_bytes
 from advisor.memory.optimizer_states import effective_optimizer, flat_state_width, state_bytes
 from advisor.models import Architecture
@@ -16,6 +19,19 @@ PARAM_OFFLOAD = "deepspeed/runtime/zero/stage3.py:905-911@0.18.9: trainable shar
 ACTIVATIONS = "trl OffloadActivations, axolotl hidden_states offload: pinned copies of what is offloaded"
 FSDP_OFFLOAD = "torch CPUOffloadPolicy(pin_memory=True): shards, gradients and states"
 PAGED = "bitsandbytes paged optimizers: CUDA managed memory, evicted to the host under pressure"
+
+
+def host_needed(terms: Sequence[HostTerm], spare: int) -> Range:
+    """Bytes of one node; ``spare`` is what its GPUs have left for paged states."""
+    low = sum(max(0, term.bytes - spare) if term.paged else term.least for term in terms)
+    return Range(low, sum(term.bytes for term in terms))
+
+
+def host_usable(hardware: Hardware, terms: Sequence[HostTerm]) -> int | None:
+    """Bytes that a node has for them, with swap for what is pageable; None where nobody said."""
+    if hardware.host_bytes is None:
+        return None
+    return hardware.host_bytes + min(hardware.swap_bytes, sum(term.bytes for term in terms if not term.pinned))
 
 
 def host_terms(run: Run, model: Architecture, weights: Weights) -> tuple[HostTerm, ...]:
@@ -45,12 +61,14 @@ def zero_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]
         buffers = local * sum(
             rounded_up(width * shard, pinned=zero.pin_optimizer) for width in (master, master, 2 + accumulated)
         )
-        terms.append(HostTerm("master weights and gradients", buffers, zero.pin_optimizer, text, ZERO_OFFLOAD))
+        asked, pinned = local * staging * shard, zero.pin_optimizer
+        terms.append(HostTerm("master weights and gradients", buffers, pinned, text, ZERO_OFFLOAD, unrounded=asked))
         text = f"{states:g} B x {shard:,} x {local} ranks"
         terms.append(HostTerm("optimizer states", round(states * shard) * local, False, text, ZERO_OFFLOAD))
     if zero.offload_params == "cpu":
         trained = local * rounded_up(2 * shard, pinned=True)
-        terms.append(HostTerm("trained shards", trained, True, f"2 B x {shard:,} x {local} ranks", PARAM_OFFLOAD))
+        text = f"2 B x {shard:,} x {local} ranks"
+        terms.append(HostTerm("trained shards", trained, True, text, PARAM_OFFLOAD, unrounded=local * 2 * shard))
         frozen = weights.frozen_bytes // run.shard_size * local
         text = f"{weights.frozen_bytes:,} B / {run.shard_size} x {local} ranks"
         terms.append(HostTerm("frozen shards", frozen, zero.pin_params, text, PARAM_OFFLOAD))

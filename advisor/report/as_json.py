@@ -98,6 +98,8 @@ def memory(estimate: Estimate, basis: Basis | None = None) -> dict[str, Any]:
         "needed": range_(estimate.needed),
         "reserved_peak": range_(estimate.reserved_peak),
         "host_peak": estimate.host_peak,
+        "host_needed": range_(estimate.host_needed),
+        "host_usable": estimate.host_usable,
         "peak_phase": estimate.peak_phase,
         "parts": estimate.parts,
         "rows": asdict(estimate.rows),

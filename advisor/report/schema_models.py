@@ -113,6 +113,8 @@ class Memory(Model):
     images: Images | None = None
     basis: Basis | None = None
     uncounted: list[Uncounted] = []
+    host_needed: Span | None = None
+    host_usable: Bytes | None = None
 
 
 class SecondMemory(Model):

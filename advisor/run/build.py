@@ -49,7 +49,10 @@ def build_run(
     unreadable = (*refused(reader), *unfilled(config, origins))
     if section is not None and by_yaml["sharding"] is None:
         ds_reader = Reader(section)
-        by_yaml["sharding"] = deepspeed.zero(ds_reader, model.hidden_size if model else None)
+        # Scripts make the trainer's arguments, which fill "auto" in, before the model; axolotl makes them after it.
+        # transformers/integrations/deepspeed.py, trainer_config_process@5.16.1; axolotl/loaders/model.py@0.19.0.
+        filled = None if stack.trainer == "axolotl" else by_yaml["precision"]
+        by_yaml["sharding"] = deepspeed.zero(ds_reader, model.hidden_size if model else None, filled)
         origins |= {key: f"{section.file}: {why}" for key, why in ds_reader.origins.items()}
         unreadable += (*refused(ds_reader, "deepspeed"), *unfilled_in_deepspeed(section.document, section))
     facts: RunFacts = {**by_yaml, **joined(reader, model, stack, by_yaml)}
@@ -96,7 +99,7 @@ def axolotl_facts(
     several_gpus = hardware is not None and hardware.world_size > 1
     precision, batch, sizes = read.precision(reader, gpu_has_bf16), read.batch(reader), sharding.sizes(reader)
     adapter = read.lora(reader, stack, several_gpus=several_gpus)
-    quantization = read.quantization(reader, model, adapter["adapter"])
+    quantization = read.quantization(reader, model, adapter["adapter"], hardware)
     lora = adapter["lora"]
     preferred = preference.preference(reader, adapter["adapter"], hardware.world_size if hardware else 1)
     return {

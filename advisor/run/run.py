@@ -238,8 +238,13 @@ class Run:
     classifier: Classifier | None = None
     """What the model scores in place of predicting tokens: whole rows, in pairs, or steps at single tokens."""
     evaluates: bool = False
+    packs_evaluation: bool = False
+    """Evaluation fills bins of ``micro_batch_size`` rows, as training does; ``eval_batch_size`` is then the same."""
+    cuts_evaluation: bool = False
+    """Whether ``eval_sequence_len`` has an effect: rows of ``test_datasets`` that are neither packed nor padded."""
     eval_batch_size: int = 1
     eval_sequence_len: int = 512
+    """Tokens of the longest row that is evaluated: what the key says only where axolotl reads it."""
     generated_rows: int = 0
     """Rows that are answered at once when evaluation also generates."""
     generated_tokens: int = 0

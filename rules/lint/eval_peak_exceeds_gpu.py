@@ -8,6 +8,8 @@ from advisor.util import gib
 
 SWITCHES = ("eval_batch_size", "eval_sequence_len", "evals_per_epoch", "eval_steps", "eval_strategy", "val_set_size")
 
+APART = "`test_datasets` with `eval_sequence_len`, neither packed nor padded"
+
 
 def finds(run: Run) -> Iterator[Hit]:
     """Where the run does not fit, and every phase but evaluation would."""
@@ -33,8 +35,11 @@ def without_evaluation(found: Estimate) -> int:
 def remedy(run: Run) -> str:
     """What makes evaluation smaller."""
     if run.eval_batch_size > 1:
-        return "lower `eval_batch_size`"
-    return "set a shorter `eval_sequence_len`, or do without evaluation"
+        bins = run.packs_evaluation
+        return "write `eval_sample_packing: false` and `eval_batch_size: 1`" if bins else "lower `eval_batch_size`"
+    if run.cuts_evaluation:
+        return "set a shorter `eval_sequence_len`, or do without evaluation"
+    return f"do without evaluation, or evaluate shorter rows: {APART}"
 
 
 rule = Rule(

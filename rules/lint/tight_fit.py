@@ -6,11 +6,18 @@ from advisor import Example, Hit, Rule, Run
 from advisor.memory import estimate
 from advisor.util import gib
 
+DECIDES = "how pinned blocks are rounded up, and what a paged optimizer moves there, decide whether it fails"
+
 
 def finds(run: Run) -> Iterator[Hit]:
     """The verdict, where the range of what is needed holds what is usable."""
     found = estimate(run)
-    if found is not None and run.hardware is not None and found.verdict == "tight":
+    if found is None or run.hardware is None or found.verdict != "tight":
+        return
+    if found.on_host == "tight":
+        span = f"{gib(found.host_needed.low)} to {gib(found.host_needed.high)}"
+        yield Hit("", f"{span} of host memory needed on each node, {run.hardware.host_words}: {DECIDES}")
+    if found.on_gpu == "tight":
         span = f"{gib(found.needed.low)} to {gib(found.needed.high)}"
         yield Hit(
             "",
@@ -28,12 +35,25 @@ rule = Rule(
     proof="read",
     why="""
         What is usable lies inside the range of what is needed. Fragmentation decides, and it differs from batch to
-        batch. Steps that make it fit and train the same are shown where there are such; else shorten `sequence_len`,
-        or use a card with more memory.
+        batch; on the host, how pinned blocks are rounded up and which pages a paged optimizer moves there. Steps that
+        make it fit and train the same are shown where there are such; else shorten `sequence_len`, or use a card with
+        more memory.
     """,
     safe=False,
     source="advisor/memory/ranges.py",
     examples=(
+        Example(
+            gpus="4x a100-80gb host=160GiB",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 2048
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                deepspeed: deepspeed_configs/zero2.json
+            """,
+            fires=True,
+        ),
         Example(
             gpus="1x rtx-4090",
             before="""

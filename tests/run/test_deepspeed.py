@@ -3,9 +3,10 @@
 import json
 
 import pytest
+import yaml
 
 from advisor.documents import Remove, Set, read
-from advisor.opening import Context, open_run
+from advisor.opening import Context, open_configs, open_run
 from advisor.run.build import edited
 from advisor.run.deepspeed.edits import changes
 
@@ -39,6 +40,17 @@ def test_zero_3_with_bf16_auto_is_loaded_in_fp32(make_run):
     literal = make_run(LLAMA + "deepspeed: deepspeed_configs/zero3_bf16.json\n").zero
     assert auto is not None and literal is not None
     assert (auto.loads_fp32, literal.loads_fp32) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("trainer", "said", "fp32"),
+    [("axolotl", "bf16: true\n", True), ("hf-trainer", "bf16: true\n", False), ("hf-trainer", "bf16: false\n", True)],
+)
+def test_auto_is_filled_in_before_the_model_is_built_outside_axolotl(trainer: str, said: str, fp32: bool):
+    document = yaml.safe_load("base_model: Qwen/Qwen3-30B-A3B\nadapter: lora\nlora_r: 8\n" + said)
+    auto = {"zero_optimization": {"stage": 3}, "bf16": {"enabled": "auto"}}
+    zero = open_configs(document, auto, "2x a100-40gb", stack={"trainer": trainer}).run.zero
+    assert zero is not None and zero.loads_fp32 is fp32
 
 
 def test_an_inline_mapping_is_read_and_edited_in_place(make_run):

@@ -7,7 +7,7 @@ Any other ``"auto"`` inside ``zero_optimization`` is dropped and becomes DeepSpe
 
 from collections.abc import Callable
 
-from advisor.run import Device, Zero, ZeroStage
+from advisor.run import Device, Precision, Zero, ZeroStage
 from advisor.run.axolotl.reader import Reader
 from advisor.run.deepspeed.section import Section
 
@@ -20,8 +20,11 @@ SECTIONS = ("zero_optimization", "bf16", "fp16")
 """accelerate asks each for keys, and stops where it is anything else (accelerate/utils/deepspeed.py:181-201@1.13.0)."""
 
 
-def zero(reader: Reader, hidden_size: int | None) -> Zero:
-    """ZeRO's settings in elements, for a model of ``hidden_size`` (None: unknown, DeepSpeed's defaults stand in)."""
+def zero(reader: Reader, hidden_size: int | None, filled: Precision | None = None) -> Zero:
+    """ZeRO's settings in elements, for a model of ``hidden_size`` (None: unknown, DeepSpeed's defaults stand in).
+
+    ``filled``: what "auto" is as a dtype when the model is built; None where nobody has filled it in by then.
+    """
     for section in SECTIONS:
         reader.mapping(section)
     stage = zero_stage(reader)
@@ -46,12 +49,16 @@ def zero(reader: Reader, hidden_size: int | None) -> Zero:
         fp32_gradient_accumulation=reader.source.at("data_types.grad_accum_dtype") == "fp32",
         secondary_partition_size=size("zero_hpz_partition_size", 1, 0),
         force_cpu_adam=reader.source.at("zero_force_ds_cpu_optimizer", True) is not False,
-        loads_fp32=stage == 3
-        and reader.source.at("bf16.enabled") is not True
-        and reader.source.at("fp16.enabled") is not True,
+        loads_fp32=stage == 3 and not any(says_half(reader, key, filled) for key in ("bf16", "fp16")),
         master_bytes=2 if has_half_masters(reader) else 4,
         own_optimizer=named_optimizer(reader),
     )
+
+
+def says_half(reader: Reader, name: str, filled: Precision | None) -> bool:
+    """Whether the JSON says a half precision when the model is built."""
+    value = reader.source.at(f"{name}.enabled")
+    return value is True or (value == "auto" and filled == name)
 
 
 def has_half_masters(reader: Reader) -> bool:
