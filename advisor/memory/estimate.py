@@ -124,7 +124,8 @@ def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:
         Phase("optimizer step", (*states, *stepping(run, weights))),
     ]
     if run.evaluates:
-        phases.append(worst(evaluation_phases(run, model, weights, (*states, *computing, *copies))))
+        scoring = autocast_terms(run, model, weights, "evaluation")
+        phases.append(worst(evaluation_phases(run, model, weights, (*states, *computing, *scoring))))
     phases += [worst(answered)] if answered else []
     return [Phase(phase.name, sourced(run, phase.terms)) for phase in phases]
 
