@@ -86,7 +86,7 @@ def targets(lora: Lora, tensor: Tensor) -> int:
     if not tensor.name.endswith("weight"):
         return 0
     if tensor.kind == "head":
-        return tensor.count if named(lora.targets, tensor.module) else 0
+        return tensor.count if named(lora.targets, tensor.module) and not lora.layers else 0
     return layers_wrapped(lora, tensor.module, tensor.count)
 
 

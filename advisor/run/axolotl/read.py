@@ -150,6 +150,8 @@ def lora(reader: Reader, stack: Stack, *, several_gpus: bool) -> AdapterFacts:
                 for k, v in reader.mapping("lora_rank_pattern").items()
                 if (n := as_integer(v)) is not None and 0 <= n <= MOST
             },
+            layers=reader.integers("peft_layers_to_transform"),
+            layer_lists=reader.texts("peft_layers_pattern"),
             dora=reader.flag("peft_use_dora"),
             fp32=reader.flag("peft_autocast_adapter_dtype", default=True, why="PEFT's default"),
             kernels=fused_lora_kernels(reader, stack, several_gpus=several_gpus),
