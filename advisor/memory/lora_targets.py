@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def wraps(lora: Lora, module: str) -> bool:
     """Whether LoRA wraps a linear layer: peft/tuners/tuners_utils.py, check_target_module_exists@0.20.0."""
-    if lora.layers and "*" not in module and not in_layers(lora, module):
+    if lora.layers and "*" not in module and module not in lora.targets and not in_layers(lora, module):
         return False
     if everywhere(lora):
         return True
