@@ -8,6 +8,7 @@ import pytest
 import advisor
 from advisor.memory import loss
 from advisor.memory.estimate import phases_of
+from advisor.memory.liger_policy import scores_again
 from advisor.memory.model import reference_terms
 
 from .small import LORA, Small, named, small
@@ -130,3 +131,36 @@ def test_a_reward_model_is_not_counted() -> None:
     assert [one.key for one in advisor.estimate(keys, gpus="1x a100-80gb").uncounted] == ["trl.reward_funcs"]
     keys = {**QWEN, "trl": {"reward_funcs": ["rewards.length"]}}
     assert advisor.estimate(keys, gpus="1x a100-80gb").verdict == "fits"
+
+
+LIGER = {"max_completion_length": 4, "use_liger_loss": True}
+HEAD = 100 * 1000
+
+
+def test_ligers_loss_makes_no_logits_but_whole_gradients_of_the_head(tmp_path: Path) -> None:
+    made = small(tmp_path, gpus=1, **RL, **LORA, trl=LIGER)
+    kept = 2 * 2 * 5 * 100 + 2 * HEAD
+    assert loss.loss_saved_bytes(made.run, made.model) == kept
+    # In fp32, and cast back; tiles of logits, here of five tokens, are smaller.
+    assert loss.loss_forward_peak_bytes(made.run, made.model) == kept + 6 * HEAD + 4 * 5 * 100
+    assert loss.loss_backward_peak_bytes(made.run, made.model) == 2 * kept
+
+
+def test_ligers_loss_is_counted() -> None:
+    assert advisor.estimate({**QWEN, "trl": LIGER}, gpus="1x a100-80gb").verdict == "fits"
+
+
+@pytest.mark.parametrize(
+    ("trl", "scored"),
+    [
+        (LIGER, False),
+        ({**LIGER, "beta": 0.1}, True),
+        ({**LIGER, "num_iterations": 2}, True),
+        ({**LIGER, "use_vllm": True, "vllm_mode": "server"}, True),
+    ],
+)
+def test_ligers_loss_leaves_the_logits_of_older_answers(tmp_path: Path, trl: dict[str, Any], scored: bool) -> None:
+    made = small(tmp_path, gpus=1, **RL, **LORA, trl=trl)
+    assert scores_again(made.run) is scored
+    if made.run.rollouts is not None and made.run.rollouts.engine == "server":
+        assert phase(made, "generation")["logits of older answers"] == 6 * 2 * 5 * 1000

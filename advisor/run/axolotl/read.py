@@ -327,9 +327,10 @@ def loss(reader: Reader, rl: str | None, model: Architecture | None) -> LossFact
     if "DiffusionPlugin" in listed:
         kind = "diffusion"
     if rl is not None:
-        # axolotl asks TRL for it in DPO alone, and refuses it in IPO: core/builders/rl.py:197-199@0.19.0,
-        # utils/schemas/validation.py:806-818.
-        kind = "liger-fused" if rl == "dpo" and reader.flag("dpo_use_liger_kernel") else "plain"
+        # axolotl asks TRL for it in DPO and GRPO, and refuses it in IPO: core/builders/rl.py:197-199,
+        # core/trainers/grpo/__init__.py:147-148, utils/schemas/validation.py:806-818@0.19.0.
+        asked = {"dpo": "dpo_use_liger_kernel", "grpo": "trl.use_liger_loss", "gdpo": "trl.use_liger_loss"}.get(rl)
+        kind = "liger-fused" if asked and reader.flag(asked) else "plain"
     if classifier(reader) is not None:
         kind = "plain"
     layers = frozenset(layer for key, layer in LIGER_LAYERS.items() if liger and reader.flag(key))
