@@ -73,6 +73,8 @@ class Hardware:
     """What the GPUs of a node are linked by, where it is stated."""
     network_bytes_per_s: float | None = None
     """Of a node to the others, in one direction, where it is stated."""
+    installed: int | None = None
+    """The cards of a detected machine, those that CUDA_VISIBLE_DEVICES hides among them."""
 
     @property
     def world_size(self) -> int:

@@ -165,7 +165,8 @@ def notes_of(run: Run, model: Architecture, rows: Rows) -> list[str]:
         notes.append(f"rows are counted at their worst case, {rows.origin} {rows.length}; shorter rows need less")
     notes += image_notes(run, model)
     if run.rollouts is not None and run.rollouts.engine == "server":
-        notes.append("the vLLM server needs GPUs of its own: `trl.vllm_mode: server` is not counted on these")
+        needs = "1 GPU" if run.rollouts.server_gpus == 1 else f"{run.rollouts.server_gpus} GPUs"
+        notes.append(f"the vLLM server needs {needs} of its own, which the GPUs here do not count")
     return notes
 
 

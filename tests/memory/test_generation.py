@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 import advisor
+from advisor.engine.registry import built_in_rules
 from advisor.memory import loss
 from advisor.memory.estimate import phases_of
 from advisor.memory.liger_policy import scores_again
 from advisor.memory.model import reference_terms
+from advisor.record import replace
 
 from .small import LORA, Small, named, small
 
@@ -60,8 +62,9 @@ def test_a_sleeping_vllm_is_awake_for_its_answers_alone(tmp_path: Path) -> None:
     ("trl", "keys", "share"),
     [
         (COLOCATED, {}, 0.9),
-        ({"use_vllm": True}, {}, 0.3),
-        ({"use_vllm": True}, {"vllm": {"gpu_memory_utilization": 0.7}}, 0.3),
+        ({"use_vllm": True}, {}, None),
+        ({"use_vllm": True}, {"vllm": {"gpu_memory_utilization": 0.7}}, None),
+        (COLOCATED, {"vllm": {"gpu_memory_utilization": 0.7}}, 0.7),
         ({"use_vllm": True, "vllm_mode": "server"}, {"vllm": {"gpu_memory_utilization": 0.7}}, None),
         ({"use_vllm": False, "vllm_mode": "colocate"}, {}, None),
     ],
@@ -74,10 +77,32 @@ def test_the_share_is_the_one_that_trl_is_given(
 
 
 def test_a_server_needs_gpus_of_its_own() -> None:
-    trl = {"use_vllm": True, "vllm_mode": "server"}
-    found = advisor.estimate({**QWEN, "trl": trl}, gpus="1x a100-80gb")
-    assert any("GPUs of its own" in note for note in found.notes)
+    keys = {**QWEN, "trl": {"use_vllm": True}, "vllm": {"tensor_parallel_size": 2, "data_parallel_size": 2}}
+    found = advisor.estimate(keys, gpus="1x a100-80gb")
+    assert any("needs 4 GPUs of its own" in note for note in found.notes)
     assert found.verdict == "fits"
+
+
+@pytest.mark.parametrize(
+    ("installed", "parallel", "host", "level"),
+    [
+        (None, 2, "0.0.0.0", "note"),
+        (2, 2, "localhost", "error"),
+        (2, None, "localhost", "note"),
+        (1, None, "localhost", "error"),
+        (1, None, "10.0.0.7", "note"),
+    ],
+)
+def test_a_host_without_a_card_left_to_train_on_is_an_error(
+    tmp_path: Path, installed: int | None, parallel: int | None, host: str, level: str
+) -> None:
+    trl = {"use_vllm": True, "vllm_server_host": host}
+    run = small(tmp_path, gpus=1, **RL, trl=trl, vllm={"tensor_parallel_size": parallel}).run
+    assert run.hardware is not None
+    rule = built_in_rules("lint")["vllm-server-gpus"]
+    assert rule.finds is not None
+    found = list(rule.finds(replace(run, hardware=replace(run.hardware, installed=installed))))
+    assert [hit.level or rule.level for hit in found] == [level]
 
 
 def test_a_large_share_leaves_no_room_for_training() -> None:
