@@ -106,6 +106,8 @@ EQUIVALENT: Mapping[str, str] = {
     "zero-raises-memory: sized: without `found`": BOTH,
     "zero3-loads-fp32: finds: without `section is None`": SECTION,
     "zero3-prefetch-disabled: finds: without `section is None`": SECTION,
+    "vllm-server-gpus: finds: without `here <= made.server_gpus`": LEVEL,
+    "vllm-server-gpus: finds: without `if not made.server_here`": WORDS,
 }
 """Clauses without which a rule is the same, and why they stand there all the same."""
 

@@ -39,12 +39,14 @@ def detect() -> Hardware | None:
     not know.
     """
     try:
-        cards = visible(_cards(), os.environ.get("CUDA_VISIBLE_DEVICES"))
+        there = _cards()
+        cards = visible(there, os.environ.get("CUDA_VISIBLE_DEVICES"))
         if not cards or any(card.sliced or card.total <= 0 for card in cards):
             return None
         smallest = min(cards, key=lambda card: card.total)
         free = min(card.free for card in cards)
-        return Hardware(gpu_of(smallest), len(cards), 1, host_memory(), free, DETECTED, swap_bytes=swap())
+        here = Hardware(gpu_of(smallest), len(cards), 1, host_memory(), free, DETECTED)
+        return replace(here, swap_bytes=swap(), installed=len(there))
     except Exception:  # a machine without a driver, or with a broken one, is a machine without a GPU
         return None
 

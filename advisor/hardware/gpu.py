@@ -75,6 +75,8 @@ class Hardware:
     network_bytes_per_s: float | None = None
     """Of a node to the others, in one direction, where it is stated."""
     swap_bytes: int = 0
+    installed: int | None = None
+    """The cards of a detected machine, those that CUDA_VISIBLE_DEVICES hides among them."""
 
     @property
     def world_size(self) -> int:

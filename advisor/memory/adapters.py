@@ -86,7 +86,8 @@ def targets(lora: Lora, tensor: Tensor) -> int:
     if not tensor.name.endswith("weight"):
         return 0
     if tensor.kind == "head":
-        return tensor.count if named(lora.targets, tensor.module) else 0
+        found = tensor.module in lora.targets or (named(lora.targets, tensor.module) and not lora.layers)
+        return tensor.count if found else 0
     return layers_wrapped(lora, tensor.module, tensor.count)
 
 

@@ -138,7 +138,8 @@ def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:
         Phase("optimizer step", (*states, *stepping(run, weights))),
     ]
     if run.evaluates:
-        phases.append(worst(evaluation_phases(run, model, weights, (*states, *computing, *copies))))
+        scoring = autocast_terms(run, model, weights, "evaluation")
+        phases.append(worst(evaluation_phases(run, model, weights, (*states, *computing, *scoring))))
     phases += [worst(answered)] if answered else []
     return [Phase(phase.name, sourced(run, phase.terms)) for phase in phases]
 
@@ -180,7 +181,8 @@ def notes_of(run: Run, model: Architecture, rows: Rows) -> list[str]:
         notes.append(f"rows in evaluation are counted at `eval_sequence_len`: {run.eval_sequence_len}")
     notes += image_notes(run, model)
     if run.rollouts is not None and run.rollouts.engine == "server":
-        notes.append("the vLLM server needs GPUs of its own: `trl.vllm_mode: server` is not counted on these")
+        needs = "1 GPU" if run.rollouts.server_gpus == 1 else f"{run.rollouts.server_gpus} GPUs"
+        notes.append(f"the vLLM server needs {needs} of its own, which the GPUs here do not count")
     return notes
 
 

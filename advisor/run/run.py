@@ -56,6 +56,9 @@ class Lora:
     target_parameters: tuple[str, ...] = ()
     modules_to_save: tuple[str, ...] = ()
     rank_pattern: Mapping[str, int] = field(default_factory=dict[str, int])
+    layers: tuple[int, ...] = ()
+    """The layers that get adapters, where not all do, counted below a list of one of the names of ``layer_lists``."""
+    layer_lists: tuple[str, ...] = ()
     dora: bool = False
     fp32: bool = True
     """Adapter weights in fp32 under bf16 compute: PEFT's ``autocast_adapter_dtype``."""

@@ -160,3 +160,30 @@ def test_an_adapter_is_made_when_fp32_tables_have_gone(tmp_path):
 )
 def test_who_may_ask_for_checkpoints(tmp_path, keys, expected):
     assert checkpoints(small(tmp_path, **keys).run) is expected
+
+
+FROZEN_FP32 = {**LORA, "gradient_checkpointing": False}
+WIDE = {"trainer": "hf-trainer", "base_dtype": "float32"}
+
+
+@pytest.mark.parametrize(
+    ("when", "checkpointing", "elements"),
+    [
+        ("forward", False, LINEAR + TABLE),
+        ("loss", False, LINEAR + TABLE),
+        ("layer", False, LINEAR),
+        ("first layer", False, LINEAR // 4),
+        ("forward", True, TABLE),
+        ("layer", True, LINEAR // 4),
+        ("evaluation", False, TABLE),
+    ],
+)
+def test_autocast_copies_frozen_fp32_weights(tmp_path, when, checkpointing, elements):
+    found = small(tmp_path, gpus=1, stack=WIDE, **FROZEN_FP32 | {"gradient_checkpointing": checkpointing})
+    terms = named(autocast_terms(found.run, found.model, found.weights, when))
+    assert terms["copies of frozen weights"] == 2 * elements
+
+
+def test_frozen_half_precision_weights_need_no_copies(tmp_path):
+    found = small(tmp_path, gpus=1, **FROZEN_FP32)
+    assert "copies of frozen weights" not in named(autocast_terms(found.run, found.model, found.weights))

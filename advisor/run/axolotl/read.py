@@ -143,6 +143,8 @@ def lora(reader: Reader, stack: Stack, *, several_gpus: bool) -> AdapterFacts:
                 for k, v in reader.mapping("lora_rank_pattern").items()
                 if (n := as_integer(v)) is not None and 0 <= n <= MOST
             },
+            layers=reader.integers("peft_layers_to_transform"),
+            layer_lists=reader.texts("peft_layers_pattern"),
             dora=reader.flag("peft_use_dora"),
             fp32=reader.flag("peft_autocast_adapter_dtype", default=True, why="PEFT's default"),
             kernels=fused_lora_kernels(reader, stack, several_gpus=several_gpus),
@@ -319,9 +321,10 @@ def loss(reader: Reader, rl: str | None, model: Architecture | None) -> LossFact
     if "DiffusionPlugin" in listed:
         kind = "diffusion"
     if rl is not None:
-        # axolotl asks TRL for it in DPO alone, and refuses it in IPO: core/builders/rl.py:197-199@0.19.0,
-        # utils/schemas/validation.py:806-818.
-        kind = "liger-fused" if rl == "dpo" and reader.flag("dpo_use_liger_kernel") else "plain"
+        # axolotl asks TRL for it in DPO and GRPO, and refuses it in IPO: core/builders/rl.py:197-199,
+        # core/trainers/grpo/__init__.py:147-148, utils/schemas/validation.py:806-818@0.19.0.
+        asked = {"dpo": "dpo_use_liger_kernel", "grpo": "trl.use_liger_loss", "gdpo": "trl.use_liger_loss"}.get(rl)
+        kind = "liger-fused" if asked and reader.flag(asked) else "plain"
     if classifier(reader) is not None:
         kind = "plain"
     layers = frozenset(layer for key, layer in LIGER_LAYERS.items() if liger and reader.flag(key))
