@@ -17,11 +17,11 @@ CHOSEN := $(if $(filter tests/%,$(TESTS)),$(TESTS),$(if $(TESTS),-k '$(TESTS)'))
 # As many processes as cores, at most four: an oracle takes some GiB.
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --durations 10 --durations-min 1 $(CHOSEN)
 
-.PHONY: help demo setup test check oracles examples fuzz sweep snapshots accuracy pages web web-test lint format tables defaults tapes bench owner dist dist-try notes release-check release-ready version clean
+.PHONY: help demo setup test check oracles examples fuzz sweep snapshots accuracy pages web web-archive web-test lint format tables defaults tapes bench owner dist dist-try notes release-check release-ready version clean
 .DEFAULT_GOAL := help
 
 help: ## List the verbs
-	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 
 demo: $(VENV_DEMO)/.installed ## See a run that does not fit made to fit (installs the core alone)
 	@PATH="$(abspath $(DEMO)):$$PATH"; set -e; out=$$(mktemp -d $(VENV_DEMO)/patched.XXXXXX); trap 'rm -rf "$$out"' EXIT; \
@@ -68,6 +68,9 @@ pages: $(VENV)/.installed ## Write a page for each rule, and an index, into site
 
 web: $(VENV_DEMO)/.installed ## Build the page that runs in the browser into site/web (needs npm)
 	$(DEMO)/python -m advisor.plugins.web.build site/web
+
+web-archive: web ## Put that page into a zip in site/, as a release has it
+	@$(DEMO)/python -c 'import advisor, shutil; print(shutil.make_archive(f"site/axolotl-advisor-web-{advisor.__version__}", "zip", "site", "web"))'
 
 web-test: $(VENV)/.installed ## Drive the page and the HTML reports in Chromium
 	$(BIN)/python -m pytest tests/plugins/web tests/report/test_html.py

@@ -16,7 +16,7 @@ DIST = ROOT / "dist"
 ROOT_FILES = {"CHANGELOG.md", "LICENSE", "MANIFEST.in", "README.md", "pyproject.toml"}
 MADE = re.compile(r"PKG-INFO|setup\.cfg|[\w.-]+\.(?:egg|dist)-info/.+")
 """What setuptools adds."""
-SHIPPED = re.compile(r"(?:advisor|rules)/.+|plugins/(?:\w+/)?\w+\.py")
+SHIPPED = re.compile(r"(?:advisor|rules)/.+|plugins/(?!.+/README\.md).+")
 APART = re.compile(r"plugins/(?:github_action|zed)/")
 """Plugins that are taken from the repository."""
 

@@ -25,12 +25,14 @@ def dated(root: Path) -> Iterator[str]:
     (version,) = named(root, "version")["advisor/about.py"]
     text = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     try:
-        if date(text, version) is None:
-            yield f"CHANGELOG.md has no date: ## [{version}] - 2026-01-31"
-        if not section(text, version):
-            yield f"CHANGELOG.md says nothing of {version}"
+        body = section(text, version)
     except NoNotesError as error:
         yield str(error)
+        return
+    if date(text, version) is None:
+        yield f"CHANGELOG.md has no date: ## [{version}] - 2026-01-31"
+    if not body:
+        yield f"CHANGELOG.md says nothing of {version}"
 
 
 def missing(root: Path, tag: str) -> Iterator[str]:
