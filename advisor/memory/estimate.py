@@ -26,6 +26,7 @@ from advisor.memory.model import (
 from advisor.memory.optimizer_states import optimizer_terms, step_terms
 from advisor.memory.ranges import needed, range_notes, reserved_peak
 from advisor.memory.rows import as_counted, rows_of
+from advisor.memory.tensor_parallel import cut
 from advisor.memory.towers import counted, image_notes, images_of
 from advisor.memory.uncounted import uncounted
 from advisor.memory.weights import weights_of
@@ -95,8 +96,8 @@ def hosted(run: Run, model: Architecture) -> tuple[HostTerm, ...]:
 
 @lru_cache(maxsize=4)
 def counted_run(run: Run, model: Architecture) -> tuple[Run, Architecture]:
-    """The run and its model as they are counted: layers told apart, rows as long as they can be."""
-    apart = with_layers_apart(run, model)
+    """The run and its model as they are counted: layers told apart, weights of one rank, rows as long as can be."""
+    apart = cut(run, with_layers_apart(run, model))
     return as_counted(run if apart is model else replace(run, model=apart)), apart
 
 

@@ -36,12 +36,12 @@ AUTOCAST = "torch autocast keeps half-precision copies of fp32 weights that need
 
 
 def weight_divisor(run: Run) -> int:
-    """Ranks that the weights themselves are divided over."""
+    """Ranks that the weights themselves are divided over, once tensor parallelism has cut them."""
     match run.sharding:
         case Fsdp() | Zero(stage=3):
-            return run.shard_size * run.tensor_parallel_size
+            return run.shard_size
         case _:
-            return run.tensor_parallel_size
+            return 1
 
 
 def weights_on_host(run: Run) -> bool:
@@ -188,8 +188,7 @@ def load_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, .
             unit = Term("unit being sharded", "overhead", 2 * module, f"2 B x {module:,}", LOADER)
             return (*stored_terms(run, weights), unit)
         case _:
-            text = f"{weights.bytes:,} B / {run.tensor_parallel_size}"
-            whole = Term("weights", "weights", weights.bytes // run.tensor_parallel_size, text, LOADER)
+            whole = Term("weights", "weights", weights.bytes, f"{weights.bytes:,} B", LOADER)
             return (whole, *upcast_terms(run, model, adapter=weights.trained_bytes), *second_model(run, model))
 
 
