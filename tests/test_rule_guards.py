@@ -85,6 +85,7 @@ EQUIVALENT: Mapping[str, str] = {
     "schedule-keys-missing: stops_early: without `if not run.config.get(key)`": WORDS,
     "smaller-eval-batch: when: without `run.eval_batch_size > 1`": EDITLESS,
     "tight-fit: finds: without `run.hardware is not None`": HARDWARE,
+    "tokens-without-saved-embeddings: finds: without `not run.config.get(TYING)`": WORDS,
     "unknown-chat-template: finds: without `found.row is None`": TYPES,
     "unknown-key: finds: without `not foreign` (the 2. such)": "without such a plugin the first keys are found anyway; here the others are counted",
     "unreadable-value: finds: without `if found.placeholder`": WORDS,
