@@ -111,7 +111,7 @@ def at(block: Block, index: int) -> tuple[Linear, ...]:
 
 
 def ties_ends(run: Run, model: Architecture) -> bool:
-    """Whether PEFT trains one copy for embedding and head: ``_check_tied_modules``, tuners_utils.py:1331-1360@0.20.0."""
+    """Whether PEFT trains one copy for embedding and head (tuners_utils.py, ``_check_tied_modules``@0.20.0)."""
     if run.lora is None or not run.lora.ensure_tying or not model.tied:
         return False
     return any(name.rpartition(".")[2] in TIED_BY_PEFT for name in run.lora.modules_to_save)
