@@ -8,7 +8,7 @@ WORKSTATIONS = ("rtx-a", "rtx-6000", "rtx-pro")
 HALF_PRECISION_SHARE_OF_FP32 = 0.5
 """TF32 runs at half the rate of bf16."""
 PLAIN_SHARE_OF_FP16 = {(6, 0): 0.5, (7, 0): 0.125, (7, 5): 0.125}
-"""fp32 by the printed fp16 of cards without bf16: datasheets of P100 (9.3 of 18.7), V100 (15.7 of 125), T4 (8.1 of 65)."""
+"""fp32 by the printed fp16 of cards without bf16, from datasheets: P100 9.3 of 18.7, V100 15.7 of 125, T4 8.1 of 65."""
 GEFORCE_TURING = 0.236
 """The same of GeForce, whose tensor cores run at half rate when they add up in fp32: RTX 2080 Ti, 13.45 of 56.9."""
 
