@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from advisor.record import replace
 from advisor.run import Lora
+from advisor.run.axolotl.checkpointing import TIED_BY_PEFT
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Architecture, Block, Linear, Tensor
@@ -119,3 +120,10 @@ def told_apart(lora: Lora, block: Block) -> tuple[Block, ...]:
 def at(block: Block, index: int) -> tuple[Linear, ...]:
     """The linears of one layer, by their own names."""
     return tuple(replace(x, module=x.module.replace("*", str(index))) for x in block.linears)
+
+
+def ties_ends(run: Run, model: Architecture) -> bool:
+    """Whether PEFT trains one copy for embedding and head (tuners_utils.py, ``_check_tied_modules``@0.20.0)."""
+    if run.lora is None or not run.lora.ensure_tying or not model.tied:
+        return False
+    return any(name.rpartition(".")[2] in TIED_BY_PEFT for name in run.lora.modules_to_save)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from advisor.memory import liger_policy
 from advisor.memory.logits import OWN_FP32, OWN_HALF, PADDED_LABELS, PLAIN, Logits
+from advisor.memory.lora_targets import ties_ends
 from advisor.memory.trl_losses import has_entropy, policy, preference
 
 if TYPE_CHECKING:
@@ -216,7 +217,8 @@ def head_is_trained(run: Run) -> bool:
     """
     if run.adapter is None or run.classifier is not None:
         return True
-    return run.lora is not None and "lm_head" in run.lora.modules_to_save
+    tied = run.model is not None and ties_ends(run, run.model)
+    return run.lora is not None and ("lm_head" in run.lora.modules_to_save or tied)
 
 
 def liger_gradients(run: Run, model: Architecture) -> int:

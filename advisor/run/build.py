@@ -180,23 +180,23 @@ def edited(run: Run, edits: Mapping[str, object], step: str) -> Run:
 
 def deepspeed_edited(run: Run, edits: Mapping[str, object], step: str) -> Run:
     """Edits of the DeepSpeed config: in place if it is this run's own, else in a copy next to the YAML."""
-    section = run.deepspeed
+    section, live = run.deepspeed, deepspeed.live_for(run.model)
     if section is not None and section.prefix:
-        made = deepspeed.changes(section, edits, run.precision)
+        made = deepspeed.changes(section, edits, run.precision, live)
         return with_config(run, [prefixed(change, section.prefix) for change in made])
     made_here = section is not None and section.document.is_new and not deepspeed.has_shipped_name(section.file)
     if section is not None and (run.deepspeed_editable or made_here):
         return rebuilt(
-            run, run.config, Section(section.document.changed(*deepspeed.changes(section, edits, run.precision)))
+            run, run.config, Section(section.document.changed(*deepspeed.changes(section, edits, run.precision, live)))
         )
     values: Mapping[str, Any] = (
         dict(section)
         if section
-        else deepspeed.fresh_config(int(cast("int", edits.get("zero_stage", 0))), run.precision)
+        else deepspeed.fresh_config(int(cast("int", edits.get("zero_stage", 0))), run.precision, live)
     )
     name = copy_name(run, step)
     document = new_document(name, "json", values)
-    document = document.changed(*deepspeed.changes(document, edits, run.precision))
+    document = document.changed(*deepspeed.changes(document, edits, run.precision, live))
     config = run.config.changed(Set("deepspeed", written_path(run, name)))
     return rebuilt(run, config, Section(document))
 

@@ -55,6 +55,8 @@ class Lora:
     target_linear: bool = False
     target_parameters: tuple[str, ...] = ()
     modules_to_save: tuple[str, ...] = ()
+    ensure_tying: bool = False
+    """Of a tied model, embedding and head are one trained copy: PEFT's ``ensure_weight_tying``."""
     rank_pattern: Mapping[str, int] = field(default_factory=dict[str, int])
     layers: tuple[int, ...] = ()
     """The layers that get adapters, where not all do, counted below a list of one of the names of ``layer_lists``."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from advisor.memory.activations import checkpoints
-from advisor.memory.lora_targets import is_target, rank_at
+from advisor.memory.lora_targets import is_target, rank_at, ties_ends
 from advisor.models import Architecture
 from advisor.models.architecture import Attention, Block
 from advisor.record import record
@@ -188,7 +188,7 @@ class Work:
     def of_head(self) -> Iterator[Amount]:
         """The output layer, which is not checkpointed, and the loss over its logits."""
         lora, loss = self.run.lora, self.run.loss
-        trained = lora is None or "lm_head" in lora.modules_to_save
+        trained = lora is None or "lm_head" in lora.modules_to_save or ties_ends(self.run, self.model)
         logits = self.run.tokens * self.model.outputs
         passes = (3 if trained else 2) + (loss == "cut")
         rate = self.card.gemm_flops(self.model.hidden_size)

@@ -50,8 +50,9 @@ rule = Rule(
     level="warning",
     proof="read",
     why="""
-        Evaluation needs the logits of whole rows, also where a fused loss never makes them in training, and axolotl
-        evaluates once before the first step. The remedies for training do nothing for it.
+        Evaluation needs the logits of whole rows, also where Liger's fused loss never makes them in training; cut
+        cross-entropy makes them in neither. axolotl evaluates once before the first step, and most remedies for
+        training do nothing for it.
     """,
     safe=False,
     source=(

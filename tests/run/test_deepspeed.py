@@ -97,7 +97,7 @@ def test_a_fresh_config_says_what_it_means(make_run):
     written = json.loads(after.deepspeed.document.patched())
     assert written["bf16"] == {"enabled": True}
     assert written["train_batch_size"] == "auto"
-    assert after.zero.max_live_parameters == 100_000_000
+    assert after.zero.max_live_parameters >= 2 * max(block.parameters for block in after.model.blocks)
 
 
 def test_the_path_is_found_from_the_working_directory_before_the_yamls_folder(tmp_path):
@@ -128,3 +128,27 @@ def test_a_json_with_the_name_of_one_that_axolotl_ships_is_nobodys_own(tmp_path,
     (tmp_path / "run.yaml").write_text(LLAMA + f"deepspeed: {name}\n")
     opened = open_run(read(tmp_path / "run.yaml"), Context(working_directory=str(tmp_path)))
     assert opened.run.deepspeed_editable is is_editable
+
+
+@pytest.mark.parametrize(
+    ("model", "live"), [("meta-llama/Llama-3.1-8B", 450_000_000), ("Qwen/Qwen2.5-72B", 1_800_000_000)]
+)
+def test_a_written_zero_3_leaves_two_layers_live(make_run, model, live):
+    run = make_run(LLAMA.replace("meta-llama/Llama-3.1-8B", model), "8x a100-80gb")
+    for before in (run, make_run(run.config.text, "8x a100-80gb", '{"zero_optimization": {"stage": 2}}')):
+        after = edited(before, {"zero_stage": 3}, "zero-3")
+        assert after.zero is not None and after.model is not None
+        assert after.zero.max_live_parameters == live >= 2 * max(block.parameters for block in after.model.blocks)
+
+
+def test_two_layers_of_experts_are_not_kept_live(make_run):
+    after = edited(
+        make_run(LLAMA.replace("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B"), "8x h100"), {"zero_stage": 3}, "x"
+    )
+    assert after.zero is not None and after.zero.max_live_parameters == 100_000_000
+
+
+def test_a_limit_that_is_written_stays(make_run):
+    written = '{"zero_optimization": {"stage": 2, "stage3_max_live_parameters": 5}}'
+    after = edited(make_run(LLAMA, "8x a100-80gb", written), {"zero_stage": 3}, "x")
+    assert after.zero is not None and after.zero.max_live_parameters == 5

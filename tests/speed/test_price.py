@@ -8,10 +8,12 @@ import pytest
 
 import advisor
 from advisor.errors import InputError
+from advisor.hardware.catalogue import catalogue
 from advisor.memory.weights import weights_of
 from advisor.opening import open_configs
 from advisor.speed import StepTime, Unpriced, host, link, shown, step_time
 from advisor.speed import constants as k
+from advisor.speed.card import card_of
 
 LLAMA = {
     "base_model": "meta-llama/Llama-3.1-8B",
@@ -178,3 +180,18 @@ def test_from_python():
     )
     with pytest.raises(InputError, match="link"):
         advisor.step_time(LLAMA, gpus="2x rtx-3090")
+
+
+@pytest.mark.parametrize("gpus", ["1x v100-32gb-sxm2", "1x t4", "1x rtx-2080-ti", "1x p100-16gb"])
+def test_emulated_bf16_is_no_faster_than_fp32_and_no_tensor_core(gpus: str):
+    small = {"base_model": "Qwen/Qwen2.5-0.5B", "sequence_len": 512, "attn_implementation": "sdpa"}
+    emulated = timed(gpus, **small, bf16=True)
+    half, plain = timed(gpus, **small, fp16=True, bf16=False), timed(gpus, **small, bf16=False)
+    assert terms(emulated)["linear layers"] == pytest.approx(terms(plain)["linear layers"])
+    assert terms(emulated)["linear layers"] > 1.5 * terms(half)["linear layers"]
+
+
+def test_fp32_of_a_card_without_bf16_is_that_of_its_datasheet():
+    rates = {name: card_of(catalogue().gpus[name], "fp32") for name in ("t4", "v100-32gb-sxm2", "rtx-2080-ti")}
+    printed = {"t4": 8.1e12, "v100-32gb-sxm2": 15.7e12, "rtx-2080-ti": 13.45e12}
+    assert {name: rate.tensor_flops for name, rate in rates.items() if rate} == pytest.approx(printed, rel=0.01)

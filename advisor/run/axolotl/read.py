@@ -138,6 +138,7 @@ def lora(reader: Reader, stack: Stack, *, several_gpus: bool) -> AdapterFacts:
             target_linear=reader.flag("lora_target_linear"),
             target_parameters=reader.texts("lora_target_parameters"),
             modules_to_save=reader.texts("lora_modules_to_save"),
+            ensure_tying=reader.flag("peft_ensure_weight_tying"),
             rank_pattern={
                 k: n
                 for k, v in reader.mapping("lora_rank_pattern").items()

@@ -170,3 +170,10 @@ def test_a_plugin_that_cannot_be_loaded_harms_nobody_else(monkeypatch: pytest.Mo
     assert runner.invoke(main, ["--help"]).exit_code == 0
     result = runner.invoke(main, ["broken"])
     assert result.exit_code == 2 and "cannot be loaded: No module named 'no'" in " ".join(result.output.split())
+
+
+def test_an_argument_that_a_tool_does_not_have_is_refused_with_the_near_one(folder: Path):
+    tools, wrong, other = asked(folder, ("check", {"path": LORA, "gpu": "1x rtx-3060"}), ("check", {"cards": 8}))
+    assert all(tool.input_schema["additionalProperties"] is False for tool in tools.tools)
+    assert wrong.is_error and "unknown argument `gpu`; did you mean `gpus`?" in text(wrong)
+    assert other.is_error and "known: `config`, `path`, `gpus`" in text(other)
