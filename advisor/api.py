@@ -9,7 +9,7 @@ from advisor.memory import Estimate
 from advisor.memory import estimate as estimate_run
 from advisor.opening import Config, config_document, open_configs
 from advisor.session import RunOptions, examine, examine_text, plain_session, text_session
-from advisor.speed import Conditions, StepTime, Unpriced, shown
+from advisor.speed import Conditions, StepTime, Unpriced
 from advisor.speed import step_time as priced_run
 
 
@@ -45,7 +45,7 @@ def step_time(
     ``kernels`` and ``compile`` describe runs of other trainers. ``InputError`` where there is no time, and why.
     """
     opened = open_configs(axolotl, deepspeed, gpus, stack)
-    found = shown(priced_run(opened.run, Conditions(optimized_kernels=kernels == "optimized" or compile)))
+    found = priced_run(opened.run, Conditions(optimized_kernels=kernels == "optimized" or compile))
     if isinstance(found, Unpriced):
         raise InputError(f"no step time: {found.reason}", opened.run.config.file, remedy=found.remedy or "state it")
     return found
