@@ -1,6 +1,7 @@
 """The commands, thin: read, judge, say."""
 
 import gc
+import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -56,6 +57,17 @@ def in_one_line(error: Exception) -> str:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else error
     said = " ".join(f"error: {type(error).__name__}: {reason}".split())
     return said.encode("ascii", "backslashreplace").decode()
+
+
+class Amount(click.FloatRange):
+    """A number from 0 on that ends: neither ``inf`` nor ``nan``."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value} is no amount.", param, ctx)
+        return found
 
 
 class Group(Telling, click.Group):
@@ -196,7 +208,7 @@ def check(paths: tuple[str, ...], **given: Any) -> None:
 @click.option("-o", "--output", metavar="FILE", help="Write to a file.")
 @click.option("--tokens", metavar="N", help="Tokens of one epoch, as trained (200M): adds the hours of the run.")
 @click.option("--max", "largest", metavar="KEY", help="The largest `sequence_len` or `micro_batch_size` that fits.")
-@click.option("--price", metavar="PRICE", type=click.FloatRange(min=0), help="Of a GPU-hour: adds the cost of the run.")
+@click.option("--price", metavar="PRICE", type=Amount(min=0), help="Of a GPU-hour: adds the cost of the run.")
 @click.option("--prices", metavar="FILE", help='Prices by card, a TOML file: `"a100-80gb" = 1.89`.')
 @click.option("--timeline", metavar="FILE", help="Draw what is alive when in a step, as SVG, and show it as blocks.")
 def estimate(
@@ -227,10 +239,10 @@ def estimate(
 @run_options
 @click.option("--cards", metavar="NAMES", help="Only these, such as `a100-80gb,h100`.")
 @click.option("--tokens", metavar="N", help="Tokens of one epoch, as trained (200M): adds hours.")
-@click.option("--price", metavar="PRICE", type=click.FloatRange(min=0), help="Of a GPU-hour, whatever the card.")
+@click.option("--price", metavar="PRICE", type=Amount(min=0), help="Of a GPU-hour, whatever the card.")
 @click.option("--prices", metavar="FILE", help='Prices by card, a TOML file: `"a100-80gb" = 1.89`.')
 @click.option("--within", metavar="TIME", help="Only what takes no longer, such as 6h or 2d.")
-@click.option("--under", metavar="COST", type=click.FloatRange(min=0), help="Only what costs no more.")
+@click.option("--under", metavar="COST", type=Amount(min=0), help="Only what costs no more.")
 @click.option("--all", "all_", is_flag=True, help="Every number of every card that would do.")
 @click.option("--output-format", "format_", type=click.Choice(["full", "json", "markdown", "html"]), default="full")
 def hardware(path: str, format_: str, all_: bool, **given: Any) -> None:

@@ -12,7 +12,7 @@ from advisor.hardware.instances import instances
 from advisor.memory import Estimate
 from advisor.record import record, replace
 from advisor.run import Run
-from advisor.speed import StepTime, shown, step_time
+from advisor.speed import StepTime, step_time
 
 COUNTS = (1, 2, 4, 8)
 NODES = (2, 4)
@@ -52,7 +52,7 @@ class Row:
     @cached_property
     def time(self) -> StepTime | None:
         """Of a step, where the link is known."""
-        found = shown(step_time(self.run))
+        found = step_time(self.run)
         return found if isinstance(found, StepTime) else None
 
     @property

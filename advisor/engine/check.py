@@ -129,9 +129,9 @@ def replayed(run: Run, options: Options) -> Estimate | None:
 
 def time_of(run: Run) -> "StepTime | Unpriced":
     """The time of a step, as it may be shown."""
-    from advisor.speed import shown, step_time
+    from advisor.speed import step_time
 
-    return shown(step_time(run))
+    return step_time(run)
 
 
 def basis_of(run: Run, found: Estimate) -> "Basis | None":

@@ -84,6 +84,11 @@ class Hardware:
         return self.nodes * self.gpus_per_node
 
     @property
+    def link_assumed(self) -> bool:
+        """Whether the GPUs of a node are taken to be linked by their own PCIe, for nothing else is known."""
+        return self.gpus_per_node > 1 and self.link is None and not self.gpu.link_bytes_per_s
+
+    @property
     def outside_torch(self) -> int:
         """Bytes of one GPU outside torch's allocator: CUDA context, kernels, and NCCL with several GPUs."""
         return OUTSIDE_TORCH_ON_SEVERAL_GPUS if self.world_size > 1 else self.gpu.context_bytes

@@ -84,9 +84,10 @@ def autocast_terms(run: Run, model: Architecture, weights: Weights, when: Moment
         return ()
     multiplied = [g for g in weights.trained if g.width == 4 and (model.tied or not g.embedding)]
     fused, kept = copied_elements(run, model, when)
-    elements = sum(group.matrix_elements for group in multiplied) - fused
+    # `unfrozen_parameters` may leave adapters frozen: those are among the fused ones alone.
+    elements = max(0, sum(group.matrix_elements for group in multiplied) - fused)
     outside = sum(group.matrix_elements for group in multiplied if group.embedding or group.name == "head")
-    inside, alone = elements - outside, run.activation_checkpointing or when == "first layer"
+    inside, alone = max(0, elements - outside), run.activation_checkpointing or when == "first layer"
     match when:
         case "loss" if alone:
             elements = outside

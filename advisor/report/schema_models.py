@@ -225,7 +225,11 @@ class Skipped(Model):
 
 
 class Plan(Model):
-    """All steps of the plan as one; its edits are against the files as they are."""
+    """All steps of the plan as one, the flowchart's own choice; its edits are against the files as they are.
+
+    Without the edits of other findings: ``--fix`` makes their safe fixes first and plans for what is left, so it may
+    write other steps, and end in other figures than ``memory.after``.
+    """
 
     safe: bool
     memory: Change
@@ -244,7 +248,7 @@ class Rung(Model):
 
 
 class Estimated(Model):
-    """A file with its verdict; ``memory`` is null where model or hardware is unknown, ``time`` also without a link."""
+    """A file with its verdict; ``memory`` is null where model or hardware is unknown, ``time`` also with no network."""
 
     file: str
     hardware: str | None

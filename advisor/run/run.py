@@ -313,11 +313,15 @@ class Run:
 
     @property
     def tokens(self) -> int:
-        """Tokens of one micro-step on one GPU at the worst case: full rows; preference training has pairs."""
+        """Tokens of one micro-step on one GPU at the worst case: full rows; preference training has pairs.
+
+        Rows that GPUs share are padded to a multiple of their number
+        (axolotl/utils/ctx_managers/sequence_parallel.py:99-128@0.19.0).
+        """
         rows = self.micro_batch_size * (2 if self.paired else 1)
         if self.ebft is not None:
             return rows * self.ebft.samples * (self.sequence_len + self.ebft.answers(self.sequence_len))
-        return rows * self.sequence_len // self.context_parallel_size
+        return rows * -(-self.sequence_len // self.context_parallel_size)
 
     @property
     def asks_for_gradients(self) -> bool:

@@ -25,7 +25,7 @@ class Card:
     @property
     def kind(self) -> str:
         """Which share of the printed rate it reaches."""
-        if self.gpu.id.startswith("rtx-") and not self.gpu.id.startswith(WORKSTATIONS):
+        if is_geforce(self.gpu):
             return "geforce"
         capability = self.gpu.compute_capability
         return "hopper" if capability is None or capability >= (9, 0) else "other"
@@ -55,6 +55,11 @@ class Card:
         """The same of element-wise kernels, whose data a large cache holds in part."""
         ada = self.gpu.compute_capability == (8, 9)
         return self.bandwidth * (self.constants.large_cache.value if ada else 1.0)
+
+
+def is_geforce(gpu: Gpu) -> bool:
+    """Whether it is a card for desktops."""
+    return gpu.id.startswith("rtx-") and not gpu.id.startswith(WORKSTATIONS)
 
 
 def card_of(gpu: Gpu, precision: str, constants: Constants = SHIPPED) -> Card | None:
