@@ -107,7 +107,8 @@ def strict(server: type[Any]) -> type[Any]:
     class Strict(server):
         async def list_tools(self) -> list[Any]:
             """The tools, whose schemas say so too."""
-            tools = await super().list_tools()
+            parent: Any = super()
+            tools: list[Any] = await parent.list_tools()
             for tool in tools:
                 tool.input_schema["additionalProperties"] = False
             return tools
@@ -118,7 +119,8 @@ def strict(server: type[Any]) -> type[Any]:
             for argument in arguments:
                 if name in tools and argument not in tools[name]:
                     raise ToolError(unknown(argument, list(tools[name])))
-            return await super().call_tool(name, arguments, *rest, **more)
+            parent: Any = super()
+            return await parent.call_tool(name, arguments, *rest, **more)
 
     return Strict
 

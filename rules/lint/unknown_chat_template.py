@@ -31,7 +31,7 @@ def finds(run: Run) -> Iterator[Hit]:
 
 def known(row: Mapping[str, Any]) -> list[str]:
     """The templates by name, as the table of keys has them."""
-    return [name for kind in row["kinds"] if is_mapping(kind) for name in kind["values"]]
+    return [name for kind in row["kinds"] if is_mapping(kind) for name in kind.get("values", ())]
 
 
 rule = Rule(

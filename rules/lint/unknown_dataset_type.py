@@ -59,7 +59,8 @@ rule = Rule(
         few built-in handlers when the rows are read: "unhandled prompt tokenization strategy". Rows that hold
         `input_ids`, `attention_mask` and `labels` are taken as they are, whatever the type.
     """,
-    source="axolotl/utils/data/wrappers.py:98-134,417-427@0.19.0; axolotl/prompt_strategies/__init__.py:11-52@0.19.0",
+    source="axolotl/utils/data/wrappers.py:45-54,93-131,415-424@0.19.0;"
+    " axolotl/prompt_strategies/__init__.py:11-52@0.19.0",
     examples=(
         Example(
             before="""

@@ -111,13 +111,14 @@ def elsewhere(table: Table, found: Found) -> tuple[str, ...]:
 
 def moved(run: Run, table: Table, found: Found, to: tuple[str, ...]) -> tuple[Change, ...]:
     """The key at the place where axolotl reads it, if that is free and takes the value."""
-    row = table.rows(table.root)[to[0]]
-    levels = levels_in(row["kinds"]) if len(to) > 1 else []
-    row = table.rows(levels[0])[to[1]] if levels else row
+    owner, key = to[0], to[-1]
+    row = table.rows(table.root)[owner]
+    levels = levels_in(row["kinds"]) if key != owner else []
+    row = table.rows(levels[0])[key] if levels else row
     in_list = any(isinstance(part, int) for part in found.path)
-    if in_list or run.config.has(".".join(to)) or to[-1] in OF_THE_BATCH or not fits(row["kinds"], found.value):
+    if in_list or run.config.has(".".join(to)) or key in OF_THE_BATCH or not fits(row["kinds"], found.value):
         return ()
-    return () if levels and not is_mapping(run.config.get(to[0])) else (Remove(found.path), Set(to, found.value))
+    return () if levels and not is_mapping(run.config.get(owner)) else (Remove(found.path), Set(to, found.value))
 
 
 def renamed(table: Table, found: Found, meant: str) -> tuple[Change, ...]:

@@ -40,7 +40,8 @@ rule = Rule(
         looked up in transformers' list when the training arguments are built: after the download, and after the model
         has been loaded.
     """,
-    source="axolotl/core/builders/base.py:280-287@0.19.0; transformers/training_args.py:1523@5.16.1",
+    source="axolotl/core/builders/base.py:280-287@0.19.0; transformers/training_args.py:1523@5.16.1;"
+    " transformers/utils/generic.py:573-576@5.16.1",
     examples=(
         Example(
             before="""
