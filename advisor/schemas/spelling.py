@@ -7,7 +7,11 @@ from functools import lru_cache
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """The one candidate that it abbreviates, or within a quarter of its length in edits and nearer than all others."""
-    candidates = list(candidates)
+    return _nearest(name, tuple(candidates))
+
+
+@lru_cache(maxsize=1024)
+def _nearest(name: str, candidates: tuple[str, ...]) -> str | None:
     longer = sorted((candidate for candidate in candidates if abbreviates(name, candidate)), key=len)
     if longer and all(candidate.startswith(longer[0]) for candidate in longer):
         return longer[0]

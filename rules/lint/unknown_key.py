@@ -1,6 +1,7 @@
 """A key that axolotl does not know."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Rename
@@ -45,12 +46,15 @@ def finds(run: Run) -> Iterator[Hit]:
     table = axolotl_keys()
     foreign = len(plugins_of(run)) > len(listed_plugins(table, run.config))
     unknown = [found for found in table.walk(run.config) if is_unknown(table, found)]
+    free: dict[int, list[str]] = {}  # by the mapping that a key stands in
     for found in unknown[:MOST]:
         synonym = synonyms().get(found.key.lower()) if found.level == table.root else None
         if synonym is not None:
             yield from_elsewhere(found, synonym)
             continue
-        meant = nearest(found.key, candidates(table, found))
+        if id(found.siblings) not in free:
+            free[id(found.siblings)] = candidates(table, found)
+        meant = nearest(found.key, free[id(found.siblings)])
         if meant is not None or found.level != table.root or not foreign:
             yield hit(table, found, meant)
     if rest := [found for found in unknown[MOST:] if found.level != table.root or not foreign]:
@@ -125,15 +129,18 @@ def remedy(table: Table, found: Found, meant: str | None) -> str:
         return f"is `{meant}` meant?"
     if found.level != table.root and found.key in table.rows(table.root):
         return "it belongs at the top level"
-    owners = [
-        key
-        for key, row in table.rows(table.root).items()
-        for level in levels_in(row["kinds"])
-        if found.key in table.rows(level)
-    ]
+    owners = owners_of(found.key)
     return (
         f"it belongs under `{owners[0]}`" if found.level == table.root and len(owners) == 1 else "remove or correct it"
     )
+
+
+@lru_cache(maxsize=1024)
+def owners_of(key: str) -> tuple[str, ...]:
+    """The keys of the top level that have this one below them."""
+    table = axolotl_keys()
+    rows = table.rows(table.root).items()
+    return tuple(owner for owner, row in rows for level in levels_in(row["kinds"]) if key in table.rows(level))
 
 
 rule = Rule(
