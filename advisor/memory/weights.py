@@ -179,7 +179,6 @@ def trained_count(run: Run, tensor: Tensor) -> int:
         return 0
     if not run.unfrozen_parameters:
         return tensor.count
-    matchers = [unfrozen_matcher(pattern) for pattern in run.unfrozen_parameters]
     names = {tensor.name.replace("*", str(layer)) for layer in range(tensor.count)}
-    matched = sum(any(matches(name) for matches in matchers) for name in names)
+    matched = sum(map(unfrozen_matcher(run.unfrozen_parameters), names))
     return matched if "*" in tensor.name else tensor.count * matched

@@ -10,7 +10,11 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
 
     One that differs in signs alone is nearer than any: ``qwen2_5`` is ``qwen_25``, not ``qwen3_5``.
     """
-    candidates = list(candidates)
+    return _nearest(name, tuple(candidates))
+
+
+@lru_cache(maxsize=1024)
+def _nearest(name: str, candidates: tuple[str, ...]) -> str | None:
     same = [candidate for candidate in candidates if unsigned(candidate) == unsigned(name) and candidate != name]
     if len(same) == 1:
         return same[0]

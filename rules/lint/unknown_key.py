@@ -1,6 +1,7 @@
 """A key that axolotl does not know."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Change, Remove, Rename, Set
@@ -46,13 +47,16 @@ def finds(run: Run) -> Iterator[Hit]:
     table = axolotl_keys()
     foreign = len(plugins_of(run)) > len(listed_plugins(table, run.config))
     unknown = [found for found in table.walk(run.config) if is_unknown(table, found)]
+    free: dict[int, list[str]] = {}  # by the mapping that a key stands in
     for found in unknown[:MOST]:
         synonym = synonyms().get(found.key.lower()) if found.level == table.root else None
         if synonym is not None:
             yield from_elsewhere(found, synonym)
             continue
+        if id(found.siblings) not in free:
+            free[id(found.siblings)] = candidates(table, found)
         place_of_it = elsewhere(table, found)
-        meant = None if place_of_it else nearest(found.key, candidates(table, found))
+        meant = None if place_of_it else nearest(found.key, free[id(found.siblings)])
         if place_of_it or meant or found.level != table.root or not foreign:
             yield hit(run, table, found, meant, place_of_it)
     if rest := [found for found in unknown[MOST:] if found.level != table.root or not foreign]:
@@ -100,12 +104,7 @@ def elsewhere(table: Table, found: Found) -> tuple[str, ...]:
     """Where axolotl has a key of just this name, if at one other place alone; an empty path if nowhere."""
     if found.level != table.root:
         return (found.key,) if found.key in table.rows(table.root) else ()
-    owners = [
-        key
-        for key, row in table.rows(table.root).items()
-        for level in levels_in(row["kinds"])
-        if found.key in table.rows(level)
-    ]
+    owners = owners_of(found.key)
     return (owners[0], found.key) if len(owners) == 1 else ()
 
 
@@ -162,6 +161,14 @@ def remedy(meant: str | None, place_of_it: tuple[str, ...]) -> str:
             return "it belongs at the top level"
         case _:
             return f"is `{meant}` meant?" if meant else "remove or correct it"
+
+
+@lru_cache(maxsize=1024)
+def owners_of(key: str) -> tuple[str, ...]:
+    """The keys of the top level that have this one below them."""
+    table = axolotl_keys()
+    rows = table.rows(table.root).items()
+    return tuple(owner for owner, row in rows for level in levels_in(row["kinds"]) if key in table.rows(level))
 
 
 rule = Rule(
