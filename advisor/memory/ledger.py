@@ -174,7 +174,8 @@ class Estimate:
     @property
     def verdict(self) -> Verdict:
         """The worse of what the GPU and what the host says."""
-        return max(self.on_gpu, self.on_host, key=WORSE.index)
+        gpu, host = self.on_gpu, self.on_host
+        return gpu if WORSE.index(gpu) >= WORSE.index(host) else host
 
     @property
     def lacks_host(self) -> bool:

@@ -44,9 +44,13 @@ def main(folder: Path) -> None:
     model = LlamaForCausalLM(config)
     model.save_pretrained("model")
     lines = [json.dumps({"text": " ".join("a" * (3 * row + 1))}) for row in range(ROWS)]
-    Path("data.jsonl").write_text("\n".join(lines))
+    for name in ("data.jsonl", "test.jsonl"):
+        Path(name).write_text("\n".join(lines))
     cases = json.loads(Path("cases.json").read_text())
-    found = {name: shape(case, model, tokenizer) for name, case in cases.items()}
+    found = {
+        name: shape(case | {"dataset_prepared_path": f"prepared/{name}"}, model, tokenizer)
+        for name, case in cases.items()
+    }
     Path("shapes.json").write_text(json.dumps(found))
 
 
@@ -65,10 +69,12 @@ def words() -> Any:
 def shape(case: dict[str, Any], model: Any, tokenizer: Any) -> list[int]:
     """The most rows and the most tokens that a batch of evaluation has."""
     from axolotl.core.builders.causal import HFCausalTrainerBuilder
+    from axolotl.monkeypatch.data.batch_dataset_fetcher import apply_multipack_dataloader_patch
     from axolotl.utils.config import normalize_config, validate_config
     from axolotl.utils.data.sft import prepare_datasets
     from axolotl.utils.dict import DictDefault
 
+    apply_multipack_dataloader_patch()  # axolotl/loaders/patch_manager.py:946@0.19.0, for packed rows
     cfg = validate_config(DictDefault(case))
     normalize_config(cfg)
     train, evaluated, _steps, _prompters = prepare_datasets(cfg, tokenizer)

@@ -32,9 +32,12 @@ PLAIN: dict[str, Any] = {
     "optimizer": "adamw_torch",
     "dataset_num_proc": 1,
     "val_set_size": 0.0,
-    "dataset_prepared_path": None,
 }
-SETS: dict[str, dict[str, Any]] = {"split": {"val_set_size": 0.5}, "apart": {"test_datasets": [DATA]}}
+SETS: dict[str, dict[str, Any]] = {
+    "split": {"val_set_size": 0.5},
+    "apart": {"test_datasets": [DATA | {"path": "test.jsonl"}]},
+    "same": {"test_datasets": [DATA]},
+}
 PACKED = {"sample_packing": True, "attn_implementation": "flash_attention_2"}
 WAYS: dict[str, dict[str, Any]] = {
     "plain": {},

@@ -23,6 +23,7 @@ PACKED = "sample_packing: true\nattn_implementation: flash_attention_2\n"
         (APART + SHORT + PACKED + "eval_sample_packing: false\npad_to_sequence_len: false\n", 512),
         (APART + SHORT + "skip_prepare_dataset: true\n", 4096),
         (APART + SHORT + "rl: dpo\n", 4096),
+        (APART + SHORT + APART.partition("\n")[0].removeprefix("test_") + "\n", 4096),
         (APART + SHORT + "reward_model: true\n", 4096),
     ],
 )

@@ -22,7 +22,9 @@ def evaluation(
     packed = packing and reader.flag("eval_sample_packing", default=True, why="axolotl: sample_packing")
     given = reader.integer("eval_batch_size", micro_batch_size, "axolotl: micro_batch_size", least=1, most=MOST_ROWS)
     longest = reader.integer("eval_sequence_len", sequence_len, "axolotl: sequence_len", least=1)
-    apart = reader.has("test_datasets") and not reader.flag("skip_prepare_dataset")
+    # The same set again is what training has prepared: axolotl/utils/data/shared.py:660-690@0.19.0, the name of both.
+    apart = reader.has("test_datasets") and reader.source.at("test_datasets") != reader.source.at("datasets")
+    apart = apart and not reader.flag("skip_prepare_dataset")
     cut = apart and not reader.text("rl") and classifier(reader) is None
     return {
         "evaluates": evaluates(reader),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from advisor.hardware import Hardware
 
 if TYPE_CHECKING:
     from advisor.models import Architecture
+    from advisor.run.axolotl.reader import Source
 
 CLASSES = {"mxfp4": "Mxfp4Config", "fp8": "FineGrainedFP8Config"}
 """transformers' class for each, by which ``model_quantization_config`` names it."""
@@ -19,16 +19,15 @@ transformers/quantizers/quantizer_mxfp4.py, quantizer_finegrained_fp8.py: valida
 """
 
 
-def stays_packed(config: Mapping[str, Any], checkpoint: str | None, hardware: Hardware | None) -> bool:
+def stays_packed(config: Source, checkpoint: str | None, hardware: Hardware | None) -> bool:
     """Whether weights stay as they are stored: neither the YAML nor the card has them turned to bf16.
 
     axolotl/loaders/model.py:750-768@0.19.0: the options count only next to the name of the class.
     """
     if checkpoint not in CLASSES:
         return True
-    options = config.get("model_quantization_config_kwargs")
-    named = config.get("model_quantization_config") == CLASSES[checkpoint]
-    if named and isinstance(options, Mapping) and options.get("dequantize") is True:
+    named = config.at("model_quantization_config") == CLASSES[checkpoint]
+    if named and config.at("model_quantization_config_kwargs.dequantize") is True:
         return False
     capability = None if hardware is None else hardware.gpu.compute_capability
     return capability is None or capability >= LEAST[checkpoint]
