@@ -45,6 +45,7 @@ EQUIVALENT: Mapping[str, str] = {
     "default-buckets-on-small-card: finds: without `zero.reduce_bucket_size <= BUCKET`": QUICK,
     "does-not-fit: finds: without `run.hardware is not None`": HARDWARE,
     "eval-peak-exceeds-gpu: finds: without `if run.config.has(key)`": PLACE,
+    "flash-attention: applies: without `gpu_can`": PLANNER,
     "fp32-embeddings: finds: without `cast is None`": BOTH,
     "fp32-embeddings: finds: without `if run.config.get(key)`": PLACE,
     "fp32-embeddings: finds: without `not run.embeddings_fp32`": QUICK,
