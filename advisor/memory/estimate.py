@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from advisor.memory.activations import traced_source
 from advisor.memory.backward import backward_phases
-from advisor.memory.deepspeed import bucket_terms, retained_terms
+from advisor.memory.deepspeed import bucket_terms, retained_terms, secondary_terms
 from advisor.memory.ebft import ebft_phases, network_terms
 from advisor.memory.forward import CHECKPOINTS, SAVED, WORKING, evaluation_phases, loss_phases
 from advisor.memory.generation import VLLM_NAME, resident_vllm, rollout_phase
@@ -23,6 +23,7 @@ from advisor.memory.model import (
     weight_terms,
     workspace_terms,
 )
+from advisor.memory.nvme import disk_note
 from advisor.memory.optimizer_states import optimizer_terms, step_terms
 from advisor.memory.ranges import needed, range_notes, reserved_peak
 from advisor.memory.rows import as_counted, rows_of
@@ -152,6 +153,7 @@ def standing(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...
         *reference_terms(run, model),
         *network_terms(run, model, weights, weight_divisor(run)),
         *workspace_terms(run, model),
+        *secondary_terms(run, weights),
         *optimizer_terms(run, weights),
         *bucket_copies(run, weights),
     )
@@ -176,6 +178,8 @@ def worst(phases: list[Phase]) -> Phase:
 def notes_of(run: Run, model: Architecture, rows: Rows) -> list[str]:
     """What a reader of the numbers should know."""
     notes = [*model.extra]
+    if disk := disk_note(run, weights_of(run, model)):
+        notes.append(disk)
     if not rows.full:
         notes.append(f"rows are counted at their worst case, {rows.origin} {rows.length}; shorter rows need less")
     if run.evaluates and run.eval_sequence_len != rows.length:

@@ -97,6 +97,14 @@ class Zero:
     contiguous_gradients: bool = True
     fp32_gradient_accumulation: bool = False
     secondary_partition_size: int = 1
+    offload_ratio: float = 1.0
+    """The share of sub-groups whose states are offloaded, in stage 3."""
+    swap_buffers: int = 4
+    """Of the size of the largest sub-group, for states on NVMe."""
+    param_swap_elements: int = 500_000_000
+    """In all buffers for parameters on NVMe."""
+    max_in_cpu: int = 1_000_000_000
+    """Elements of parameters on NVMe that stay on the host all the same."""
     force_cpu_adam: bool = True
     """``zero_force_ds_cpu_optimizer``: accelerate replaces the optimizer by DeepSpeedCPUAdam when it is offloaded."""
     loads_fp32: bool = False

@@ -14,6 +14,7 @@ from advisor.run.deepspeed.section import Section
 DEFAULT_BUCKET = 500_000_000
 DEFAULT_PREFETCH = 50_000_000
 DEFAULT_PERSISTENCE = 100_000
+DEFAULT_PARAM_BUFFER = 100_000_000
 DEFAULT_BILLION = 1_000_000_000
 ZERO = "zero_optimization."
 SECTIONS = ("zero_optimization", "bf16", "fp16")
@@ -48,6 +49,11 @@ def zero(reader: Reader, hidden_size: int | None, filled: Precision | None = Non
         contiguous_gradients=switch(reader, "contiguous_gradients", default=True),
         fp32_gradient_accumulation=reader.source.at("data_types.grad_accum_dtype") == "fp32",
         secondary_partition_size=size("zero_hpz_partition_size", 1, 0),
+        offload_ratio=ratio(reader),
+        swap_buffers=size("offload_optimizer.buffer_count", 4, 0),
+        param_swap_elements=size("offload_param.buffer_count", 5, 0)
+        * size("offload_param.buffer_size", DEFAULT_PARAM_BUFFER, 0),
+        max_in_cpu=size("offload_param.max_in_cpu", DEFAULT_BILLION, 0),
         force_cpu_adam=reader.source.at("zero_force_ds_cpu_optimizer", True) is not False,
         loads_fp32=stage == 3 and not any(says_half(reader, key, filled) for key in ("bf16", "fp16")),
         master_bytes=2 if has_half_masters(reader) else 4,
@@ -59,6 +65,13 @@ def says_half(reader: Reader, name: str, filled: Precision | None) -> bool:
     """Whether the JSON says a half precision when the model is built."""
     value = reader.source.at(f"{name}.enabled")
     return value is True or (value == "auto" and filled == name)
+
+
+def ratio(reader: Reader) -> float:
+    """``offload_optimizer.ratio``, from 0 to 1."""
+    key = ZERO + "offload_optimizer.ratio"
+    found = 1.0 if reader.source.at(key) in (None, "auto") else reader.number(key, 1.0, "DeepSpeed's default: 1")
+    return min(1.0, max(0.0, found))
 
 
 def has_half_masters(reader: Reader) -> bool:
