@@ -14,7 +14,7 @@ def finds(run: Run) -> Iterator[Hit]:
     if not run.evaluates or run.loss != "liger-fused":
         return
     found = estimate(run)
-    if found is None or found.verdict == "does-not-fit" or run.eval_batch_size > run.micro_batch_size:
+    if found is None or found.on_gpu == "does-not-fit" or run.eval_batch_size > run.micro_batch_size:
         return
     evaluation, training = peaks(found)
     if evaluation - training < LEAST:

@@ -14,7 +14,7 @@ APART = "`test_datasets` with `eval_sequence_len`, neither packed nor padded"
 def finds(run: Run) -> Iterator[Hit]:
     """Where the run does not fit, and every phase but evaluation would."""
     found = estimate(run)
-    if found is None or found.verdict != "does-not-fit":
+    if found is None or found.on_gpu != "does-not-fit":
         return
     training = without_evaluation(found)
     if training <= found.usable:
