@@ -246,7 +246,7 @@ class Rung(Model):
 
 
 class Estimated(Model):
-    """A file with its verdict; ``memory`` is null where model or hardware is unknown, ``time`` also without a network."""
+    """A file with its verdict; ``memory`` is null where model or hardware is unknown, ``time`` also without `net=`."""
 
     file: str
     hardware: str | None
