@@ -248,7 +248,7 @@ class Rung(Model):
 
 
 class Estimated(Model):
-    """A file with its verdict; ``memory`` is null where model or hardware is unknown, ``time`` also with no network."""
+    """A file with its verdict; ``memory`` is null where model or hardware is unknown, ``time`` also without `net=`."""
 
     file: str
     hardware: str | None

@@ -27,7 +27,7 @@ def test_the_published_times_are_met(report: Timing):
     assert report.all.runs == 596 and len(report.left_out) == 4
     assert report.all.median <= 0.06 and report.all.p90 <= 0.18 and abs(report.all.bias) <= 0.03
     assert report.all.p90 <= 0.166
-    # One source's short micro-steps of a small card job hold the start of the run as well; they are said with doubt.
+    # One source's short micro-steps hold the start of the run as well; they are said with doubt.
     assert sorted(group.median for group in report.groups["source"])[-2] <= 0.15
 
 
