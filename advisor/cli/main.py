@@ -19,6 +19,7 @@ EXCLUDE_HELP = (
     "Leave out what matches when folders are walked, as in a .gitignore: drafts, *.tmpl.yaml, a/**/old. "
     "Files that you name are checked. May repeat; adds to `exclude` in the settings."
 )
+RULES_HELP = "Run the rules of this folder, instead of those that settings name. May repeat."
 FORMAT_HELP = f"{' or '.join(', '.join(FORMATS).rsplit(', ', 1))}; FORMAT=FILE writes it to a file. May repeat."
 
 
@@ -111,6 +112,9 @@ def main() -> None:
     """Check before the launch whether an axolotl run fits, and find the smallest patch with which it does."""
 
 
+rules_option = click.option("--rules", metavar="FOLDER", multiple=True, help=RULES_HELP)
+
+
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options that say what a run is and where it will be."""
     for option in (
@@ -142,6 +146,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Images of a row, for runs with a processor: 2x1024x768 (default: one, of `image_size` or 1024x1024).",
         ),
         click.option("--isolated", is_flag=True, help="Read no settings file."),
+        rules_option,
         click.option(
             "--offline/--online",
             default=True,
@@ -290,11 +295,12 @@ def oom(log: str, config: str | None, **given: Any) -> None:
 @main.command()
 @click.argument("name", required=False)
 @click.option("--output-format", "format_", type=click.Choice(["full", "json"]), default="full")
-def rule(name: str | None, format_: str) -> None:
+@rules_option
+def rule(name: str | None, format_: str, rules: tuple[str, ...]) -> None:
     """Print the page of a rule, or the list of rules."""
     from advisor.cli.rule import rule_command
 
-    sys.exit(rule_command(name, format_))
+    sys.exit(rule_command(name, format_, rules))
 
 
 @main.command()
@@ -321,3 +327,17 @@ def test_rules(folder: str | None) -> None:
     from advisor.cli.rule import test_command
 
     sys.exit(test_command(folder))
+
+
+@main.command()
+@click.argument("folder", required=False, metavar="[DIR]")
+@click.option("--list", "lists", is_flag=True, help="What is trusted, and whether it is still as it was.")
+@click.option("--remove", is_flag=True, help="Trust the rules of DIR no more.")
+def trust(folder: str | None, lists: bool, remove: bool) -> None:
+    """Let the rules run that the settings of a folder name.
+
+    Rules are code, so they are left out until then, and again once a file among them changes.
+    """
+    from advisor.cli.trust import trust_command
+
+    sys.exit(trust_command(folder, lists=lists, remove=remove))

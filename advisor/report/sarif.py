@@ -12,6 +12,7 @@ from advisor.report.as_json import streamed, url
 from advisor.report.fingerprint import findings_in, identified, repository_path, uri
 from advisor.report.sarif_fixes import fixes
 from advisor.report.style import Style
+from advisor.util import regex
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 ROOT = "GITHUB_WORKSPACE"
@@ -80,6 +81,10 @@ def descriptor(finding: Finding) -> dict[str, Any]:
     }
 
 
+LINK = regex(r"\[(?=[^\[\]]*\]\()")
+"""What opens an embedded link (3.11.6)."""
+
+
 def flat(text: str) -> str:
     """A rule's text on one line: as Markdown, its indentation would make it code."""
     return " ".join(text.split())
@@ -92,7 +97,7 @@ def result(report: Report, finding: Finding, fingerprint: str, numbers: Mapping[
         "ruleId": finding.rule,
         "ruleIndex": numbers[finding.rule],
         "level": finding.level,
-        "message": {"text": "\n".join([finding.message, *finding.help])},
+        "message": {"text": LINK.sub(r"\\[", "\n".join([finding.message, *finding.help]))},
         "locations": [{"physicalLocation": location(finding.place)}],
         "partialFingerprints": {FINGERPRINT: fingerprint},
         **({"baselineState": baseline(report.against, finding)} if report.against else {}),

@@ -269,6 +269,7 @@ def test_an_organisations_rules_speak_with_ours(folder):
         "    examples=(Example(before='base_model: meta-llama/Llama-3.1-8B', fires=True), Example(before='base_model: gpt2')))\n"
     )
     (folder / "advisor.toml").write_text('rules = ["./ours"]\n')
+    assert run("trust").exit_code == 0
     result = run("check", "fits.yaml", "--gpus", "1x h200")
     assert result.exit_code == 1 and "error[no-llama]: use ours" in result.output
     assert run("test", "ours").exit_code == 0

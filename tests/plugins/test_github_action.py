@@ -292,6 +292,45 @@ def test_rules_of_the_base_that_lie_elsewhere_are_a_warning_and_not_run(workspac
     assert not list(workspace.glob("ran-*")) and run.outputs()["exit-code"] == "0"
 
 
+MODULES = (
+    "venv",
+    "pip",
+    "ensurepip",
+    "json",
+    "os",
+    "re",
+    "runpy",
+    "yaml",
+    "click",
+    "advisor",
+    "sitecustomize",
+    "base64",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("event", ["pull_request_target", "push"])
+def test_no_step_runs_a_module_of_the_checkout(based: Job, event: str):
+    """Neither from the working directory nor where the job's PYTHONPATH leads to it."""
+    folder = based.workspace
+    if event == "push":
+        (folder / "advisor.toml").write_text('rules = ["more"]\n')
+    for name in MODULES:
+        text = f"open({str(folder / 'ran-module')!r} + '-{name}', 'w')\nraise SystemExit(3)\n"
+        (folder / name).mkdir(exist_ok=True)
+        for file in (folder / name / "__init__.py", folder / name / "__main__.py", folder / f"{name}.py"):
+            file.write_text(text)
+    run = Job(folder, {"gpus": "1x rtx-4090", "version": "0"}, event=event, base=based.base)
+    quiet = {"PIP_NO_INDEX": "1"} | ({"PYTHONPATH": f"{folder}:."} if event == "push" else {})
+    assert "No matching distribution" in run.step("Install", **quiet).stderr
+    for step in ("Check", "Comment", "Suggest"):
+        done = run.step(step, **quiet)
+        assert done.returncode == 0 and done.stderr == "" and "could not run" not in done.stdout, done.stdout
+    assert run.outputs()["exit-code"] in ("0", "1") and run.read("gh.log.body")
+    assert not list(folder.glob("ran-module*"))
+    assert [path.name for path in folder.glob("ran-*")] == ["ran-more" if event == "push" else "ran-base"]
+
+
 def test_a_run_without_hardware_is_a_warning(workspace: Path):
     (workspace / "advisor.toml").write_text('ignore = ["unknown-hardware"]\n')
     (workspace / "run.yaml").write_text(
