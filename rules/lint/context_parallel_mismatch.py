@@ -45,8 +45,9 @@ rule = Rule(
     """,
     safe=False,
     source=(
-        "trl/trainer/dpo_trainer.py:1344-1347, kto_trainer.py:1507, experimental/orpo/orpo_trainer.py:731, "
-        "experimental/cpo/cpo_trainer.py:774@1.9.0; accelerate/data_loader.py:1120-1156@1.13.0; "
+        "trl/trainer/dpo_trainer.py:1344-1347@1.9.0; trl/trainer/kto_trainer.py:1507@1.9.0; "
+        "trl/experimental/orpo/orpo_trainer.py:731@1.9.0; trl/experimental/cpo/cpo_trainer.py:774@1.9.0; "
+        "accelerate/data_loader.py:1120-1156@1.13.0; "
         "axolotl/monkeypatch/ring_attn/patch.py:100@0.19.0; tests/oracles/test_context_parallel.py"
     ),
     examples=(
