@@ -15,7 +15,7 @@ from .places import ROOT
 from .ready import dated, disagreements
 from .user import TAG, BrokenLineError, User, user
 
-HEAVY = frozenset({"axolotl", "deepspeed", "hub", "trace"})
+HEAVY = frozenset({"axolotl", "deepspeed", "trace"})
 """Extras that bring torch or transformers; that they exist is tested."""
 
 
