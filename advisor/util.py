@@ -113,6 +113,18 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
 
 
+def state_folder() -> Path:
+    """``axolotl-advisor`` under ``XDG_STATE_HOME``, else ``~/.local/state``. ``RuntimeError`` without a home.
+
+    Nothing relative counts (XDG Base Directory Specification 0.8): it would lead into the folder of a call.
+    """
+    state = os.environ.get("XDG_STATE_HOME", "")
+    folder = Path(state if os.path.isabs(state) else "~/.local/state").expanduser()
+    if not folder.is_absolute():
+        raise RuntimeError("the home folder is a relative path")
+    return folder / "axolotl-advisor"
+
+
 def printable(text: str) -> str:
     """Text of a file without what could steer a terminal; tabs become four spaces, line ends stay."""
     return text.translate(CONTROLS).replace("\t", "    ")

@@ -216,3 +216,32 @@ def test_a_link_inside_the_repository_is_followed(here: Path, monkeypatch: pytes
     (repository / "run.yaml").write_text(CONFIG + "lora_dropuot: 0.1\n")
     check("--fix", "--unsafe-fixes", "link.yaml")
     assert (repository / "link.yaml").is_symlink() and "lora_dropout" in (repository / "run.yaml").read_text()
+
+
+@pytest.mark.parametrize("how", ["file", "folder"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("check", "-o", "{}", "run.yaml"),
+        ("check", "--output-format", "json={}", "run.yaml"),
+        ("estimate", "-o", "{}", "run.yaml"),
+        ("estimate", "--timeline", "{}", "run.yaml"),
+    ],
+)
+def test_a_report_is_not_written_through_a_link_to_the_outside(outside: Path, options: tuple[str, ...], how: str):
+    """The name that a job writes to may be one that the repository holds."""
+    before = outside.read_text()
+    Path("report").symlink_to(outside if how == "file" else outside.parent)
+    target = "report" if how == "file" else f"report/{outside.name}"
+    command = [option.format(target) for option in options]
+    result = CliRunner().invoke(main, [*command, "--gpus", "1x h200"], catch_exceptions=False)
+    assert result.exit_code == 2 and "is a link out of its repository" in result.stderr
+    assert outside.read_text() == before
+
+
+def test_patched_copies_are_not_written_into_a_folder_outside(outside: Path):
+    (outside.parent / "run.yaml").write_text("mine")
+    Path("patched").symlink_to(outside.parent)
+    result = check("--fix", "--unsafe-fixes", "--output-dir", "patched", "run.yaml")
+    assert result.exit_code == 2 and "link to a file outside its repository" in result.stderr
+    assert (outside.parent / "run.yaml").read_text() == "mine"

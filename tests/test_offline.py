@@ -92,7 +92,6 @@ def test_rules_of_a_repository_that_is_looked_at_are_not_run(tmp_path: Path, mon
     result = CliRunner().invoke(main, ["check", "../cloned/run.yaml"])
     assert result.exit_code == 0
     assert "are not run" in result.output
-    assert not (here / "ran").exists()
     monkeypatch.chdir(cloned)
     assert CliRunner().invoke(main, ["check", "run.yaml"]).exit_code == 0
-    assert (cloned / "ran").exists()
+    assert not (here / "ran").exists() and not (cloned / "ran").exists()

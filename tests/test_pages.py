@@ -85,6 +85,7 @@ def configs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "rule = Rule(id='our-data', stage='lint', title='t', why='w', source='see https://wiki.example/x',\n"
         "            examples=(), finds=lambda run: [Hit('base_model', 'm')])\n"
     )
+    assert CliRunner().invoke(main, ["trust"]).exit_code == 0
 
 
 def urls() -> dict[str, set[str | None]]:

@@ -32,6 +32,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "advisor.toml").write_text(settings[1] + "\n")
     (tmp_path / "support.yaml").write_text(CONFIG.format(path="tatsu-lab/alpaca"))
     monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(main, ["trust"]).exit_code == 0
     return tmp_path
 
 

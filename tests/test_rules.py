@@ -3,7 +3,8 @@
 import pytest
 
 from advisor.engine.examples import failures_of
-from advisor.engine.registry import STAGES, built_in_folder, built_in_rules, organisation_rules, rules_in
+from advisor.engine.pack import Pack
+from advisor.engine.registry import STAGES, built_in_folder, built_in_rules, organisation_rules
 from advisor.engine.rule import Rule
 from advisor.errors import InputError
 
@@ -39,7 +40,7 @@ rule = Rule(id="our-rule", stage="lint", title="t", why="w", source="s",
 
 def test_an_organisations_folder_is_loaded_like_our_own(tmp_path):
     (tmp_path / "our_rule.py").write_text(GOOD)
-    (rule,) = organisation_rules([str(tmp_path)]).values()
+    (rule,) = organisation_rules([Pack(tmp_path)]).values()
     assert list(failures_of(rule)) == []
 
 
@@ -52,7 +53,7 @@ def test_an_organisations_rule_replaces_no_other(tmp_path, name, whose):
         file = tmp_path / folder / f"{name.replace('-', '_')}.py"
         file.write_text(GOOD.replace("our-rule", name))
     with pytest.raises(InputError, match=whose) as caught:
-        organisation_rules([str(tmp_path / "one"), str(tmp_path / "two")])
+        organisation_rules([Pack(tmp_path / "one"), Pack(tmp_path / "two")])
     assert caught.value.file.endswith(file.name)
 
 
@@ -68,7 +69,7 @@ def test_an_organisations_rule_replaces_no_other(tmp_path, name, whose):
 def test_a_rule_file_that_breaks_the_form_is_named(tmp_path, name, text, complaint):
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=complaint) as caught:
-        rules_in(tmp_path)
+        organisation_rules([Pack(tmp_path)])
     assert caught.value.file.endswith(name)
 
 
@@ -79,5 +80,5 @@ def test_a_stage_has_a_folder():
 
 def test_an_example_that_lies_is_found_out(tmp_path):
     (tmp_path / "our_rule.py").write_text(GOOD.replace("EleutherAI/pythia-14m", "gpt2-xl"))
-    (rule,) = organisation_rules([str(tmp_path)]).values()
+    (rule,) = organisation_rules([Pack(tmp_path)]).values()
     assert list(failures_of(rule)) == ["example 2: should be silent, but fires"]

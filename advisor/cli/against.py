@@ -2,21 +2,35 @@
 
 import os
 import re
+import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
 
-from advisor.cli.changed_since import base_in, git, top_of
+from advisor.cli.changed_since import base_in, top_of
 from advisor.cli.options import CheckOptions
 from advisor.documents import parse
-from advisor.engine.finding import Against, Finding, Report
+from advisor.documents.discovery import SUFFIXES
+from advisor.documents.git import FILES, Entry, answer, blob, git, tree
+from advisor.engine.finding import OF_HOST, Against, Finding, Report
 from advisor.errors import InputError
 from advisor.opening import deepspeed_candidates, open_json
 from advisor.record import record, replace
 from advisor.report.fingerprint import code
 from advisor.session import Examined, Session, examine, examined
-from advisor.util import Buffers, regex
+from advisor.util import MAX_BYTES, Buffers, read_start, regex
 
 OPTION = "--against"
+RENAMED = 0.5
+MOST_RENAMED = 100
+"""Of files that are gone, and of new ones."""
+DIFF = (
+    *("diff", "--no-index", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-cr-at-eol"),
+    *("-U3", "--inter-hunk-context=0", "--diff-algorithm=default"),
+)
 HUNK = regex(r"^@@ -\S+ \+(\d+)(?:,\d+)? @@", re.MULTILINE)
 
 
@@ -29,31 +43,82 @@ def validate_against(paths: Sequence[str], options: CheckOptions) -> None:
 
 @record(eq=False)
 class Base:
-    """The commit of one repository that is compared with."""
+    """The commit of one repository that is compared with, and its files."""
 
     revision: str
     top: str
-    commit: str
-    renamed: dict[str, str]
-    """Files that had another name there: old names by new ones, from the top."""
+    files: Mapping[str, Entry]
 
     def text(self, path: str) -> bytes | None:
         """A file as it was; None where it was not there."""
         name = self.name(path)
-        done = git(self.top, "cat-file", "blob", f"{self.commit}:{self.renamed.get(name, name)}")
-        return done.stdout if done.returncode == 0 else None
+        entry = self.files.get(name if name in self.files else self.renamed.get(name, name))
+        return blob(self.top, entry) if entry is not None and entry.mode in FILES else None
 
     def name(self, path: str) -> str:
         """A path from the top, as git writes it."""
         folder, name = os.path.split(os.path.abspath(path))
         return os.path.relpath(os.path.join(os.path.realpath(folder), name), self.top).replace(os.sep, "/")
 
+    @cached_property
+    def renamed(self) -> Mapping[str, str]:
+        """Old names of configs by new ones: each file that is gone, and the new one that is most like it."""
+        kept = {name for name, entry in self.files.items() if entry.mode in FILES and name.endswith(SUFFIXES)}
+        old = {name: lines_of(self.kept(name)) for name in islice(sorted(kept - self.there(kept)), MOST_RENAMED)}
+        listed = map(os.fsdecode, answer(self.top, "ls-files", "-z").split(b"\0")) if old else ()
+        new = {name for name in listed if name.endswith(SUFFIXES) and name not in self.files}
+        now = {name: lines_of(content_of(self.path(name))) for name in islice(sorted(self.there(new)), MOST_RENAMED)}
+        alike = [(similarity(was, is_), name, before) for name, is_ in now.items() for before, was in old.items()]
+        found: dict[str, str] = {}
+        for share, name, before in sorted(alike, reverse=True):
+            if share >= RENAMED and name not in found and before not in found.values():
+                found[name] = before
+        return found
+
+    def there(self, names: Iterable[str]) -> set[str]:
+        """The names that are still there."""
+        return {name for name in names if os.path.lexists(self.path(name))}
+
+    def path(self, name: str) -> str:
+        """Where a file of the repository lies."""
+        return os.path.join(self.top, *name.split("/"))
+
+    def kept(self, name: str) -> bytes:
+        """A file of the commit; empty where a partial clone lacks it."""
+        with suppress(InputError):
+            return blob(self.top, self.files[name])
+        return b""
+
     def lines(self, path: str) -> tuple[frozenset[int], frozenset[int]]:
         """The lines of a file that were changed or added, and those that a diff shows with them."""
-        name = self.name(path)
-        old = self.renamed.get(name, name)
-        done = git(self.top, "diff", "--no-ext-diff", "--no-color", "-M", self.commit, "--", *{old, name})
-        return diffed_lines(done.stdout.decode(errors="replace"))
+        return diffed_lines(difference(self.text(path) or b"", content_of(path)))
+
+
+def content_of(path: str) -> bytes:
+    """A file as it is; empty where it cannot be read."""
+    try:
+        return read_start(path, MAX_BYTES)
+    except OSError:
+        return b""
+
+
+def lines_of(content: bytes) -> Counter[bytes]:
+    """How often each line is there."""
+    return Counter(content.splitlines(keepends=True))
+
+
+def similarity(one: Counter[bytes], other: Counter[bytes]) -> float:
+    """How much of the larger one are lines of both: from half on git calls it a rename (git-diff(1), -M)."""
+    shared, *both = (sum(len(line) * count for line, count in lines.items()) for lines in (one & other, one, other))
+    return shared / max(1, *both)
+
+
+def difference(old: bytes, new: bytes) -> str:
+    """A unified diff of two contents, as git makes it, in a folder where there are neither attributes nor settings."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in (("old", old), ("new", new)):
+            Path(folder, name).write_bytes(content)
+        return git(folder, *DIFF, "--", "old", "new").stdout.decode(errors="replace")
 
 
 def diffed_lines(diff: str) -> tuple[frozenset[int], frozenset[int]]:
@@ -74,10 +139,7 @@ def diffed_lines(diff: str) -> tuple[frozenset[int], frozenset[int]]:
 def base_of(path: str, revision: str) -> Base:
     """The commit of the repository of a path. ``InputError`` where git, repository or revision is missing."""
     top = top_of(path, OPTION)
-    commit = base_in(top, revision, OPTION)
-    done = git(top, "diff", "--name-status", "-M", "--diff-filter=R", "--no-ext-diff", "-z", commit)
-    fields = [os.fsdecode(part) for part in done.stdout.split(b"\0")]
-    return Base(revision, top, commit, dict(zip(fields[2::3], fields[1::3], strict=False)))
+    return Base(revision, top, tree(top, base_in(top, revision, OPTION)))
 
 
 def compared(found: Examined, session: Session, base: Base) -> Report:
@@ -132,7 +194,7 @@ def known_findings(now: Report, then: Report) -> tuple[Finding, ...]:
         if finding.step is None and before[key] > 0:
             before[key] -= 1
             known.append(finding)
-    if any(finding.rule == "does-not-fit" for finding in known):
+    if any(finding.rule in {"does-not-fit", OF_HOST} for finding in known):
         known += [finding for finding in now.findings if finding.step is not None]
     return tuple(known)
 

@@ -1,37 +1,76 @@
 """What a change touches, as git knows it: the configs themselves, and those that name a DeepSpeed JSON of it."""
 
 import os
-import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from advisor.documents import Document
+from advisor.documents.git import MODULE, Entry, answer, git, is_as_kept, tree
+from advisor.documents.repository import checkout_of
 from advisor.errors import InputError
 from advisor.opening import deepspeed_candidates
 from advisor.record import record
 
 OPTION = "--changed-since"
-HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
-"""What git sets for its hooks, and would take for the repository of every path."""
-SETTINGS = ("-c", "diff.relative=false", "-c", "core.fsmonitor=false")
-"""Paths from the top; and no program that the repository's settings name."""
+
+
+@record(eq=False)
+class Repository:
+    """A repository, its top, and the files of the commit that is compared with."""
+
+    top: str
+    files: Mapping[str, Entry]
+
+    @cached_property
+    def added(self) -> frozenset[str]:
+        """Names that git knows today, or would if they were added; a repository that lies there is one of them."""
+        listed = [answer(self.top, "ls-files", "-z"), *self.others()]
+        return frozenset(os.fsdecode(name).rstrip("/") for part in listed for name in part.split(b"\0") if name)
+
+    def others(self) -> list[bytes]:
+        """What is there and neither known nor ignored."""
+        return [answer(self.top, "ls-files", "--others", "--exclude-standard", "-z")]
+
+    def has(self, path: str) -> bool:
+        """Whether a path below the top is not as it was; what git ignores never counts."""
+        name = os.path.relpath(path, self.top).replace(os.sep, "/")
+        if (entry := self.files.get(name)) is not None:
+            return not is_as_kept(path, entry)
+        parts = name.split("/")
+        above = ["/".join(parts[:count]) for count in range(1, len(parts))]
+        for folder in above:
+            if (entry := self.files.get(folder)) is not None:
+                return entry.mode != MODULE or self.module(folder, entry).has(path)
+        return any(folder in self.added for folder in (name, *above))
+
+    def module(self, name: str, entry: Entry) -> "Repository":
+        """A submodule, at the commit that was recorded; one that does not know it has changed throughout."""
+        top = os.path.join(self.top, *name.split("/"))
+        known = git(top, "cat-file", "-e", f"{entry.id}^{{commit}}").returncode == 0
+        return Repository(top, tree(top, entry.id) if known else {})
+
+    def was_folder(self, path: str) -> bool:
+        """Whether something lay below a path that is gone."""
+        below = os.path.relpath(path, self.top).replace(os.sep, "/") + "/"
+        return any(name.startswith(below) for name in self.files)
 
 
 @record(eq=False)
 class Changed:
-    """The files that were changed, added or deleted since ``revision``: real paths. A renamed one is there twice."""
+    """What was changed, added or deleted since ``revision``, in each of the repositories. A renamed file is both."""
 
     revision: str
-    files: frozenset[str]
+    repositories: tuple[Repository, ...]
 
     def has(self, path: str) -> bool:
-        """Whether a file was touched, or a folder that git keeps as one, such as a submodule."""
+        """Whether a file was touched, or what a link leads to."""
         folder, name = os.path.split(os.path.abspath(path))
-        for place in (os.path.join(os.path.realpath(folder), name), os.path.realpath(path)):
-            while place not in self.files and place != os.path.dirname(place):
-                place = os.path.dirname(place)
-            if place in self.files:
-                return True
-        return False
+        places = {os.path.join(os.path.realpath(folder), name), os.path.realpath(path)}
+        return any(found.has(place) for place in places for found in self.around(place))
+
+    def around(self, place: str) -> list[Repository]:
+        """The repositories that a path lies in."""
+        return [found for found in self.repositories if place.startswith(os.path.join(found.top, ""))]
 
     def concerns(self, found: Document | InputError) -> bool:
         """Whether a config is to be checked: it was touched, or the JSON that it names, be that gone."""
@@ -55,8 +94,8 @@ class Changed:
 
     def was_folder(self, path: str) -> bool:
         """Whether something was deleted below a path."""
-        below = os.path.join(os.path.realpath(path), "")
-        return any(file.startswith(below) for file in self.files)
+        place = os.path.realpath(path)
+        return any(found.was_folder(place) for found in self.around(place))
 
 
 def changed_since(revision: str, paths: Sequence[str]) -> Changed:
@@ -67,51 +106,35 @@ def changed_since(revision: str, paths: Sequence[str]) -> Changed:
     if "-" in paths:
         raise InputError(f"{OPTION} cannot be combined with `-`", remedy="name files or folders")
     tops = dict.fromkeys(top_of(path) for path in paths)
-    return Changed(revision, frozenset(file for top in tops for file in changed_in(top, revision)))
+    return Changed(revision, tuple(Repository(top, tree(top, base_in(top, revision))) for top in tops))
 
 
 def top_of(path: str, option: str = OPTION) -> str:
-    """The folder of the repository in which a path lies, or lay."""
+    """The folder of the repository in which a path lies, or lay.
+
+    Git is asked there and not further down, where a folder may pose as a repository. ``InputError`` without one.
+    """
     folder = os.path.abspath(path)
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
-    done = git(folder, "rev-parse", "--show-toplevel")
-    if done.returncode == 0:
-        return os.path.realpath(os.fsdecode(done.stdout.removesuffix(b"\n")))
-    said = os.fsdecode(done.stderr).partition("\n")[0].removeprefix("fatal: ")
-    if "not a git repository" in said:
+    top = checkout_of(os.path.realpath(folder))
+    if top is None:
         raise InputError(f"{option}: not in a git repository", path, remedy=f"leave {option} out")
+    done = git(top, "rev-parse", "--show-toplevel")
+    said = os.fsdecode(done.stderr).partition("\n")[0].removeprefix("fatal: ")
+    if done.returncode == 0:
+        found = os.path.realpath(os.fsdecode(done.stdout.removesuffix(b"\n")))
+        if os.path.normcase(found) == os.path.normcase(top):
+            return top
+        said = "its files lie elsewhere"
     raise InputError(f"{option}: git cannot read the repository: {said}", path, remedy="fix that first")
 
 
 def base_in(top: str, revision: str, option: str = OPTION) -> str:
     """The commit where this branch left ``revision``; that itself where git knows of none. ``InputError``."""
-    known = git(top, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-    if revision.startswith("-") or known.returncode != 0:
+    known = None if revision.startswith("-") else git(top, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+    if known is None or known.returncode != 0:
         remedy = "name a commit, branch or tag; a shallow clone must fetch it first"
         raise InputError(f"{option}: unknown revision `{revision}`", top, remedy=remedy)
     base = git(top, "merge-base", known.stdout.decode().strip(), "HEAD").stdout or known.stdout
     return base.decode().strip()
-
-
-def changed_in(top: str, revision: str) -> list[str]:
-    """The files of one repository."""
-    base = base_in(top, revision)
-    compared = git(top, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base)
-    untracked = git(top, "ls-files", "--others", "--exclude-standard", "-z")
-    for done in (compared, untracked):
-        if done.returncode != 0:
-            said = os.fsdecode(done.stderr).partition("\n")[0]
-            raise InputError(f"{OPTION}: git cannot compare: {said}", top, remedy="fix that first")
-    names = (compared.stdout + untracked.stdout).split(b"\0")
-    return [os.path.join(top, os.fsdecode(name).rstrip("/")) for name in names if name]
-
-
-def git(folder: str, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
-    """A question to git."""
-    environment = {name: value for name, value in os.environ.items() if name not in HOOKS} | {"LC_ALL": "C"}
-    command = ["git", "-C", folder, *SETTINGS, *arguments]
-    try:
-        return subprocess.run(command, capture_output=True, check=False, env=environment, stdin=subprocess.DEVNULL)
-    except OSError as error:
-        raise InputError(f"git cannot be run: {error.strerror}", remedy="install git") from error

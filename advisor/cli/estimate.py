@@ -6,6 +6,7 @@ import sys
 import click
 
 from advisor.cli.options import config_at
+from advisor.cli.output import check_output
 from advisor.documents import write_all
 from advisor.errors import InputError
 from advisor.opening import open_run
@@ -37,6 +38,8 @@ class EstimateOptions:
 def estimate_command(path: str, options: RunOptions, asked: EstimateOptions) -> int:
     """``advisor estimate``: 0 fits, tight or unknown model; 1 does not fit; 2 could not run."""
     tokens = None if asked.tokens is None else parse_tokens(asked.tokens)
+    check_output(asked.output)
+    check_output(asked.timeline)
     session = session_for([path], replace(options, details=True), detects=True)
     config = config_at(path)
     if asked.largest is not None:

@@ -1,12 +1,14 @@
 """The commands, thin: read, judge, say."""
 
 import gc
+import math
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import click
 
+from advisor.about import VERSION
 from advisor.errors import InputError
 from advisor.report import FORMATS
 from advisor.streams import aside, silence_output, take_places, write_all_letters
@@ -17,6 +19,7 @@ EXCLUDE_HELP = (
     "Leave out what matches when folders are walked, as in a .gitignore: drafts, *.tmpl.yaml, a/**/old. "
     "Files that you name are checked. May repeat; adds to `exclude` in the settings."
 )
+RULES_HELP = "Run the rules of this folder, instead of those that settings name. May repeat."
 FORMAT_HELP = f"{' or '.join(', '.join(FORMATS).rsplit(', ', 1))}; FORMAT=FILE writes it to a file. May repeat."
 
 
@@ -57,6 +60,17 @@ def in_one_line(error: Exception) -> str:
     return said.encode("ascii", "backslashreplace").decode()
 
 
+class Amount(click.FloatRange):
+    """A number from 0 on that ends: neither ``inf`` nor ``nan``."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value} is no amount.", param, ctx)
+        return found
+
+
 class Group(Telling, click.Group):
     """Commands that do so: the advisor's own, and those of plugins, which are looked for where no own one answers."""
 
@@ -93,9 +107,12 @@ def plugin_commands() -> dict[str, Any]:
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="axolotl-advisor", message="advisor %(version)s", version=None)
+@click.version_option(VERSION, message="advisor %(version)s")
 def main() -> None:
     """Check before the launch whether an axolotl run fits, and find the smallest patch with which it does."""
+
+
+rules_option = click.option("--rules", metavar="FOLDER", multiple=True, help=RULES_HELP)
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -129,6 +146,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Images of a row, for runs with a processor: 2x1024x768 (default: one, of `image_size` or 1024x1024).",
         ),
         click.option("--isolated", is_flag=True, help="Read no settings file."),
+        rules_option,
         click.option(
             "--offline/--online",
             default=True,
@@ -195,7 +213,7 @@ def check(paths: tuple[str, ...], **given: Any) -> None:
 @click.option("-o", "--output", metavar="FILE", help="Write to a file.")
 @click.option("--tokens", metavar="N", help="Tokens of one epoch, as trained (200M): adds the hours of the run.")
 @click.option("--max", "largest", metavar="KEY", help="The largest `sequence_len` or `micro_batch_size` that fits.")
-@click.option("--price", metavar="PRICE", type=click.FloatRange(min=0), help="Of a GPU-hour: adds the cost of the run.")
+@click.option("--price", metavar="PRICE", type=Amount(min=0), help="Of a GPU-hour: adds the cost of the run.")
 @click.option("--prices", metavar="FILE", help='Prices by card, a TOML file: `"a100-80gb" = 1.89`.')
 @click.option("--timeline", metavar="FILE", help="Draw what is alive when in a step, as SVG, and show it as blocks.")
 def estimate(
@@ -226,10 +244,10 @@ def estimate(
 @run_options
 @click.option("--cards", metavar="NAMES", help="Only these, such as `a100-80gb,h100`.")
 @click.option("--tokens", metavar="N", help="Tokens of one epoch, as trained (200M): adds hours.")
-@click.option("--price", metavar="PRICE", type=click.FloatRange(min=0), help="Of a GPU-hour, whatever the card.")
+@click.option("--price", metavar="PRICE", type=Amount(min=0), help="Of a GPU-hour, whatever the card.")
 @click.option("--prices", metavar="FILE", help='Prices by card, a TOML file: `"a100-80gb" = 1.89`.')
 @click.option("--within", metavar="TIME", help="Only what takes no longer, such as 6h or 2d.")
-@click.option("--under", metavar="COST", type=click.FloatRange(min=0), help="Only what costs no more.")
+@click.option("--under", metavar="COST", type=Amount(min=0), help="Only what costs no more.")
 @click.option("--all", "all_", is_flag=True, help="Every number of every card that would do.")
 @click.option("--output-format", "format_", type=click.Choice(["full", "json", "markdown", "html"]), default="full")
 def hardware(path: str, format_: str, all_: bool, **given: Any) -> None:
@@ -277,11 +295,12 @@ def oom(log: str, config: str | None, **given: Any) -> None:
 @main.command()
 @click.argument("name", required=False)
 @click.option("--output-format", "format_", type=click.Choice(["full", "json"]), default="full")
-def rule(name: str | None, format_: str) -> None:
+@rules_option
+def rule(name: str | None, format_: str, rules: tuple[str, ...]) -> None:
     """Print the page of a rule, or the list of rules."""
     from advisor.cli.rule import rule_command
 
-    sys.exit(rule_command(name, format_))
+    sys.exit(rule_command(name, format_, rules))
 
 
 @main.command()
@@ -308,3 +327,17 @@ def test_rules(folder: str | None) -> None:
     from advisor.cli.rule import test_command
 
     sys.exit(test_command(folder))
+
+
+@main.command()
+@click.argument("folder", required=False, metavar="[DIR]")
+@click.option("--list", "lists", is_flag=True, help="What is trusted, and whether it is still as it was.")
+@click.option("--remove", is_flag=True, help="Trust the rules of DIR no more.")
+def trust(folder: str | None, lists: bool, remove: bool) -> None:
+    """Let the rules run that the settings of a folder name.
+
+    Rules are code, so they are left out until then, and again once a file among them changes.
+    """
+    from advisor.cli.trust import trust_command
+
+    sys.exit(trust_command(folder, lists=lists, remove=remove))

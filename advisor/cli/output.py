@@ -7,6 +7,7 @@ from itertools import chain
 import click
 
 from advisor.documents import write_all
+from advisor.documents.repository import leads_out
 from advisor.engine.finding import LEVELS, Report
 from advisor.errors import InputError
 from advisor.report.terminal import colored, draws, width
@@ -25,8 +26,15 @@ def targets(formats: Sequence[str], output: str | None) -> list[tuple[str, str |
         target = file or output
         if target and any(target == other for _, other in found):
             raise InputError("two formats for one file", target, remedy="give each its own: FORMAT=FILE")
+        check_output(target)
         found.append((name, target))
     return found
+
+
+def check_output(target: str | None) -> None:
+    """A report is not written through a link of a checkout to what lies outside of it: an ``InputError``."""
+    if target and leads_out(target):
+        raise InputError("is a link out of its repository", target, remedy="name the file that it leads to")
 
 
 def say(reports: Sequence[Report], session: Session, output: str | None = None, *, to_stderr: bool = False) -> None:

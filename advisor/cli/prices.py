@@ -1,5 +1,6 @@
 """Prices of GPU-hours, as a user states them: a TOML file of cards and numbers. None ships."""
 
+from math import inf
 from pathlib import Path
 
 from advisor.errors import InputError
@@ -20,10 +21,17 @@ def read_prices(path: str) -> dict[str, float]:
     return dict(price_of(source, name, price) for name, price in parse_toml(source, REMEDY).items())
 
 
+def checked_price(price: float | None) -> float | None:
+    """A price that a call states, if it is one: 0 or more. ``InputError``."""
+    if price is not None and not 0 <= price < inf:
+        raise InputError(f"`price` is {price}", remedy="state what a GPU-hour costs, such as 1.89")
+    return price
+
+
 def price_of(source: Source, name: str, price: object) -> tuple[str, float]:
     """One line: the card's id, and its price."""
     line = source.line_of((name,))
-    if isinstance(price, bool) or not isinstance(price, (int, float)) or not price >= 0:
+    if isinstance(price, bool) or not isinstance(price, (int, float)) or not 0 <= price < float("inf"):
         raise InputError(f"`{name}` is `{price}`, not a price", source.shown, line, remedy=REMEDY)
     try:
         return gpu_named(name.lower()).id, float(price)

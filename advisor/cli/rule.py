@@ -9,18 +9,18 @@ from advisor.engine.registry import built_in_rules, organisation_rules
 from advisor.engine.rule import Rule
 from advisor.errors import InputError
 from advisor.report.terminal import colored, width
-from advisor.session.rule_selection import near, rules_of_settings
+from advisor.session.rule_selection import near, own_rules
 from advisor.settings import load_settings
 
 
-def rule_command(name: str | None, format_: str) -> int:
+def rule_command(name: str | None, format_: str, folders: tuple[str, ...] = ()) -> int:
     """``advisor rule``."""
     from advisor.report import render_rule, render_rules, rule_page_json
 
     rules: dict[str, Rule] = {}
     for stage in ("fit", "speed", "lint"):
         rules |= built_in_rules(stage)
-    rules |= rules_of_settings(load_settings("."))
+    rules |= own_rules(load_settings("."), folders).rules
     if name is not None and name not in rules:
         raise InputError(f"unknown rule `{name}`", remedy=near(name, rules))
     chosen = [rules[name]] if name else list(rules.values())
@@ -37,10 +37,11 @@ def rule_command(name: str | None, format_: str) -> int:
 def test_command(folder: str | None) -> int:
     """``advisor test``: runs every example; 1 if one does not do as it says."""
     from advisor.engine.examples import failures_of
+    from advisor.settings.trust import named
 
     stages = ("fit", "speed", "lint")
     rules = (
-        list(organisation_rules([folder]).values())
+        list(organisation_rules([named(folder, "the folder")]).values())
         if folder
         else [r for s in stages for r in built_in_rules(s).values()]
     )

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from itertools import accumulate
 from pathlib import PurePath
 
 from advisor.record import record
@@ -53,12 +54,15 @@ def folders_of(path: str) -> Iterable[str]:
 
 
 def parts_match(pattern: Sequence[str], path: Sequence[str]) -> bool:
-    """Whether the parts of a pattern match those of a path, one by one."""
-    if not pattern:
-        return not path
-    if pattern[0] == "**":
-        return parts_match(pattern[1:], path) or (bool(path) and parts_match(pattern, path[1:]))
-    return bool(path) and fnmatchcase(path[0], pattern[0]) and parts_match(pattern[1:], path[1:])
+    """Whether the parts of a pattern match those of a path, one by one: a part is looked at once for each of a path."""
+    reached: list[bool] = [True] + [False] * len(path)
+    for part in pattern:
+        if part == "**":
+            reached = list(accumulate(reached, lambda above, here: above or here))
+        else:
+            steps = zip(reached, path, strict=False)
+            reached = [False, *(before and fnmatchcase(name, part) for before, name in steps)]
+    return reached[-1]
 
 
 def excluded(options: Sequence[str], settings: Sequence[str], file: str | None) -> Excluded:

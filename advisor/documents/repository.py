@@ -28,9 +28,15 @@ def lies_in(root: str, path: str) -> bool:
     return os.path.realpath(path).startswith(os.path.join(root, ""))
 
 
+def leads_out(path: str) -> bool:
+    """Whether a path in a checkout leads out of it, through a link of the file or of a folder on the way."""
+    root = checkout_of(os.path.dirname(os.path.abspath(path)))
+    return root is not None and not lies_in(os.path.realpath(root), path)
+
+
 def refuse_links(files: Iterable[str]) -> None:
     """Nothing is written through a link that leads out of the repository: an ``InputError`` before the first file."""
     for file in files:
-        if not lies_in(repository_of(file), file):
+        if leads_out(file) or not lies_in(repository_of(file), file):
             message = "is a link to a file outside its repository; nothing was changed"
             raise InputError(message, file, remedy="name the file that it leads to")

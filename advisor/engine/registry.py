@@ -8,13 +8,16 @@ from functools import lru_cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from advisor.engine.rule import Rule, Stage
 from advisor.errors import InputError
 from advisor.record import replace
 from advisor.run import Run
 from advisor.util import toml_library
+
+if TYPE_CHECKING:
+    from advisor.engine.pack import Pack
 
 STAGES: tuple[Stage, ...] = ("lint", "fit", "speed")
 
@@ -28,37 +31,28 @@ def built_in_folder() -> Path:
 @lru_cache(maxsize=8)
 def built_in_rules(stage: Stage) -> Mapping[str, Rule]:
     """The advisor's own rules of one stage, by id."""
-    return rules_in(built_in_folder() / stage, stage)
-
-
-def rules_in(folder: Path, stage: Stage | None = None) -> Mapping[str, Rule]:
-    """The rules of a folder, by id, in the order of their names. ``InputError`` names the file that breaks the form."""
-    files = sorted(path for path in folder.glob("*.py") if not path.name.startswith("_"))
+    files = sorted(path for path in (built_in_folder() / stage).glob("*.py") if not path.name.startswith("_"))
     return {rule.id: rule for rule in (load_rule(path, stage) for path in files)}
 
 
-def organisation_rules(folders: Iterable[str]) -> Mapping[str, Rule]:
-    """The rules of the folders that the settings name, flat or in folders by stage; a name twice is ``InputError``."""
+def organisation_rules(packs: Iterable["Pack"]) -> Mapping[str, Rule]:
+    """The rules of packs, flat or in folders by stage; ``InputError`` for a name twice, or a file that is no rule."""
     found: dict[str, Rule] = {}
-    for name in folders:
-        folder = Path(name)
-        if not folder.is_dir():
-            raise InputError("no such folder of rules", name, remedy="name a folder with one rule per file")
-        add(found, folder)
+    for pack in packs:
+        add(found, pack)
         for stage in STAGES:
-            add(found, folder / stage, stage)
+            add(found, pack, stage)
     return found
 
 
-def add(found: dict[str, Rule], folder: Path, stage: Stage | None = None) -> None:
-    """The rules of one more folder, none of which may replace another."""
-    more = guarded_rules(folder, stage)
-    for rule in more:
-        if rule in found or is_built_in(rule):
-            other = "another of yours" if rule in found else "one of the advisor's own"
-            file = folder / f"{rule.replace('-', '_')}.py"
-            raise InputError(f"the rule `{rule}` has the name of {other}", str(file), remedy="rename it")
-    found |= more
+def add(found: dict[str, Rule], pack: "Pack", stage: Stage | None = None) -> None:
+    """The rules of one more folder, none of which may replace another. What they raise is theirs."""
+    for path in pack.rules(stage or ""):
+        rule = load_rule(path, stage, pack)
+        if rule.id in found or is_built_in(rule.id):
+            other = "another of yours" if rule.id in found else "one of the advisor's own"
+            raise InputError(f"the rule `{rule.id}` has the name of {other}", str(path), remedy="rename it")
+        found[rule.id] = guarded(rule, str(path))
 
 
 @lru_cache(maxsize=1024)
@@ -67,16 +61,9 @@ def is_built_in(rule: str) -> bool:
     return any((built_in_folder() / stage / f"{rule.replace('-', '_')}.py").is_file() for stage in STAGES)
 
 
-def guarded_rules(folder: Path, stage: Stage | None = None) -> Mapping[str, Rule]:
-    """The rules of a folder of somebody else's, whose faults are theirs."""
-
-    rules = rules_in(folder, stage)
-    return {name: guarded(rule, str(folder / f"{name.replace('-', '_')}.py")) for name, rule in rules.items()}
-
-
-def load_rule(path: Path, stage: Stage | None = None) -> Rule:
-    """The ``rule`` of one file, whose id is the file's name with dashes."""
-    rule = getattr(executed(path), "rule", None)
+def load_rule(path: Path, stage: Stage | None = None, pack: "Pack | None" = None) -> Rule:
+    """The ``rule`` of one file, whose id is the file's name with dashes; without a ``pack`` it is one of ours."""
+    rule = getattr(executed(path, pack), "rule", None)
     if not isinstance(rule, Rule):
         raise InputError("a rule file must define `rule = Rule(...)`", str(path), remedy="see CONTRIBUTING.md")
     if rule.id != path.stem.replace("_", "-"):
@@ -86,32 +73,27 @@ def load_rule(path: Path, stage: Stage | None = None) -> Rule:
     return rule
 
 
-class Loader(SourceFileLoader):
-    """Reads rules. Only the advisor's own folder gets their bytecode: nothing is written where somebody else's lie."""
+def executed(path: Path, pack: "Pack | None" = None) -> ModuleType:
+    """The module of a rule file; what goes wrong inside it is reported with its file."""
+    try:
+        return own_module(path) if pack is None else pack.module(path)
+    except Exception as error:
+        line = error.lineno or 0 if isinstance(error, SyntaxError) else 0
+        raise InputError(f"{type(error).__name__}: {error}", str(path), line, remedy="fix the rule file") from error
 
-    def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
-        """Keep bytecode."""
-        if Path(path).is_relative_to(built_in_folder()):
-            super().set_data(path, data, _mode=_mode)
 
-
-def executed(path: Path) -> ModuleType:
-    """The module of a rule file; what goes wrong inside it is reported with its file.
+def own_module(path: Path) -> ModuleType:
+    """The module of one of the advisor's own rules, from its bytecode where there is some.
 
     Without a spec, which costs as much as reading and running the file.
     """
     name = "advisor_rule_" + re.sub(r"\W", "_", str(path.with_suffix("")))
-    if name in sys.modules:
-        return sys.modules[name]
-    module = ModuleType(name)
-    module.__file__ = str(path)
-    try:
-        exec(Loader(name, str(path)).get_code(name) or "", vars(module))
-    except Exception as error:
-        line = error.lineno or 0 if isinstance(error, SyntaxError) else 0
-        raise InputError(f"{type(error).__name__}: {error}", str(path), line, remedy="fix the rule file") from error
-    sys.modules[name] = module
-    return module
+    if name not in sys.modules:
+        module = ModuleType(name)
+        module.__file__ = str(path)
+        exec(SourceFileLoader(name, str(path)).get_code(name) or "", vars(module))
+        sys.modules[name] = module
+    return sys.modules[name]
 
 
 Tiers = tuple[tuple[str, tuple[str, ...]], ...]

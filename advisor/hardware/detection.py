@@ -15,6 +15,7 @@ from advisor.record import record, replace
 QUERY = ("index", "uuid", "name", "memory.total", "memory.free", "compute_cap", "mig.mode.current")
 MIB = 1 << 20
 CGROUPS, OWN_CGROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+MEMORY = Path("/proc/meminfo")
 
 
 @record
@@ -38,12 +39,14 @@ def detect() -> Hardware | None:
     not know.
     """
     try:
-        cards = visible(_cards(), os.environ.get("CUDA_VISIBLE_DEVICES"))
+        there = _cards()
+        cards = visible(there, os.environ.get("CUDA_VISIBLE_DEVICES"))
         if not cards or any(card.sliced or card.total <= 0 for card in cards):
             return None
         smallest = min(cards, key=lambda card: card.total)
         free = min(card.free for card in cards)
-        return Hardware(gpu_of(smallest), len(cards), 1, host_memory(), free, DETECTED)
+        here = Hardware(gpu_of(smallest), len(cards), 1, host_memory(), free, DETECTED)
+        return replace(here, swap_bytes=swap(), installed=len(there))
     except Exception:  # a machine without a driver, or with a broken one, is a machine without a GPU
         return None
 
@@ -141,17 +144,32 @@ def host_memory() -> int | None:
     return min((memory, *_cgroup_limits())) // GIB * GIB or None
 
 
+def swap() -> int:
+    """Bytes that this machine, or its container, can page out to; 0 under version 1 of cgroups, which limits the sum.
+
+    ``/proc/meminfo`` has a line ``SwapTotal: 2097148 kB``.
+    """
+    lines = (line.split() for line in _read(MEMORY).splitlines() if line.startswith("SwapTotal:"))
+    total = next((int(line[1]) * 1024 for line in lines if len(line) > 1 and line[1].isdigit()), 0)
+    return 0 if any(_limits("memory", "memory.limit_in_bytes")) else min((total, *_limits("", "memory.swap.max")))
+
+
 def _cgroup_limits() -> Iterator[int]:
     """The limits in bytes of this process's memory cgroup and those above it: version 2, then version 1.
 
     A group may lie deeper than the mount (slurm, systemd), and inside a container its path may lead nowhere: the
     mount's own limit then holds. Without a limit version 2 says ``max``, version 1 nearly 2**63.
     """
-    for folder, file in ((CGROUPS, "memory.max"), (CGROUPS / "memory", "memory.limit_in_bytes")):
-        path = folder / _cgroup("memory" if file == "memory.limit_in_bytes" else "")
-        for group in (path, *path.parents):
-            if group.is_relative_to(folder) and (text := _read(group / file)).isdigit():
-                yield int(text)
+    yield from _limits("", "memory.max")
+    yield from _limits("memory", "memory.limit_in_bytes")
+
+
+def _limits(controller: str, file: str) -> Iterator[int]:
+    folder = CGROUPS / controller
+    path = folder / _cgroup(controller)
+    for group in (path, *path.parents):
+        if group.is_relative_to(folder) and (text := _read(group / file)).isdigit():
+            yield int(text)
 
 
 def _cgroup(controller: str) -> str:

@@ -2,7 +2,7 @@
 
 from advisor.memory.freezing import freezes_all
 from advisor.memory.groups import Group, Shape, base_width, group_of
-from advisor.memory.lora_targets import expert_paths, layers_wrapped, named, rank_at, stacked
+from advisor.memory.lora_targets import expert_paths, layers_wrapped, named, rank_at, stacked, ties_ends
 from advisor.models import Architecture, Tensor
 from advisor.run import Lora, Run, Zero
 
@@ -26,10 +26,12 @@ def adapter_groups(run: Run, model: Architecture) -> tuple[list[Group], list[tup
             shapes += stack_shapes(lora, tensor) if stacked(run) else expert_shapes(lora, model, tensor)
     trained = not freezes_all(run, model)
     groups = [group_of("adapter", width, trained, PEFT, shapes)] if shapes else []
-    saved = [tensor for tensor in model.tensors if saves_module(lora, tensor)]
+    tied = ties_ends(run, model)
+    table = (model.family.embedding_modules[0],)
+    saved = [one for one in model.tensors if saves_module(lora, one) or (tied and named(table, one.module))]
     tables = [(tensor.shape, tensor.count) for tensor in saved if tensor.kind == "embedding"]
     others = [(tensor.shape, tensor.count) for tensor in saved if tensor.kind != "embedding"]
-    if model.tied and "lm_head" in lora.modules_to_save:
+    if model.tied and not tied and "lm_head" in lora.modules_to_save:
         others += [(tensor.shape, tensor.count) for tensor in model.tensors if tensor.kind == "embedding"]
     copies = (("embedding copies", tables), ("module copies", others))
     source = "peft/utils/other.py, ModulesToSaveWrapper@0.20.0: a trained copy in the module's own width"
@@ -86,7 +88,8 @@ def targets(lora: Lora, tensor: Tensor) -> int:
     if not tensor.name.endswith("weight"):
         return 0
     if tensor.kind == "head":
-        return tensor.count if named(lora.targets, tensor.module) else 0
+        found = tensor.module in lora.targets or (named(lora.targets, tensor.module) and not lora.layers)
+        return tensor.count if found else 0
     return layers_wrapped(lora, tensor.module, tensor.count)
 
 

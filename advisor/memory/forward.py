@@ -203,16 +203,14 @@ def evaluation_terms(run: Run, model: Architecture, weights: Weights) -> tuple[T
     working = max(forward_working_bytes(evaluated, block) for block in model.blocks)
     logits = loss.evaluation_loss_bytes(evaluated, model)
     gathered = gathered_terms(run, model, weights, "end of forward")
+    tokens = f"{evaluated.tokens:,} tokens ({run.eval_batch_size} rows of {run.eval_sequence_len:,})"
     if working > logits:
-        text = f"{evaluated.tokens:,} tokens"
         gathered = gathered_terms(run, model, weights, "evaluation")
-        return (Term("one layer's intermediates", "activations", working, text, WORKING), *gathered)
+        return (Term("one layer's intermediates", "activations", working, tokens, WORKING), *gathered)
     width = run.compute_bytes * model.hidden_size
-    text = f"{evaluated.tokens:,} tokens x {outputs_text(model)}"
+    text = f"{tokens} x {outputs_text(model)}"
     return (
-        Term(
-            "head's input", "activations", width * evaluated.tokens, f"{width:,} B x {evaluated.tokens:,} tokens", SAVED
-        ),
+        Term("head's input", "activations", width * evaluated.tokens, f"{width:,} B x {tokens}", SAVED),
         Term("evaluation logits", "loss", logits, text, loss.SOURCE),
         *gathered,
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from advisor.record import replace
 from advisor.run import Lora
+from advisor.run.axolotl.checkpointing import TIED_BY_PEFT
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Architecture, Block, Linear, Tensor
@@ -17,11 +18,23 @@ if TYPE_CHECKING:
 
 def wraps(lora: Lora, module: str) -> bool:
     """Whether LoRA wraps a linear layer: peft/tuners/tuners_utils.py, check_target_module_exists@0.20.0."""
+    if lora.layers and "*" not in module and module not in lora.targets and not in_layers(lora, module):
+        return False
     if everywhere(lora):
         return True
     if lora.targets_pattern:
         return matches_pattern(lora.targets[0], module)
     return named(lora.targets, module)
+
+
+def in_layers(lora: Lora, module: str) -> bool:
+    """Whether a module belongs to one of the layers that ``peft_layers_to_transform`` names: by its first number."""
+    lists = lora.layer_lists or ("[^.]*",)
+    try:
+        found = next((match for name in lists if (match := re.match(rf".*?\.(?:{name})\.(\d+)\.", module))), None)
+    except re.error:
+        return False
+    return found is not None and int(found[found.lastindex or 0]) in lora.layers
 
 
 def everywhere(lora: Lora) -> bool:
@@ -44,8 +57,8 @@ def matches_pattern(pattern: str, module: str) -> bool:
 
 
 def layers_named(lora: Lora) -> bool:
-    """Whether the targets name layers by number, so that layers may differ."""
-    return not everywhere(lora) and has_numbers(lora.targets)
+    """Whether layers are named by number, so that they may differ."""
+    return bool(lora.layers) or (not everywhere(lora) and has_numbers(lora.targets))
 
 
 @lru_cache(maxsize=64)
@@ -107,3 +120,10 @@ def told_apart(lora: Lora, block: Block) -> tuple[Block, ...]:
 def at(block: Block, index: int) -> tuple[Linear, ...]:
     """The linears of one layer, by their own names."""
     return tuple(replace(x, module=x.module.replace("*", str(index))) for x in block.linears)
+
+
+def ties_ends(run: Run, model: Architecture) -> bool:
+    """Whether PEFT trains one copy for embedding and head (tuners_utils.py, ``_check_tied_modules``@0.20.0)."""
+    if run.lora is None or not run.lora.ensure_tying or not model.tied:
+        return False
+    return any(name.rpartition(".")[2] in TIED_BY_PEFT for name in run.lora.modules_to_save)

@@ -103,7 +103,7 @@ def finding_block(finding: Finding) -> str:
     if finding.why:
         lines.append(f"- note: {escaped(finding.why)}")
     if finding.source:
-        lines.append(f"- source: {escaped(finding.source)}")
+        lines.append(f"- source: {escaped(finding.source, links=True)}")
     text = lines[0] + ("\n\n" + "\n".join(lines[1:]) if len(lines) > 1 else "")
     return text + diff_block(finding.fix, f"edit ({effect(finding)})")
 
@@ -160,7 +160,7 @@ def code(text: str, *, html: bool = False) -> str:
     shown = path_shown(text)
     if not html and not {"`", "|", "\\"} & set(shown):
         return f"`{shown}`"
-    marks = re.sub(r"[^\w\s./-]", lambda mark: f"&#{ord(mark.group())};", shown)
+    marks = re.sub(r"[^\w\s./-]|(?<=www)\.", lambda mark: f"&#{ord(mark.group())};", shown, flags=re.IGNORECASE)
     return f"<code>{marks}</code>"
 
 
@@ -168,17 +168,25 @@ SPAN = regex(r"(?<!`)(`{1,8})(?!`)([^`]+)\1(?!`)")
 """Code, where it closes and holds no backtick (CommonMark 0.31, 6.1, allows more)."""
 
 
-def escaped(text: str) -> str:
-    """A message as Markdown: what is not code cannot open code, a tag, a link, mention a person or break the line."""
+NO_LINK = regex(r"(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=(?<!\w)@)(?=\w)|(?<=[#!])(?=\d)", re.IGNORECASE)
+"""Where an address, a mention or the number of an issue comes apart (GitHub Flavored Markdown 0.29, 6.9)."""
+
+
+def escaped(text: str, *, links: bool = False) -> str:
+    """A message as Markdown: what is not code cannot open code, a tag, a link, mention a person or break the line.
+
+    ``links``: addresses may be ones, where the text is of a rule and holds nothing of a file.
+    """
     flat = " ".join(printable(text).split())
     said, after = "", 0
     for found in SPAN.finditer(flat):
-        said += plain(flat[after : found.start()]) + found.group()
+        said += plain(flat[after : found.start()], links=links) + found.group()
         after = found.end()
-    return said + plain(flat[after:])
+    return said + plain(flat[after:], links=links)
 
 
-def plain(text: str) -> str:
+def plain(text: str, *, links: bool = False) -> str:
     """Text outside of code."""
-    marked = re.sub(r"[\\`\[]", r"\\\g<0>", text)
-    return re.sub(r"(?<!\w)@(?=\w)", "@&#8203;", marked.replace("<", "&lt;"))
+    apart = text if links else NO_LINK.sub("\u200b", text)
+    marked = re.sub(r"[\\`\[]", r"\\\g<0>", apart.replace("&", "&amp;").replace("<", "&lt;"))
+    return marked.replace("\u200b", "&#8203;")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from advisor.about import REPOSITORY, VERSION
 from advisor.engine.finding import Against, Finding, Place, Report
 from advisor.memory.ledger import Estimate
 from advisor.report.as_json import fix as json_fix
@@ -11,6 +12,7 @@ from advisor.report.as_json import streamed, url
 from advisor.report.fingerprint import findings_in, identified, repository_path, uri
 from advisor.report.sarif_fixes import fixes
 from advisor.report.style import Style
+from advisor.util import regex
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 ROOT = "GITHUB_WORKSPACE"
@@ -48,20 +50,11 @@ def driver(rules: Iterable[Finding]) -> dict[str, Any]:
     """The tool and its rules, each described by its first finding."""
     return {
         "name": "advisor",
-        "semanticVersion": version(),
-        "informationUri": "https://pypi.org/project/axolotl-advisor/",
+        "version": VERSION,
+        "semanticVersion": VERSION,
+        "informationUri": REPOSITORY,
         "rules": [descriptor(finding) for finding in rules],
     }
-
-
-def version() -> str:
-    """The installed version; ``0.0.0`` in a checkout that is not installed."""
-    from importlib import metadata
-
-    try:
-        return metadata.version("axolotl-advisor")
-    except metadata.PackageNotFoundError:
-        return "0.0.0"
 
 
 def descriptor(finding: Finding) -> dict[str, Any]:
@@ -88,6 +81,10 @@ def descriptor(finding: Finding) -> dict[str, Any]:
     }
 
 
+LINK = regex(r"\[(?=[^\[\]]*\]\()")
+"""What opens an embedded link (3.11.6)."""
+
+
 def flat(text: str) -> str:
     """A rule's text on one line: as Markdown, its indentation would make it code."""
     return " ".join(text.split())
@@ -100,7 +97,7 @@ def result(report: Report, finding: Finding, fingerprint: str, numbers: Mapping[
         "ruleId": finding.rule,
         "ruleIndex": numbers[finding.rule],
         "level": finding.level,
-        "message": {"text": "\n".join([finding.message, *finding.help])},
+        "message": {"text": LINK.sub(r"\\[", "\n".join([finding.message, *finding.help]))},
         "locations": [{"physicalLocation": location(finding.place)}],
         "partialFingerprints": {FINGERPRINT: fingerprint},
         **({"baselineState": baseline(report.against, finding)} if report.against else {}),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.record import record
+from advisor.util import state_folder
 
 MOST_BYTES = 1 << 16
 """Older runs than these at the end of the file do not count."""
@@ -41,9 +42,8 @@ LATER = {"tokens_per_second_per_gpu": 0.0}
 
 
 def path() -> Path:
-    """``axolotl-advisor/runs.jsonl`` under ``XDG_STATE_HOME`` (XDG Base Directory Specification 0.8)."""
-    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state).expanduser() / "axolotl-advisor" / "runs.jsonl"
+    """``runs.jsonl`` in the user's state."""
+    return state_folder() / "runs.jsonl"
 
 
 @record

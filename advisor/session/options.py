@@ -20,6 +20,8 @@ class RunOptions:
     flowchart: str | None = None
     isolated: bool = False
     """Read no settings file."""
+    rules: tuple[str, ...] = ()
+    """Folders of rules that run, instead of those that settings name."""
     offline: bool = True
     exclude: tuple[str, ...] = ()
     select: tuple[str, ...] = ()

@@ -1,56 +1,53 @@
 """Which rules a call is about: the organisation's own, and those that options and settings name."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from advisor.engine.registry import STAGES, built_in_rules, organisation_rules
 from advisor.engine.rule import Rule
 from advisor.errors import InputError
+from advisor.record import record
 from advisor.run.history import history
-from advisor.settings import RULES, Settings
-from advisor.streams import tell
+from advisor.settings import Settings
+from advisor.streams import tell as on_stderr
 from advisor.util import path_shown
 
 # Known by name without a rule file: the suppressions' own, and those of `--validate`.
 WITHOUT_A_FILE = ("unused-ignore", "axolotl-says", "deepspeed-says")
 
 
-def rules_of_settings(settings: Settings) -> Mapping[str, Rule]:
-    """The organisation's own rules. A folder that is not there is an error of the settings.
-
-    Rules are code: those of a repository that is merely looked at are not run, with a line on standard error.
-    """
-    file, line = settings.origins.get("rules", ("", 0))
-    if rules_are_foreign(settings):
-        where = path_shown(f"{file}:{line}" if line else file)
-        tell(f"the rules that {where} names are not run: it is not at or above this folder")
-        return {}
-    for folder in settings.rules:
-        if not os.path.isdir(folder):
-            raise InputError(f"there is no folder of rules `{folder}`", file, line, remedy="correct `rules`")
-    return organisation_rules(settings.rules)
+Tell = Callable[[str], None]
+"""Says one line to whoever called."""
 
 
-def rules_are_foreign(settings: Settings) -> bool:
-    """Whether the settings name rules and are not the user's own: of the working directory, or a folder above it.
+@record(eq=False)
+class Own:
+    """The rules that are not the advisor's own. ``lacks``: whether settings may speak of some that are not here."""
 
-    Where the file lies counts, not where a link leads from there.
-    """
-    if not settings.rules or settings.file is None or settings.origins["rules"] == (RULES, 0):
-        return False
-    folder = os.path.realpath(os.path.dirname(settings.file))
-    here = os.path.realpath(".")
-    return os.path.commonpath([folder, here]) != folder
+    rules: Mapping[str, Rule]
+    lacks: bool = False
 
 
-def tell_unused(settings: Settings) -> None:
-    """A line on standard error for each setting that its file may not choose."""
+def own_rules(settings: Settings, asked: Sequence[str] = (), tell: Tell = on_stderr) -> Own:
+    """The rules of the folders that a call, the environment or trusted settings name; what does not run is told."""
+    if not (asked or settings.named_rules or settings.rules):
+        return Own({}, lacks="rules" in settings.unused)
+    from advisor.settings.trust import permitted
+
+    found = permitted(settings, asked)
+    if found.left_out:
+        tell(found.left_out)
+    return Own(organisation_rules(found.packs), found.lacks)
+
+
+def tell_unused(settings: Settings, tell: Tell = on_stderr) -> None:
+    """A line for each setting that its file may not choose."""
     for words in settings.unused.values():
         tell(path_shown(words))
 
 
-def tell_skipped() -> None:
-    """A line on standard error where the file of this machine's measured runs holds a line that is none."""
+def tell_skipped(tell: Tell = on_stderr) -> None:
+    """A line where the file of this machine's measured runs holds a line that is none."""
     if not history().skipped:
         return
     from advisor.run.history_schema import first_skipped
@@ -77,20 +74,19 @@ def names(given: Sequence[str], extra: Mapping[str, Rule], file: str = "", line:
     return wanted
 
 
-def names_in(settings: Settings, key: str, given: Sequence[str], extra: Mapping[str, Rule]) -> tuple[str, ...]:
-    """Rule ids of the settings; one that is not known is an error at its line there, unless its rules did not run."""
-    if rules_are_foreign(settings) or "rules" in settings.unused:
+def names_in(settings: Settings, key: str, given: Sequence[str], own: Own) -> tuple[str, ...]:
+    """Rule ids of the settings; one that is not known is an error at its line there, unless their rules did not run."""
+    if own.lacks:
         return tuple(part.strip() for name in given for part in name.split(",") if part.strip())
-    return names(given, extra, *settings.origins.get(key, ("", 0)))
+    return names(given, own.rules, *settings.origins.get(key, ("", 0)))
 
 
-def ignores_by_file(settings: Settings, extra: Mapping[str, Rule]) -> Mapping[str, tuple[str, ...]]:
+def ignores_by_file(settings: Settings, own: Own) -> Mapping[str, tuple[str, ...]]:
     """The rules to leave out by pattern. A pattern is from the folder of the settings on."""
     folder = os.path.dirname(os.path.realpath(settings.file or ""))
     ignores = settings.per_file_ignores.items()
     return {
-        os.path.join(folder, pattern): names_in(settings, "per_file_ignores", rules, extra)
-        for pattern, rules in ignores
+        os.path.join(folder, pattern): names_in(settings, "per_file_ignores", rules, own) for pattern, rules in ignores
     }
 
 

@@ -14,10 +14,12 @@ from advisor.session.flowcharts import chosen
 from advisor.session.images import read_images
 from advisor.session.options import RunOptions
 from advisor.session.rule_selection import (
+    Tell,
     ignores_by_file,
     names,
     names_in,
-    rules_of_settings,
+    on_stderr,
+    own_rules,
     tell_skipped,
     tell_unused,
     validating,
@@ -65,31 +67,35 @@ def session_for(
     settings: Settings | None = None,
     detects: bool | None = None,
     here: bool = False,
+    tell: Tell = on_stderr,
 ) -> Session:
     """The session of a call about ``paths``, under ``settings``, or those nearest to the first path.
 
     ``detects``: whether this machine's GPUs are asked where nothing else says; by default on a terminal outside CI.
-    ``here``: the run will have the libraries that are installed.
+    ``here``: the run will have the libraries that are installed. ``tell`` hears, a line each, what of the settings
+    does not count.
     """
     settings = load_settings(folder_of(paths[0]), isolated=options.isolated) if settings is None else settings
-    tell_unused(settings)
-    tell_skipped()
-    extra = {**rules_of_settings(settings), **(validating() if options.validate else {})}
-    flowchart = chosen(options.flowchart, settings, extra)
+    tell_unused(settings, tell)
+    tell_skipped(tell)
+    own = own_rules(settings, options.rules, tell)
+    extra = {**own.rules, **(validating() if options.validate else {})}
+    own = replace(own, rules=extra)
+    flowchart = chosen(options.flowchart, settings, extra, lacks=own.lacks)
     formats = options.formats or ((settings.output_format,) if settings.output_format else ("full",))
     return Session(
         context=context_for(options, settings, on_a_terminal() if detects is None else detects, here),
         options=Options(
             flowchart=flowchart.name,
             flowcharts=flowchart.own,
-            select=names(options.select, extra) or names_in(settings, "select", settings.select, extra),
-            ignore=(*names(options.ignore, extra), *names_in(settings, "ignore", settings.ignore, extra)),
+            select=names(options.select, extra) or names_in(settings, "select", settings.select, own),
+            ignore=(*names(options.ignore, extra), *names_in(settings, "ignore", settings.ignore, own)),
             extra_rules=extra,
             row_length=options.row_length,
             details=options.details or any(each.partition("=")[0] in DETAILED for each in formats),
         ),
         fail_on=options.fail_on or settings.fail_on,
-        per_file_ignores=ignores_by_file(settings, extra),
+        per_file_ignores=ignores_by_file(settings, own),
         formats=formats,
         excluded=excluded(options.exclude, settings.exclude, settings.file),
     )

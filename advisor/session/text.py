@@ -6,6 +6,7 @@ from advisor.documents import parse
 from advisor.record import replace
 from advisor.session.examine import Examined, examine
 from advisor.session.options import RunOptions
+from advisor.session.rule_selection import Tell, on_stderr
 from advisor.session.session import Session, session_for
 from advisor.settings import Settings
 from advisor.util import Buffers
@@ -17,10 +18,15 @@ def plain_session(options: RunOptions) -> Session:
 
 
 def text_session(
-    file: str, options: RunOptions, *, files: Mapping[str, str] | None = None, settings: bool = False
+    file: str,
+    options: RunOptions,
+    *,
+    files: Mapping[str, str] | None = None,
+    settings: bool = False,
+    tell: Tell = on_stderr,
 ) -> Session:
     """The session of a text that is called ``file``; ``files`` and ``settings`` as in ``advisor.check_text``."""
-    session = session_for([file], options, detects=False) if settings else plain_session(options)
+    session = session_for([file], options, detects=False, tell=tell) if settings else plain_session(options)
     context = replace(session.context, buffers=Buffers.beside(file, files or {}))
     return replace(session, context=context)
 

@@ -54,6 +54,8 @@ class Settings:
     origins: Mapping[str, tuple[str, int]] = field(
         default_factory=dict[str, tuple[str, int]], repr=False, compare=False
     )
+    named_rules: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """``rules`` of the file, whatever the environment says."""
 
 
 def load_settings(folder: str | Path, *, isolated: bool = False, fault: Fault = stop) -> Settings:
@@ -62,12 +64,16 @@ def load_settings(folder: str | Path, *, isolated: bool = False, fault: Fault = 
     ``isolated`` passes over the files; environment variables still count. Raises ``InputError`` with file,
     line and remedy for what cannot be read, unless ``fault`` goes on without it.
     """
-    settings = Settings()
+    return under_environment(Settings() if isolated else settings_in_file(folder, fault), fault)
+
+
+def settings_in_file(folder: str | Path, fault: Fault = stop) -> Settings:
+    """The settings of the nearest ancestor of a folder alone; the defaults without one. ``InputError``."""
     with going_on(fault):
-        if not isolated and (found := nearest_settings(Path(folder).resolve())):
+        if found := nearest_settings(Path(folder).resolve()):
             source, table = found
-            settings = narrowed(read_table(table, source, fault))
-    return under_environment(settings, fault)
+            return narrowed(read_table(table, source, fault))
+    return Settings()
 
 
 def narrowed(settings: Settings) -> Settings:
@@ -101,7 +107,7 @@ def read_table(table: Table, source: Source, fault: Fault = stop) -> Settings:
         with going_on(fault):
             values[key.replace("-", "_")] = read_value(table, key, source)
     origins = {name: (source.shown, source.line_of((name.replace("_", "-"),))) for name in values}
-    values["rules"] = tuple(str(source.folder / name) for name in values.get("rules", ()))
+    values["rules"] = values["named_rules"] = tuple(str(source.folder / name) for name in values.get("rules", ()))
     return Settings(**values, file=source.shown, origins=origins)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from advisor.cli.main import FORMAT_HELP, GPUS_HELP, Telling
+from advisor.cli.main import FORMAT_HELP, GPUS_HELP, Telling, rules_option
 
 
 @click.command(cls=Telling, context_settings={"ignore_unknown_options": True})
@@ -16,6 +16,7 @@ from advisor.cli.main import FORMAT_HELP, GPUS_HELP, Telling
     "--fail-on", type=click.Choice(["error", "warning", "note"]), help="The level from which the exit code is 1."
 )
 @click.option("--flowchart", metavar="NAME", help="default, safe-first, huggingface or pytorch.")
+@rules_option
 def advise(tokens: tuple[str, ...], **given: Any) -> None:
     """Say whether a run fits, what is wrong with it, and the smallest patch that fixes it.
 

@@ -67,9 +67,17 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any], above: Path = ()) ->
 def judged(config: Document, settings: AdvisorSettings, *, whole: bool) -> Examined:
     """The report, under the settings of the config's folder."""
     options = RunOptions(stack=allocator_here(), details=whole)
-    session = lenient_session([config.file], options, detects=False, here=True)
+    session = lenient_session([config.file], options, detects=False, here=True, tell=told)
     hardware = launched_on(config, session, lambda hardware: scaled(config, hardware), stated=settings.gpus)
     return examine(config, session if whole else session.verdict_alone, hardware=hardware, speed=False)
+
+
+def told(line: str) -> None:
+    """What of the settings does not count, in the log of the first rank."""
+    from .plugin import LOG, is_first
+
+    if is_first():
+        LOG.warning("advisor: %s", line)
 
 
 def scaled(config: Document, hardware: Hardware) -> Hardware:

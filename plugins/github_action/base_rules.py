@@ -5,17 +5,16 @@ are the revision's.
 """
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from advisor.cli.changed_since import top_of
+from advisor.documents.git import FILES, blob, tree
 from advisor.errors import InputError
 from advisor.settings import NARROW, RULES, load_settings
 
 SETTINGS = ("advisor.toml", "pyproject.toml")
-FILES = ("100644", "100755")
-"""What git calls a plain file; links and submodules are left out."""
 
 
 def main(revision: str, folder: str) -> int:
@@ -25,7 +24,7 @@ def main(revision: str, folder: str) -> int:
     root = Path(os.path.realpath(folder))
     try:
         print("\n".join(rules_of(revision, root)))
-    except (InputError, OSError, ValueError, subprocess.CalledProcessError) as error:
+    except (InputError, OSError, ValueError) as error:
         print(" ".join(str(error).split()), file=sys.stderr)
         return 2
     return 0
@@ -33,7 +32,7 @@ def main(revision: str, folder: str) -> int:
 
 def rules_of(revision: str, root: Path) -> tuple[str, ...]:
     """The folders of rules, written below ``root``. ``InputError`` for one that the revision does not have."""
-    here = root / git("rev-parse", "--show-prefix").decode().strip()
+    here = root / os.path.relpath(os.path.realpath("."), top_of("."))
     here.mkdir(parents=True, exist_ok=True)
     written(revision, root, lambda name: os.path.basename(name) in SETTINGS)
     settings = load_settings(here)
@@ -51,21 +50,13 @@ def rules_of(revision: str, root: Path) -> tuple[str, ...]:
 
 
 def written(revision: str, root: Path, wanted: Callable[[str], bool]) -> None:
-    """Writes the files of a revision that are wanted, byte for byte, below ``root``."""
-    for line in git("ls-tree", "-r", "-z", "--full-tree", revision).split(b"\0"):
-        kind, _, name = line.decode("utf-8", "surrogateescape").partition("\t")
-        if not name or not wanted(name):
-            continue
-        mode, _, blob = kind.split()
-        if mode in FILES:
+    """Writes the plain files of a revision that are wanted, byte for byte, below ``root``."""
+    top = top_of(".")
+    for name, entry in tree(top, revision).items():
+        if entry.mode in FILES and wanted(name):
             path = root / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(git("cat-file", "blob", blob))
-
-
-def git(*arguments: str) -> bytes:
-    """What git prints."""
-    return subprocess.run(["git", *arguments], check=True, capture_output=True).stdout
+            path.write_bytes(blob(top, entry))
 
 
 if __name__ == "__main__":

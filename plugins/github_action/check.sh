@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
 # One check: annotations on standard output, SARIF and Markdown in files, the Markdown in the summary of the job.
 # Its own exit code is 0; that of the check is an output, so that the steps after it still run.
+# Nothing of the checkout is run, whatever PYTHONPATH says; its settings and its repository's are read with care.
 set -euo pipefail
+for name in "${!PYTHON@}"; do unset "$name"; done
+python=$(dirname "$ADVISOR")/python
+git=(git -c "core.hooksPath=/dev/null" -c core.fsmonitor=false -c safe.bareRepository=explicit -c gc.auto=0)
 
 sarif=$RUNNER_TEMP/advisor.sarif
 markdown=$RUNNER_TEMP/advisor.md
@@ -17,12 +21,12 @@ options+=(--output-format "html=$html")
 [ -z "$CHANGED_SINCE" ] || options+=(--changed-since "$CHANGED_SINCE")
 
 # The base is compared with only if git has it, or can fetch it: a check without it beats none.
-if [ -n "$BASE" ] && ! git cat-file -e "$BASE^{commit}" 2> /dev/null; then
-    git fetch --quiet --depth=1 origin "$BASE" 2> /dev/null || true
+if [ -n "$BASE" ] && ! "${git[@]}" cat-file -e "$BASE^{commit}" 2> /dev/null; then
+    "${git[@]}" fetch --quiet --no-recurse-submodules --depth=1 origin "$BASE" 2> /dev/null || true
 fi
 against=$AGAINST
 if [ -z "$against" ] && [ -n "$BASE" ]; then
-    if git cat-file -e "$BASE^{commit}" 2> /dev/null; then
+    if "${git[@]}" cat-file -e "$BASE^{commit}" 2> /dev/null; then
         against=$BASE
     else
         echo "::notice title=advisor::no comparison: the base of the pull request is not in the checkout"
@@ -41,16 +45,6 @@ case ${GITHUB_EVENT_NAME:-} in
     *) narrow=1; export ADVISOR_NARROW=1 ;;
 esac
 
-# Rules are code: a pull request gets those of the folders that the input names, or else its base's.
-export ADVISOR_RULES=$RULES
-if [ -z "$RULES" ] && [ -n "$narrow" ] && [ "$ISOLATED" != true ] && git cat-file -e "$BASE^{commit}" 2> /dev/null; then
-    base=$RUNNER_TEMP/advisor-base
-    rm -rf "$base"
-    "$(dirname "$ADVISOR")/python" "$GITHUB_ACTION_PATH/base_rules.py" "$BASE" "$base" > "$base.rules" 2> "$errors" \
-        || echo "::warning title=advisor::the rules of the base are not run: $(head -c 1000 "$errors" | tr -d '\r\n' | sed 's/%/%25/g')"
-    ADVISOR_RULES=$(cat "$base.rules")
-fi
-
 paths=()
 while IFS= read -r path; do
     path=${path%$'\r'}
@@ -58,6 +52,26 @@ while IFS= read -r path; do
 done <<< "$WHERE"
 [ ${#paths[@]} -gt 0 ] || paths=(.)
 
+# Rules are code: they are those of the folders that the input names, else those that the settings name, which a pull
+# request takes from its base, settings and rules.
+export ADVISOR_RULES=$RULES
+if [ -z "$RULES" ] && [ "$ISOLATED" != true ]; then
+    base=$RUNNER_TEMP/advisor-base
+    rm -rf "$base"
+    asked=()
+    if [ -z "$narrow" ]; then
+        whose="the settings"
+        asked=(named_rules.py "${paths[0]}")
+    elif "${git[@]}" cat-file -e "$BASE^{commit}" 2> /dev/null; then
+        whose="the base"
+        asked=(base_rules.py "$BASE" "$base")
+    fi
+    if [ ${#asked[@]} -gt 0 ]; then
+        "$python" -I "$(dirname "${BASH_SOURCE[0]}")/${asked[0]}" "${asked[@]:1}" > "$base.rules" 2> "$errors" \
+            || echo "::warning title=advisor::the rules of $whose are not run: $(head -c 1000 "$errors" | tr -d '\r\n' | sed 's/%/%25/g')"
+        ADVISOR_RULES=$(cat "$base.rules")
+    fi
+fi
 
 code=0
 "$ADVISOR" check "${options[@]}" -- "${paths[@]}" 2> "$errors" || code=$?

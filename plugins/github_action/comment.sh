@@ -2,6 +2,7 @@
 # Writes the Markdown as a comment of the pull request, or over the comment of the push before.
 # What goes wrong here, such as a token that may only read, is a warning: the verdict is the exit code of the check.
 set -uo pipefail
+cd "$RUNNER_TEMP" || exit 0
 
 marker='<!-- axolotl-advisor -->'
 body=$RUNNER_TEMP/advisor-comment.md

@@ -1,4 +1,7 @@
-"""``python -m advisor.plugins.gitlab.comment REPORT.md REVIEW.json``: the report and suggestions on a merge request.
+"""The report and suggestions on a merge request: ``advisor gitlab-comment REPORT.md REVIEW.json``.
+
+``python -m advisor.plugins.gitlab.comment`` does the same, but Python then looks for modules in the working directory
+first, so that a checkout with a ``json.py`` runs it, with the token: the command is the safe way.
 
 Runs in a merge request pipeline. ``ADVISOR_TOKEN`` is an access token with the scope ``api``: a job's own may not write
 notes. What goes wrong here is a line in the log: the verdict is the exit code of the check.
@@ -13,6 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 from urllib.request import Request, urlopen
+
+from advisor.documents.repository import leads_out
 
 MARKER = "<!-- axolotl-advisor -->"
 MARK = re.compile(r"<!-- axolotl-advisor \w+ -->")
@@ -63,13 +68,21 @@ class MergeRequest:
                 self.asked("POST", "/discussions", each | {"position": each["position"] | self.shas})
 
 
+def content(path: str) -> str:
+    """A file of the job. ``ValueError`` for a link of the checkout: it would publish what lies behind it."""
+    if os.path.islink(path) or leads_out(path):
+        raise ValueError(f"{path} is a link")
+    return Path(path).read_text(encoding="utf-8")
+
+
 def main(report: str, review: str) -> int:
     """Always 0: a comment that cannot be made is no failure of the check."""
     try:
+        said, suggested = content(report), json.loads(content(review))
         request = MergeRequest(os.environ)
         notes = list(request.notes())
-        request.say(Path(report).read_text(encoding="utf-8"), notes)
-        request.suggest(json.loads(Path(review).read_text(encoding="utf-8")), notes)
+        request.say(said, notes)
+        request.suggest(suggested, notes)
     except KeyError as missing:
         print(f"advisor: no comment: {missing} is not set; it needs a merge request pipeline and ADVISOR_TOKEN")
     except (URLError, OSError, ValueError) as error:
@@ -78,4 +91,5 @@ def main(report: str, review: str) -> int:
 
 
 if __name__ == "__main__":
+    print("advisor: `advisor gitlab-comment` does the same and runs no module of the checkout", file=sys.stderr)
     sys.exit(main(*sys.argv[1:3]))

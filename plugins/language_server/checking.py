@@ -10,6 +10,7 @@ from advisor.engine.fix import Fixed, fixed
 from advisor.opening import Opened, open_json, open_run
 from advisor.record import record, replace
 from advisor.session import Examined, RunOptions, Session, examined, text_session
+from advisor.session.rule_selection import Tell, on_stderr
 from advisor.util import Buffers
 
 MOST_TYPED = 64_000
@@ -38,8 +39,8 @@ class Checked:
 class Checker:
     """The open texts of an editor. Sessions are kept until something is opened or saved: settings may change then."""
 
-    def __init__(self, gpus: str | None = None) -> None:
-        self.gpus = gpus
+    def __init__(self, gpus: str | None = None, rules: tuple[str, ...] = (), tell: Tell = on_stderr) -> None:
+        self.gpus, self.rules, self.tell = gpus, rules, tell
         self.buffers = Buffers()
         self.sessions: dict[str, Session] = {}
 
@@ -51,7 +52,7 @@ class Checker:
         """The session of a file, with the open texts in front of those on disk."""
         folder = os.path.dirname(path)
         if folder not in self.sessions:
-            own = text_session(path, RunOptions(details=True), settings=True)
+            own = text_session(path, RunOptions(details=True, rules=self.rules), settings=True, tell=self.tell)
             default = self.gpus or own.context.default_gpus
             self.sessions[folder] = replace(own, context=replace(own.context, default_gpus=default))
         session = self.sessions[folder]

@@ -4,11 +4,12 @@ import re
 
 from advisor.engine.finding import Finding, Report
 from advisor.report.as_json import url
+from advisor.report.markdown import escaped
 from advisor.report.wording import SAFETY, room, room_words, rung_lines
 
 from .checking import Checked
 from .diagnostics import shown
-from .tables import table
+from .tables import cell, table
 
 MODEL = "base_model"
 """Where the verdict stands, and what is about the whole run."""
@@ -39,12 +40,12 @@ def overview(planned: Report) -> str:
 
     ``planned`` is a report with its plan or offers.
     """
-    rungs = [f"| {name} | {word} |" for name, word in rung_lines(planned.rungs)]
+    rungs = [f"| {name} | {cell(word)} |" for name, word in rung_lines(planned.rungs)]
     if rungs:
         rungs[:0] = ["| flowchart | |", "| --- | --- |"]
     blocks = ["\n".join(rungs)]
     if planned.room is not None:
-        steps = "\n".join(f"- `{step.rule}`: {step.title or step.message}" for step in room(planned))
+        steps = "\n".join(f"- `{step.rule}`: {escaped(step.title or step.message)}" for step in room(planned))
         words = f"{room_words(planned.room)}; {SAFETY[planned.room.safe]}"
         blocks.append(f"**with the room that is left**: {words}\n\n{steps}")
     return "\n\n".join(filter(None, blocks))
@@ -55,9 +56,9 @@ def page(finding: Finding) -> str:
     address = url(finding)
     name = f"[{finding.rule}]({address})" if address else f"`{finding.rule}`"
     parts = [
-        f"**{name}** {finding.message}",
-        " ".join(finding.why.split()),
-        f"*Cost:* {' '.join(finding.cost.split())}" if finding.cost else "",
-        f"*Source:* {finding.source}" if finding.source else "",
+        f"**{name}** {escaped(finding.message)}",
+        escaped(finding.why),
+        f"*Cost:* {escaped(finding.cost)}" if finding.cost else "",
+        f"*Source:* {escaped(finding.source, links=True)}" if finding.source else "",
     ]
     return "\n\n".join(filter(None, [*parts, f"`advisor rule {finding.rule}` has examples."]))

@@ -15,7 +15,7 @@ from .diagnostics import broken, diagnostics, too_large, verdict_hint
 from .hovering import MODEL, hover, key_at
 from .pausing import Pausing
 from .protocol import Protocol
-from .texts import lsp, path_of, units, uri_of
+from .texts import as_text, lsp, path_of, units, uri_of
 
 Found = Checked | InputError | None
 """What a check gives; None for a text that is no config."""
@@ -130,12 +130,22 @@ class Open:
         return await waiting.wait() or ""
 
 
-def server_of(gpus: str | None) -> Any:
-    """The server; an editor may state the GPUs as `initializationOptions: {"gpus": "8x a100-80gb"}`."""
+def server_of(gpus: str | None, rules: tuple[str, ...] = ()) -> Any:
+    """The server; an editor may state the GPUs as `initializationOptions: {"gpus": "8x a100-80gb"}`.
+
+    Not the rules: what an editor sends may be settings of the folder that it looks at.
+    """
     server: Any = import_module("pygls.lsp.server").LanguageServer(
         "axolotl-advisor", advisor.__version__, protocol_cls=Protocol
     )
-    checker = Checker(gpus)
+    told: set[str] = set()
+
+    def tell(line: str) -> None:
+        if line not in told:
+            told.add(line)
+            server.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, f"advisor: {as_text(line)}"))
+
+    checker = Checker(gpus, rules, tell)
     texts = Open(server, checker)
 
     @server.feature(lsp.INITIALIZE)

@@ -8,9 +8,10 @@ from advisor.errors import InputError
 from advisor.memory import Estimate, estimate
 from advisor.opening import Opened
 from advisor.record import record
+from advisor.report.markdown import escaped
 from advisor.report.wording import VERDICTS, number
 from advisor.run import Run
-from advisor.speed import StepTime, shown, step_time
+from advisor.speed import StepTime, step_time
 from advisor.util import seconds
 
 VALUES: dict[str, tuple[object, ...]] = {
@@ -56,7 +57,7 @@ def line(row: Row, *, written: bool) -> str:
     mark = "**" if written else ""
     time = seconds(row.time.expected) if row.time else ""
     needed, verdict = number(row.estimate.needed.high), VERDICTS[row.estimate.verdict]
-    return f"| {mark}{shown_value(row.value)}{mark} | {needed} | {verdict} | {time} |"
+    return f"| {mark}{cell(shown_value(row.value))}{mark} | {needed} | {verdict} | {time} |"
 
 
 def longest(opened: Opened, key: str) -> str:
@@ -91,8 +92,13 @@ def tried(opened: Opened, key: str, value: object) -> Row | None:
     found = estimate(run)
     if found is None or run.unreadable:
         return None
-    time = shown(step_time(run))
+    time = step_time(run)
     return Row(value, found, time if isinstance(time, StepTime) else None)
+
+
+def cell(text: str) -> str:
+    """A value or some words in a table."""
+    return escaped(text).replace("|", "\\|")
 
 
 def shown_value(value: object) -> str:

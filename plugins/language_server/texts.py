@@ -29,6 +29,11 @@ def units(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
+def as_text(line: str) -> str:
+    """A message in which no name is a link: editors make some of ``[words](command:...)``."""
+    return line.replace("](", "] (")
+
+
 def position_at(raw: bytes, offset: int) -> Any:
     """The position of a byte."""
     start = raw.rfind(b"\n", 0, offset) + 1

@@ -8,6 +8,7 @@ from advisor.documents.repository import lies_in
 from advisor.errors import InputError
 from advisor.record import record
 from advisor.session import Examined, RunOptions, Session, examine_text, text_session
+from advisor.session.rule_selection import Tell
 
 UNSAVED = "config.yaml"
 """What a text without a name is called."""
@@ -27,9 +28,17 @@ class Asked:
 
 
 def asked(
-    root: str, config: str | None, path: str | None, files: Mapping[str, str] | None, options: RunOptions
+    root: str,
+    config: str | None,
+    path: str | None,
+    files: Mapping[str, str] | None,
+    options: RunOptions,
+    tell: Tell,
 ) -> Asked:
-    """The config that a call means. ``InputError`` for none, for two, and for a file outside of ``root``."""
+    """The config that a call means; ``tell`` hears what of the settings does not count.
+
+    ``InputError`` for none, for two, and for a file outside of ``root``.
+    """
     if (config is None) == (path is None):
         raise InputError("give `config`, the text of a YAML, or `path`, a file", remedy="give one of the two")
     if options.model_config is not None and os.path.exists(options.model_config):
@@ -38,12 +47,14 @@ def asked(
         inside(root, name)
     file = inside(root, path) if path is not None else UNSAVED
     text = read(file).text if config is None else config
-    return Asked(text, file, text_session(file, options, files=files, settings=True))
+    return Asked(text, file, text_session(file, options, files=files, settings=True, tell=tell))
 
 
 def inside(root: str, path: str) -> str:
     """A path relative to ``root``, where links too lead to a place below it. ``InputError`` otherwise."""
     place = os.path.join(root, path)
+    if "\0" in path:
+        raise InputError("is no path: it holds a NUL", path.replace("\0", "\ufffd"), remedy="name a file")
     if not lies_in(root, place):
         raise InputError(f"is not below {root}", path, remedy="start `advisor mcp --root DIR` with a folder above it")
     return os.path.relpath(place, root)

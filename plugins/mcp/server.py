@@ -2,16 +2,19 @@
 
 import json
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
 import advisor
 from advisor.cli.estimate import parse_tokens
+from advisor.cli.prices import checked_price
 from advisor.engine.registry import STAGES, built_in_rules
 from advisor.errors import InputError
+from advisor.record import replace
 from advisor.report import render_rule
 from advisor.session import RunOptions
-from advisor.session.rule_selection import near
+from advisor.session.rule_selection import Tell, near
 
 from . import answers
 from .asked import Asked, asked
@@ -26,16 +29,22 @@ READS = import_module("mcp.types").ToolAnnotations(read_only_hint=True, open_wor
 WIDTH = 100
 
 
-def server_of(root: str, gpus: str | None) -> Any:
-    """The server for files below ``root``, and for texts."""
-    server: Any = import_module("mcp.server").MCPServer(
+def server_of(root: str, options: RunOptions) -> Any:
+    """The server for files below ``root``, and for texts; ``options`` where a call says nothing else."""
+    server: Any = strict(import_module("mcp.server").MCPServer)(
         "axolotl-advisor", instructions=INSTRUCTIONS, version=advisor.__version__, log_level="WARNING"
     )
 
     def about(
-        config: str | None, path: str | None, on: str | None, files: Mapping[str, str] | None, model: str | None
+        config: str | None,
+        path: str | None,
+        on: str | None,
+        files: Mapping[str, str] | None,
+        model: str | None,
+        tell: Tell,
     ) -> Asked:
-        return asked(root, config, path, files, RunOptions(gpus=on or gpus, model_config=model, details=True))
+        said = replace(options, gpus=on or options.gpus, model_config=model)
+        return asked(root, config, path, files, said, tell)
 
     @server.tool(annotations=READS, structured_output=False)
     def check(
@@ -46,7 +55,7 @@ def server_of(root: str, gpus: str | None) -> Any:
         model: str | None = None,
     ) -> str:
         """Verdict, findings with their lines, and the steps that make the run fit. `files`: unsaved JSONs by name."""
-        return told(lambda: answers.checked(about(config, path, gpus, files, model).examined().report))
+        return told(lambda tell: answers.checked(about(config, path, gpus, files, model, tell).examined().report))
 
     @server.tool(annotations=READS, structured_output=False)
     def estimate(
@@ -59,7 +68,9 @@ def server_of(root: str, gpus: str | None) -> Any:
     ) -> str:
         """Memory by phase and part, and the time of a step. `ledger`: each term with arithmetic and source."""
         return told(
-            lambda: answers.estimated(about(config, path, gpus, files, model).examined(speed=False), ledger=ledger)
+            lambda tell: answers.estimated(
+                about(config, path, gpus, files, model, tell).examined(speed=False), ledger=ledger
+            )
         )
 
     @server.tool(annotations=READS, structured_output=False)
@@ -73,7 +84,11 @@ def server_of(root: str, gpus: str | None) -> Any:
         text: bool = False,
     ) -> str:
         """The edits that fix the config and make it fit, as one diff; nothing is written. `text`: the files too."""
-        return told(lambda: answers.planned(about(config, path, gpus, files, model), unsafe=change_training, text=text))
+        return told(
+            lambda tell: answers.planned(
+                about(config, path, gpus, files, model, tell), unsafe=change_training, text=text
+            )
+        )
 
     @server.tool(annotations=READS, structured_output=False)
     def hardware(
@@ -87,26 +102,65 @@ def server_of(root: str, gpus: str | None) -> Any:
     ) -> str:
         """Which GPUs would do. `tokens` of an epoch ("200M") add hours, `price` of a GPU-hour the cost."""
         return told(
-            lambda: answers.cards(
-                about(config, path, gpus, files, model), parse_tokens(tokens) if tokens else None, price
+            lambda tell: answers.cards(
+                about(config, path, gpus, files, model, tell),
+                parse_tokens(tokens) if tokens else None,
+                checked_price(price),
             )
         )
 
     @server.tool(annotations=READS, structured_output=False)
     def explain(rule: str) -> str:
         """The page of a rule: why, cost, whether it changes the training, examples, source."""
-        return told(lambda: page(rule))
+        return told(lambda _: page(rule))
 
     return server
 
 
-def told(answer: Callable[[], answers.Answer | str]) -> str:
-    """An answer as text; what is wrong with the input is an error with its place and remedy."""
+def strict(server: type[Any]) -> type[Any]:
+    """A server whose tools refuse arguments that they do not have, where the SDK's own drop them."""
+
+    class Strict(server):
+        async def list_tools(self) -> list[Any]:
+            """The tools, whose schemas say so too."""
+            parent: Any = super()
+            tools: list[Any] = await parent.list_tools()
+            for tool in tools:
+                tool.input_schema["additionalProperties"] = False
+            return tools
+
+        async def call_tool(self, name: str, arguments: dict[str, Any], *rest: Any, **more: Any) -> Any:
+            """One call. ``ToolError`` for an argument that the tool does not have."""
+            tools = {tool.name: tool.input_schema["properties"] for tool in await self.list_tools()}
+            for argument in arguments:
+                if name in tools and argument not in tools[name]:
+                    raise ToolError(unknown(argument, list(tools[name])))
+            parent: Any = super()
+            return await parent.call_tool(name, arguments, *rest, **more)
+
+    return Strict
+
+
+def unknown(argument: str, known: list[str]) -> str:
+    """The message about an argument that no tool has, with the nearest one."""
+    close = get_close_matches(argument, known, 1)
+    return f"unknown argument `{argument}`; " + (
+        f"did you mean `{close[0]}`?" if close else f"known: {', '.join(f'`{name}`' for name in known)}"
+    )
+
+
+def told(answer: Callable[[Tell], answers.Answer | str]) -> str:
+    """An answer as text, with what it told on the way; what goes wrong is an error with its reason."""
+    notes: list[str] = []
     try:
-        said = answer()
+        said = answer(notes.append)
     except InputError as error:
         raise ToolError(str(error)) from error
-    return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+    except Exception as error:
+        raise ToolError(f"{type(error).__name__}: {error}") from error
+    if isinstance(said, str):
+        return said
+    return json.dumps(said | ({"notes": notes} if notes else {}), ensure_ascii=False)
 
 
 def page(name: str) -> str:

@@ -3,7 +3,9 @@
 import os
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
 from advisor.errors import InputError
 
@@ -29,12 +31,15 @@ class Handler(SimpleHTTPRequestHandler):
         self.send_header("Cache-Control", "no-cache")
         super().end_headers()
 
-    def do_GET(self) -> None:
-        """One file; another site that points its name here gets nothing."""
+    def send_head(self) -> BytesIO | BinaryIO | None:
+        """One file, or its headers alone; another site that points its name here gets neither."""
         if self.headers.get("Host", "").partition(":")[0] not in {ADDRESS, "localhost"}:
             self.send_error(403)
-            return
-        super().do_GET()
+            return None
+        if "\0" in self.translate_path(self.path):
+            self.send_error(404)
+            return None
+        return super().send_head()
 
     def list_directory(self, path: str | os.PathLike[str]) -> None:  # noqa: ARG002 (the library's name)
         """Folders are not listed."""

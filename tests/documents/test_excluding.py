@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from advisor.cli.main import main
-from advisor.documents.excluding import Glob
+from advisor.documents import excluding
+from advisor.documents.excluding import Glob, parts_match
 
 FILES = ("run.yaml", "drafts/a.yaml", "a/drafts/b.yaml", "a/b.yaml", "a/x/y/old.yaml", "tmpl.j2.yaml")
 
@@ -71,3 +72,30 @@ def test_patterns_of_the_settings_are_from_their_folder_on_and_options_add_to_th
 def test_a_star_stays_within_a_folder():
     assert not Glob(".", "a/*").matches("a/b/c.yaml")
     assert Glob(".", "a/**").matches("a/b/c.yaml")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "matches"),
+    [
+        ("**", "", True),
+        ("**/**", "a", True),
+        ("a/**", "a", True),
+        ("**/a/**/a/**", "a/b/a", True),
+        ("**/a/**/a/**", "b/a/b", False),
+        ("*/**/x", "a/b/c/x", True),
+        ("*/**/x", "x", False),
+        ("a/*/**/b", "a/b", False),
+    ],
+)
+def test_stars_stand_for_folders(pattern: str, path: str, matches: bool):
+    assert parts_match(pattern.split("/"), path.split("/") if path else []) == matches
+
+
+@pytest.mark.parametrize("pattern", ["**/" * 60 + "x", "**/a/" * 30 + "x", "a/**/*/" * 20 + "x"])
+def test_many_stars_are_matched_in_one_pass_over_the_path(monkeypatch: pytest.MonkeyPatch, pattern: str):
+    compared: list[str] = []
+    true = excluding.fnmatchcase
+    monkeypatch.setattr(excluding, "fnmatchcase", lambda name, part: compared.append(name) or true(name, part))
+    parts = [part for part in pattern.split("/") if part]
+    assert not parts_match(parts, ["a"] * 40)
+    assert len(compared) <= len(parts) * 40

@@ -37,7 +37,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, at in {"no-seed": "seed", "no-debug": "debug"}.items():
         (tmp_path / "ours" / f"{name.replace('-', '_')}.py").write_text(RULE % {"id": name, "at": at})
     settings()
+    trust()
     return tmp_path
+
+
+def trust() -> None:
+    assert CliRunner().invoke(main, ["trust"]).exit_code == 0
 
 
 def settings(more: str = "") -> None:
@@ -165,13 +170,15 @@ def test_a_rule_that_settings_misspell_is_an_error_at_its_line(text: str, line: 
 
 def test_a_folder_of_rules_that_is_not_there_is_an_error_at_its_line():
     Path("advisor.toml").write_text('gpus = "h100"\nrules = ["theirs"]\n')
-    result = check()
+    result = CliRunner().invoke(main, ["trust"])
     assert result.exit_code == 2
     assert "advisor.toml:2" in result.output and "theirs" in result.output
+    assert check().exit_code == 1
 
 
 def test_a_rule_that_raises_is_an_error_at_its_own_line():
     Path("ours/hasty.py").write_text((RULE % {"id": "hasty", "at": "seed"}).replace("config.has", "config.nothing"))
+    trust()
     result = check()
     assert result.exit_code == 2
     assert "ours/hasty.py:7" in result.output and "the rule `hasty` failed: AttributeError" in result.output

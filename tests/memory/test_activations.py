@@ -118,6 +118,14 @@ def test_a_rank_of_its_own_counts_for_its_module():
     assert per_token(LLAMA_3_8B, **own) - per_token(LLAMA_3_8B, **lora()) == 2 * (64 - 16)
 
 
+def test_eager_softmax_holds_four_fp32_matrices_of_scores_in_its_backward():
+    # Probabilities, their gradient, its product with them inside CUDA's kernel, and the gradient of the scores.
+    run = run_of(LLAMA_3_8B, attention="eager", sequence_len=16_384)
+    matrix = 4 * 32 * 16_384**2
+    held = saved_bytes(run, LLAMA_3_8B) + working_bytes(run, LLAMA_3_8B)
+    assert held == pytest.approx(4 * matrix, rel=0.04)
+
+
 def test_eager_attention_keeps_six_bytes_for_each_score():
     more = per_token(LLAMA_3_8B, attention="eager") - per_token(LLAMA_3_8B)
     repeated = 4 * (4096 - 1024)

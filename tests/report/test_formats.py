@@ -64,7 +64,6 @@ def told_by_gitlab(text: str) -> Told:
     return Counter((i["check_name"], i["location"]["path"], i["location"]["lines"]["begin"]) for i in issues)
 
 
-@pytest.mark.slow
 def test_json_sarif_and_gitlab_tell_the_same_findings(written: dict[str, str]):
     told = told_by_json(written["json"])
     assert len(told) > 20

@@ -139,3 +139,20 @@ def test_a_fence_outlasts_the_backticks_of_a_diff():
 
 def test_a_pipe_in_a_name_does_not_split_its_cell():
     assert "| <code>a&#124;b.yaml</code> |" in comment(replace(FITS, file="a|b.yaml"))
+
+
+def test_an_address_or_a_number_in_a_message_is_no_link():
+    said = "key ![a](https://evil.example/t.png) HTTPS://evil.example www.evil.example #12 !34 &#104;ttps://e.example"
+    shown = saying(f"{said} and `https://in.code`")
+    outside = shown.replace("`https://in.code`", "")
+    assert "`https://in.code`" in shown and "&#104;" not in shown
+    assert not any(mark in outside.casefold() for mark in ("://", "www.evil", "#12", "!34", " ![a](", " [a]("))
+    assert "https:&#8203;//evil.example/t.png" in outside and "www&#8203;.evil.example #&#8203;12" in outside
+
+
+def test_an_address_in_a_name_is_no_link():
+    assert "www.evil" not in comment(replace(FITS, file="www.evil.example`a|b.yaml")).replace("`www.evil", "")
+
+
+def test_the_source_of_a_rule_stays_a_link():
+    assert "- source: https://docs.nvidia.com/cuda/ampere-tuning-guide/" in comment(LINT)

@@ -235,10 +235,14 @@ def product_gradients(run: Run, n: Numbers, family: Deviations, block: Block) ->
 
 
 def probability_gradients(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
-    """Eager attention at its softmax: fp32 gradients of probabilities and scores; all that follows is freed."""
+    """Eager attention at its softmax: three fp32 gradients a score; all that follows is freed.
+
+    That of the probabilities, its product with them inside CUDA's kernel, and that of the scores:
+    aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out@2.13.0.
+    """
     attention = block.attention
     assert attention is not None
-    yield from ((8, "heads S"), (n.compute, "q"))
+    yield from ((12, "heads S"), (n.compute, "q"))
     copies = list(repeated(n, attention))
     yield from gone(copies[1:])
     if n.compute != 4:
@@ -254,7 +258,8 @@ def after_attention(run: Run, n: Numbers, family: Deviations, norm: Norm, block:
         if site is not first:
             yield from site_amounts(run, n, site)
     norms = list(norm_amounts(n, norm, family, block))
-    yield from norms[len(norms) // 2 :]
+    # Of four, one comes before attention: the output of the sublayer has a norm of its own.
+    yield from norms[len(norms) // (4 if block.norms == 4 else 2) :]
     yield from mlp_amounts(run, n, family, block)
 
 

@@ -1,7 +1,19 @@
 // A page in its own address: JSON, deflated, in the letters that a fragment may hold.
-async function through(bytes, stream) {
-  const piped = new Blob([bytes]).stream().pipeThrough(stream);
-  return new Uint8Array(await new Response(piped).arrayBuffer());
+const MOST = 8 << 20; // bytes of a link, unpacked: some thousand are a page
+
+async function through(bytes, stream, most = Infinity) {
+  const reader = new Blob([bytes]).stream().pipeThrough(stream).getReader();
+  const pieces = [];
+  for (let size = 0; ; ) {
+    const { done, value } = await reader.read();
+    if (done) return new Uint8Array(await new Blob(pieces).arrayBuffer());
+    size += value.length;
+    if (size > most) {
+      await reader.cancel();
+      throw new Error("too large");
+    }
+    pieces.push(value);
+  }
 }
 
 function lettersToBytes(letters) {
@@ -19,7 +31,7 @@ async function packed(value) {
 async function unpacked(text) {
   try {
     const letters = text.replaceAll("-", "+").replaceAll("_", "/");
-    const bytes = await through(lettersToBytes(letters), new DecompressionStream("deflate-raw"));
+    const bytes = await through(lettersToBytes(letters), new DecompressionStream("deflate-raw"), MOST);
     return JSON.parse(new TextDecoder().decode(bytes));
   } catch {
     return null;

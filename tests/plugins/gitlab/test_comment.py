@@ -1,6 +1,8 @@
 """Comments on a merge request, sent to a server that answers as GitLab does and writes down what it is asked."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -117,3 +119,56 @@ def test_what_goes_wrong_is_a_line_in_the_log(
     monkeypatch.delenv("ADVISOR_TOKEN")
     assert main(*files) == 0
     assert "'ADVISOR_TOKEN' is not set" in capsys.readouterr().out
+
+
+LIES = "open({mark!r}, 'w')\nraise SystemExit(3)\n"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, files: tuple[str, str]) -> Path:
+    """A merge request's files, some of which have names of modules."""
+    folder = tmp_path / "checkout"
+    for name in ("json", "urllib", "advisor", "click", "yaml", "sitecustomize"):
+        (folder / name).mkdir(parents=True)
+        for file in (folder / name / "__init__.py", folder / f"{name}.py"):
+            file.write_text(LIES.format(mark=str(tmp_path / "ran")))
+    return folder
+
+
+def test_the_command_runs_no_module_of_the_checkout(gitlab: GitLab, files: tuple[str, str], checkout: Path):
+    command = [str(Path(sys.executable).with_name("advisor")), "gitlab-comment", *files]
+    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert [method for method, _, _ in gitlab.asked] == ["GET", "POST", "POST"]
+    assert not (checkout.parent / "ran").exists()
+
+
+def test_the_module_still_runs_and_names_the_command(gitlab: GitLab, files: tuple[str, str], tmp_path: Path):
+    command = [sys.executable, "-m", "advisor.plugins.gitlab.comment", *files]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "`advisor gitlab-comment`" in done.stderr
+    assert [method for method, _, _ in gitlab.asked] == ["GET", "POST", "POST"]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("how", ["file", "folder"])
+def test_what_lies_behind_a_link_of_the_checkout_is_not_published(
+    gitlab: GitLab,
+    files: tuple[str, str],
+    checkout: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    which: int,
+    how: str,
+):
+    (checkout / ".git").mkdir()
+    monkeypatch.chdir(checkout)
+    named = list(files)
+    if how == "file":
+        Path("out").symlink_to(files[which])
+        named[which] = "out"
+    else:
+        Path("out").symlink_to(Path(files[which]).parent)
+        named[which] = f"out/{Path(files[which]).name}"
+    assert main(*named) == 0
+    assert gitlab.asked == [] and f"{named[which]} is a link" in capsys.readouterr().out

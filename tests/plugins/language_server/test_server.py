@@ -295,6 +295,61 @@ def test_hover_says_what_a_key_does_to_this_run(tmp_path: Path):
     with_editor(tmp_path, used)
 
 
+def test_hover_shows_text_of_the_file_as_text(tmp_path: Path):
+    """Editors load images and open addresses."""
+    key = '"q` ![a](https://evil/tracker) [c](command:evil) <img src=x>`"'
+
+    async def used(editor: Editor) -> None:
+        await editor.open("run.yaml", f"{CONFIG}{key}: 1\noptimizer_note: x\n")
+        said = await editor.hover("run.yaml", '"q`')
+        assert "evil/tracker" in said and "unknown-key" in said
+        shown = re.sub(r"`[^`]*`", "", said.replace("\\`", ""))
+        assert not any(mark in shown for mark in ("![", " [", "://", "<img")), said
+
+    with_editor(tmp_path, used)
+
+
+RULE = """\
+from pathlib import Path
+from advisor import Hit, Rule
+Path({mark!r}).touch()
+rule = Rule(
+    id="house-rule", stage="lint", title="t", level="error", why="w", source="s", examples=(),
+    finds=lambda run: [Hit("base_model", "says the house")],
+)
+"""
+
+
+def test_rules_of_the_folder_run_once_they_are_trusted_and_it_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder, mark = tmp_path / "[a](command:b)", tmp_path / "ran"
+    (folder / "house").mkdir(parents=True)
+    (folder / "house" / "house_rule.py").write_text(RULE.format(mark=str(mark)))
+    (folder / "inner").mkdir()
+    (folder / "inner" / "advisor.toml").write_text('rules = ["../house"]\n')
+    shown: list[str] = []
+
+    async def used(editor: Editor) -> None:
+        @editor.client.feature(lsp.WINDOW_SHOW_MESSAGE)
+        def message(params: Any) -> None:
+            shown.append(params.message)
+
+        (editor.folder / "advisor.toml").write_text('rules = ["house"]\n')
+        for name in ("a.yaml", "b.yaml"):
+            assert "house-rule" not in codes(await editor.open(name, CONFIG))
+        await editor.until(lambda: bool(shown))
+        assert not mark.exists() and len(shown) == 1
+        assert "are not run" in shown[0] and "](" not in shown[0]
+        trust = [sys.executable, "-m", "advisor", "trust", str(folder)]
+        subprocess.run(trust, check=True, capture_output=True)
+        assert "house-rule" in codes(await editor.open("c.yaml", CONFIG))
+        assert mark.exists()
+
+    with_editor(folder, used)
+
+
 @pytest.mark.slow
 def test_hover_over_the_model_shows_the_flowchart_and_what_the_room_is_good_for(tmp_path: Path):
     async def used(editor: Editor) -> None:

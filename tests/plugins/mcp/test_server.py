@@ -120,10 +120,62 @@ def test_texts_that_are_on_no_disk_are_checked_with_their_json(folder: Path):
     assert any("ds.json" in found["file"] and found["level"] == "error" for found in said["findings"])
 
 
+def test_rules_of_the_folder_are_not_run_and_the_answer_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder.parent / "state"))
+    (folder / "theirs" / "rules").mkdir(parents=True)
+    (folder / "theirs" / "advisor.toml").write_text('rules = ["rules"]\n')
+    (folder / "theirs" / "small.yaml").write_text(SMALL)
+    rule = folder / "theirs" / "rules" / "house_rule.py"
+    rule.write_text(f"open({str(folder.parent / 'ran')!r}, 'w')\nraise ValueError('it ran')\n")
+    calls = [(name, {"path": "theirs/small.yaml", "gpus": "1x h200"}) for name in ("check", "estimate", "plan")]
+    _, *results = asked(folder, *calls)
+    for result in results:
+        (note,) = answer(result)["notes"]
+        assert "are not run" in note and "`advisor trust theirs`" in note
+    assert not (folder.parent / "ran").exists()
+    _, result = asked(folder, calls[0], options=("--rules", str(rule.parent)))
+    assert result.is_error and "it ran" in text(result)
+
+
+def answers_to(folder: Path, *calls: Call) -> list[Any]:
+    """What comes back for calls that the SDK's client would not send."""
+    start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    sent: list[dict[str, Any]] = [
+        {"id": 0, "method": "initialize", "params": start},
+        {"method": "notifications/initialized"},
+    ]
+    for number, (name, arguments) in enumerate(calls, 1):
+        sent.append({"id": number, "method": "tools/call", "params": {"name": name, "arguments": arguments}})
+    with subprocess.Popen(
+        [*ADVISOR, "--root", str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdin is not None and server.stdout is not None
+        server.stdin.write("".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in sent))
+        server.stdin.flush()
+        found = [json.loads(server.stdout.readline()) for _ in range(len(calls) + 1)]
+        server.stdin.close()
+    return [each["result"]["content"][0]["text"] for each in sorted(found, key=lambda each: each["id"])[1:]]
+
+
+def test_half_a_surrogate_pair_is_answered(folder: Path):
+    config = "base_model: x/\ud800\U0001f600\\ud800\n"
+    check, explain = answers_to(folder, ("check", {"config": config}), ("explain", {"rule": "\udc00"}))
+    assert "base_model: x/\ufffd\U0001f600\\\\ud800" in check
+    assert "unknown rule `\ufffd`" in explain
+
+
+def test_a_price_that_is_none_is_refused(folder: Path):
+    for price in (-1, float("nan"), float("inf")):
+        (said,) = answers_to(folder, ("hardware", {"path": LORA, "price": price}))
+        assert f"`price` is {float(price)}" in said
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "arguments", "words"),
     [
+        ("check", {"path": "a\0b.yaml"}, "a\ufffdb.yaml: is no path"),
+        ("check", {"config": "a: 1", "files": {"a\0b": "{}"}}, "is no path"),
         ("check", {"path": "../secret.yaml"}, "start `advisor mcp --root DIR`"),
         ("check", {"path": "link.yaml"}, "is not below"),
         ("check", {"path": "/etc/hostname"}, "is not below"),
@@ -170,3 +222,10 @@ def test_a_plugin_that_cannot_be_loaded_harms_nobody_else(monkeypatch: pytest.Mo
     assert runner.invoke(main, ["--help"]).exit_code == 0
     result = runner.invoke(main, ["broken"])
     assert result.exit_code == 2 and "cannot be loaded: No module named 'no'" in " ".join(result.output.split())
+
+
+def test_an_argument_that_a_tool_does_not_have_is_refused_with_the_near_one(folder: Path):
+    tools, wrong, other = asked(folder, ("check", {"path": LORA, "gpu": "1x rtx-3060"}), ("check", {"cards": 8}))
+    assert all(tool.input_schema["additionalProperties"] is False for tool in tools.tools)
+    assert wrong.is_error and "unknown argument `gpu`; did you mean `gpus`?" in text(wrong)
+    assert other.is_error and "known: `config`, `path`, `gpus`" in text(other)

@@ -1,0 +1,67 @@
+"""The Python that the page runs: files of the advisor, and of what it imports in Python alone."""
+
+import os
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from importlib.util import find_spec
+from pathlib import Path
+
+PACKAGES = ("advisor", "advisor.rules", "advisor.plugins", "yaml", "click")
+SUFFIXES = (".py", ".json", ".jsonl", ".toml", ".css")
+CHOSEN = {
+    "advisor/plugins/": [f"advisor/plugins/{name}.py" for name in ("__init__", "web/__init__", "web/answering")],
+    "advisor/cli/": [
+        f"advisor/cli/{name}.py" for name in ("__init__", "estimate", "hardware", "largest", "options", "prices")
+    ],
+}
+"""Of these folders the page runs a few files, by their place in the archive; of the others all but ``UNUSED``."""
+UNUSED = (
+    "*/__pycache__/*",
+    "advisor/__main__.py",
+    "advisor/accuracy/*",
+    "advisor/api.py",
+    "advisor/report/git*.py",
+    "advisor/report/sarif*.py",
+    "advisor/report/schema*",
+    "advisor/schemas/validate/ask_*.py",
+    "advisor/tracing/__main__.py",
+    "advisor/tracing/cuda_emulation.py",
+    "advisor/tracing/kernels.py",
+    "advisor/tracing/state_spaces.py",
+    "click/_winconsole.py",
+    "click/testing.py",
+)
+
+
+def sources() -> Iterator[tuple[Path, str]]:
+    """Each file once, with its place in the archive."""
+    for package in PACKAGES:
+        spec = find_spec(package)
+        assert spec is not None and spec.submodule_search_locations
+        root = Path(next(iter(spec.submodule_search_locations)))
+        within = package.replace(".", "/")
+        for path in files_in(root):
+            name = f"{within}/{path.relative_to(root).as_posix()}"
+            if owner(name) == within and wanted(name):
+                yield path, name
+
+
+def owner(name: str) -> str:
+    """The innermost of ``PACKAGES`` that a file lies in: in a wheel the advisor holds its rules and plugins."""
+    places = (package.replace(".", "/") for package in PACKAGES)
+    return max((place for place in places if name.startswith(f"{place}/")), key=len)
+
+
+def wanted(name: str) -> bool:
+    """Whether the browser reads a file."""
+    if not name.endswith(SUFFIXES) or any(fnmatchcase(name, pattern) for pattern in UNUSED):
+        return False
+    chosen = next((files for folder, files in CHOSEN.items() if name.startswith(folder)), None)
+    return chosen is None or name in chosen
+
+
+def files_in(root: Path) -> Iterator[Path]:
+    """All files below a folder, in order."""
+    for folder, folders, names in os.walk(root):
+        folders.sort()
+        yield from (Path(folder, name) for name in sorted(names))
