@@ -1,11 +1,16 @@
 """``advisor launch`` as a process: it checks, and then is the command."""
 
+import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from advisor.cli import launch as launching
+from advisor.engine import check
+from advisor.session import RunOptions
 
 SMALL = "base_model: meta-llama/Llama-3.2-1B\nadapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\n"
 LARGE = "base_model: meta-llama/Llama-3.1-70B\n"
@@ -161,6 +166,41 @@ def test_other_ranks_say_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(done.stderr.splitlines()) == 1
     for others in (launch(folder, "--gpus", "8x nothing", *train("large.yml")), launch(folder, *train("missing.yml"))):
         assert (others.returncode, others.stderr) == (7, "")
+
+
+@pytest.mark.parametrize(("rank", "asked"), [("0", {"plan_fit", "time_of", "basis_of", "explain"}), ("3", set())])
+@pytest.mark.parametrize("config", ["small.yml", "large.yml"])
+def test_ranks_after_the_first_find_out_no_more_than_whether_to_start(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, config: str, rank: str, asked: set[str]
+):
+    called: set[str] = set()
+    for module, name in ((check, "plan_fit"), (check, "time_of"), (check, "basis_of"), (launching, "explain")):
+        true = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, name=name, true=true, **k: called.add(name) or true(*a, **k))
+    started: list[object] = []
+    monkeypatch.setattr(launching, "become", lambda tokens: started.append(tokens) or 0)
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.chdir(folder)
+    code = launching.launch_command(["axolotl", "train", config], RunOptions(gpus="1x rtx-4090"), no_block=False)
+    assert (code, bool(started)) == ((0, True) if config == "small.yml" else (1, False))
+    assert called == (asked - {"plan_fit"} if config == "small.yml" else asked)
+
+
+@pytest.mark.slow
+def test_ranks_at_once_are_as_many_starts_and_one_report(folder: Path):
+    ranks = range(16)
+    command = [sys.executable, "-m", "advisor", "launch", "--gpus", "8x rtx-4090", *train("small.yml")]
+    environments = [
+        {**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank % 8), "WORLD_SIZE": "16"} for rank in ranks
+    ]
+    started = [
+        subprocess.Popen(command, cwd=folder, env=each, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for each in environments
+    ]
+    said = [process.communicate(timeout=300) for process in started]
+    assert [process.returncode for process in started] == [7] * len(ranks)
+    assert all(out == "launched ['small.yml']\n" for out, _ in said)
+    assert [bool(err) for _, err in said] == [rank == 0 for rank in ranks]
 
 
 def test_what_trains_nothing_is_launched(folder: Path):

@@ -60,6 +60,31 @@ def test_other_local_ranks_leave_with_a_line(plugin: Any, cfg: Cfg, monkeypatch:
     assert said == "advisor: blocked by does-not-fit; see local rank 0's output"
 
 
+def test_other_local_ranks_make_no_plan_and_say_nothing_of_settings(
+    plugin: Any, cfg: Cfg, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def asked(*_: object, **__: object) -> None:
+        raise AssertionError("only the first rank shows it")
+
+    for name in ("plan_fit", "time_of", "basis_of"):
+        monkeypatch.setattr(f"advisor.engine.check.{name}", asked)
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    monkeypatch.setenv("ADVISOR_FAIL_ON", "zzz")
+    assert refusal(plugin, cfg(advisor=SMALL, **LARGE)).startswith("advisor: blocked by does-not-fit")
+    plugin.register(cfg(advisor=ROOMY))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_settings_that_cannot_be_used_are_left_out_and_the_run_is_checked(
+    plugin: Any, cfg: Cfg, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("ADVISOR_FAIL_ON", "zzz")
+    assert "error[does-not-fit]" in refusal(plugin, cfg(advisor=SMALL, **LARGE))
+    assert capsys.readouterr().err == (
+        "advisor: left out of the settings: `ADVISOR_FAIL_ON` is `zzz`; set it to one of error, warning, note\n"
+    )
+
+
 def test_a_run_that_fits_goes_on_with_its_verdict(plugin: Any, cfg: Cfg, log: pytest.LogCaptureFixture):
     plugin.register(cfg(advisor=ROOMY))
     assert "fits: needs" in log.text
