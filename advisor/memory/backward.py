@@ -4,6 +4,7 @@ from advisor.memory import fsdp
 from advisor.memory.activations import (
     checkpoint_bytes,
     checkpoints,
+    last_weight_bytes,
     multiplying_bytes,
     own_input_bytes,
     saved_bytes,
@@ -139,13 +140,10 @@ def while_multiplying(run: Run, block: Block, unpacked: tuple[Term, ...]) -> tup
     multiplying = None if recomputes_under_hooks(run) else multiplying_bytes(run, block)
     if multiplying is None:
         return unpacked
-    less = working_bytes(run, block) - multiplying
-    if less <= 0:
-        return unpacked
+    less, weight = max(0, working_bytes(run, block) - multiplying), last_weight_bytes(block)
+    text = f", less {less:,} B that have gone" if less else ""
     return tuple(
-        replace(term, bytes=term.bytes - less, formula=f"{term.formula}, less {less:,} B that have gone")
-        for term in unpacked
-        if term.bytes > less
+        replace(term, bytes=weight - less, formula=f"2 B x {weight // 2:,}{text}") for term in unpacked if weight > less
     )
 
 

@@ -9,6 +9,7 @@ from advisor.memory.activations import (
     forward_working_bytes,
     head_saved_bytes,
     lasting_bytes,
+    narrower_bytes,
     own_input_bytes,
     passing_bytes,
     saved_bytes,
@@ -108,6 +109,7 @@ def kept_terms(run: Run, model: Architecture, *, backward: bool = False) -> tupl
 
 def decoder_terms(run: Run, model: Architecture, *, backward: bool) -> tuple[Term, ...]:
     """What the decoder layers keep, at the end of forward or in backward."""
+    blocks = tuple(enumerate(model.blocks))
     if not checkpoints(run):
         unread = unread_norm_bytes(run, model)
         layers = tuple(
@@ -118,22 +120,20 @@ def decoder_terms(run: Run, model: Architecture, *, backward: bool) -> tuple[Ter
                 layers_text(run, block) + (f", less {unread:,} B of the first norm" if unread and index == 0 else ""),
                 SAVED,
             )
-            for index, block in enumerate(model.blocks)
+            for index, block in blocks
         )
         return (*layers, *leaf_terms(run, model))
     if run.activation_offloading is not None:
         return (inputs_on_the_way(run, model, backward=backward), *lasting_terms(run, model))
-    inputs = tuple(
-        Term(
-            "checkpointed layer inputs",
-            "activations",
-            block.count * checkpoint_bytes(run, block),
-            f"{checkpoint_bytes(run, block):,} B x {block.count} layers",
-            CHECKPOINTS,
-        )
-        for block in model.blocks
-    )
+    inputs = (input_term(run, block, narrower_bytes(run, block) if index == 0 else 0) for index, block in blocks)
     return (*inputs, *lasting_terms(run, model))
+
+
+def input_term(run: Run, block: Block, narrower: int) -> Term:
+    """The inputs of all layers of one shape, of which the first may be narrower."""
+    one = checkpoint_bytes(run, block)
+    text = f"{one:,} B x {block.count} layers" + (f", less {narrower:,} B of the first" if narrower else "")
+    return Term("checkpointed layer inputs", "activations", block.count * one - narrower, text, CHECKPOINTS)
 
 
 def unread_norm_bytes(run: Run, model: Architecture) -> int:

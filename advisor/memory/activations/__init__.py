@@ -14,8 +14,13 @@ from advisor.memory.activations.layer import (
     saved_bytes,
     saved_formula,
 )
-from advisor.memory.activations.non_layer import cached_bytes, checkpoint_bytes, head_saved_bytes
-from advisor.memory.activations.transient import multiplying_bytes, passing_bytes, working_bytes
+from advisor.memory.activations.non_layer import (
+    cached_bytes,
+    checkpoint_bytes,
+    head_saved_bytes,
+    narrower_bytes,
+)
+from advisor.memory.activations.transient import last_weight_bytes, multiplying_bytes, passing_bytes, working_bytes
 
 __all__ = [
     "cached_bytes",
@@ -25,8 +30,10 @@ __all__ = [
     "first_norm_bytes",
     "forward_working_bytes",
     "head_saved_bytes",
+    "last_weight_bytes",
     "lasting_bytes",
     "multiplying_bytes",
+    "narrower_bytes",
     "own_input_bytes",
     "passing_bytes",
     "saved_bytes",

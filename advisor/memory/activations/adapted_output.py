@@ -12,6 +12,7 @@ from advisor.memory.lora_targets import is_target
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Block
+    from advisor.models.deviations import Deviations
     from advisor.run import Run
 
 
@@ -53,7 +54,7 @@ def half_adapter_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amoun
             yield from let_go(run, n, block)
 
 
-def recomputed_forward(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
+def recomputed_forward(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
     """The recomputed forward at an fp32 adapter of the down projection, at times wider than the backward.
 
     The gradient that waits, the residual, the normed input, the base's result, and of the product itself, its fp32
@@ -62,14 +63,18 @@ def recomputed_forward(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
     # Where a layer is computed again, the output that reentrant checkpoints hold is yet to come.
     again = run.activation_checkpointing
     # Liger's norm saves the residual.
-    held = n.stream + (0 if "rms_norm" in run.liger else n.stream) - (n.stream if again and run.reentrant else 0)
+    # Where both branches read the stream, it is what attention gave that waits for the sum, and not the stream.
+    waits = n.compute if family.parallel or block.norms == 1 else 0 if "rms_norm" in run.liger else n.stream
+    held = n.stream + waits - (n.stream if again and run.reentrant else 0)
     if again and n.inner == n.compute and run.model is not None and run.model.family.tape.holds:
         held += n.normed + n.compute  # what the norm gave attention, and what attention gave
     for site, kept in adapted_outputs(run, n, block):
         if kept.cast > n.compute and kept.width == n.compute:
-            results = 3 if again and not kept.dropout else 1
-            yield held + (1 if again else 2) * n.normed + results * n.compute, "h"
-            yield n.compute + kept.cast * (2 if kept.dropout else 1), site.symbol
+            results = n.inner + (2 * n.compute if again and not kept.dropout else 0)
+            yield held + (1 if again else 2) * n.normed + results, "h"
+            product = 0 if run.quantization == "int8" else site.source  # which keeps its inputs
+            casts = (kept.cast != site.source) + kept.dropout
+            yield product + kept.cast * casts, site.symbol
         elif kept.own and kept.cast == n.compute and again:
             # The base's result, the adapter's and that scaled; dropout's copies are saved in place of what it reads.
             yield held + 3 * n.compute, "h"

@@ -60,6 +60,15 @@ def widened(run: Run) -> bool:
     return run.autocast and run.model is not None and run.model.deviations.widens_stream
 
 
+def enters_narrow(run: Run, norm: Norm) -> bool:
+    """Whether the first layer gets half precision where the others get fp32: layers widen the stream, not what embeds.
+
+    Linear4bit's and MatMul8bitLt's output has the dtype of their input (``KEEP_WIDTH``); an embedding has its own.
+    """
+    wide = run.precision == "fp32" or run.fp32_residual_stream or fp32_weights(run) or widened(run)
+    return not wide and (fp32_branches(run, norm) or fp32_stream(run))
+
+
 def fp32_stream(run: Run) -> bool:
     """Whether layers return fp32, which the next one's norm turns back: Mamba2Block.forward@5.16.1."""
     states = [block.states for block in run.model.blocks] if run.model is not None else []

@@ -8,7 +8,7 @@ from advisor.memory.activations.altup import streams
 from advisor.memory.activations.amounts import ONE, total, widths
 from advisor.memory.activations.attention import masked
 from advisor.memory.activations.deviations import family_and_norm
-from advisor.memory.activations.dtypes import Numbers, numbers
+from advisor.memory.activations.dtypes import Numbers, enters_narrow, numbers
 from advisor.memory.activations.fake_quantized import kept_by_head
 from advisor.memory.activations.from_trace import measured, measured_outside
 from advisor.memory.activations.layer_inputs import outside_amounts
@@ -34,6 +34,13 @@ def checkpoint_bytes(run: Run, block: Block) -> int:
 def input_bytes(run: Run, block: Block) -> int:
     """A layer's input, as wide as the residual stream, or as all of its streams."""
     return run.tokens * streams(block) * block.hidden * numbers(run, family_and_norm(run, block)[1]).stream
+
+
+def narrower_bytes(run: Run, block: Block) -> int:
+    """By how much the first layer's input is narrower than that of the others."""
+    norm = family_and_norm(run, block)[1]
+    narrow = enters_narrow(run, norm) and not block.traces
+    return (numbers(run, norm).stream - run.compute_bytes) * run.tokens * block.hidden if narrow else 0
 
 
 def cached_bytes(run: Run, block: Block) -> int:

@@ -23,16 +23,16 @@ from advisor.memory.activations.amounts import ONE, Amount, Moment, gone, total,
 from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import attention_amounts, copied_output, repeated, without_kernel
 from advisor.memory.activations.deviations import family_and_norm
-from advisor.memory.activations.dtypes import Numbers, numbers
+from advisor.memory.activations.dtypes import Numbers, adapters, numbers
 from advisor.memory.activations.experts import passing_weights, quantized, stacks, used_weights
 from advisor.memory.activations.fake_quantized import passing_in_quantizers
-from advisor.memory.activations.feedforward import dense_amounts, has_shared_gate, mlp_amounts, of_activation
+from advisor.memory.activations.feedforward import dense_amounts, has_shared_gate, mlp_amounts, of_activation_gradient
 from advisor.memory.activations.float8 import casting_to_float8
 from advisor.memory.activations.from_trace import measured
 from advisor.memory.activations.kept_inputs import passing_dora_bytes
-from advisor.memory.activations.layer import amounts
+from advisor.memory.activations.layer import amounts, input_amounts
 from advisor.memory.activations.layer_inputs import gate_amounts, waiting_gradients, width_of
-from advisor.memory.activations.linear_inputs import mlp_input, mlp_output, site_amounts, sites
+from advisor.memory.activations.linear_inputs import is_output, mlp_input, mlp_output, site_amounts, sites
 from advisor.memory.activations.lora_kernels import fused_working_bytes, fuses_mlp, passing_mlp_bytes
 from advisor.memory.activations.norms import norm_amounts, rms_amounts
 from advisor.memory.activations.state_spaces import in_pieces, scan_gradients
@@ -85,6 +85,11 @@ def multiplying_bytes(run: Run, block: Block) -> int | None:
     return run.tokens * (total(moment, widths(run, block)) + recomputed_output(run, n, block))
 
 
+def last_weight_bytes(block: Block) -> int:
+    """Bytes of the base weight that is there in half precision at that moment: the MLP's last."""
+    return max((2 * x.n_in * x.n_out for x in block.linears if x.kind == "mlp" and is_output(x, block)), default=0)
+
+
 def recomputed_output(run: Run, n: Numbers, block: Block) -> int:
     """Bytes a token of a layer's output, which the reentrant checkpoint also holds.
 
@@ -114,13 +119,31 @@ def passing_bytes(run: Run, block: Block) -> int:
 
     Or in a fused MLP with DoRA.
     """
-    _, norm = family_and_norm(run, block)
+    family, norm = family_and_norm(run, block)
     n = numbers(run, norm)
     if block.mlp is None or run.activation_checkpointing:
         return 0
     if fuses_mlp(run, block):
         return passing_mlp_bytes(run, n, widths(run, block))
-    return run.tokens * total(recomputed_forward(run, n, block), widths(run, block))
+    return run.tokens * total(recomputed_forward(run, n, family, block), widths(run, block))
+
+
+def recomputed_int8(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
+    """The recomputed forward while an 8-bit base makes all that the MLP reads of its input at once.
+
+    Sums in 32 bits, in fp16, and in the input's precision: bitsandbytes/backends/cuda/ops.py, int8_mm_dequant@0.50.2;
+    the input in 8 bits, the gradient that waits, and the residual.
+    """
+    inner = [x for site in mlp_input(run, n, block) for x in site.linears]
+    if run.quantization != "int8" or len(inner) != 1 or block.mlp is None or block.mlp.experts:
+        return
+    yield (0 if run.reentrant else n.stream) + n.stream + 1, "h"
+    yield (4 + 2 + n.inner) * inner[0].n_out, ONE
+    yield from gone(mlp_amounts(run, n, family, block))
+    yield from gone(input_amounts(run, n, mlp_output(run, n, block)))
+    for site in mlp_input(run, n, block):
+        if adapters(run, site.source).own:
+            yield from gone(site_amounts(run, n, site))
 
 
 def is_alone(block: Block) -> bool:
@@ -155,7 +178,8 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
             behind = gone(shared_amounts(n, family, block.mlp))
             yield [stream, *routed.recomputed_product(run, n, block.mlp), *behind]
         if run.activation_checkpointing:
-            yield list(recomputed_forward(run, n, block))
+            yield list(recomputed_forward(run, n, family, block))
+            yield list(recomputed_int8(run, n, family, block))
     if block.attention is not None and probabilities(run, family, block.attention):
         yield [stream, *probability_gradients(run, n, family, norm, block)]
     if block.states is not None:
@@ -222,7 +246,7 @@ def product_gradients(run: Run, n: Numbers, family: Deviations, block: Block) ->
         return
     if not mlp.gated:
         step = family.activation_gradient
-        yield (of_activation(n, step) if step else 2 * n.inner), "f"
+        yield (of_activation_gradient(n, step) if step else 2 * n.inner), "f"
     elif "glu" in run.liger:
         yield n.inner, "f"
         return
