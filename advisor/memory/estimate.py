@@ -91,7 +91,7 @@ def with_layers_apart(run: Run, model: Architecture) -> Architecture:
     lora = run.lora
     if lora is None or not layers_named(lora):
         return model
-    return replace(model, blocks=tuple(one for block in model.blocks for one in told_apart(lora, block)))
+    return replace(model, blocks=tuple(one for block in model.blocks for one in told_apart(lora, block)), order=())
 
 
 def beyond_vllm(ranged: Callable[[Run, int], Range], run: Run, peak: Phase) -> Range:

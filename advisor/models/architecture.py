@@ -204,6 +204,8 @@ class Architecture:
     """Outputs of a classifier, which has a score in place of its head; 0: a language model."""
     towers: "tuple[Tower, ...]" = ()
     """The encoders whose layers are known; others count as weights alone."""
+    order: tuple[int, ...] = ()
+    """Which of ``blocks`` each layer is, from the first to the last; empty where that is not known."""
 
     @cached_property
     def family(self) -> "Family":
@@ -241,6 +243,13 @@ class Architecture:
     def layers(self) -> int:
         """Decoder layers."""
         return sum(block.count for block in self.blocks)
+
+    @cached_property
+    def in_order(self) -> tuple[Block, ...]:
+        """The block of each layer, from the first to the last; one kind after another where the order is not known."""
+        if len(self.order) == self.layers:
+            return tuple(self.blocks[index] for index in self.order)
+        return tuple(block for block in self.blocks for _ in range(block.count))
 
     @cached_property
     def largest_tensor(self) -> int:
