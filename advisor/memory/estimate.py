@@ -13,7 +13,7 @@ from advisor.memory.gradients import between_micro_steps, bucket_copies, step_gr
 from advisor.memory.groups import Weights
 from advisor.memory.host import host_terms
 from advisor.memory.ledger import Estimate, HostTerm, Phase, PhaseName, Range, Rows, Term
-from advisor.memory.lora_targets import layers_named, told_apart
+from advisor.memory.lora_targets import layers_named, with_layers_apart
 from advisor.memory.model import (
     autocast_terms,
     dequantized_terms,
@@ -82,16 +82,8 @@ def hosted(run: Run, model: Architecture) -> tuple[HostTerm, ...]:
 @lru_cache(maxsize=4)
 def counted_run(run: Run, model: Architecture) -> tuple[Run, Architecture]:
     """The run and its model as they are counted: layers told apart, rows as long as they can be."""
-    apart = with_layers_apart(run, model)
+    apart = with_layers_apart(run.lora, model) if run.lora is not None and layers_named(run.lora) else model
     return as_counted(run if apart is model else replace(run, model=apart)), apart
-
-
-def with_layers_apart(run: Run, model: Architecture) -> Architecture:
-    """The model with its layers sorted by their adapters, where targets name layers by number."""
-    lora = run.lora
-    if lora is None or not layers_named(lora):
-        return model
-    return replace(model, blocks=tuple(one for block in model.blocks for one in told_apart(lora, block)), order=())
 
 
 def beyond_vllm(ranged: Callable[[Run, int], Range], run: Run, peak: Phase) -> Range:

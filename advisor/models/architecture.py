@@ -252,6 +252,14 @@ class Architecture:
         return tuple(block for block in self.blocks for _ in range(block.count))
 
     @cached_property
+    def reach(self) -> tuple[tuple[Block, int, int], ...]:
+        """Each kind of layer, with the number of the first such layer and of the last, from 0 on."""
+        numbers: dict[int, list[int]] = {}
+        for number, block in enumerate(self.in_order):
+            numbers.setdefault(id(block), []).append(number)
+        return tuple((block, numbers[id(block)][0], numbers[id(block)][-1]) for block in self.blocks)
+
+    @cached_property
     def largest_tensor(self) -> int:
         """Elements of the largest single tensor."""
         return max(tensor.numel for tensor in self.tensors)

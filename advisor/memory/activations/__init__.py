@@ -20,7 +20,13 @@ from advisor.memory.activations.non_layer import (
     head_saved_bytes,
     narrower_bytes,
 )
-from advisor.memory.activations.transient import last_weight_bytes, multiplying_bytes, passing_bytes, working_bytes
+from advisor.memory.activations.transient import (
+    last_weight_bytes,
+    multiplying_bytes,
+    passing_bytes,
+    stack_gradient_bytes,
+    working_bytes,
+)
 
 __all__ = [
     "cached_bytes",
@@ -38,6 +44,7 @@ __all__ = [
     "passing_bytes",
     "saved_bytes",
     "saved_formula",
+    "stack_gradient_bytes",
     "traced_source",
     "working_bytes",
 ]

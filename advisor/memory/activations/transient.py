@@ -85,6 +85,23 @@ def multiplying_bytes(run: Run, block: Block) -> int | None:
     return run.tokens * (total(moment, widths(run, block)) + recomputed_output(run, n, block))
 
 
+def stack_gradient_bytes(run: Run, block: Block) -> int:
+    """At the gradient of experts' first stack, what there is in addition to what is saved, without that gradient.
+
+    That of the product, and of the inputs in their order, which are kept for it; of the experts' rest nothing is left:
+    integrations/moe.py, grouped_mm_experts_forward@5.16.1.
+    """
+    mlp = block.mlp
+    assert mlp is not None
+    family, norm = family_and_norm(run, block)
+    n = numbers(run, norm)
+    m, chosen = routed.of_experts(run, n), mlp.experts_per_token
+    made = (chosen * m.compute * (2 if mlp.gated else 1), "f"), (2 * chosen * m.compute, "routed")
+    behind = (*gone(routed.expert_amounts(run, n, family, mlp)), *done(run, n, family, norm, block))
+    per_token = total([(n.stream, "h"), *made, *behind], widths(run, block))
+    return run.tokens * (per_token + recomputed_output(run, n, block))
+
+
 def last_weight_bytes(block: Block) -> int:
     """Bytes of the base weight that is there in half precision at that moment: the MLP's last."""
     return max((2 * x.n_in * x.n_out for x in block.linears if x.kind == "mlp" and is_output(x, block)), default=0)
