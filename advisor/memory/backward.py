@@ -85,7 +85,7 @@ def backward_phases(
             (
                 *all_given,
                 *held,
-                *seen,
+                *tower_terms(run, model, tower.kind),
                 *backward_terms(run, model, tower),
                 *buckets,
                 *reducing,

@@ -140,6 +140,8 @@ class Tower:
     checkpointed: bool = True
     masked: bool = False
     bare: bool = False
+    placed: bool = False
+    pixel_mask: bool = False
     name: str = ""
     """What its terms are called in the ledger."""
     traced: Traced | None = None
@@ -155,8 +157,10 @@ class Layers:
     adapters make its input need a gradient (modeling_utils.py:2216-2247@5.16.1). ``wide_if_upcast``: whether a norm in
     front of the layers has a name that axolotl does not know, and stays in fp32 after PEFT's upcast. ``checkpointed``:
     whether activation checkpointing reaches them. ``masked``: whether they attend under a mask over all pairs of
-    patches. ``bare``: whether the first of them reads what the embedding returns as it is. ``norms``: how many are
-    over the stream; ``normed``: queries, keys and values are, too. ``then``: what reads their output.
+    patches. ``bare``: whether the first of them reads what the embedding returns as it is; ``placed``: which has added
+    positions, in the precision of their table. ``norms``: how many are
+    over the stream; ``normed``: queries, keys and values are, too. ``then``: what reads their output. ``pixel_mask``:
+    whether the processor hands over a number in fp32 for each pixel, which says whether it is padding.
     """
 
     stack: str
@@ -174,6 +178,8 @@ class Layers:
     checkpointed: bool = True
     masked: bool = False
     bare: bool = False
+    placed: bool = False
+    pixel_mask: bool = False
     norms: int = 2
     normed: bool = False
     then: Layers | None = None
@@ -210,6 +216,8 @@ def tower(
         checkpointed=shape.checkpointed,
         masked=shape.masked,
         bare=shape.bare,
+        placed=shape.placed,
+        pixel_mask=shape.pixel_mask,
         name=f"{kind} tower",
         traced=shape.traced,
     )
@@ -219,7 +227,8 @@ def following(first: Tower, prefix: str, c: Config, shape: Layers, tensors: Tens
     """The layers that read what the first ones return."""
     block = layers_of(prefix, c, shape, tensors)
     name = f"last layers of the {first.name}"
-    alone = replace(first, entry=0, joins=(), wide=False, norms=0, pools=False, masked=False, bare=False)
+    alone = replace(first, entry=0, joins=(), wide=False, norms=0, pools=False)
+    alone = replace(alone, masked=False, bare=False, placed=False, pixel_mask=False)
     return replace(alone, block=block, held=shape.held, name=name)
 
 

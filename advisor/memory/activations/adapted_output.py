@@ -60,12 +60,8 @@ def recomputed_forward(run: Run, n: Numbers, family: Deviations, block: Block) -
     The gradient that waits, the residual, the normed input, the base's result, and of the product itself, its fp32
     copy and that after dropout, none of which is saved; without dropout, later: the adapter's result, and that scaled.
     """
-    # Where a layer is computed again, the output that reentrant checkpoints hold is yet to come.
     again = run.activation_checkpointing
-    # Liger's norm saves the residual.
-    # Where both branches read the stream, it is what attention gave that waits for the sum, and not the stream.
-    waits = n.compute if family.parallel or block.norms == 1 else 0 if "rms_norm" in run.liger else n.stream
-    held = n.stream + waits - (n.stream if again and run.reentrant else 0)
+    held = waiting(run, n, family, block)
     if again and n.inner == n.compute and run.model is not None and run.model.family.tape.holds:
         held += n.normed + n.compute  # what the norm gave attention, and what attention gave
     for site, kept in adapted_outputs(run, n, block):
@@ -80,6 +76,31 @@ def recomputed_forward(run: Run, n: Numbers, family: Deviations, block: Block) -
             yield held + 3 * n.compute, "h"
             if run.quantization != "int8":  # which keeps its inputs
                 yield from ((n.normed, "h"), (n.inner, site.symbol))
+
+
+def recomputed_four_bit(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
+    """The recomputed forward at a 4-bit last linear without adapters, whose input and output are in fp32.
+
+    The gradient that waits, the residual, the normed input; the product and the result, and both in half precision:
+    bitsandbytes/nn/modules.py, Linear4bit.forward@0.50.2.
+    """
+    adapted = {site.symbol for site, _ in adapted_outputs(run, n, block)}
+    if run.quantization != "nf4" or n.inner == n.compute or not run.activation_checkpointing:
+        return
+    for site in mlp_output(run, n, block):
+        if site.symbol not in adapted:
+            yield waiting(run, n, family, block) + n.normed + n.compute + n.inner, "h"
+            yield n.inner + n.compute, site.symbol
+
+
+def waiting(run: Run, n: Numbers, family: Deviations, block: Block) -> int:
+    """Bytes per element of the stream that a layer has beyond what it keeps when it comes to the MLP, in a forward.
+
+    The gradient that waits for a layer that is computed again, less the output that a reentrant checkpoint holds later;
+    the residual, which Liger's norm saves, or where both branches read the stream, what attention gave.
+    """
+    waits = n.compute if family.parallel or block.norms == 1 else 0 if "rms_norm" in run.liger else n.stream
+    return n.stream + waits - (n.stream if run.activation_checkpointing and run.reentrant else 0)
 
 
 def adapted_outputs(run: Run, n: Numbers, block: Block) -> Iterator[tuple[Site, Adapters]]:

@@ -17,6 +17,7 @@ from advisor.memory.activations.adapted_output import (
     half_adapter_gradients,
     let_go,
     recomputed_forward,
+    recomputed_four_bit,
 )
 from advisor.memory.activations.altup import altup_gradients, streams
 from advisor.memory.activations.amounts import ONE, Amount, Moment, gone, total, widths
@@ -197,6 +198,7 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
         if run.activation_checkpointing:
             yield list(recomputed_forward(run, n, family, block))
             yield list(recomputed_int8(run, n, family, block))
+            yield list(recomputed_four_bit(run, n, family, block))
     if block.attention is not None and probabilities(run, family, block.attention):
         yield [stream, *probability_gradients(run, n, family, norm, block)]
     if block.states is not None:
