@@ -9,6 +9,7 @@ from advisor.memory.activations import (
     forward_working_bytes,
     head_saved_bytes,
     lasting_bytes,
+    narrow_layers,
     narrower_bytes,
     own_input_bytes,
     passing_bytes,
@@ -72,7 +73,7 @@ def cached_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
 
 def passing_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """What the last layer's forward holds and does not save: wider than a fused loss where adapters are in fp32."""
-    bytes_ = passing_bytes(run, model.blocks[-1]) if model.blocks else 0
+    bytes_ = passing_bytes(run, model.in_order[-1]) if model.blocks else 0
     return (Term("last layer's intermediates", "activations", bytes_, f"{run.tokens:,} tokens", WORKING),)
 
 
@@ -115,8 +116,8 @@ def decoder_terms(run: Run, model: Architecture, *, backward: bool, until: int |
         return (*(saved_term(run, *one, 0 if i else unread) for i, one in enumerate(blocks)), *leaf_terms(run, model))
     if run.activation_offloading is not None:
         return (inputs_on_the_way(run, model, backward=backward), *lasting_terms(run, model, blocks))
-    narrower = narrower_bytes(run, model.blocks[0])
-    inputs = (input_term(run, *one, 0 if index else narrower) for index, one in enumerate(blocks))
+    first = narrow_layers(model)[: None if until is None else until + 1]
+    inputs = (input_term(run, *one, sum(each is one[0] for each in first)) for one in blocks)
     return (*inputs, *lasting_terms(run, model, blocks))
 
 
@@ -134,9 +135,9 @@ def saved_term(run: Run, block: Block, count: int, unread: int) -> Term:
     return Term("activations", "activations", count * saved_bytes(run, block) - unread, text, SAVED)
 
 
-def input_term(run: Run, block: Block, count: int, narrower: int) -> Term:
+def input_term(run: Run, block: Block, count: int, first: int) -> Term:
     """The inputs of layers of one shape, of which the first may be narrower."""
-    one = checkpoint_bytes(run, block)
+    one, narrower = checkpoint_bytes(run, block), first * narrower_bytes(run, block)
     text = f"{one:,} B x {count} layers" + (f", less {narrower:,} B of the first" if narrower else "")
     return Term("checkpointed layer inputs", "activations", count * one - narrower, text, CHECKPOINTS)
 

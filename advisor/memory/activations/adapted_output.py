@@ -61,7 +61,7 @@ def recomputed_forward(run: Run, n: Numbers, family: Deviations, block: Block) -
     copy and that after dropout, none of which is saved; without dropout, later: the adapter's result, and that scaled.
     """
     again = run.activation_checkpointing
-    held = waiting(run, n, family, block)
+    held = waiting(run, n, family, block) - yet_to_come(run, n)
     if again and n.inner == n.compute and run.model is not None and run.model.family.tape.holds:
         held += n.normed + n.compute  # what the norm gave attention, and what attention gave
     for site, kept in adapted_outputs(run, n, block):
@@ -89,18 +89,24 @@ def recomputed_four_bit(run: Run, n: Numbers, family: Deviations, block: Block) 
         return
     for site in mlp_output(run, n, block):
         if site.symbol not in adapted:
-            yield waiting(run, n, family, block) + n.normed + n.compute + n.inner, "h"
+            yield waiting(run, n, family, block) - yet_to_come(run, n) + n.normed + n.compute + n.inner, "h"
             yield n.inner + n.compute, site.symbol
 
 
 def waiting(run: Run, n: Numbers, family: Deviations, block: Block) -> int:
     """Bytes per element of the stream that a layer has beyond what it keeps when it comes to the MLP, in a forward.
 
-    The gradient that waits for a layer that is computed again, less the output that a reentrant checkpoint holds later;
-    the residual, which Liger's norm saves, or where both branches read the stream, what attention gave.
+    Its input, or where it is computed again, whose input is kept, the gradient that waits for it; and the residual,
+    which Liger's norm saves, or where both branches read the stream, what attention gave.
     """
-    waits = n.compute if family.parallel or block.norms == 1 else 0 if "rms_norm" in run.liger else n.stream
-    return n.stream + waits - (n.stream if run.activation_checkpointing and run.reentrant else 0)
+    if family.parallel or block.norms == 1:
+        return n.stream + (n.compute if block.attention is not None else 0)
+    return n.stream + (0 if "rms_norm" in run.liger else n.stream)
+
+
+def yet_to_come(run: Run, n: Numbers) -> int:
+    """Likewise, of the output that a reentrant checkpoint holds once the layer is computed: ``recomputed_output``."""
+    return n.stream if run.activation_checkpointing and run.reentrant else 0
 
 
 def adapted_outputs(run: Run, n: Numbers, block: Block) -> Iterator[tuple[Site, Adapters]]:

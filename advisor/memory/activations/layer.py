@@ -68,7 +68,7 @@ def own_input_bytes(run: Run, block: Block) -> int:
     """Of what a layer keeps, its input as it came, which its checkpoint holds already."""
     family, norm = family_and_norm(run, block)
     n = numbers(run, norm)
-    if block.traces or streams(block) > 1 or family.post_norm or block.norm == "none":
+    if block.traces or streams(block) > 1 or family.post_norm or family.casts_stream or block.norm == "none":
         return 0
     width = {"rms": 4, "fp32 rms": 4, "offset rms": 4, "liger": n.stream, "centred": 0}.get(norm)
     if width is None:

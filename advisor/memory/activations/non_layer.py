@@ -37,10 +37,18 @@ def input_bytes(run: Run, block: Block) -> int:
 
 
 def narrower_bytes(run: Run, block: Block) -> int:
-    """By how much the first layer's input is narrower than that of the others."""
+    """By how much the input of the first layers is narrower than that of the others."""
     norm = family_and_norm(run, block)[1]
     narrow = enters_narrow(run, norm) and not block.traces
     return (numbers(run, norm).stream - run.compute_bytes) * run.tokens * block.hidden if narrow else 0
+
+
+def narrow_layers(model: Architecture) -> tuple[Block, ...]:
+    """The first layers, if their input is narrower: a norm in fp32 widens what the first returns, else an MLP does."""
+    layers = model.in_order
+    if layers[0].norm == "layer":
+        return layers[:1]
+    return layers[: 1 + next((index for index, block in enumerate(layers) if block.mlp is not None), 0)]
 
 
 def cached_bytes(run: Run, block: Block) -> int:
