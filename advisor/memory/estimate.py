@@ -12,8 +12,8 @@ from advisor.memory.generation import VLLM_NAME, resident_vllm, rollout_phase
 from advisor.memory.gradients import between_micro_steps, bucket_copies, step_gradients
 from advisor.memory.groups import Weights
 from advisor.memory.host import host_terms
+from advisor.memory.layers_apart import with_layers_apart
 from advisor.memory.ledger import Estimate, HostTerm, Phase, PhaseName, Range, Rows, Term
-from advisor.memory.lora_targets import layers_named, with_layers_apart
 from advisor.memory.model import (
     autocast_terms,
     dequantized_terms,
@@ -82,7 +82,7 @@ def hosted(run: Run, model: Architecture) -> tuple[HostTerm, ...]:
 @lru_cache(maxsize=4)
 def counted_run(run: Run, model: Architecture) -> tuple[Run, Architecture]:
     """The run and its model as they are counted: layers told apart, rows as long as they can be."""
-    apart = with_layers_apart(run.lora, model) if run.lora is not None and layers_named(run.lora) else model
+    apart = with_layers_apart(run, model)
     return as_counted(run if apart is model else replace(run, model=apart)), apart
 
 

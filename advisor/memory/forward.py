@@ -9,8 +9,6 @@ from advisor.memory.activations import (
     forward_working_bytes,
     head_saved_bytes,
     lasting_bytes,
-    narrow_layers,
-    narrower_bytes,
     own_input_bytes,
     passing_bytes,
     saved_bytes,
@@ -116,9 +114,7 @@ def decoder_terms(run: Run, model: Architecture, *, backward: bool, until: int |
         return (*(saved_term(run, *one, 0 if i else unread) for i, one in enumerate(blocks)), *leaf_terms(run, model))
     if run.activation_offloading is not None:
         return (inputs_on_the_way(run, model, backward=backward), *lasting_terms(run, model, blocks))
-    first = narrow_layers(model)[: None if until is None else until + 1]
-    inputs = (input_term(run, *one, sum(each is one[0] for each in first)) for one in blocks)
-    return (*inputs, *lasting_terms(run, model, blocks))
+    return (*(input_term(run, *one) for one in blocks), *lasting_terms(run, model, blocks))
 
 
 def left(model: Architecture, until: int | None) -> tuple[tuple[Block, int], ...]:
@@ -135,11 +131,10 @@ def saved_term(run: Run, block: Block, count: int, unread: int) -> Term:
     return Term("activations", "activations", count * saved_bytes(run, block) - unread, text, SAVED)
 
 
-def input_term(run: Run, block: Block, count: int, first: int) -> Term:
-    """The inputs of layers of one shape, of which the first may be narrower."""
-    one, narrower = checkpoint_bytes(run, block), first * narrower_bytes(run, block)
-    text = f"{one:,} B x {count} layers" + (f", less {narrower:,} B of the first" if narrower else "")
-    return Term("checkpointed layer inputs", "activations", count * one - narrower, text, CHECKPOINTS)
+def input_term(run: Run, block: Block, count: int) -> Term:
+    """The inputs of layers of one shape."""
+    one = checkpoint_bytes(run, block)
+    return Term("checkpointed layer inputs", "activations", count * one, f"{one:,} B x {count} layers", CHECKPOINTS)
 
 
 def unread_norm_bytes(run: Run, model: Architecture) -> int:

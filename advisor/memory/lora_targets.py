@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from advisor.record import replace
 from advisor.run import Lora
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Architecture, Block, Linear, Tensor
+    from advisor.models.architecture import Architecture, Linear, Tensor
     from advisor.run import Lora, Run
 
 
@@ -93,31 +92,3 @@ def adapts_experts(run: Run) -> bool:
         return False
     experts = (tensor for tensor in model.tensors if tensor.kind == "experts")
     return any(wraps(lora, path) for tensor in experts for path in expert_paths(model, tensor))
-
-
-def with_layers_apart(lora: Lora, model: Architecture) -> Architecture:
-    """The model with its layers sorted by which of their linears LoRA wraps, where targets name them by number."""
-    blocks: list[Block] = []
-    order = [0] * model.layers
-    for block in model.blocks:
-        numbers = [number for number, one in enumerate(model.in_order) if one is block]
-        for kind, indices in told_apart(lora, block):
-            for index in indices:
-                order[numbers[index]] = len(blocks)
-            blocks.append(kind)
-    return replace(model, blocks=tuple(blocks), order=tuple(order))
-
-
-def told_apart(lora: Lora, block: Block) -> Iterator[tuple[Block, list[int]]]:
-    """The layers of a block by which of their linears LoRA wraps, each kind as its first layer has it."""
-    found: dict[tuple[bool, ...], list[int]] = {}
-    for index in range(block.count):
-        wrapped = tuple(wraps(lora, x.path.replace("*", str(index))) for x in block.linears)
-        found.setdefault(wrapped, []).append(index)
-    for kind in found.values():
-        yield replace(block, count=len(kind), linears=at(block, kind[0])), kind
-
-
-def at(block: Block, index: int) -> tuple[Linear, ...]:
-    """The linears of one layer, by their own names."""
-    return tuple(replace(x, module=x.module.replace("*", str(index))) for x in block.linears)

@@ -173,6 +173,8 @@ class Block:
     """What such a layer was measured to keep, where its model was traced."""
     deviations: "Deviations | None" = None
     """Its own, where it is no layer of the decoder."""
+    narrow: bool = False
+    """Whether it gets half precision where others of the model get fp32, which only layers before those return."""
 
 
 @record(eq=False)

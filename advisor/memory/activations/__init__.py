@@ -18,8 +18,6 @@ from advisor.memory.activations.non_layer import (
     cached_bytes,
     checkpoint_bytes,
     head_saved_bytes,
-    narrow_layers,
-    narrower_bytes,
 )
 from advisor.memory.activations.transient import (
     last_weight_bytes,
@@ -40,8 +38,6 @@ __all__ = [
     "last_weight_bytes",
     "lasting_bytes",
     "multiplying_bytes",
-    "narrow_layers",
-    "narrower_bytes",
     "own_input_bytes",
     "passing_bytes",
     "saved_bytes",

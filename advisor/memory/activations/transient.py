@@ -26,7 +26,7 @@ from advisor.memory.activations.amounts import ONE, Amount, Moment, gone, total,
 from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import attention_amounts, copied_output, repeated, without_kernel
 from advisor.memory.activations.deviations import family_and_norm
-from advisor.memory.activations.dtypes import Numbers, adapters, numbers
+from advisor.memory.activations.dtypes import Numbers, adapters, numbers_of
 from advisor.memory.activations.experts import passing_weights, quantized, stacks, used_weights
 from advisor.memory.activations.fake_quantized import passing_in_quantizers
 from advisor.memory.activations.feedforward import dense_amounts, has_shared_gate, mlp_amounts, of_activation_gradient
@@ -56,12 +56,11 @@ def working_bytes(run: Run, block: Block) -> int:
 
 def backward_bytes(run: Run, block: Block) -> int:
     """Likewise, but for the recomputed forward of experts in 8 bits."""
-    _, norm = family_and_norm(run, block)
-    output = recomputed_output(run, numbers(run, norm), block)
+    output = recomputed_output(run, numbers_of(run, block), block)
     weights = passing_weights(run, run.compute_bytes, block) + passing_in_quantizers(run, block)
     weights += casting_to_float8(run, block)
     held = measured(run, block, "working", derived_bytes) + run.tokens * output + weights
-    return max(held, passing_dora_bytes(run, numbers(run, norm), block))
+    return max(held, passing_dora_bytes(run, numbers_of(run, block), block))
 
 
 def unpacking_bytes(run: Run, block: Block) -> int:
@@ -73,8 +72,8 @@ def unpacking_bytes(run: Run, block: Block) -> int:
     mlp = block.mlp
     if mlp is None or not quantized(run) or run.quantization != "int8":
         return 0
-    family, norm = family_and_norm(run, block)
-    n = numbers(run, norm)
+    family, _ = family_and_norm(run, block)
+    n = numbers_of(run, block)
     later = [(4 * mlp.experts_per_token, "routed"), *shared_amounts(n, family, mlp)]
     named = [] if routed.of_experts(run, n).trained else list(routed.named_amounts(n, mlp))
     named.append((waiting(run, n, family, block), "h"))
@@ -91,8 +90,8 @@ def multiplying_bytes(run: Run, block: Block) -> int | None:
         return shared_bytes(run, block)
     if block.mlp is None or block.mlp.experts or block.states or block.traces or fuses_mlp(run, block):
         return None
-    family, norm = family_and_norm(run, block)
-    n = numbers(run, norm)
+    family, _ = family_and_norm(run, block)
+    n = numbers_of(run, block)
     given = [(kept.cast, site.symbol) for site, kept in adapted_outputs(run, n, block)]
     moment = [*starting_gradients(n, family, block), *given, (n.compute, "f"), *let_go(run, n, block)]
     return run.tokens * (total(moment, widths(run, block)) + recomputed_output(run, n, block))
@@ -107,7 +106,7 @@ def stack_gradient_bytes(run: Run, block: Block) -> int:
     mlp = block.mlp
     assert mlp is not None
     family, norm = family_and_norm(run, block)
-    n = numbers(run, norm)
+    n = numbers_of(run, block)
     m, chosen = routed.of_experts(run, n), mlp.experts_per_token
     made = (chosen * m.compute * (2 if mlp.gated else 1), "f"), (2 * chosen * m.compute, "routed")
     behind = (*gone(routed.expert_amounts(run, n, family, mlp)), *done(run, n, family, norm, block))
@@ -117,8 +116,8 @@ def stack_gradient_bytes(run: Run, block: Block) -> int:
 
 def shared_bytes(run: Run, block: Block) -> int:
     """Likewise at the last linear of what all tokens pass next to experts, when those are still to come."""
-    family, norm = family_and_norm(run, block)
-    n = numbers(run, norm)
+    family, _ = family_and_norm(run, block)
+    n = numbers_of(run, block)
     given = [(kept.cast, site.symbol) for site, kept in adapted_outputs(run, n, block)]
     product = [(n.inner, site.symbol) for site in mlp_output(run, n, block)]
     moment = [*starting_gradients(n, family, block), *given, *product, *let_go(run, n, block)]
@@ -141,7 +140,7 @@ def recomputed_output(run: Run, n: Numbers, block: Block) -> int:
 def derived_bytes(run: Run, block: Block) -> int:
     """The widest moment of the backward by the formulas."""
     family, norm = family_and_norm(run, block)
-    n = numbers(run, norm)
+    n = numbers_of(run, block)
     known = widths(run, block)
     per_token = max((total(moment, known) for moment in moments(run, n, family, norm, block)), default=0)
     waiting = run.tokens * total(list(waiting_gradients(run, n, block)), known)
@@ -159,8 +158,8 @@ def passing_bytes(run: Run, block: Block) -> int:
 
     Or in a fused MLP with DoRA, or while experts are unpacked.
     """
-    family, norm = family_and_norm(run, block)
-    n = numbers(run, norm)
+    family, _ = family_and_norm(run, block)
+    n = numbers_of(run, block)
     if block.mlp is None or run.activation_checkpointing:
         return 0
     if fuses_mlp(run, block):
