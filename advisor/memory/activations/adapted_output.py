@@ -100,13 +100,13 @@ def waiting(run: Run, n: Numbers, family: Deviations, block: Block) -> int:
     which Liger's norm saves, or where both branches read the stream, what attention gave.
     """
     if family.parallel or block.norms == 1:
-        return n.stream + (n.compute if block.attention is not None else 0)
-    return n.stream + (0 if "rms_norm" in run.liger else n.stream)
+        return n.returned + (n.compute if block.attention is not None else 0)
+    return n.returned + (0 if "rms_norm" in run.liger else n.stream)
 
 
 def yet_to_come(run: Run, n: Numbers) -> int:
     """Likewise, of the output that a reentrant checkpoint holds once the layer is computed: ``recomputed_output``."""
-    return n.stream if run.activation_checkpointing and run.reentrant else 0
+    return n.returned if run.activation_checkpointing and run.reentrant else 0
 
 
 def adapted_outputs(run: Run, n: Numbers, block: Block) -> Iterator[tuple[Site, Adapters]]:

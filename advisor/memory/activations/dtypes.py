@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.models.deviations import SQUARED_RELU, XIELU, Norm
-from advisor.record import record
+from advisor.record import record, replace
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Block
@@ -24,6 +24,8 @@ class Numbers:
     autocast: bool
     trained: bool
     """Whether the base weights get gradients."""
+    returned: int
+    """Of what the layer returns: as wide as the stream, but where it widens that."""
 
 
 @record(eq=False)
@@ -44,7 +46,8 @@ class Adapters:
 
 def numbers_of(run: Run, block: Block) -> Numbers:
     """The precision of the parts of a layer."""
-    return numbers(run, family_and_norm(run, block)[1], narrow=block.narrow)
+    found = numbers(run, family_and_norm(run, block)[1], narrow=block.narrow)
+    return replace(found, returned=4) if block.narrow and block.mlp is not None else found
 
 
 def numbers(run: Run, norm: Norm, *, narrow: bool = False) -> Numbers:
@@ -60,7 +63,7 @@ def numbers(run: Run, norm: Norm, *, narrow: bool = False) -> Numbers:
     normed = 4 if norm == "layer" and run.autocast else compute if norm == "half layer" else 4 if wide else 2
     # Quantized linears hand on the precision of what a norm in fp32 gives them.
     inner = normed if branches or (wide and run.autocast and run.quantization in KEEP_WIDTH) else compute
-    return Numbers(compute, stream, normed, inner, run.autocast, trained=run.adapter is None)
+    return Numbers(compute, stream, normed, inner, run.autocast, trained=run.adapter is None, returned=stream)
 
 
 def widened(run: Run) -> bool:

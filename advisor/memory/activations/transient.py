@@ -134,7 +134,7 @@ def recomputed_output(run: Run, n: Numbers, block: Block) -> int:
 
     torch/utils/checkpoint.py, CheckpointFunction.backward@2.13.0.
     """
-    return n.stream * streams(block) * block.hidden if run.activation_checkpointing and run.reentrant else 0
+    return n.returned * streams(block) * block.hidden if run.activation_checkpointing and run.reentrant else 0
 
 
 def derived_bytes(run: Run, block: Block) -> int:
@@ -252,7 +252,9 @@ def starting_gradients(n: Numbers, family: Deviations, block: Block) -> tuple[Am
     """What stands at the start of a layer's backward: the stream's gradient, a mask that was used, a branch's own."""
     own = family.residual_masks or family.scales_residual
     branch = (n.compute, "h") if own and n.inner == n.compute else narrow_gradient(n, family, block)
-    return (n.stream, "h"), (-1 if family.residual_masks else 0, "h"), branch
+    # A layer that widens the stream casts the gradient of what entered it.
+    stream = n.returned + (n.stream if n.returned != n.stream else 0)
+    return (stream, "h"), (-1 if family.residual_masks else 0, "h"), branch
 
 
 def narrow_gradient(n: Numbers, family: Deviations, block: Block) -> Amount:
