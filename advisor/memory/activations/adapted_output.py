@@ -66,8 +66,7 @@ def recomputed_forward(run: Run, n: Numbers, family: Deviations, block: Block) -
         held += n.normed + n.compute  # what the norm gave attention, and what attention gave
     for site, kept in adapted_outputs(run, n, block):
         if kept.cast > n.compute and kept.width == n.compute:
-            results = n.inner + (2 * n.compute if again and not kept.dropout else 0)
-            yield held + (1 if again else 2) * n.normed + results, "h"
+            yield held + n.normed + n.inner + passing_results(run, n, kept), "h"
             product = 0 if run.quantization == "int8" else site.source  # which keeps its inputs
             casts = (kept.cast != site.source) + kept.dropout
             yield product + kept.cast * casts, site.symbol
@@ -76,6 +75,17 @@ def recomputed_forward(run: Run, n: Numbers, family: Deviations, block: Block) -
             yield held + 3 * n.compute, "h"
             if run.quantization != "int8":  # which keeps its inputs
                 yield from ((n.normed, "h"), (n.inner, site.symbol))
+
+
+def passing_results(run: Run, n: Numbers, kept: Adapters) -> int:
+    """Bytes per element of the stream that are there of the adapter's own output, at the widest moment before its sum.
+
+    Its product and that scaled; with dropout that moment is before both. A non-reentrant checkpoint computes no more
+    than what is saved, and backward has scaled the output's gradient by then.
+    """
+    if run.activation_checkpointing and not run.reentrant:
+        return n.compute
+    return 0 if kept.dropout else 2 * n.compute
 
 
 def recomputed_four_bit(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
