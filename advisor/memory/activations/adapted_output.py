@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import Amount, gone
 from advisor.memory.activations.dtypes import Adapters, Numbers, adapters
+from advisor.memory.activations.layer import own_input_bytes
 from advisor.memory.activations.linear_inputs import Site, mlp_output, site_amounts
 from advisor.memory.lora_targets import is_target
 
@@ -106,12 +107,14 @@ def recomputed_four_bit(run: Run, n: Numbers, family: Deviations, block: Block) 
 def waiting(run: Run, n: Numbers, family: Deviations, block: Block) -> int:
     """Bytes per element of the stream that a layer has beyond what it keeps when it comes to the MLP, in a forward.
 
-    Its input, or where it is computed again, whose input is kept, the gradient that waits for it; and the residual,
-    which Liger's norm saves, or where both branches read the stream, what attention gave.
+    Its input, or where it is computed again, whose input is kept, the gradient that waits for it; and the residual, or
+    where both branches read the stream, what attention gave. Norms that cast nothing keep both.
     """
+    cast = n.stream if not own_input_bytes(run, block) else 0
+    first = n.returned if run.activation_checkpointing else cast
     if family.parallel or block.norms == 1:
-        return n.returned + (n.compute if block.attention is not None else 0)
-    return n.returned + (0 if "rms_norm" in run.liger else n.stream)
+        return first + (n.compute if block.attention is not None else 0)
+    return first + cast
 
 
 def yet_to_come(run: Run, n: Numbers) -> int:
