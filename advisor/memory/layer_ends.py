@@ -1,6 +1,6 @@
 """A layer's backward where it is the last of its kind, with most activations, or the first, with most gradients."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from advisor.memory import fsdp
 from advisor.memory.activations import (
@@ -33,8 +33,8 @@ TIED = "torch/csrc/autograd/input_buffer.cpp: gradients of one tensor are summed
 def passed_gradients(run: Run, model: Architecture, weights: Weights, last: int) -> tuple[Term, ...]:
     """Gradients of the layers that backward has passed when it comes to one that is not the last of all."""
     later = model.in_order[last + 1 :]
-    bytes_ = layer_width(run, weights) * sum(block.parameters for block in later)
-    return (Term("gradients of later layers", "gradients", round(bytes_), f"{len(later)} layers", SAVED),)
+    bytes_ = gradients_of(run, model, weights, later)
+    return (Term("gradients of later layers", "gradients", bytes_, f"{len(later)} layers", SAVED),)
 
 
 def first_layers(run: Run, model: Architecture, weights: Weights) -> Iterator[tuple[Block, tuple[Term, ...]]]:
@@ -49,11 +49,11 @@ def first_layers(run: Run, model: Architecture, weights: Weights) -> Iterator[tu
         return
     for block, first, _ in model.reach:
         kept = decoder_terms(run, model, backward=True, until=first)
-        before = sum(one.parameters for one in model.in_order[:first])
-        given = gradients_but(run, model, weights, before + late_elements(run, block))
-        yield block, (*given, *kept, *layer_terms(run, block))
+        before, width = gradients_of(run, model, weights, model.in_order[:first]), layer_width(run, weights)
+        late = late_elements(run, block) * width if width else gradients_of(run, model, weights, (block,))
+        yield block, (*gradients_but(run, model, weights, before + late), *kept, *layer_terms(run, block))
         if makes_stacks(run) and stacks(block):
-            given = gradients_but(run, model, weights, before + attention_elements(block))
+            given = gradients_but(run, model, weights, before + attention_elements(block) * width)
             yield block, (*given, *kept, *recomputed_terms(run, block), *stack_terms(run, block))
 
 
@@ -64,21 +64,34 @@ def all_gradients(run: Run, model: Architecture, weights: Weights) -> tuple[Term
     return (*gradient_terms(run, weights), *waiting_head(run, model, weights))
 
 
-def gradients_but(run: Run, model: Architecture, weights: Weights, elements: int) -> tuple[Term, ...]:
-    """All gradients but the embedding's, and those of so many elements of the first layers, which are made last."""
+def gradients_but(run: Run, model: Architecture, weights: Weights, late: float) -> tuple[Term, ...]:
+    """All gradients but the embedding's, and so many bytes of those that the first layers make last."""
     found = all_gradients(run, model, weights)
-    embedding = 0 if model.tied or run.gradient_accumulation_steps > 1 else embedding_bytes(run, weights)
-    later = round(embedding + layer_width(run, weights) * elements)
+    embedding = 0 if model.tied or not makes_gradients(run) else embedding_bytes(run, weights)
+    later = round(embedding + late)
     if not later:
         return found
     text = f"{found[0].formula}, less {later:,} B of the embedding and of what the first layers make last"
     return (replace(found[0], bytes=max(0, found[0].bytes - later), formula=text), *found[1:])
 
 
-def layer_width(run: Run, weights: Weights) -> float:
-    """Bytes per element of the gradients that layers make one by one, all trained on one GPU; else 0."""
+def makes_gradients(run: Run) -> bool:
+    """Whether backward makes gradients that were not there before, and that all stay, on one GPU."""
     kept = run.gradient_accumulation_steps > 1 or optimizer_named(run.optimizer).fused_backward
-    if kept or run.sharding is not None or run.adapter is not None or run.unfrozen_parameters:
+    return run.sharding is None and not kept
+
+
+def gradients_of(run: Run, model: Architecture, weights: Weights, layers: Sequence[Block]) -> int:
+    """Bytes of the gradients that these layers make; an adapter's are taken for the same in every layer."""
+    if run.adapter is None:
+        return round(layer_width(run, weights) * sum(block.parameters for block in layers))
+    adapters = sum(group.bytes for group in weights.trained if group.name == "adapter")
+    return adapters * len(layers) // model.layers if makes_gradients(run) else 0
+
+
+def layer_width(run: Run, weights: Weights) -> float:
+    """Bytes per element of the gradients of layers, where all their weights are trained; else 0."""
+    if not makes_gradients(run) or run.adapter is not None or run.unfrozen_parameters:
         return 0
     return next((group.width for group in weights.trained if group.name == "layers" and group.matrix_elements), 0)
 

@@ -108,10 +108,11 @@ def waiting(run: Run, n: Numbers, family: Deviations, block: Block) -> int:
     """Bytes per element of the stream that a layer has beyond what it keeps when it comes to the MLP, in a forward.
 
     Its input, or where it is computed again, whose input is kept, the gradient that waits for it; and the residual, or
-    where both branches read the stream, what attention gave. Norms that cast nothing keep both.
+    where both branches read the stream, what attention gave. Norms that cast nothing keep both. A scaled branch has a
+    name (models/internvl, InternVLVisionLayer.forward@5.16.1).
     """
     cast = n.stream if not own_input_bytes(run, block) else 0
-    first = n.returned if run.activation_checkpointing else cast
+    first = (n.returned if run.activation_checkpointing else cast) + (n.stream if family.branch_scales else 0)
     if family.parallel or block.norms == 1:
         return first + (n.compute if block.attention is not None else 0)
     return first + cast
