@@ -31,10 +31,13 @@ TIED = "torch/csrc/autograd/input_buffer.cpp: gradients of one tensor are summed
 
 
 def passed_gradients(run: Run, model: Architecture, weights: Weights, last: int) -> tuple[Term, ...]:
-    """Gradients of the layers that backward has passed when it comes to one that is not the last of all."""
-    later = model.in_order[last + 1 :]
-    bytes_ = gradients_of(run, model, weights, later)
-    return (Term("gradients of later layers", "gradients", bytes_, f"{len(later)} layers", SAVED),)
+    """Gradients of the layers that backward has passed, and of what it has of this one at its widest moment."""
+    block, later = model.in_order[last], model.in_order[last + 1 :]
+    own = (block.parameters - late_elements(run, block)) * layer_width(run, weights)
+    bytes_ = gradients_of(run, model, weights, later) + round(own)
+    return (
+        Term("gradients of later layers", "gradients", bytes_, f"of {len(later)} layers, and the last linear", SAVED),
+    )
 
 
 def first_layers(run: Run, model: Architecture, weights: Weights) -> Iterator[tuple[Block, tuple[Term, ...]]]:
