@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import enters_narrow
 from advisor.memory.lora_targets import layers_named, wraps
+from advisor.memory.weights import storage
 from advisor.record import replace
 
 if TYPE_CHECKING:
@@ -66,6 +67,12 @@ def narrow_layers(run: Run, model: Architecture) -> int:
     """How many layers get half precision until one widens the stream: that with the first norm in fp32, or MLP."""
     layers = model.in_order
     norm = family_and_norm(run, layers[0])[1]
-    if layers[0].traces or not enters_narrow(run, norm):
+    if layers[0].traces or not enters_narrow(run, norm) or embeds_wide(run, model):
         return 0
     return 1 if norm == "layer" else 1 + next((i for i, block in enumerate(layers) if block.mlp is not None), 0)
+
+
+def embeds_wide(run: Run, model: Architecture) -> bool:
+    """Whether the table of words is in fp32, and so what is taken out of it."""
+    tables = [tensor for tensor in model.tensors if tensor.kind == "embedding"]
+    return any(storage(run, model, table, is_trained=False)[1] == 4 for table in tables)
