@@ -21,7 +21,14 @@ LEAF = "axolotl/loaders/adapter.py:427-428@0.19.0: what an embedding returns is 
 
 
 def entering_terms(inner: Run, tower: Tower, *, rebuilt: bool) -> Iterator[Term]:
-    """Of a tower that gradients go through: the leaf that adapters ask for, where the first norm does not keep that."""
+    """Of a tower that gradients go through: what a norm in front of its layers reads, and the leaf of adapters.
+
+    Not the leaf where a layer's norm keeps that as it is.
+    """
+    width, patches = (4 if inner.autocast or tower.block.norm == "rms" else inner.compute_bytes), inner.tokens
+    width *= tower.first * tower.block.hidden
+    text = f"{width:,} B x {patches:,} patches"
+    yield Term(f"{tower.name}'s first norm", "activations", width * patches, text, TRACED)
     if inner.adapter is None or not (tower.hooked and tower.entry):
         return
     each = 4 if tower.placed and inner.upcasts_unquantized else inner.compute_bytes

@@ -15,6 +15,8 @@ from advisor.record import record, replace
 Held = tuple[int, int, int, int]
 NORMS = "norm.weight", "ln_q.weight"
 """How the names of norms around an encoder's layers end."""
+FIRST_NORMS = frozenset({"ln_pre.weight", "pre_layrnorm.weight", "layernorm_pre.weight"})
+"""Names of norms in front of an encoder's layers."""
 Rule = Literal["fixed", "near", "longest", "tiles", "split", "canvas", "padded"]
 
 
@@ -122,8 +124,9 @@ class Traced:
 class Tower:
     """One encoder. ``entry``: elements of a patch as the processor hands it over; ``joins``: what leads to the decoder.
 
-    ``wide``: a norm in front of the layers makes the stream fp32 under autocast. ``norms``: how many come after the
-    layers and read every patch; ``pools``: whether patches are averaged. The others: see ``Layers``.
+    ``wide``: a norm in front of the layers makes the stream fp32 under autocast. ``first``: how many are in front.
+    ``norms``: how many come after the layers and read every patch; ``pools``: whether patches are averaged. The others:
+    see ``Layers``.
     """
 
     kind: Literal["vision", "audio"]
@@ -135,6 +138,7 @@ class Tower:
     held: Held = (0, 0, 0, 0)
     hooked: bool = True
     wide_if_upcast: bool = False
+    first: int = 0
     norms: int = 0
     pools: bool = False
     checkpointed: bool = True
@@ -212,6 +216,7 @@ def tower(
         held=shape.held,
         hooked=shape.hooked,
         wide_if_upcast=shape.wide_if_upcast,
+        first=sum(t.name in FIRST_NORMS for t in tensors),
         norms=sum("pre" not in t.module for t in after),
         checkpointed=shape.checkpointed,
         masked=shape.masked,
@@ -227,7 +232,7 @@ def following(first: Tower, prefix: str, c: Config, shape: Layers, tensors: Tens
     """The layers that read what the first ones return."""
     block = layers_of(prefix, c, shape, tensors)
     name = f"last layers of the {first.name}"
-    alone = replace(first, entry=0, joins=(), wide=False, norms=0, pools=False)
+    alone = replace(first, entry=0, joins=(), wide=False, first=0, norms=0, pools=False)
     alone = replace(alone, masked=False, bare=False, placed=False, pixel_mask=False)
     return replace(alone, block=block, held=shape.held, name=name)
 
