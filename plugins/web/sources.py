@@ -11,7 +11,8 @@ SUFFIXES = (".py", ".json", ".jsonl", ".toml", ".css")
 CHOSEN = {
     "advisor/plugins/": [f"advisor/plugins/{name}.py" for name in ("__init__", "web/__init__", "web/answering")],
     "advisor/cli/": [
-        f"advisor/cli/{name}.py" for name in ("__init__", "estimate", "hardware", "largest", "options", "prices")
+        f"advisor/cli/{name}.py"
+        for name in ("__init__", "estimate", "hardware", "largest", "options", "output", "prices")
     ],
 }
 """Of these folders the page runs a few files, by their place in the archive; of the others all but ``UNUSED``."""
