@@ -16,6 +16,7 @@ from advisor.memory.activations.adapted_output import (
     adapter_gradients,
     half_adapter_gradients,
     let_go,
+    passing_results,
     recomputed_forward,
     recomputed_four_bit,
     waiting,
@@ -186,6 +187,22 @@ def recomputed_int8(run: Run, n: Numbers, family: Deviations, block: Block) -> I
             yield from gone(site_amounts(run, n, site))
 
 
+def quantized_int8(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
+    """The recomputed forward while an 8-bit base turns the product into 8 bits, in which outliers are looked for.
+
+    Half precision's copy, absolute values and what is large of them: bitsandbytes/backends/cuda/ops.py,
+    int8_vectorwise_quant@0.50.2. What a linear with an adapter gets back of its gradient: see ``passing_results``.
+    """
+    if run.quantization != "int8" or block.mlp is None or block.mlp.experts:
+        return
+    for site, kept in adapted_outputs(run, n, block):
+        scaled = 0 if run.reentrant else passing_results(run, n, kept)
+        yield waiting(run, n, family, block) - yet_to_come(run, n) + scaled, "h"
+        yield 2 + 1 + 2 + 1, site.symbol
+        if kept.own:
+            yield from gone(site_amounts(run, n, site))
+
+
 def recomputed_experts(run: Run, n: Numbers, family: Deviations, block: Block, narrow: Amount) -> Iterator[Amount]:
     """A recomputed forward at the experts, before what all tokens pass: ``routed.recomputed_product``.
 
@@ -238,6 +255,7 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
         if run.activation_checkpointing:
             yield list(recomputed_forward(run, n, family, block))
             yield list(recomputed_int8(run, n, family, block))
+            yield list(quantized_int8(run, n, family, block))
             yield list(recomputed_four_bit(run, n, family, block))
     if block.attention is not None and probabilities(run, family, block.attention):
         yield [stream, *probability_gradients(run, n, family, norm, block)]
