@@ -14,6 +14,7 @@ from advisor.memory.activations import (
     stack_gradient_bytes,
     working_bytes,
 )
+from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.experts import stacks
 from advisor.memory.ebft import one_graph
 from advisor.memory.forward import SAVED, WORKING, decoder_terms
@@ -102,8 +103,11 @@ def layer_width(run: Run, weights: Weights) -> float:
 def late_elements(run: Run, block: Block) -> int:
     """Elements of a layer whose gradients come after its widest moment.
 
-    Of an MLP's backward that is at the product, after its last linear; attention's probabilities come after the MLP.
+    Of an MLP's backward that is at the product, after its last linear, or at a norm before that; attention's
+    probabilities come after the MLP.
     """
+    if family_and_norm(run, block)[0].post_norm:
+        return block.parameters
     if block.mlp is None or block.states is not None or block.traces or run.attention == "eager":
         return attention_elements(block, all_but_last=True)
     if block.mlp.experts:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from advisor.memory.activations.amounts import Amount, gone
+from advisor.memory.activations.amounts import ONE, Amount, gone
+from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Adapters, Numbers, adapters
 from advisor.memory.activations.layer import own_input_bytes
 from advisor.memory.activations.linear_inputs import Site, mlp_output, site_amounts
+from advisor.memory.activations.norms import rms_amounts
 from advisor.memory.lora_targets import is_target
 
 if TYPE_CHECKING:
@@ -61,21 +63,20 @@ def recomputed_forward(run: Run, n: Numbers, family: Deviations, block: Block) -
     The gradient that waits, the residual, the normed input, the base's result, and of the product itself, its fp32
     copy and that after dropout, none of which is saved; without dropout, later: the adapter's result, and that scaled.
     """
-    again = run.activation_checkpointing
-    held = waiting(run, n, family, block) - yet_to_come(run, n)
-    if again and n.inner == n.compute and run.model is not None and run.model.family.tape.holds:
-        held += n.normed + n.compute  # what the norm gave attention, and what attention gave
+    held = tuple(at_last_linear(run, n, family, block))
     for site, kept in adapted_outputs(run, n, block):
         if kept.cast > n.compute and kept.width == n.compute:
-            yield held + n.normed + n.inner + passing_results(run, n, kept), "h"
+            yield from (*held, (n.inner + passing_results(run, n, kept), "h"))
             product = 0 if run.quantization == "int8" else site.source  # which keeps its inputs
             casts = (kept.cast != site.source) + kept.dropout
             yield product + kept.cast * casts, site.symbol
-        elif kept.own and kept.cast == n.compute and again:
+        elif kept.own and kept.cast == n.compute and run.activation_checkpointing:
             # The base's result, the adapter's and that scaled; dropout's copies are saved in place of what it reads.
-            yield held + 3 * n.compute, "h"
-            if run.quantization != "int8":  # which keeps its inputs
-                yield from ((n.normed, "h"), (n.inner, site.symbol))
+            yield from (*held, (3 * n.compute, "h"))
+            if run.quantization == "int8":  # which keeps its inputs
+                yield -n.normed, "h"
+            else:
+                yield n.inner, site.symbol
 
 
 def passing_results(run: Run, n: Numbers, kept: Adapters) -> int:
@@ -100,8 +101,15 @@ def recomputed_four_bit(run: Run, n: Numbers, family: Deviations, block: Block) 
         return
     for site in mlp_output(run, n, block):
         if site.symbol not in adapted:
-            yield waiting(run, n, family, block) - yet_to_come(run, n) + n.normed + n.compute + n.inner, "h"
-            yield n.inner + n.compute, site.symbol
+            yield from at_last_linear(run, n, family, block)
+            yield from ((n.compute + n.inner, "h"), (n.inner + n.compute, site.symbol))
+
+
+def at_last_linear(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
+    """What waits at the MLP's last linear, and what it was given, less the norm behind it, which keeps nothing yet."""
+    yield waiting(run, n, family, block) - yet_to_come(run, n) + (0 if family.post_norm else n.normed), "h"
+    if family.post_norm or block.norms >= 4:
+        yield from gone(rms_amounts(n, family_and_norm(run, block)[1], "h", ONE))
 
 
 def waiting(run: Run, n: Numbers, family: Deviations, block: Block) -> int:
@@ -113,6 +121,8 @@ def waiting(run: Run, n: Numbers, family: Deviations, block: Block) -> int:
     """
     cast = n.stream if not own_input_bytes(run, block) else 0
     first = (n.returned if run.activation_checkpointing else cast) + (n.stream if family.branch_scales else 0)
+    if run.model is not None and run.model.family.tape.holds:
+        first += n.normed + n.compute  # what the norm gave attention, and what attention gave
     if family.parallel or block.norms == 1:
         return first + (n.compute if block.attention is not None else 0)
     return first + cast

@@ -111,10 +111,11 @@ def amounts(run: Run, block: Block) -> tuple[Amount, ...]:
 
 
 def input_amounts(run: Run, n: Numbers, read: Iterable[Site]) -> Iterator[Amount]:
-    """What linears keep of the tensors that they read."""
+    """What linears keep of the tensors that they read; what 8-bit ones keep past a checkpoint is ``lasting_bytes``."""
     for site in read:
         yield from site_amounts(run, n, site)
-        yield from int8_amounts(run, site)
+        if not int8_stays(run):
+            yield from int8_amounts(run, site)
 
 
 def fixed_bytes(run: Run, block: Block) -> int:

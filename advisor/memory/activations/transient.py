@@ -16,6 +16,7 @@ from advisor.memory.activations.adapted_output import (
     adapter_gradients,
     half_adapter_gradients,
     let_go,
+    passing_results,
     recomputed_forward,
     recomputed_four_bit,
     waiting,
@@ -32,7 +33,7 @@ from advisor.memory.activations.fake_quantized import passing_in_quantizers
 from advisor.memory.activations.feedforward import dense_amounts, has_shared_gate, mlp_amounts, of_activation_gradient
 from advisor.memory.activations.float8 import casting_to_float8
 from advisor.memory.activations.from_trace import measured
-from advisor.memory.activations.kept_inputs import passing_dora_bytes
+from advisor.memory.activations.kept_inputs import int8_amounts, int8_stays, passing_dora_bytes
 from advisor.memory.activations.layer import amounts, input_amounts
 from advisor.memory.activations.layer_inputs import gate_amounts, waiting_gradients, width_of
 from advisor.memory.activations.linear_inputs import is_output, mlp_input, mlp_output, site_amounts, sites
@@ -168,6 +169,13 @@ def passing_bytes(run: Run, block: Block) -> int:
     return max(adapted, unpacking_bytes(run, block))
 
 
+def held_by_int8(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
+    """What 8-bit linears keep of a recomputed forward until that ends, where a checkpoint has it end early."""
+    if int8_stays(run):
+        for site in sites(run, n, block, copied_output(run, family, block)):
+            yield from int8_amounts(run, site)
+
+
 def recomputed_int8(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
     """The recomputed forward while an 8-bit base makes all that the MLP reads of its input at once.
 
@@ -180,9 +188,26 @@ def recomputed_int8(run: Run, n: Numbers, family: Deviations, block: Block) -> I
     yield waiting(run, n, family, block) - yet_to_come(run, n) + 1, "h"
     yield (4 + 2 + n.inner) * inner[0].n_out, ONE
     yield from gone(mlp_amounts(run, n, family, block))
-    yield from gone(input_amounts(run, n, mlp_output(run, n, block)))
+    for site in mlp_output(run, n, block):
+        yield from gone((*site_amounts(run, n, site), *int8_amounts(run, site)))
     for site in mlp_input(run, n, block):
         if adapters(run, site.source).own:
+            yield from gone(site_amounts(run, n, site))
+
+
+def quantized_int8(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
+    """The recomputed forward while an 8-bit base turns the product into 8 bits, in which outliers are looked for.
+
+    Half precision's copy, absolute values and what is large of them: bitsandbytes/backends/cuda/ops.py,
+    int8_vectorwise_quant@0.50.2. What a linear with an adapter gets back of its gradient: see ``passing_results``.
+    """
+    if run.quantization != "int8" or block.mlp is None or block.mlp.experts:
+        return
+    for site, kept in adapted_outputs(run, n, block):
+        scaled = 0 if run.reentrant else passing_results(run, n, kept)
+        yield waiting(run, n, family, block) - yet_to_come(run, n) + scaled, "h"
+        yield 2 + 1 + 2 + 1, site.symbol
+        if kept.own:
             yield from gone(site_amounts(run, n, site))
 
 
@@ -236,8 +261,10 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
             yield [stream, *routed.routed_gradients(run, n, family, block.mlp), *done(run, n, family, norm, block)]
             yield [stream, *recomputed_experts(run, n, family, block, narrow)]
         if run.activation_checkpointing:
-            yield list(recomputed_forward(run, n, family, block))
-            yield list(recomputed_int8(run, n, family, block))
+            held = list(held_by_int8(run, n, family, block))
+            yield [*recomputed_forward(run, n, family, block), *held]
+            yield [*recomputed_int8(run, n, family, block), *held]
+            yield [*quantized_int8(run, n, family, block), *held]
             yield list(recomputed_four_bit(run, n, family, block))
     if block.attention is not None and probabilities(run, family, block.attention):
         yield [stream, *probability_gradients(run, n, family, norm, block)]
