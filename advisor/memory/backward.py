@@ -1,5 +1,7 @@
 """Backward at its two ends: the last layer, with all activations, and the first, with all gradients."""
 
+from typing import Literal
+
 from advisor.memory import fsdp
 from advisor.memory.deepspeed import bucket_terms, flattened_terms, gathered_terms, overflow_terms
 from advisor.memory.forward import SAVED, WORKING, kept_terms
@@ -19,7 +21,7 @@ from advisor.memory.layer_ends import (
     while_multiplying,
 )
 from advisor.memory.ledger import Phase, Term
-from advisor.memory.model import Moment, autocast_terms
+from advisor.memory.model import autocast_terms
 from advisor.memory.offloading import brought_back_terms
 from advisor.memory.optimizers import optimizer_named
 from advisor.memory.towers import backward_terms, counted, tower_terms
@@ -46,7 +48,7 @@ def backward_phases(
     held = fsdp.held_inputs(run, model)
     end = (*embedding_gradients(run, model, weights), *fsdp.root_gradients(run, model, weights))
 
-    def busy(block: Block, when: Moment) -> tuple[Term, ...]:
+    def busy(block: Block, when: Literal["layer", "first layer"]) -> tuple[Term, ...]:
         """What else there is while such a layer is at work."""
         return (
             *autocast_terms(run, model, weights, when),
