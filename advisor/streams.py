@@ -7,8 +7,6 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-import click
-
 LOST = (OSError, ValueError, AttributeError)
 """What writing to a full, a closed, or no stream at all raises."""
 CLOSED = (("stdin", os.O_WRONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_RDONLY))
@@ -48,6 +46,8 @@ def write_all_letters() -> None:
 def aside(text: str, *, color: bool | None = None) -> None:
     """Writes a text to standard error, if it can be written there."""
     if not _hushed:
+        import click
+
         with suppress(*LOST):
             click.echo(text, err=True, color=color)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from advisor.documents import Document, parse, read
 from advisor.documents.excluding import Excluded
+from advisor.documents.repository import leads_out
 from advisor.documents.templates import as_template
 from advisor.errors import InputError
 from advisor.util import is_mapping, read_start
@@ -70,10 +71,13 @@ def files_of(path: str, excluded: Excluded) -> Iterator[tuple[str, bool]]:
 def opened(file: str, named: bool) -> Document | InputError | None:
     """The document if it is a YAML that was named, an axolotl config, or a DeepSpeed JSON.
 
-    A YAML found in a folder, and any JSON, that cannot be read counts only if it looks like one.
+    A YAML found in a folder, and any JSON, that cannot be read counts only if it looks like one. A link that leads out
+    of the checkout shows nothing of what it leads to, unless it was named.
     """
     if not looks_like_config(file, named):
         return None
+    if not named and os.path.islink(file) and leads_out(file):
+        return InputError("is a link out of its repository", file, remedy="name it to have it checked", note=True)
     try:
         document = read(file)
     except InputError as error:

@@ -12,8 +12,8 @@ from advisor.memory.generation import VLLM_NAME, resident_vllm, rollout_phase
 from advisor.memory.gradients import between_micro_steps, bucket_copies, step_gradients
 from advisor.memory.groups import Weights
 from advisor.memory.host import host_needed, host_terms, host_usable
+from advisor.memory.layers_apart import with_layers_apart
 from advisor.memory.ledger import Estimate, HostTerm, Phase, PhaseName, Range, Rows, Term
-from advisor.memory.lora_targets import layers_named, told_apart
 from advisor.memory.model import (
     autocast_terms,
     dequantized_terms,
@@ -100,14 +100,6 @@ def counted_run(run: Run, model: Architecture) -> tuple[Run, Architecture]:
     """The run and its model as they are counted: layers told apart, weights of one rank, rows as long as can be."""
     apart = cut(run, with_layers_apart(run, model))
     return as_counted(run if apart is model else replace(run, model=apart)), apart
-
-
-def with_layers_apart(run: Run, model: Architecture) -> Architecture:
-    """The model with its layers sorted by their adapters, where targets name layers by number."""
-    lora = run.lora
-    if lora is None or not layers_named(lora):
-        return model
-    return replace(model, blocks=tuple(one for block in model.blocks for one in told_apart(lora, block)))
 
 
 def beyond_vllm(ranged: Callable[[Run, int], Range], run: Run, peak: Phase) -> Range:

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from advisor.record import replace
 from advisor.run import Lora
 from advisor.run.axolotl.checkpointing import TIED_BY_PEFT
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Architecture, Block, Linear, Tensor
+    from advisor.models.architecture import Architecture, Linear, Tensor
     from advisor.run import Lora, Run
 
 
@@ -106,20 +105,6 @@ def adapts_experts(run: Run) -> bool:
         return False
     experts = (tensor for tensor in model.tensors if tensor.kind == "experts")
     return any(wraps(lora, path) for tensor in experts for path in expert_paths(model, tensor))
-
-
-def told_apart(lora: Lora, block: Block) -> tuple[Block, ...]:
-    """The layers of a block by which of their linears LoRA wraps, each kind as its first layer has it."""
-    found: dict[tuple[bool, ...], list[int]] = {}
-    for index in range(block.count):
-        wrapped = tuple(wraps(lora, x.path.replace("*", str(index))) for x in block.linears)
-        found.setdefault(wrapped, []).append(index)
-    return tuple(replace(block, count=len(kind), linears=at(block, kind[0])) for kind in found.values())
-
-
-def at(block: Block, index: int) -> tuple[Linear, ...]:
-    """The linears of one layer, by their own names."""
-    return tuple(replace(x, module=x.module.replace("*", str(index))) for x in block.linears)
 
 
 def ties_ends(run: Run, model: Architecture) -> bool:

@@ -7,7 +7,7 @@ from typing import cast
 
 from advisor.errors import InputError
 from advisor.record import record
-from advisor.util import regex, toml_library
+from advisor.util import MAX_BYTES, read_start, regex, toml_library
 
 Table = dict[str, object]
 Key = tuple[str, ...]
@@ -47,7 +47,7 @@ def nearest_settings(folder: Path) -> tuple[Source, Table] | None:
 def mentions_advisor(path: Path) -> bool:
     """Whether a ``pyproject.toml`` may hold settings; one that cannot be read is somebody else's."""
     try:
-        return b"tool.advisor" in path.read_bytes()
+        return b"tool.advisor" in read_start(path, MAX_BYTES)
     except OSError:
         return False
 
@@ -61,7 +61,7 @@ def shown(path: Path) -> str:
 def read_text(path: Path) -> str:
     """The file's text, or an ``InputError``."""
     try:
-        return path.read_text(encoding="utf-8")
+        return read_start(path, MAX_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         message = f"the settings cannot be read: {reason}"

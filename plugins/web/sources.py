@@ -8,18 +8,20 @@ from pathlib import Path
 
 PACKAGES = ("advisor", "advisor.rules", "advisor.plugins", "yaml", "click")
 SUFFIXES = (".py", ".json", ".jsonl", ".toml", ".css")
-CHOSEN = {
-    "advisor/plugins/": [f"advisor/plugins/{name}.py" for name in ("__init__", "web/__init__", "web/answering")],
-    "advisor/cli/": [
-        f"advisor/cli/{name}.py" for name in ("__init__", "estimate", "hardware", "largest", "options", "prices")
-    ],
-}
-"""Of these folders the page runs a few files, by their place in the archive; of the others all but ``UNUSED``."""
+PLUGINS = ("advisor/plugins/__init__.py", "advisor/plugins/web/__init__.py", "advisor/plugins/web/answering.py")
+"""All that the page runs of the plugins, by their place in the archive; of the rest it takes what is not ``UNUSED``."""
 UNUSED = (
     "*/__pycache__/*",
     "advisor/__main__.py",
     "advisor/accuracy/*",
     "advisor/api.py",
+    "advisor/cli/check.py",
+    "advisor/cli/crash_log/*",
+    "advisor/cli/launch.py",
+    "advisor/cli/launchers/*",
+    "advisor/cli/main.py",
+    "advisor/cli/oom.py",
+    "advisor/cli/prompt/*",
     "advisor/report/git*.py",
     "advisor/report/sarif*.py",
     "advisor/report/schema*",
@@ -56,8 +58,7 @@ def wanted(name: str) -> bool:
     """Whether the browser reads a file."""
     if not name.endswith(SUFFIXES) or any(fnmatchcase(name, pattern) for pattern in UNUSED):
         return False
-    chosen = next((files for folder, files in CHOSEN.items() if name.startswith(folder)), None)
-    return chosen is None or name in chosen
+    return name in PLUGINS or not name.startswith("advisor/plugins/")
 
 
 def files_in(root: Path) -> Iterator[Path]:

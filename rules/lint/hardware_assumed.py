@@ -12,7 +12,7 @@ def finds(run: Run) -> Iterator[Hit]:
         return
     if hardware.assumed:
         yield Hit("base_model", f"{hardware.assumed} ({hardware.source})")
-    if hardware.link_assumed and run.model is not None:
+    if hardware.link_assumed:
         linked = f"PCIe of {hardware.gpu.pcie_bytes_per_s / 1e9:g} GB/s, as the card has it"
         yield Hit(
             "base_model",

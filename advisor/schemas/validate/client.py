@@ -13,11 +13,11 @@ from advisor.errors import InputError
 
 Values = dict[str, Any]
 LIMIT_S = 300
-# Not the working directory: a folder of the library's name there is not the library.
+# Not the working directory, which PYTHONPATH may name too: no folder there is the library, or any other module.
 START = """
-import importlib, sys
-sys.path[0:1] = []
-sys.path.append(sys.argv[1])
+import os, sys
+sys.path[:] = [each for each in sys.path if os.path.realpath(each) != os.path.realpath(".")] + [sys.argv[1]]
+import importlib
 importlib.import_module(sys.argv[2]).main()
 """
 

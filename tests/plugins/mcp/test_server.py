@@ -6,6 +6,7 @@ import subprocess
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import anyio
@@ -152,7 +153,10 @@ def answers_to(folder: Path, *calls: Call) -> list[Any]:
         assert server.stdin is not None and server.stdout is not None
         server.stdin.write("".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in sent))
         server.stdin.flush()
+        ends = Timer(120, server.kill)
+        ends.start()
         found = [json.loads(server.stdout.readline()) for _ in range(len(calls) + 1)]
+        ends.cancel()
         server.stdin.close()
     return [each["result"]["content"][0]["text"] for each in sorted(found, key=lambda each: each["id"])[1:]]
 

@@ -97,7 +97,7 @@ def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("axolotl", "deepspeed"):
         written(folder, {f"{name}-9.9.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 9.9\n"})
     monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")])))
     return folder
 
 

@@ -1,6 +1,7 @@
 """``check --validate``: what a library says is a finding at our line, and its own trouble never is our failure."""
 
 import json
+import os
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
@@ -148,9 +149,12 @@ def test_a_library_that_is_not_installed_is_one_clear_error(monkeypatch: pytest.
 
 
 @pytest.mark.slow
-def test_a_folder_of_its_name_is_not_the_library(here: Path):
-    (here / "axolotl").mkdir()
-    (here / "axolotl" / "__init__.py").write_text("raise SystemExit('not this one')")
+@pytest.mark.parametrize("name", ["axolotl", "importlib", "json"])
+def test_a_folder_of_its_name_is_not_the_library(here: Path, monkeypatch: pytest.MonkeyPatch, name: str):
+    if name == "json":  # an empty entry is the working directory
+        monkeypatch.setenv("PYTHONPATH", os.environ["PYTHONPATH"] + os.pathsep)
+    (here / name).mkdir()
+    (here / name / "__init__.py").write_text("raise SystemExit('not this one')")
     assert said(YAML) == []
 
 
