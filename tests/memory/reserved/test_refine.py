@@ -10,6 +10,7 @@ from advisor.accuracy.judging import judged
 from advisor.engine.check import Options, check_run
 from advisor.memory import Estimate, estimate
 from advisor.memory.ledger import Range
+from advisor.memory.reserved import autograd
 from advisor.memory.reserved.assembly import recorded
 from advisor.memory.reserved.autograd import EMPTIED
 from advisor.memory.reserved.coverage import covered, uncovered
@@ -95,6 +96,25 @@ def test_what_is_raised_inside_a_replay_leaves_the_published_range(
     report = check_run(Opened(run), Options(plans=False, details=True))
     assert report.verdict == published.verdict
     assert report.estimate is not None and report.estimate.needed == published.needed
+
+
+@pytest.mark.parametrize("more", ["rl: dpo", "eval_batch_size: 32768\nval_set_size: 0.1"])
+def test_a_step_of_very_many_allocations_keeps_the_published_range(make_run: Callable[..., Run], more: str):
+    """Each row of a batch of preferences has tensors of its own, so that 32,768 of them would take minutes."""
+    changed = make_run(CONFIG.replace("micro_batch_size: 1", f"micro_batch_size: 32768\n{more}"))
+    report = check_run(Opened(changed), Options(plans=False, details=True))
+    assert report.verdict == "does-not-fit"
+    assert report.estimate is not None and (more != "rl: dpo" or report.estimate.ranges == "published")
+
+
+def test_a_replay_ends_where_its_tape_is_too_long(run: Run, found: Estimate, monkeypatch: pytest.MonkeyPatch):
+    assert len(recorded(run).parts) > 1000
+    monkeypatch.setattr(autograd, "MOST_ALLOCATIONS", 1000)
+    recorded.cache_clear()
+    with pytest.raises(autograd.LongTapeError):
+        recorded(run)
+    report = check_run(Opened(run), Options(plans=False, details=True))
+    assert report.estimate is not None and report.estimate.ranges == "published"
 
 
 def test_an_allocation_larger_than_any_card_has_an_answer(make_run: Callable[..., Run]):
