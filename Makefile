@@ -3,20 +3,25 @@ VENV ?= .venv
 VENV_DEMO ?= .venv-demo
 BIN := $(VENV)/bin
 DEMO := $(VENV_DEMO)/bin
+VENV_RELEASE ?= .venv-release
+RELEASE := $(VENV_RELEASE)/bin/python -m tests.release
 SAMPLE := sample_configs/full-8b-out-of-memory.yaml
 TORCH := torch==2.13.0
 # torch without CUDA, a tenth of the download; where this index cannot be reached, pip takes torch from its usual one.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 AXOLOTL := axolotl==0.19.0
 INPUTS ?= 2000
+# A word of their names, or a path below tests/.
+TESTS ?=
+CHOSEN := $(if $(filter tests/%,$(TESTS)),$(TESTS),$(if $(TESTS),-k '$(TESTS)'))
 # As many processes as cores, at most four: an oracle takes some GiB.
-PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --durations 10 --durations-min 1 $(CHOSEN)
 
-.PHONY: help demo setup test oracles examples fuzz sweep snapshots accuracy pages web web-test lint format tables defaults tapes bench clean
+.PHONY: help demo setup test check oracles examples fuzz sweep snapshots accuracy pages web web-archive web-test lint format tables defaults tapes bench owner dist dist-try notes release-check release-ready version clean
 .DEFAULT_GOAL := help
 
 help: ## List the verbs
-	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 
 demo: $(VENV_DEMO)/.installed ## See a run that does not fit made to fit (installs the core alone)
 	@PATH="$(abspath $(DEMO)):$$PATH"; set -e; out=$$(mktemp -d $(VENV_DEMO)/patched.XXXXXX); trap 'rm -rf "$$out"' EXIT; \
@@ -34,8 +39,11 @@ demo: $(VENV_DEMO)/.installed ## See a run that does not fit made to fit (instal
 
 setup: $(VENV)/.installed ## Make .venv with everything that tests and checks need
 
-test: $(VENV)/.installed ## Run the fast tests
-	$(PYTEST) -m "not oracle"
+test: $(VENV)/.installed ## Run what a change needs, in two minutes; TESTS=rules: those with this word in their names
+	env -u ADVISOR_CORPUS $(PYTEST) -m "not oracle and not slow"
+
+check: test ## Run those, then the slow ones: browsers, killed processes, fuzz, grids, full sizes, the corpus
+	$(PYTEST) --dist loadfile -m "slow and not oracle"
 
 oracles: $(VENV)/.installed ## Ask the real transformers, DeepSpeed and axolotl
 	$(PYTEST) --dist loadfile -m oracle
@@ -58,8 +66,11 @@ accuracy: $(VENV)/.installed ## Rewrite the ranges and the README's figures from
 pages: $(VENV)/.installed ## Write a page for each rule, and an index, into site/
 	$(BIN)/python -m tests.pages site
 
-web: $(VENV)/.installed ## Build the page that runs in the browser into site/web (needs npm)
-	$(BIN)/python -m advisor.plugins.web.build site/web
+web: $(VENV_DEMO)/.installed ## Build the page that runs in the browser into site/web (needs npm)
+	$(DEMO)/python -m advisor.plugins.web.build site/web
+
+web-archive: web ## Put that page into a zip in site/, as a release has it
+	@$(DEMO)/python -c 'import advisor, shutil; print(shutil.make_archive(f"site/axolotl-advisor-web-{advisor.__version__}", "zip", "site", "web"))'
 
 web-test: $(VENV)/.installed ## Drive the page and the HTML reports in Chromium
 	$(BIN)/python -m pytest tests/plugins/web tests/report/test_html.py
@@ -86,8 +97,29 @@ bench: $(VENV)/.installed ## Time a cold check, and all configs of the corpus
 	$(BIN)/python -m tests.benchmarks.cold
 	$(BIN)/python -m tests.benchmarks.many
 
+owner: ## Write NAME, the account that this repository lives under, wherever it stands
+	@$(PYTHON) -m tests.release.places owner "$$NAME"
+
+dist: $(VENV_RELEASE)/.installed ## Build sdist and wheel of the last commit into dist/, and look into them
+	@$(RELEASE).dist
+
+dist-try: $(VENV_RELEASE)/.installed ## Install what is in dist/ on PYTHONS (those of CI that are here), and use it
+	@$(RELEASE).trying $(PYTHONS)
+
+notes: ## Print what the changelog says of this version
+	@$(PYTHON) -m tests.release.notes
+
+release-check: $(VENV_RELEASE)/.installed ## Run every line that a user copies, from a clone with this version's tag
+	@$(RELEASE).check
+
+release-ready: ## Check that the last commit may be released as TAG
+	@$(PYTHON) -m tests.release.ready "$$TAG"
+
+version: ## Write NUMBER, the next version, wherever it stands
+	@$(PYTHON) -m tests.release.places version "$$NUMBER"
+
 clean: ## Remove the environments and all caches
-	rm -rf $(VENV) $(VENV_DEMO) .venv-axolotl build dist site *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV_DEMO) $(VENV_RELEASE) .venv-axolotl build dist site *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # torch first and alone: DeepSpeed's build asks for it. axolotl without what it pins: the tests call its schema only.
@@ -96,6 +128,11 @@ $(VENV)/.installed: pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --timeout 20 --retries 1 --extra-index-url $(TORCH_INDEX) $(TORCH)
 	$(BIN)/python -m pip install --quiet -e '.[test,lint]'
 	$(BIN)/python -m pip install --quiet --no-deps $(AXOLOTL)
+	@touch $@
+
+$(VENV_RELEASE)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV_RELEASE)
+	$(VENV_RELEASE)/bin/python -m pip install --quiet -e '.[release]'
 	@touch $@
 
 $(VENV_DEMO)/.installed: pyproject.toml

@@ -6,6 +6,7 @@ Will it fit, what is wrong with it, and the smallest patch that fixes it.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from advisor.about import VERSION
 from advisor.engine.rule import Example, Hit, Rule
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from advisor.run import Run
     from advisor.run.edits import RunEdits
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = [
     "Example",
     "Hit",

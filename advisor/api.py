@@ -3,25 +3,25 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from advisor.engine.check import Options, replayed
 from advisor.engine.finding import Report
 from advisor.errors import InputError
 from advisor.memory import Estimate
-from advisor.memory import estimate as estimate_run
 from advisor.opening import Config, config_document, open_configs
 from advisor.session import RunOptions, examine, examine_text, plain_session, text_session
-from advisor.speed import Conditions, StepTime, Unpriced, shown
+from advisor.speed import Conditions, StepTime, Unpriced
 from advisor.speed import step_time as priced_run
 
 
 def estimate(
     axolotl: Config, deepspeed: Config | None = None, *, gpus: str, stack: Mapping[str, object] | None = None
 ) -> Estimate:
-    """The memory of a run on ``gpus`` (``"8x a100-80gb"``).
+    """The memory of a run on ``gpus`` (``"8x a100-80gb"``), as ``advisor estimate`` says it, replay included.
 
     ``axolotl`` and ``deepspeed`` are mappings or paths. ``InputError`` if they cannot be read or the model is unknown.
     """
     opened = open_configs(axolotl, deepspeed, gpus, stack)
-    found = estimate_run(opened.run)
+    found = replayed(opened.run, Options(details=True))
     if found is None:
         if opened.run.unreadable:
             value = opened.run.unreadable[0]
@@ -45,7 +45,7 @@ def step_time(
     ``kernels`` and ``compile`` describe runs of other trainers. ``InputError`` where there is no time, and why.
     """
     opened = open_configs(axolotl, deepspeed, gpus, stack)
-    found = shown(priced_run(opened.run, Conditions(optimized_kernels=kernels == "optimized" or compile)))
+    found = priced_run(opened.run, Conditions(optimized_kernels=kernels == "optimized" or compile))
     if isinstance(found, Unpriced):
         raise InputError(f"no step time: {found.reason}", opened.run.config.file, remedy=found.remedy or "state it")
     return found

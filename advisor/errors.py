@@ -1,5 +1,9 @@
 """What goes wrong with input, said once and clearly."""
 
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TypeAlias
+
 
 class InputError(Exception):
     """Input that cannot be used: what is wrong, where, and what to do about it.
@@ -24,3 +28,21 @@ class InputError(Exception):
             place += f":{self.line}" + (f":{self.column}" if self.column else "")
         text = f"{place}: {self.message}" if place else self.message
         return f"{text}; {self.remedy}" if self.remedy else text
+
+
+Fault: TypeAlias = Callable[[InputError], None]
+"""Hears of input that cannot be used; where it raises nothing, the rest goes on without."""
+
+
+def stop(error: InputError) -> None:
+    """The usual end."""
+    raise error
+
+
+@contextmanager
+def going_on(fault: Fault) -> Generator[None]:
+    """Hands what is raised in here to ``fault``."""
+    try:
+        yield
+    except InputError as error:
+        fault(error)

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import TextIO, TypeVar
 
+from advisor.streams import is_terminal
+
 PATIENCE = 0.5
 PERIOD = 0.1
 ERASED = "\r\x1b[K"
@@ -35,7 +37,7 @@ def each(items: Sequence[Item], what: Callable[[Item], str]) -> Iterator[Item]:
 def shown() -> Generator[None]:
     """Shows on standard error what is being done, if that is a terminal. Nothing else may write there meanwhile."""
     stream = sys.stderr
-    if not stream.isatty() or os.environ.get("TERM") == "dumb":
+    if not is_terminal(stream) or os.environ.get("TERM") == "dumb":
         yield
         return
     done = Event()

@@ -11,6 +11,17 @@ from advisor.opening import Context, Opened, open_run
 from advisor.run import Run
 from advisor.run.stack import read_stack
 
+SLOW = {"corpus", "browser"}
+"""Fixtures that no test of ``make test`` uses."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that read real configs, or start a browser, are slow ones."""
+    for item in items:
+        if SLOW & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def folders_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:

@@ -81,9 +81,11 @@ class Guarded:
                 yield from ((key.arg, key) for key in node.keywords if key.arg in ENTRIES)
 
     def survivors(self) -> Iterator[str]:
-        """The clauses that no example misses."""
+        """The clauses that no example misses. ``AssertionError`` while an example fails with all of them in place."""
         with tempfile.TemporaryDirectory() as folder:
             runs = list(opened_examples(self.rule, Path(folder)))
+            failing = [number for number, (example, run) in enumerate(runs, 1) if fails(self.rule, example, run)]
+            assert not failing, f"examples {failing} of {self.rule.id} fail as they are: fix them first (make examples)"
             for mutant in self.mutants():
                 if not any(fails(mutant.rule, example, run) for example, run in runs):
                     yield mutant.clause

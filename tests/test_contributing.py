@@ -37,8 +37,8 @@ def test_the_fields_of_a_family_that_are_named_are_there():
 
 @pytest.mark.parametrize("name", ["CONTRIBUTING.md", "README.md"])
 def test_every_verb_is_in_the_makefile(name: str):
-    verbs = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    named = set(re.findall(r"(?:^    |`|^)make ([a-z]+)\b", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE))
+    verbs = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = set(re.findall(r"(?:^    |`|^)make ([a-z-]+)\b", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE))
     assert named and named <= verbs
 
 

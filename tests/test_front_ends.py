@@ -135,6 +135,16 @@ def test_every_front_end_says_the_same(front_end: Callable[[pytest.MonkeyPatch],
 
 
 @pytest.mark.usefixtures("folder")
+def test_python_estimates_what_is_reserved_as_the_command_does():
+    found = advisor.estimate("run.yaml", gpus=GPUS)
+    said = json.loads(
+        CliRunner().invoke(main, ["estimate", "--gpus", GPUS, "--output-format", "json", "run.yaml"]).stdout
+    )
+    assert found.ranges == said["memory"]["basis"]["ranges"] == "replay"
+    assert {"low": found.reserved_peak.low, "high": found.reserved_peak.high} == said["memory"]["reserved_peak"]
+
+
+@pytest.mark.usefixtures("folder")
 def test_a_launch_counts_with_the_installed_versions(monkeypatch: pytest.MonkeyPatch):
     older = {name: getattr(Stack(), name) for name in PACKAGES} | {"transformers": "4.40.0", "peft": "0.10.0"}
     pinned = by_launch(monkeypatch)

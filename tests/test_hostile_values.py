@@ -86,6 +86,7 @@ def test_a_config_json_nested_without_end_is_not_known(folder: Path):
     assert "unknown-model" in check("run.yaml").output
 
 
+@pytest.mark.slow
 def test_a_huge_batch_is_planned_for(folder: Path):
     """Its divisors are found without counting up to it."""
     (folder / "run.yaml").write_text(CONFIG.replace("micro_batch_size: 2", f"micro_batch_size: {2**40}"))

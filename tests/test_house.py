@@ -9,9 +9,11 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FLOORS = {
+    "about": "the version, and where the repository lives",
     "errors": "what goes wrong with an input: file, line, remedy",
     "record": "`@record`: frozen dataclasses, made quickly",
     "util": "plain values, bytes as GiB",
+    "streams": "standard input, output and error: closed or full, they stop nothing",
     "progress": "what is being done, on a terminal",
     "documents": "text -> values that know their place; edits -> text, comments and layout kept; which files are configs",
     "hardware": "the GPUs: catalogue, names, detection",
@@ -35,7 +37,7 @@ FLOORS = {
 """From the ground up: nothing imports what stands below it in this list."""
 ABOVE = ("rules", "plugins")
 """What the advisor finds by folder and by entry point, and never imports."""
-LOOSE = {"__init__", "__main__", "api", "errors", "opening", "progress", "record", "util"}
+LOOSE = {"__init__", "__main__", "about", "api", "errors", "opening", "progress", "record", "streams", "util"}
 
 
 def modules() -> dict[str, Path]:

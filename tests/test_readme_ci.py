@@ -10,6 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from advisor.about import REPOSITORY, VERSION
 from advisor.cli.main import main
 
 from .json_schemas import validator_of
@@ -30,9 +31,8 @@ def test_the_workflow_gives_the_action_inputs_that_it_has():
     # YAML 1.1, which PyYAML reads, takes the key `on` for true.
     validator_of("github-workflow").validate({"on" if key is True else key: value for key, value in workflow.items()})
     *_, step = workflow["jobs"]["advisor"]["steps"]
-    folder = re.fullmatch(r"OWNER/axolotl-advisor/(\S+)@v[\d.]+", step["uses"])
-    assert folder
-    action = yaml.safe_load((ROOT / folder[1] / "action.yml").read_text(encoding="utf-8"))
+    assert step["uses"] == f"{REPOSITORY.removeprefix('https://github.com/')}@v{VERSION}"
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
     assert set(step["with"]) <= set(action["inputs"])
 
 
@@ -42,6 +42,8 @@ def test_the_gitlab_job_writes_the_report_that_it_names():
     (command,) = (line for line in job["script"] if line.startswith("advisor "))
     assert f"--output-format gitlab={job['artifacts']['reports']['codequality']}" in command
     assert job["artifacts"]["when"] == "always", "a job that fails must still hand over its report"
+    assert job["script"][0] == f"pip install git+{REPOSITORY}@v{VERSION}"
+    assert "slim" not in job["image"] and "alpine" not in job["image"], "these images have no git"
 
 
 def test_the_gitlab_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

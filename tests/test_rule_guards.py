@@ -1,5 +1,6 @@
 """Each clause of a rule decides: without it, some example of the rule does not do as it says."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -60,7 +61,7 @@ EQUIVALENT: Mapping[str, str] = {
     "gradient-clipping-off: finds: without `section is None`": SECTION,
     "grpo-batch: finds: without `not is_mapping(trl)`": TYPES,
     "grpo-batch: remedy: without `if run.config.at('trl.generation_batch_size') is not None`": WORDS,
-    "host-memory-exceeded: finds: without `hardware is None`": HARDWARE,
+    "host-memory-exceeded: finds: without `run.hardware is not None`": HARDWARE,
     "host-memory-unstated: finds: without `hardware is None`": HARDWARE,
     "initial-scale-power: scales_dynamically: without `section is None`": SECTION,
     "large-vocabulary-logits: finds: without `logits(found) < LEAST`": QUICK,
@@ -79,12 +80,18 @@ EQUIVALENT: Mapping[str, str] = {
     "packing-without-varlen-attention: stands_for: without `run.model.family.flash_stand_in`": WORDS,
     "precision-mismatch: contradictions: without `section is None`": SECTION,
     "quadratic-attention: faster: without `run.model is not None`": TYPES,
+    "quantized-checkpoint-untrainable: finds: without `if is_on(run, key)`": WORDS,
     "required-key-missing: finds: without `if run.is_json_alone`": "an example is a YAML",
     "required-key-missing: inside: without `id(found.siblings) in seen`": TWICE,
     "required-key-missing: inside: without `not needed`": QUICK,
     "schedule-keys-missing: stops_early: without `if not run.config.get(key)`": WORDS,
     "smaller-eval-batch: when: without `run.eval_batch_size > 1`": EDITLESS,
+    "tight-fit: finds: without `if verdict == 'tight'`": WORDS,
     "tight-fit: finds: without `run.hardware is not None`": HARDWARE,
+    "tokens-without-saved-embeddings: finds: without `not run.config.get(TYING)`": WORDS,
+    "unknown-chat-template: finds: without `found.level != 'SFTDataset'`": "at other levels no `type` names the strategy",
+    "unknown-chat-template: finds: without `found.row is None`": TYPES,
+    "unknown-key: finds: without `if id(found.siblings) not in free`": QUICK,
     "unknown-key: finds: without `not foreign` (the 2. such)": "without such a plugin the first keys are found anyway; here the others are counted",
     "unreadable-value: finds: without `if found.placeholder`": WORDS,
     "unreadable-value: finds: without `if may_hold_placeholders(run.config)`": QUICK,
@@ -94,9 +101,11 @@ EQUIVALENT: Mapping[str, str] = {
     "unreadable-value: finds: without `not section.prefix`": TWICE,
     "unreadable-value: finds: without `path[0] == 'deepspeed'`": WORDS,
     "value-refused: is_pattern: without `if name.replace('_', '').isalnum()`": QUICK,
+    "value-refused: rates: without `isinstance(rate, str)`": TYPES,
     "wrong-type: finds: without `len(found.row) > 1`": QUICK,
     "wrong-type: in_words: without `if isinstance(kind, str)`": WORDS,
     "wrong-type: in_words: without `is_mapping(kind)`": WORDS,
+    "wrong-type: in_words: without `is_mapping(kind)` (the 2. such)": WORDS,
     "zero-raises-memory: finds: without `found is None`": BOTH,
     "zero-raises-memory: finds: without `found.verdict != 'fits'`": LEVEL,
     "zero-raises-memory: finds: without `plain is None`": BOTH,
@@ -104,6 +113,8 @@ EQUIVALENT: Mapping[str, str] = {
     "zero-raises-memory: sized: without `found`": BOTH,
     "zero3-loads-fp32: finds: without `section is None`": SECTION,
     "zero3-prefetch-disabled: finds: without `section is None`": SECTION,
+    "vllm-server-gpus: finds: without `here <= made.server_gpus`": LEVEL,
+    "vllm-server-gpus: finds: without `if not made.server_here`": WORDS,
 }
 """Clauses without which a rule is the same, and why they stand there all the same."""
 
@@ -163,3 +174,10 @@ def test_the_clause_without_an_example_is_named(tmp_path: Path, other: str, surv
     file = tmp_path / "our_rule.py"
     file.write_text(GUARDED.replace("OTHER", other))
     assert list(Guarded(load_rule(file), file).survivors()) == survivors
+
+
+def test_an_example_that_fails_anyway_guards_nothing(tmp_path: Path):
+    file = tmp_path / "our_rule.py"
+    file.write_text(GUARDED.replace("OTHER", 'Example(before="base_model: gpt2"),'))
+    with pytest.raises(AssertionError, match=re.escape("examples [3] of our-rule fail as they are")):
+        list(Guarded(load_rule(file), file).survivors())

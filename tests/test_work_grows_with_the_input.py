@@ -85,6 +85,7 @@ def lines_run(text: str) -> int:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REPORTED)
 def test_a_report_grows_with_the_lines(name: str):
     lines_run(BASE)

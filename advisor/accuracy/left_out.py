@@ -46,7 +46,8 @@ PRIORS: Mapping[str, Prior] = {
     "adapter_bytes": Prior(6, PEFT),
     "pcie_share": Prior(0.5, "into host memory and out of it"),
     "slow_pcie_bytes_per_second": Prior(2e9, "half of four lanes of PCIe 3"),
-    "host_copy_bytes_per_second": Prior(12e9, "PCIe 4 at 24 GB/s, an uplink of DGX A100 for two GPUs"),
+    "host_copy_share": Prior(0.375, "PCIe 4 at 24 of 32 GB/s, an uplink of DGX A100 for two GPUs"),
+    "desktop_share": Prior(0.6, "cores of 5 GHz against 3 GHz"),
 }
 
 

@@ -31,7 +31,7 @@ class Timed:
     @property
     def repository(self) -> str:
         """Where the source lies: ``owner/name``, without the file."""
-        return self.source.removeprefix("github:").partition(":")[0]
+        return self.source.removeprefix("github:").partition(":")[0].partition("@")[0]
 
     def run(self) -> Run:
         """The run that was measured."""

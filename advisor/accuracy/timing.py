@@ -10,11 +10,12 @@ from advisor.accuracy.left_out import without
 from advisor.accuracy.timed import Timed, timed
 from advisor.memory import estimate
 from advisor.record import record
-from advisor.run import Fsdp, Run, Zero
+from advisor.run import Run
 from advisor.speed import StepTime, step_time
 from advisor.speed.card import card_of
 from advisor.speed.compute import weights_of
 from advisor.speed.constants import CHOSEN_FROM
+from advisor.speed.kinds import kinds_of
 from advisor.speed.price import MOST_GPUS
 
 NAIVE_UTILISATION = 0.5
@@ -30,8 +31,18 @@ class Judged:
 
     case: Timed
     run: Run
-    predicted: float
+    said: StepTime
     naive: float
+
+    @property
+    def predicted(self) -> float:
+        """The rate at the expected time."""
+        return self.said.tokens_per_second_per_gpu
+
+    @property
+    def held(self) -> bool:
+        """Whether the measured time lies in the range."""
+        return self.said.low <= self.said.tokens / self.case.tokens_per_second <= self.said.high
 
     @property
     def error(self) -> float:
@@ -46,7 +57,7 @@ class Judged:
 
 @record
 class Errors:
-    """Of one group: how many figures, bias, median and nine tenths of the absolute error, shares within 15 and 25 %."""
+    """Of one group: its figures, bias, median and nine tenths of the error, shares within 15 %, 25 % and the range."""
 
     name: str
     runs: int
@@ -55,6 +66,8 @@ class Errors:
     p90: float
     within_15: float
     within_25: float
+    held: float
+    """By the range that is said."""
     naive_median: float
     naive_p90: float
 
@@ -119,7 +132,7 @@ def judged_without(source: str, cases: Sequence[Judged]) -> list[Judged]:
     constants = without(source)
     times = [step_time(case.run, case.case.conditions, constants) for case in mine]
     return [
-        Judged(case.case, case.run, found.tokens_per_second_per_gpu, case.naive * share / NAIVE_UTILISATION)
+        Judged(case.case, case.run, found, case.naive * share / NAIVE_UTILISATION)
         for case, found in zip(mine, times, strict=True)
         if isinstance(found, StepTime)
     ]
@@ -142,7 +155,7 @@ def judged(cases: Iterable[Timed]) -> tuple[list[Judged], list[str]]:
         run = case.run()
         predicted = step_time(run, case.conditions)
         if isinstance(predicted, StepTime):
-            found.append(Judged(case, run, predicted.tokens_per_second_per_gpu, naive_rate(run)))
+            found.append(Judged(case, run, predicted, naive_rate(run)))
         else:
             unpriced.append(f"{case.id}: {predicted.reason}")
     return found, unpriced
@@ -160,29 +173,15 @@ def naive_rate(run: Run) -> float:
 
 def method(case: Judged) -> str:
     """``full``, ``lora``, or the quantization that an adapter sits on."""
-    return case.run.quantization or case.run.adapter or "full"
-
-
-def sharding(case: Judged) -> str:
-    """In a word."""
-    match case.run.sharding:
-        case Zero(stage=stage, offload_optimizer="gpu", offload_params="gpu"):
-            return f"ZeRO-{stage}"
-        case Zero(stage=stage):
-            return f"ZeRO-{stage}, offload"
-        case Fsdp(offload_params=True):
-            return "FSDP, offload"
-        case Fsdp():
-            return "FSDP"
-        case None:
-            return "none" if case.run.world_size == 1 else "DDP"
+    return kinds_of(case.run).method
 
 
 KEYS: dict[str, Callable[[Judged], str]] = {
     "source": lambda case: case.case.repository,
     "method": method,
-    "card": lambda case: case.run.hardware.gpu.title if case.run.hardware else "",
-    "sharding": sharding,
+    "card": lambda case: kinds_of(case.run).card,
+    "sharding": lambda case: kinds_of(case.run).sharding,
+    "confidence": lambda case: case.said.confidence,
 }
 
 
@@ -206,6 +205,7 @@ def errors(name: str, cases: Sequence[Judged]) -> Errors:
         percentile(off, 0.9),
         mean(one <= 0.15 for one in off),
         mean(one <= 0.25 for one in off),
+        mean(case.held for case in cases),
         median(naive),
         percentile(naive, 0.9),
     )

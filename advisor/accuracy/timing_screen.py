@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from advisor.accuracy.timing import Errors, Order, Timing
 
-HEAD = f"{'':<42}{'runs':>5}{'bias':>8}{'median':>8}{'90 %':>7}{'<15 %':>7}{'<25 %':>7}  one number"
+HEAD = f"{'':<40}{'runs':>5}{'bias':>7}{'median':>7}{'90 %':>7}{'<15 %':>7}{'<25 %':>7}{'held':>5}  one number"
 
 LEFT_OUT = "each source by constants that it did not move; and one number fitted to the others"
 
@@ -31,8 +31,8 @@ def text(report: Timing) -> str:
 def line(one: Errors) -> str:
     """One group; at its end the same of the naive rule."""
     return (
-        f"  {one.name:<40}{one.runs:>5}{one.bias:>+8.1%}{one.median:>8.1%}{one.p90:>7.1%}"
-        f"{one.within_15:>7.0%}{one.within_25:>7.0%}  {one.naive_median:.1%}, {one.naive_p90:.1%}"
+        f"  {one.name:<38}{one.runs:>5}{one.bias:>+7.1%}{one.median:>7.1%}{one.p90:>7.1%}"
+        f"{one.within_15:>7.0%}{one.within_25:>7.0%}{one.held:>5.0%}  {one.naive_median:.1%}, {one.naive_p90:.1%}"
     )
 
 

@@ -8,6 +8,7 @@ from advisor.cli.output import exit_code, say
 from advisor.documents.discovery import is_config, no_config
 from advisor.errors import InputError
 from advisor.session import RunOptions, examine
+from advisor.streams import unheard
 
 
 def advise_command(tokens: Sequence[str], options: RunOptions) -> int:
@@ -21,5 +22,6 @@ def advise_command(tokens: Sequence[str], options: RunOptions) -> int:
         raise no_config(config.file)
     hardware = hardware_of(command, config, session, cloud)
     report = examine(config, session, hardware=hardware).report
-    say([report], session)
+    with unheard():
+        say([report], session)
     return exit_code([report], [], session)

@@ -15,7 +15,7 @@ from advisor.cli.options import CheckOptions
 from advisor.documents import parse
 from advisor.documents.discovery import SUFFIXES
 from advisor.documents.git import FILES, Entry, answer, blob, git, tree
-from advisor.engine.finding import Against, Finding, Report
+from advisor.engine.finding import OF_HOST, Against, Finding, Report
 from advisor.errors import InputError
 from advisor.opening import deepspeed_candidates, open_json
 from advisor.record import record, replace
@@ -194,7 +194,7 @@ def known_findings(now: Report, then: Report) -> tuple[Finding, ...]:
         if finding.step is None and before[key] > 0:
             before[key] -= 1
             known.append(finding)
-    if any(finding.rule == "does-not-fit" for finding in known):
+    if any(finding.rule in {"does-not-fit", OF_HOST} for finding in known):
         known += [finding for finding in now.findings if finding.step is not None]
     return tuple(known)
 

@@ -4,8 +4,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import click
-
 from advisor.cli.inputs import nothing, opened_runs, opening, tell
 from advisor.cli.kept import Kept
 from advisor.cli.options import CheckOptions
@@ -17,6 +15,7 @@ from advisor.opening import Opened
 from advisor.progress import shown
 from advisor.record import replace
 from advisor.session import Examined, Session, examined, session_for
+from advisor.streams import aside
 
 if TYPE_CHECKING:
     from advisor.cli.against import Base
@@ -46,7 +45,7 @@ def check_command(paths: Sequence[str], options: CheckOptions) -> int:
         errors, reports = judged(opening(paths, session, changed), session, options.against)
     tell(errors)
     if not errors and not reports:
-        click.echo(nothing(changed), err=True)
+        aside(nothing(changed))
     say(reports, session, options.output)
     return exit_code(reports, errors, session, exit_zero=options.exit_zero)
 

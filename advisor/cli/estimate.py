@@ -96,7 +96,11 @@ def drawn(found: Examined, file: str, format: str) -> str:  # noqa: A002
     from advisor.memory.reserved.timeline import timeline
     from advisor.report.timeline import blocks, svg
 
-    made, hardware = timeline(run), run.hardware
+    try:
+        made, hardware = timeline(run), run.hardware
+    except Exception as error:  # what no tape has after all
+        message = f"there is no timeline of this run: its step cannot be replayed ({error})"
+        raise InputError(message, run.config.file, remedy="leave it out") from error
     usable = hardware.usable if hardware is not None else 0
     title = f"{run.base_model}: {found.report.summary}; {found.report.hardware}"
     write_all({file: svg(made, title, usable).encode()})

@@ -23,6 +23,7 @@ from advisor.report.terminal import own_style
 from advisor.report.time import steps_of
 from advisor.run import Run
 from advisor.session import RunOptions, Session, session_for
+from advisor.streams import aside
 from advisor.util import regex
 
 MOST_SHOWN = 12
@@ -69,7 +70,7 @@ def hardware_command(path: str, options: RunOptions, asked: HardwareOptions) -> 
             all_=asked.all,
         )
     if not offers:
-        click.echo(f"{path}: no card of the catalogue would do", err=True)
+        aside(f"{path}: no card of the catalogue would do")
         return 1
     notes = list(cards.notes_of(offers))
     match asked.format:

@@ -5,8 +5,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import click
-
 from advisor.documents import Document
 from advisor.documents.discovery import candidates, from_stdin
 from advisor.documents.discovery import opened as opened_file
@@ -17,6 +15,7 @@ from advisor.progress import doing, each, shown
 from advisor.report.terminal import colored
 from advisor.schemas.sweeps import as_config
 from advisor.session import Session
+from advisor.streams import aside
 
 if TYPE_CHECKING:
     from advisor.cli.changed_since import Changed
@@ -34,7 +33,7 @@ def opened_runs(
     opened = [each_found for each_found in found if isinstance(each_found, Opened)]
     tell(errors)
     if not found:
-        click.echo(nothing(changed), err=True)
+        aside(nothing(changed))
     return errors, opened
 
 
@@ -81,7 +80,7 @@ def tell(errors: Sequence[InputError]) -> None:
 
     once = {(os.path.realpath(error.file), error.line, error.column, error.message): error for error in errors}
     for error in once.values():
-        click.echo(render_error(error, color=colored(sys.stderr)), err=True)
+        aside(render_error(error, color=colored(sys.stderr)))
 
 
 def nothing(changed: "Changed | None") -> str:

@@ -2,19 +2,19 @@
 
 import os
 import sys
-from collections.abc import Sequence
-
-import click
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 from advisor.cli.launchers import Command, read_command
-from advisor.cli.launchers.placement import cloud_of, config_of, hardware_of, session_of, tell
+from advisor.cli.launchers.placement import cloud_of, config_of, hardware_of, session_of
 from advisor.engine.blocking import NO_BLOCK, in_one_line
 from advisor.engine.finding import Finding, Report
 from advisor.errors import InputError
 from advisor.record import replace
 from advisor.report.terminal import colored, draws, width
-from advisor.session import RunOptions, examine
+from advisor.session import Examined, RunOptions, examine
 from advisor.session.disk import shortage
+from advisor.streams import aside, flush, hushed, tell
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
 """What a shell says of a command that is not there, or that it may not run."""
@@ -23,54 +23,62 @@ RANKS = ("RANK", "SLURM_PROCID", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK")
 
 def launch_command(tokens: Sequence[str], options: RunOptions, *, no_block: bool) -> int:
     """Checks, says on standard error what it found, and becomes the command; 1 if it is blocked."""
-    mine = dict(os.environ)
-    goes_on = nothing_against(tokens, options, no_block=no_block)
+    mine, first = dict(os.environ), is_first()
+    against: tuple[Finding, ...] = ()
+    with hushed(by=not first), trouble_in_a_line():
+        command = read_command(tokens)
+        found = examined_run(command, replace(options, details=first), whole=first)
+        if found is not None:
+            against = () if no_block else found.against
+        if found is not None and first:
+            explain(found.report, against)
+            lacking = shortage(found.run) if command.cloud is None else None
+            tell(f"warning: {lacking}") if lacking else None
+    if against and not first:
+        tell(f"blocked by {against[0].rule}: see rank 0's output")
     os.environ.clear()
     os.environ.update(mine | ({NO_BLOCK: "1"} if no_block else {}))
-    return become(tokens) if goes_on else 1
+    return 1 if against else become(tokens)
 
 
-def nothing_against(tokens: Sequence[str], options: RunOptions, *, no_block: bool) -> bool:
-    """Whether nothing speaks against the launch. What goes wrong in here is one line, and never blocks."""
+def is_first() -> bool:
+    """Whether this is the rank that speaks."""
+    return not any(os.environ.get(name, "0") != "0" for name in RANKS)
+
+
+@contextmanager
+def trouble_in_a_line() -> Generator[None]:
+    """What goes wrong in here is a line, and ends no launch."""
     try:
-        command = read_command(tokens)
-        os.environ.update(command.environment)
-        if command.scale.devices:
-            os.environ["CUDA_VISIBLE_DEVICES"] = command.scale.devices
-        return checked(command, options, no_block=no_block)
+        yield
     except InputError as error:
         place = f"{error.file}:{error.line}: " if error.line else f"{error.file}: " if error.file else ""
-        said = f"{place}{error.message}"
-    except Exception as error:
-        said = f"{type(error).__name__}: {error}"
-    tell(f"not checked: {said}")
-    return True
+        tell(f"not checked: {place}{error.message}")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit too, which a rule may raise
+        tell(f"not checked: {type(error).__name__}: {error}")
 
 
-def checked(command: Command, options: RunOptions, *, no_block: bool) -> bool:
-    """Checks the run that the command names, and says what speaks against it."""
+def examined_run(command: Command, options: RunOptions, *, whole: bool) -> Examined | None:
+    """The run that the command starts; ``whole`` with all that is said of it. None, with a line, if there is none."""
+    os.environ.update(command.environment)
+    if command.scale.devices:
+        os.environ["CUDA_VISIBLE_DEVICES"] = command.scale.devices
     if command.config is None:
         tell(f"not checked: {command.reason}")
-        return True
+        return None
     if os.path.exists(command.config) and not os.path.isfile(command.config):
         tell(f"not checked: {command.config} is no regular file, and what is read from it is gone for the command")
-        return True
+        return None
     if command.remark:
         tell(command.remark)
     cloud = cloud_of(command, options.gpus)
-    session, config = session_of(command, replace(options, details=True)), config_of(command, cloud)
+    session, config = session_of(command, options), config_of(command, cloud)
     hardware = hardware_of(command, config, session, cloud)
     if hardware is not None and hardware.assumed and cloud is None:
         tell(hardware.assumed)
-    found = examine(config, session, hardware=hardware, speed=False)
-    against = () if no_block else found.against
-    if not any(os.environ.get(name, "0") != "0" for name in RANKS):
-        explain(found.report, against)
-        if cloud is None and (lacking := shortage(found.run)):
-            tell(f"warning: {lacking}")
-    elif against:
-        tell(f"blocked by {against[0].rule}: see rank 0's output")
-    return not against
+    return examine(config, session if whole else session.verdict_alone, hardware=hardware, speed=False)
 
 
 def explain(report: Report, against: Sequence[Finding]) -> None:
@@ -81,7 +89,7 @@ def explain(report: Report, against: Sequence[Finding]) -> None:
     if shown.findings:
         form, color = "full" if against else "concise", colored(sys.stderr)
         text = render_check([shown], form, color=color, width=width(), unicode=draws(sys.stderr))
-        click.echo(text, err=True, color=True)
+        aside(text, color=True)
     if against:
         rules = ", ".join(dict.fromkeys(finding.rule for finding in against))
         tell(f"blocked by {rules}")
@@ -93,8 +101,7 @@ def explain(report: Report, against: Sequence[Finding]) -> None:
 
 def become(tokens: Sequence[str]) -> int:
     """Replaces this process, so that signals and the exit code are the command's."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    flush()
     try:
         os.execvp(tokens[0], list(tokens))
     except FileNotFoundError:

@@ -1,17 +1,17 @@
 """The commands, thin: read, judge, say."""
 
 import gc
-import io
-import os
+import math
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import click
 
+from advisor.about import VERSION
 from advisor.errors import InputError
 from advisor.report import FORMATS
+from advisor.streams import aside, silence_output, take_places, write_all_letters
 
 GPUS_HELP = 'The target: "8x a100-80gb", "2n8x h100-80gb host=1TiB".'
 PLUGINS = "advisor.commands"
@@ -29,44 +29,46 @@ class Telling(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         gc.set_threshold(100_000)  # collections while modules load cost a tenth of the start
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="replace")
+        take_places()
+        write_all_letters()
         try:
             return super().invoke(ctx)
         except InputError as error:
             from advisor.report import render_error
             from advisor.report.terminal import colored
 
-            click.echo(render_error(error, color=colored(sys.stderr)), err=True)
+            aside(render_error(error, color=colored(sys.stderr)))
             ctx.exit(2)
         except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
+            aside("interrupted")
             ctx.exit(130)
         except BrokenPipeError:
-            silenced()
+            silence_output()
             ctx.exit(2)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
-            failed(error)
-            silenced()
+            aside(in_one_line(error))
+            silence_output()
             ctx.exit(2)
 
 
-def failed(error: Exception) -> None:
-    """One line about the advisor's own trouble, if there is anywhere to say it."""
-    with suppress(OSError, ValueError, AttributeError):
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        said = " ".join(f"error: {type(error).__name__}: {reason}".split())
-        sys.stderr.write(said.encode("ascii", "backslashreplace").decode() + "\n")
-        sys.stderr.flush()
+def in_one_line(error: Exception) -> str:
+    """The advisor's own trouble, in letters that every terminal has."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+    said = " ".join(f"error: {type(error).__name__}: {reason}".split())
+    return said.encode("ascii", "backslashreplace").decode()
 
 
-def silenced() -> None:
-    """Nothing more goes to standard output: the interpreter's last flush would fail there, with a code of its own."""
-    with suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+class Amount(click.FloatRange):
+    """A number from 0 on that ends: neither ``inf`` nor ``nan``."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value} is no amount.", param, ctx)
+        return found
 
 
 class Group(Telling, click.Group):
@@ -105,7 +107,7 @@ def plugin_commands() -> dict[str, Any]:
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="axolotl-advisor", message="advisor %(version)s", version=None)
+@click.version_option(VERSION, message="advisor %(version)s")
 def main() -> None:
     """Check before the launch whether an axolotl run fits, and find the smallest patch with which it does."""
 
@@ -211,7 +213,7 @@ def check(paths: tuple[str, ...], **given: Any) -> None:
 @click.option("-o", "--output", metavar="FILE", help="Write to a file.")
 @click.option("--tokens", metavar="N", help="Tokens of one epoch, as trained (200M): adds the hours of the run.")
 @click.option("--max", "largest", metavar="KEY", help="The largest `sequence_len` or `micro_batch_size` that fits.")
-@click.option("--price", metavar="PRICE", type=click.FloatRange(min=0), help="Of a GPU-hour: adds the cost of the run.")
+@click.option("--price", metavar="PRICE", type=Amount(min=0), help="Of a GPU-hour: adds the cost of the run.")
 @click.option("--prices", metavar="FILE", help='Prices by card, a TOML file: `"a100-80gb" = 1.89`.')
 @click.option("--timeline", metavar="FILE", help="Draw what is alive when in a step, as SVG, and show it as blocks.")
 def estimate(
@@ -242,10 +244,10 @@ def estimate(
 @run_options
 @click.option("--cards", metavar="NAMES", help="Only these, such as `a100-80gb,h100`.")
 @click.option("--tokens", metavar="N", help="Tokens of one epoch, as trained (200M): adds hours.")
-@click.option("--price", metavar="PRICE", type=click.FloatRange(min=0), help="Of a GPU-hour, whatever the card.")
+@click.option("--price", metavar="PRICE", type=Amount(min=0), help="Of a GPU-hour, whatever the card.")
 @click.option("--prices", metavar="FILE", help='Prices by card, a TOML file: `"a100-80gb" = 1.89`.')
 @click.option("--within", metavar="TIME", help="Only what takes no longer, such as 6h or 2d.")
-@click.option("--under", metavar="COST", type=click.FloatRange(min=0), help="Only what costs no more.")
+@click.option("--under", metavar="COST", type=Amount(min=0), help="Only what costs no more.")
 @click.option("--all", "all_", is_flag=True, help="Every number of every card that would do.")
 @click.option("--output-format", "format_", type=click.Choice(["full", "json", "markdown", "html"]), default="full")
 def hardware(path: str, format_: str, all_: bool, **given: Any) -> None:

@@ -67,9 +67,10 @@ def opened_run(config: str, death: Death, seen: Guess | None, context: Context) 
 def show(opened: Opened, session: Session) -> None:
     """The plan, from what was really free."""
     from advisor.report import render_check
+    from advisor.report.wording import VERDICT_RULES
 
     report = examined(opened, session, speed=False).report
-    kept = tuple(one for one in report.findings if one.step or one.rule in {"does-not-fit", "tight-fit"})
+    kept = tuple(one for one in report.findings if one.step or one.rule in VERDICT_RULES)
     color = colored(sys.stdout)
     text = render_check([replace(report, findings=kept)], "full", color=color, width=width(), unicode=draws(sys.stdout))
     click.echo(f"\n{said(opened.run)}\n\n{text}", color=True)

@@ -20,6 +20,7 @@ from advisor.opening import Opened
 from advisor.record import replace
 from advisor.report.terminal import own_style
 from advisor.session import Session
+from advisor.streams import aside, is_terminal
 
 EXCLUDED = {
     "fix": "--fix",
@@ -37,7 +38,7 @@ def validate_prompt(paths: Sequence[str], options: CheckOptions) -> None:
             raise InputError(f"-p cannot be combined with {written}", remedy=f"pass -p or {written}")
     if "-" in paths:
         raise InputError("-p reads answers from standard input, so it cannot read a config there", remedy="name a file")
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise InputError("-p needs an interactive terminal", remedy="use --fix, or --diff to see what it writes")
 
 
@@ -47,7 +48,7 @@ def prompted(opened: list[Opened], errors: list[InputError], session: Session, a
     try:
         reviews = all_reviewed(opened, options, session)
     except KeyboardInterrupt:
-        click.echo("\ninterrupted: nothing was written", err=True)
+        aside("\ninterrupted: nothing was written")
         return 130
     results = [Fixed(each.opened.run, each.run, each.done, None, each.opened.context) for each in reviews]
     write(results)
@@ -80,7 +81,7 @@ def write(results: Sequence[Fixed]) -> None:
     refuse_links(files)
     write_all(files)
     if files:
-        click.echo(f"\nwrote {', '.join(files)}", err=True)
+        aside(f"\nwrote {', '.join(files)}")
 
 
 def after(result: Fixed, review: Review) -> Report:

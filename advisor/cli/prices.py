@@ -31,7 +31,7 @@ def checked_price(price: float | None) -> float | None:
 def price_of(source: Source, name: str, price: object) -> tuple[str, float]:
     """One line: the card's id, and its price."""
     line = source.line_of((name,))
-    if isinstance(price, bool) or not isinstance(price, (int, float)) or not price >= 0:
+    if isinstance(price, bool) or not isinstance(price, (int, float)) or not 0 <= price < float("inf"):
         raise InputError(f"`{name}` is `{price}`, not a price", source.shown, line, remedy=REMEDY)
     try:
         return gpu_named(name.lower()).id, float(price)

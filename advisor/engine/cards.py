@@ -12,7 +12,7 @@ from advisor.hardware.instances import instances
 from advisor.memory import Estimate
 from advisor.record import record, replace
 from advisor.run import Run
-from advisor.speed import StepTime, shown, step_time
+from advisor.speed import StepTime, step_time
 
 COUNTS = (1, 2, 4, 8)
 NODES = (2, 4)
@@ -45,14 +45,14 @@ class Row:
     @cached_property
     def fits(self) -> bool:
         """Whether it runs here, on a host as it is common with the cards, or as stated."""
-        host = self.hardware.host_bytes or self.hardware.common_host_bytes
+        host = self.estimate.host_usable or self.hardware.common_host_bytes
         # All rules take longer than the memory: they are asked where it is enough.
         return self.estimate.verdict == "fits" and self.estimate.host_peak <= host and not self.errors
 
     @cached_property
     def time(self) -> StepTime | None:
         """Of a step, where the link is known."""
-        found = shown(step_time(self.run))
+        found = step_time(self.run)
         return found if isinstance(found, StepTime) else None
 
     @property

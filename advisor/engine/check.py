@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from advisor.documents import Edit, PatchError
 from advisor.engine.certainty import certain_hits, without_echoes
-from advisor.engine.finding import LEVELS, PLANNED, Finding, Fix, Report, WholePlan
+from advisor.engine.finding import LEVELS, OF_HOST, PLANNED, Finding, Fix, Report, WholePlan
 from advisor.engine.help import Planner, with_help
 from advisor.engine.locations import document_of, place_of
 from advisor.engine.plan import Tier, plan_fit
@@ -119,16 +119,19 @@ def replayed(run: Run, options: Options) -> Estimate | None:
     from advisor.memory.reserved.refine import settled, with_reserved
     from advisor.memory.rows import as_counted
 
-    run = as_counted(run)
-    found = settled(run, found)
-    return with_reserved(run, found) if options.details else found
+    try:
+        run = as_counted(run)
+        found = settled(run, found)
+        return with_reserved(run, found) if options.details else found
+    except Exception:  # nothing that a tape lacks keeps an answer back: the published range holds
+        return found
 
 
 def time_of(run: Run) -> "StepTime | Unpriced":
     """The time of a step, as it may be shown."""
-    from advisor.speed import shown, step_time
+    from advisor.speed import step_time
 
-    return shown(step_time(run))
+    return step_time(run)
 
 
 def basis_of(run: Run, found: Estimate) -> "Basis | None":
@@ -167,7 +170,8 @@ def planned(run: Run, found: Estimate | None, options: Options) -> Plan | None:
         return None
     flowchart = tiers_of(options)
     # A selection of other rules wants no plan.
-    is_wanted, is_tight = options.wants(PLANNED[found.verdict]), found.verdict == "tight"
+    is_wanted = options.wants(OF_HOST if found.lacks_host else PLANNED[found.verdict])
+    is_tight = found.verdict == "tight"
     if not is_wanted and (is_tight or not flowchart):
         return None
     if is_tight and any(rule == PLANNED["tight"] for rule, _ in quiet_in(run.config)):

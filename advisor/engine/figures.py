@@ -3,7 +3,7 @@
 from advisor.engine.states import State
 from advisor.memory.weights import weights_of
 from advisor.run import Run
-from advisor.speed import StepTime, shown, step_time, traffic
+from advisor.speed import StepTime, step_time, traffic
 from advisor.speed.step_time import Kind
 from advisor.util import gib, seconds
 
@@ -29,7 +29,7 @@ def traffic_words(before: State, after: State) -> str:
 
 def time_words(before: State, after: State) -> list[str]:
     """Seconds of compute where the GPU has more, or less, to do."""
-    old, new = shown(step_time(before.run)), shown(step_time(after.run))
+    old, new = step_time(before.run), step_time(after.run)
     if not (isinstance(old, StepTime) and isinstance(new, StepTime)):
         return []
     words: list[str] = []

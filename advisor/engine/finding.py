@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")
 PLANNED: Mapping[str, str] = {"does-not-fit": "does-not-fit", "tight": "tight-fit"}
+OF_HOST = "host-memory-exceeded"
+"""The rule that speaks for the verdict where it is the host that does not suffice."""
 """The verdicts that get a plan, each with the rule that says it."""
 
 

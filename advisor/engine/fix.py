@@ -84,13 +84,27 @@ def settled(opened: Opened, options: Options, *, unsafe: bool, memory: bool) -> 
             break
         plan = more if plan is None else joined(plan, more)
         run = more.end.run
-    if options.faster and (state := State(run)).verdict == "fits":
-        faster = sequence(state, room_rules(options))
-        if placed := step_findings(faster, numbered=False):
-            done += placed
-            run = faster[-1].after.run
+    if options.faster:
+        run, found = made_faster(replace(opened, run=run), options, unsafe=unsafe, memory=memory)
+        done += found
     steps = step_findings(plan.steps, safe_only=safe.safe_only) if plan is not None else None
     return Fixed(opened.run, run, (*done, *(steps or ())), plan, opened.context)
+
+
+def made_faster(opened: Opened, options: Options, *, unsafe: bool, memory: bool) -> tuple[Run, list[Finding]]:
+    """A run that fits, made faster by what room is left, and linted again, until neither has anything left to do."""
+    run, done = opened.run, list[Finding]()
+    for _ in range(MOST_ROUNDS):
+        known = estimate(run)
+        if known is None or known.verdict != "fits":
+            break
+        faster = sequence(State(run), room_rules(options))
+        placed = step_findings(faster, numbered=False)
+        if not placed:
+            break
+        run, found = lint_fixed(replace(opened, run=faster[-1].after.run), options, unsafe=unsafe, memory=memory)
+        done += [*placed, *found]
+    return run, done
 
 
 def ending_in(plan: Plan, run: Run) -> Plan:
@@ -152,7 +166,8 @@ def has_host_for(before: Run, after: Run) -> bool:
     """Whether the hosts hold what an edit offloads, as far as both runs can be estimated."""
     if estimate(before) is None or estimate(after) is None:
         return True
-    return host_suffices(State(before), State(after))
+    old, new = State(before), State(after)
+    return new.host_peak <= old.host_peak or host_suffices(old, new)
 
 
 def with_changes(run: Run, document: str, changes: list[Change]) -> Run:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from advisor.engine.finding import Finding
+from advisor.engine.finding import OF_HOST, Finding
 from advisor.engine.larger import hardware_that_would_do
 from advisor.engine.states import Plan
 from advisor.memory import estimate
@@ -16,14 +16,17 @@ Planner = Callable[[Run, bool], Plan]
 
 def with_help(run: Run, finding: Finding, plan: Plan, planner: Planner) -> Finding:
     """The answer to "does batch size one fit?", how far the plan gets, and the hardware that would do."""
-    if finding.rule != "does-not-fit":
+    found = estimate(run)
+    if found is None or finding.rule != (OF_HOST if found.lacks_host else "does-not-fit"):
         return finding
-    lines = [batch_of_one(run), outcome(plan), *safe_outcome(run, plan, planner)]
+    lines = [outcome(plan), *safe_outcome(run, plan, planner)]
+    if not found.lacks_host:
+        lines.insert(0, batch_of_one(run))
     if plan.verdict == "does-not-fit":
         enough = hardware_that_would_do(run, lambda other: planner(other, False))
         fits = f"with the same steps it would fit {' or '.join(enough)}"
         lines.append(fits if enough else "no hardware in the catalogue is enough")
-    lines.append("known to fit? write `# advisor: ignore[does-not-fit] reason` at the end of this line")
+    lines.append(f"known to fit? write `# advisor: ignore[{finding.rule}] reason` at the end of this line")
     return replace(finding, help=tuple(lines))
 
 
@@ -57,6 +60,8 @@ def safe_outcome(run: Run, plan: Plan, planner: Planner) -> list[str]:
 def outcome(plan: Plan) -> str:
     """Where the plan ends."""
     end = plan.end.estimate
+    if end.lacks_host:
+        return f"all steps together still need {gib(end.host_needed.low)} of host memory on each node"
     if plan.verdict == "does-not-fit":
         missing = end.needed.low - end.usable
         return f"all steps together reach {gib(end.needed.low)}: {gib(missing)} ({missing:,} bytes) too much"

@@ -92,7 +92,7 @@ def with_rules(walk: Walk, rules: Iterable[str], *, safe_only: bool) -> Walk:
 def with_batch(run: Run, micro_batch_size: int) -> Run:
     """The run with another micro batch at the same global batch, as its documents would have it."""
     rows = run.micro_batch_size * run.gradient_accumulation_steps
-    follows = not run.config.has("eval_batch_size")
+    follows = run.packs_evaluation or not run.config.has("eval_batch_size")
     return replace(
         run,
         micro_batch_size=micro_batch_size,

@@ -9,7 +9,7 @@ from advisor.memory import Estimate, Verdict, estimate, host_bytes, lower_bound
 from advisor.record import record
 from advisor.run import Fsdp, Run, Zero
 from advisor.run.edits import RunEdits
-from advisor.speed import StepTime, shown, step_time
+from advisor.speed import StepTime, step_time
 
 
 @record(eq=False)
@@ -46,7 +46,7 @@ class State:
     @property
     def shown_seconds(self) -> float | None:
         """The same where it does not rest on a guess about the link."""
-        found = shown(step_time(self.run))
+        found = step_time(self.run)
         return found.expected if isinstance(found, StepTime) else None
 
     @property

@@ -8,7 +8,7 @@ __all__ = ["Gpu", "Hardware", "Link", "detect", "find_gpu", "gpu_named", "gpu_na
 
 
 def detect() -> Hardware | None:
-    """This machine's GPUs through NVML or nvidia-smi, never by initialising CUDA; None if there are none to be read."""
+    """This machine's GPUs through nvidia-smi or NVML, never by initialising CUDA; None if there are none to be read."""
     from advisor.hardware import detection
 
     return detection.detect()

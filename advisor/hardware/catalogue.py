@@ -17,6 +17,7 @@ DECORATION = regex(
     "nvidia|amd|geforce|instinct|tesla|quadro|rtx|generation|blackwell|workstation|server|edition|max|q|hbm[23]e?|gpus?"
 )
 WORD, SIZE, GAP = regex("[a-z0-9]+"), regex(r"(\d+)g(?:i?b)?"), regex(r"(?<=\d)\s+(?=gi?b\b)")
+MODEL, STATIONS = regex(r"([a-z]*)(\d{1,6})([a-z].*)?"), frozenset(["ada"])
 FORMS = {
     "sxm": "sxm",
     "sxm2": "sxm",
@@ -173,20 +174,33 @@ def gpu_names() -> tuple[str, ...]:
 
 
 def near_names(text: str) -> list[str]:
-    """Up to three ids that look like ``text``, best first."""
+    """Up to three ids of the same line of cards, the nearest number first; none of another line."""
     import difflib
 
     known, name = catalogue(), read_name(text)
-    spelled: dict[str, str] = {}
-    for other, gpu in known.names.items():
-        spelled.setdefault(_spelling(other), gpu.id)
-    near = difflib.get_close_matches(_spelling(name), spelled, n=8)
+    line, number = _line(name.model)
+
+    def far(other: Name) -> tuple[int, float]:
+        alike = difflib.SequenceMatcher(None, name.model, other.model).ratio()
+        return abs(_line(other.model)[1] - number), -alike
+
+    same = sorted((other for other in known.names if line and _line(other.model)[0] == line), key=far)
     variants = [gpu.id for gpu in known.models.get(name.model, ())]
-    return list(dict.fromkeys(variants + [spelled[key] for key in near]))[:3]
+    return list(dict.fromkeys(variants + [known.names[other].id for other in same]))[:3]
 
 
-def _spelling(name: Name) -> str:
-    return name.model + str(name.nominal_gb or "")
+def _line(model: str) -> tuple[str, int]:
+    """The line that a model belongs to, and its number there: ``3070`` is of ``30..``, ``h800`` of ``h...``.
+
+    The letters in front, how many digits follow, the generation of four digits, and whether it is a workstation's.
+    """
+    match = MODEL.fullmatch(model)
+    if match is None:
+        return "", 0
+    letters, digits, rest = match.groups()
+    generation = digits[:2] if not letters and len(digits) == 4 else ""
+    station = rest if rest in STATIONS else ""
+    return f"{letters} {len(digits)} {'' if station else generation} {station}", int(digits)
 
 
 def larger_gpus(gpu: Gpu) -> tuple[Gpu, ...]:

@@ -1,20 +1,21 @@
-"""The GPUs of this machine, through NVML or nvidia-smi; CUDA is never initialised."""
+"""The GPUs of this machine, through nvidia-smi or NVML; CUDA is never initialised."""
 
-import importlib
 import os
 import re
+import sys
 from collections.abc import Iterator
+from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Any
 
+from advisor.hardware.asking import answer_of
 from advisor.hardware.catalogue import catalogue, find_gpu
 from advisor.hardware.gpu import DETECTED, GIB, Gpu, Hardware
 from advisor.record import record, replace
 
 QUERY = ("index", "uuid", "name", "memory.total", "memory.free", "compute_cap", "mig.mode.current")
-TIMEOUT_SECONDS = 5
 MIB = 1 << 20
 CGROUPS, OWN_CGROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+MEMORY = Path("/proc/meminfo")
 
 
 @record
@@ -38,12 +39,14 @@ def detect() -> Hardware | None:
     not know.
     """
     try:
-        cards = visible(_cards(), os.environ.get("CUDA_VISIBLE_DEVICES"))
+        there = _cards()
+        cards = visible(there, os.environ.get("CUDA_VISIBLE_DEVICES"))
         if not cards or any(card.sliced or card.total <= 0 for card in cards):
             return None
         smallest = min(cards, key=lambda card: card.total)
         free = min(card.free for card in cards)
-        return Hardware(gpu_of(smallest), len(cards), 1, host_memory(), free, DETECTED)
+        here = Hardware(gpu_of(smallest), len(cards), 1, host_memory(), free, DETECTED)
+        return replace(here, swap_bytes=swap(), installed=len(there))
     except Exception:  # a machine without a driver, or with a broken one, is a machine without a GPU
         return None
 
@@ -106,45 +109,27 @@ def usual_driver_bytes(shown: int) -> int:
 
 
 def _cards() -> list[Card]:
+    """The GPUs as nvidia-smi shows them: it costs less than an interpreter with pynvml. NVML where it has no answer."""
     try:
-        return _from_nvml(importlib.import_module("pynvml"))
-    except Exception:  # not installed, or no library behind it
-        return _from_nvidia_smi()
+        answer = answer_of(("nvidia-smi", f"--query-gpu={','.join(QUERY)}", "--format=csv,noheader,nounits"))
+        return [_card(line) for line in answer.splitlines() if line.strip()]
+    except TimeoutError:  # the driver hangs, and would again
+        raise
+    except Exception:  # not there, too old for a column, or broken
+        return [_card(line) for line in answer_of(_nvml()).splitlines()]
 
 
-def _from_nvml(nvml: Any) -> list[Card]:
-    nvml.nvmlInit()
-    try:
-        return [_nvml_card(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
-    finally:
-        nvml.nvmlShutdown()
+def _nvml() -> tuple[str, ...]:
+    """The command that asks NVML; ``OSError`` where pynvml is not installed."""
+    found = PathFinder.find_spec("pynvml")
+    if found is None or not found.origin:
+        raise FileNotFoundError("pynvml is not installed")
+    folder = os.path.dirname(found.origin)
+    folder = os.path.dirname(folder) if found.submodule_search_locations else folder
+    return sys.executable, "-I", "-S", os.path.join(os.path.dirname(__file__), "nvml.py"), folder
 
 
-def _nvml_card(nvml: Any, index: int) -> Card:
-    handle = nvml.nvmlDeviceGetHandleByIndex(index)
-    memory = nvml.nvmlDeviceGetMemoryInfo(handle)
-    capability = nvml.nvmlDeviceGetCudaComputeCapability(handle)
-    try:
-        sliced = nvml.nvmlDeviceGetMigMode(handle)[0] == 1
-    except Exception:  # a card without MIG answers "not supported"
-        sliced = False
-    uuid, name = _text(nvml.nvmlDeviceGetUUID(handle)), _text(nvml.nvmlDeviceGetName(handle))
-    return Card(index, uuid, name, memory.total, memory.free, (capability[0], capability[1]), sliced)
-
-
-def _text(value: bytes | str) -> str:
-    return value.decode() if isinstance(value, bytes) else value
-
-
-def _from_nvidia_smi() -> list[Card]:
-    import subprocess
-
-    command = ["nvidia-smi", f"--query-gpu={','.join(QUERY)}", "--format=csv,noheader,nounits"]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=True)
-    return [_smi_card(line) for line in answer.stdout.splitlines() if line.strip()]
-
-
-def _smi_card(line: str) -> Card:
+def _card(line: str) -> Card:
     index, uuid, name, total, free, capability, mig = (value.strip() for value in line.split(","))
     major, minor = (int(part) for part in capability.split("."))
     return Card(int(index), uuid, name, int(total) * MIB, int(free) * MIB, (major, minor), mig == "Enabled")
@@ -159,17 +144,32 @@ def host_memory() -> int | None:
     return min((memory, *_cgroup_limits())) // GIB * GIB or None
 
 
+def swap() -> int:
+    """Bytes that this machine, or its container, can page out to; 0 under version 1 of cgroups, which limits the sum.
+
+    ``/proc/meminfo`` has a line ``SwapTotal: 2097148 kB``.
+    """
+    lines = (line.split() for line in _read(MEMORY).splitlines() if line.startswith("SwapTotal:"))
+    total = next((int(line[1]) * 1024 for line in lines if len(line) > 1 and line[1].isdigit()), 0)
+    return 0 if any(_limits("memory", "memory.limit_in_bytes")) else min((total, *_limits("", "memory.swap.max")))
+
+
 def _cgroup_limits() -> Iterator[int]:
     """The limits in bytes of this process's memory cgroup and those above it: version 2, then version 1.
 
     A group may lie deeper than the mount (slurm, systemd), and inside a container its path may lead nowhere: the
     mount's own limit then holds. Without a limit version 2 says ``max``, version 1 nearly 2**63.
     """
-    for folder, file in ((CGROUPS, "memory.max"), (CGROUPS / "memory", "memory.limit_in_bytes")):
-        path = folder / _cgroup("memory" if file == "memory.limit_in_bytes" else "")
-        for group in (path, *path.parents):
-            if group.is_relative_to(folder) and (text := _read(group / file)).isdigit():
-                yield int(text)
+    yield from _limits("", "memory.max")
+    yield from _limits("memory", "memory.limit_in_bytes")
+
+
+def _limits(controller: str, file: str) -> Iterator[int]:
+    folder = CGROUPS / controller
+    path = folder / _cgroup(controller)
+    for group in (path, *path.parents):
+        if group.is_relative_to(folder) and (text := _read(group / file)).isdigit():
+            yield int(text)
 
 
 def _cgroup(controller: str) -> str:

@@ -58,8 +58,9 @@ class Gpu:
 class Hardware:
     """``nodes`` machines of ``gpus_per_node`` equal GPUs. Sizes in bytes.
 
-    ``host_bytes`` is per node, as stated or detected. ``free_bytes`` is the smallest free memory of detected GPUs.
-    ``source`` says where they were named, ``assumed`` what their name left open and how it was read.
+    ``host_bytes`` is per node, as stated or detected, ``swap_bytes`` what a detected one can page out to.
+    ``free_bytes`` is the smallest free memory of detected GPUs. ``source`` says where they were named, ``assumed`` what
+    their name left open and how it was read.
     """
 
     gpu: Gpu
@@ -73,11 +74,19 @@ class Hardware:
     """What the GPUs of a node are linked by, where it is stated."""
     network_bytes_per_s: float | None = None
     """Of a node to the others, in one direction, where it is stated."""
+    swap_bytes: int = 0
+    installed: int | None = None
+    """The cards of a detected machine, those that CUDA_VISIBLE_DEVICES hides among them."""
 
     @property
     def world_size(self) -> int:
         """Processes, one a GPU."""
         return self.nodes * self.gpus_per_node
+
+    @property
+    def link_assumed(self) -> bool:
+        """Whether the GPUs of a node are taken to be linked by their own PCIe, for nothing else is known."""
+        return self.gpus_per_node > 1 and self.link is None and not self.gpu.link_bytes_per_s
 
     @property
     def outside_torch(self) -> int:

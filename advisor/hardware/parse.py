@@ -3,7 +3,7 @@
 import re
 
 from advisor.errors import InputError
-from advisor.hardware.catalogue import assumption, find_gpu, near_names
+from advisor.hardware.catalogue import assumption, catalogue, find_gpu, near_names
 from advisor.hardware.gpu import UNITS, Gpu, Hardware, Link
 from advisor.hardware.instances import find_instance, near_instances
 from advisor.util import regex
@@ -26,6 +26,7 @@ SIZE_UNITS = {unit.lower(): factor for unit, factor in UNITS.items()} | {
     "t": 1 << 40,
 }
 MOST_GPUS, MOST_NODES = 128, 4096
+DESKTOP = 8
 LONGEST = 20
 """Digits of a size; a longer one is none."""
 OPTIONS = ("host", "link", "net")
@@ -72,6 +73,8 @@ def _parse(text: str, source: str) -> Hardware:
     else:
         gpu = gpu_named(name)
         assumed = assumption(name)
+        many = many_in_one(text, gpu, gpus) if nodes == 1 and not match["nodes"] else ""
+        assumed = "; ".join(part for part in (assumed, many) if part)
     if not (0 < gpus <= MOST_GPUS and 0 < nodes <= MOST_NODES):
         remedy = f"write `<nodes>n<gpus>x <name>`, with 1 to {MOST_GPUS} GPUs per node and 1 to {MOST_NODES} nodes"
         raise InputError(f"`{text}` has {gpus} GPUs per node on {nodes} nodes", remedy=remedy)
@@ -86,6 +89,16 @@ def _parse(text: str, source: str) -> Hardware:
         source=source,
         assumed=assumed,
     )
+
+
+def many_in_one(text: str, gpu: Gpu, gpus: int) -> str:
+    """What to say of more GPUs without nodes than a machine with this card commonly has; desktops hold up to eight."""
+    common = gpu.gpus_per_node if gpu.data_centre else max(gpu.gpus_per_node, DESKTOP)
+    if gpus <= common:
+        return ""
+    nodes, left = divmod(gpus, common)
+    remedy = "" if left else f"; if they are {nodes} nodes of {common}, write `{nodes}n{common}x {gpu.id}`"
+    return f"`{text.strip()}` is read as one node of {gpus} GPUs, where {gpu.title} has {common} as a rule{remedy}"
 
 
 def options_of(text: str) -> tuple[dict[str, str], int]:
@@ -131,7 +144,8 @@ def gpu_named(name: str) -> Gpu:
     for spelled in (name, name.removesuffix("s")):
         if gpu := find_gpu(spelled):
             return gpu
-    near = " or ".join(f"`{other}`" for other in near_instances(name) or near_names(name))
+    cards = [f"`{other}` ({catalogue().gpus[other].nominal_gb} GB)" for other in near_names(name)]
+    near = " or ".join([f"`{other}`" for other in near_instances(name)] or cards)
     remedy = f"did you mean {near}?" if near else "name it as nvidia-smi does, or by model and size: `a100-80gb`"
     raise InputError(f"unknown GPU `{name}`", remedy=remedy)
 

@@ -1,6 +1,6 @@
 """Run -> Estimate: phases of terms on the GPU, and what the host holds."""
 
-from advisor.memory.estimate import estimate, host_bytes, lower_bound
+from advisor.memory.estimate import estimate, host_bytes, lacks_host, lower_bound
 from advisor.memory.ledger import PARTS, Estimate, HostTerm, Part, Phase, PhaseName, Range, Term, Verdict
 
 __all__ = [
@@ -15,5 +15,6 @@ __all__ = [
     "Verdict",
     "estimate",
     "host_bytes",
+    "lacks_host",
     "lower_bound",
 ]

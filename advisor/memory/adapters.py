@@ -1,22 +1,51 @@
 """What an adapter adds: LoRA's matrices, and the trained copies of whole modules."""
 
+from collections.abc import Iterable
+
 from advisor.memory.freezing import freezes_all
 from advisor.memory.groups import Group, Shape, base_width, group_of
-from advisor.memory.lora_targets import expert_paths, layers_wrapped, named, rank_at, stacked
+from advisor.memory.lora_targets import expert_paths, layers_wrapped, named, rank_at, stacked, ties_ends
 from advisor.models import Architecture, Tensor
 from advisor.run import Lora, Run, Zero
 
+TOWERS = frozenset({"vision", "audio", "projector"})
 PEFT = "peft/tuners/tuners_utils.py, cast_adapter_dtype@0.20.0"
 
 
-def adapter_groups(run: Run, model: Architecture) -> tuple[list[Group], list[tuple[Shape, int]]]:
-    """LoRA's matrices, and the trained copies of ``lora_modules_to_save``; and the shapes of all of them."""
+def adapter_groups(
+    run: Run, model: Architecture, *, towers_rest: bool = False
+) -> tuple[list[Group], list[tuple[Shape, int]]]:
+    """LoRA's matrices, and the trained copies of ``lora_modules_to_save``; and the shapes of all that is trained.
+
+    ``towers_rest``: whether those of towers get no gradients.
+    """
     lora = run.lora
     if lora is None:
         return [], []
     width = adapter_width(run, lora)
+    resting = [tensor for tensor in model.tensors if towers_rest and tensor.kind in TOWERS]
+    shapes = adapter_shapes(run, lora, model, [tensor for tensor in model.tensors if tensor not in resting])
+    trained = not freezes_all(run, model)
+    groups = [group_of("adapter", width, trained, PEFT, shapes)] if shapes else []
+    if rest := adapter_shapes(run, lora, model, resting):
+        groups.append(group_of("adapter of towers", width, False, PEFT, rest))
+    tied = ties_ends(run, model)
+    table = (model.family.embedding_modules[0],)
+    saved = [one for one in model.tensors if saves_module(lora, one) or (tied and named(table, one.module))]
+    tables = [(tensor.shape, tensor.count) for tensor in saved if tensor.kind == "embedding"]
+    others = [(tensor.shape, tensor.count) for tensor in saved if tensor.kind != "embedding"]
+    if model.tied and not tied and "lm_head" in lora.modules_to_save:
+        others += [(tensor.shape, tensor.count) for tensor in model.tensors if tensor.kind == "embedding"]
+    copies = (("embedding copies", tables), ("module copies", others))
+    source = "peft/utils/other.py, ModulesToSaveWrapper@0.20.0: a trained copy in the module's own width"
+    groups += [group_of(name, base_width(run), trained, source, kept) for name, kept in copies if kept]
+    return groups, [*shapes, *tables, *others] if trained else []
+
+
+def adapter_shapes(run: Run, lora: Lora, model: Architecture, tensors: Iterable[Tensor]) -> list[tuple[Shape, int]]:
+    """The shapes of LoRA's matrices at these weights."""
     shapes: list[tuple[Shape, int]] = []
-    for tensor in model.tensors:
+    for tensor in tensors:
         if tensor.linear and (count := targets(lora, tensor)):
             shapes += low_rank(rank_at(lora, tensor.module), tensor.shape, count)
             shapes += [((tensor.shape[0],), count)] if lora.dora else []
@@ -24,17 +53,7 @@ def adapter_groups(run: Run, model: Architecture) -> tuple[list[Group], list[tup
             shapes += low_rank(rank_at(lora, tensor.name), tensor.shape, tensor.count)
         elif tensor.kind == "experts":
             shapes += stack_shapes(lora, tensor) if stacked(run) else expert_shapes(lora, model, tensor)
-    trained = not freezes_all(run, model)
-    groups = [group_of("adapter", width, trained, PEFT, shapes)] if shapes else []
-    saved = [tensor for tensor in model.tensors if saves_module(lora, tensor)]
-    tables = [(tensor.shape, tensor.count) for tensor in saved if tensor.kind == "embedding"]
-    others = [(tensor.shape, tensor.count) for tensor in saved if tensor.kind != "embedding"]
-    if model.tied and "lm_head" in lora.modules_to_save:
-        others += [(tensor.shape, tensor.count) for tensor in model.tensors if tensor.kind == "embedding"]
-    copies = (("embedding copies", tables), ("module copies", others))
-    source = "peft/utils/other.py, ModulesToSaveWrapper@0.20.0: a trained copy in the module's own width"
-    groups += [group_of(name, base_width(run), trained, source, kept) for name, kept in copies if kept]
-    return groups, [*shapes, *tables, *others] if trained else []
+    return shapes
 
 
 def adapter_width(run: Run, lora: Lora) -> float:
@@ -86,7 +105,8 @@ def targets(lora: Lora, tensor: Tensor) -> int:
     if not tensor.name.endswith("weight"):
         return 0
     if tensor.kind == "head":
-        return tensor.count if named(lora.targets, tensor.module) else 0
+        found = tensor.module in lora.targets or (named(lora.targets, tensor.module) and not lora.layers)
+        return tensor.count if found else 0
     return layers_wrapped(lora, tensor.module, tensor.count)
 
 

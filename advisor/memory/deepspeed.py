@@ -10,6 +10,7 @@ from advisor.models import Architecture, Block, Tensor
 from advisor.run import Fsdp, Run, Zero
 
 BUCKETS = "deepspeed/runtime/zero/stage_1_and_2.py:2302-2323@0.18.9; sizes confirmed in DeepSpeed issue 1302"
+SECONDARY = "deepspeed/runtime/zero/partition_parameters.py:1779-1824@0.18.9: made again once a weight was gathered"
 FLAT_COPY = "deepspeed/runtime/zero/stage_1_and_2.py, allreduce_bucket@0.18.9: the bucket is flattened once more"
 STAGE_3_BUCKET = "deepspeed/runtime/zero/stage3.py:779-784@0.18.9"
 LIVE = "deepspeed/runtime/zero/partitioned_param_coordinator.py:427-452, partition_parameters.py:313,771@0.18.9"
@@ -28,6 +29,17 @@ def bucket_terms(run: Run) -> tuple[Term, ...]:
             buffers = (2 if zero.overlap_comm else 1) if zero.contiguous_gradients else 0
             text = f"{width} B x {size:,} x {buffers}"
             return (Term("reduce buckets", "overhead", width * size * buffers, text, BUCKETS),)
+        case _:
+            return ()
+
+
+def secondary_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
+    """hpZ's second partition of every weight, over a node or less; with offloaded parameters it lies on the host."""
+    match run.sharding:
+        case Zero(stage=3, secondary_partition_size=size, offload_params="gpu") if size > 1 and run.shard_size > 1:
+            width, ranks = run.compute_bytes, min(size, run.shard_size)
+            text = f"{width} B x {weights.elements:,} / {ranks}"
+            return (Term("second partition", "weights", width * weights.elements // ranks, text, SECONDARY),)
         case _:
             return ()
 

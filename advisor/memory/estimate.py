@@ -5,15 +5,15 @@ from functools import lru_cache
 
 from advisor.memory.activations import traced_source
 from advisor.memory.backward import backward_phases
-from advisor.memory.deepspeed import bucket_terms, retained_terms
+from advisor.memory.deepspeed import bucket_terms, retained_terms, secondary_terms
 from advisor.memory.ebft import ebft_phases, network_terms
 from advisor.memory.forward import CHECKPOINTS, SAVED, WORKING, evaluation_phases, loss_phases
 from advisor.memory.generation import VLLM_NAME, resident_vllm, rollout_phase
 from advisor.memory.gradients import between_micro_steps, bucket_copies, step_gradients
 from advisor.memory.groups import Weights
-from advisor.memory.host import host_terms
+from advisor.memory.host import host_needed, host_terms, host_usable
+from advisor.memory.layers_apart import with_layers_apart
 from advisor.memory.ledger import Estimate, HostTerm, Phase, PhaseName, Range, Rows, Term
-from advisor.memory.lora_targets import layers_named, told_apart
 from advisor.memory.model import (
     autocast_terms,
     dequantized_terms,
@@ -23,9 +23,11 @@ from advisor.memory.model import (
     weight_terms,
     workspace_terms,
 )
+from advisor.memory.nvme import disk_note
 from advisor.memory.optimizer_states import optimizer_terms, step_terms
 from advisor.memory.ranges import needed, range_notes, reserved_peak
 from advisor.memory.rows import as_counted, rows_of
+from advisor.memory.tensor_parallel import cut
 from advisor.memory.towers import counted, image_notes, images_of
 from advisor.memory.uncounted import uncounted
 from advisor.memory.weights import weights_of
@@ -44,11 +46,11 @@ def estimate(run: Run) -> Estimate | None:
     weights = weights_of(run, model)
     phases = tuple(phases_of(run, model, weights))
     peak = max(phases, key=lambda phase: phase.bytes)
-    missing = uncounted(run)
+    missing, host, range_ = uncounted(run), hosted(run, model), beyond_vllm(needed, run, peak)
     return Estimate(
         phases=phases,
-        host=hosted(run, model),
-        needed=beyond_vllm(needed, run, peak),
+        host=host,
+        needed=range_,
         reserved_peak=beyond_vllm(reserved_peak, run, peak),
         usable=hardware.usable,
         outside_torch=hardware.outside_torch,
@@ -56,6 +58,8 @@ def estimate(run: Run) -> Estimate | None:
         rows=rows,
         images=images_of(run) if any(tower.kind == "vision" for tower in counted(run, model)) else None,
         uncounted=missing,
+        host_needed=host_needed(host, hardware.gpus_per_node * max(0, hardware.usable - range_.low)),
+        host_usable=host_usable(hardware, host),
     )
 
 
@@ -70,7 +74,19 @@ def lower_bound(run: Run) -> int:
 
 def host_bytes(run: Run) -> int:
     """Bytes of one node's host memory, known before the estimate is."""
-    return 0 if run.model is None else sum(term.bytes for term in hosted(*counted_run(run, run.model)))
+    return sum(term.bytes for term in hosted_by(run))
+
+
+def lacks_host(run: Run) -> bool:
+    """Whether a node has less than is on the host for certain, known before the estimate is."""
+    host = hosted_by(run)
+    usable = None if run.hardware is None else host_usable(run.hardware, host)
+    return usable is not None and sum(term.least for term in host) > usable
+
+
+def hosted_by(run: Run) -> tuple[HostTerm, ...]:
+    """``hosted`` of the run as it is counted."""
+    return () if run.model is None else hosted(*counted_run(run, run.model))
 
 
 @lru_cache(maxsize=4)
@@ -81,17 +97,9 @@ def hosted(run: Run, model: Architecture) -> tuple[HostTerm, ...]:
 
 @lru_cache(maxsize=4)
 def counted_run(run: Run, model: Architecture) -> tuple[Run, Architecture]:
-    """The run and its model as they are counted: layers told apart, rows as long as they can be."""
-    apart = with_layers_apart(run, model)
+    """The run and its model as they are counted: layers told apart, weights of one rank, rows as long as can be."""
+    apart = cut(run, with_layers_apart(run, model))
     return as_counted(run if apart is model else replace(run, model=apart)), apart
-
-
-def with_layers_apart(run: Run, model: Architecture) -> Architecture:
-    """The model with its layers sorted by their adapters, where targets name layers by number."""
-    lora = run.lora
-    if lora is None or not layers_named(lora):
-        return model
-    return replace(model, blocks=tuple(one for block in model.blocks for one in told_apart(lora, block)))
 
 
 def beyond_vllm(ranged: Callable[[Run, int], Range], run: Run, peak: Phase) -> Range:
@@ -124,7 +132,8 @@ def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:
         Phase("optimizer step", (*states, *stepping(run, weights))),
     ]
     if run.evaluates:
-        phases.append(worst(evaluation_phases(run, model, weights, (*states, *computing, *copies))))
+        scoring = autocast_terms(run, model, weights, "evaluation")
+        phases.append(worst(evaluation_phases(run, model, weights, (*states, *computing, *scoring))))
     phases += [worst(answered)] if answered else []
     return [Phase(phase.name, sourced(run, phase.terms)) for phase in phases]
 
@@ -136,6 +145,7 @@ def standing(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...
         *reference_terms(run, model),
         *network_terms(run, model, weights, weight_divisor(run)),
         *workspace_terms(run, model),
+        *secondary_terms(run, weights),
         *optimizer_terms(run, weights),
         *bucket_copies(run, weights),
     )
@@ -160,11 +170,16 @@ def worst(phases: list[Phase]) -> Phase:
 def notes_of(run: Run, model: Architecture, rows: Rows) -> list[str]:
     """What a reader of the numbers should know."""
     notes = [*model.extra]
+    if disk := disk_note(run, weights_of(run, model)):
+        notes.append(disk)
     if not rows.full:
         notes.append(f"rows are counted at their worst case, {rows.origin} {rows.length}; shorter rows need less")
+    if run.evaluates and run.eval_sequence_len != rows.length:
+        notes.append(f"rows in evaluation are counted at `eval_sequence_len`: {run.eval_sequence_len}")
     notes += image_notes(run, model)
     if run.rollouts is not None and run.rollouts.engine == "server":
-        notes.append("the vLLM server needs GPUs of its own: `trl.vllm_mode: server` is not counted on these")
+        needs = "1 GPU" if run.rollouts.server_gpus == 1 else f"{run.rollouts.server_gpus} GPUs"
+        notes.append(f"the vLLM server needs {needs} of its own, which the GPUs here do not count")
     return notes
 
 

@@ -71,7 +71,7 @@ def cached_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
 
 def passing_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """What the last layer's forward holds and does not save: wider than a fused loss where adapters are in fp32."""
-    bytes_ = passing_bytes(run, model.blocks[-1]) if model.blocks else 0
+    bytes_ = passing_bytes(run, model.in_order[-1]) if model.blocks else 0
     return (Term("last layer's intermediates", "activations", bytes_, f"{run.tokens:,} tokens", WORKING),)
 
 
@@ -101,39 +101,40 @@ def norm_text(run: Run, model: Architecture) -> str:
     return f"{run.tokens:,} tokens x {model.hidden_size:,}"
 
 
-def kept_terms(run: Run, model: Architecture, *, backward: bool = False) -> tuple[Term, ...]:
-    """What the layers keep from forward to backward: the decoder's and those of towers."""
-    return (*decoder_terms(run, model, backward=backward), *tower_terms(run, model))
+def kept_terms(run: Run, model: Architecture, *, backward: bool = False, until: int | None = None) -> tuple[Term, ...]:
+    """What the layers keep from forward to backward: the decoder's, up to that number, and those of towers."""
+    return (*decoder_terms(run, model, backward=backward, until=until), *tower_terms(run, model))
 
 
-def decoder_terms(run: Run, model: Architecture, *, backward: bool) -> tuple[Term, ...]:
-    """What the decoder layers keep, at the end of forward or in backward."""
+def decoder_terms(run: Run, model: Architecture, *, backward: bool, until: int | None = None) -> tuple[Term, ...]:
+    """What the decoder layers keep, at the end of forward or in backward, when that has come to a layer."""
+    blocks = left(model, until)
     if not checkpoints(run):
         unread = unread_norm_bytes(run, model)
-        layers = tuple(
-            Term(
-                "activations",
-                "activations",
-                block.count * saved_bytes(run, block) - (unread if index == 0 else 0),
-                layers_text(run, block) + (f", less {unread:,} B of the first norm" if unread and index == 0 else ""),
-                SAVED,
-            )
-            for index, block in enumerate(model.blocks)
-        )
-        return (*layers, *leaf_terms(run, model))
+        return (*(saved_term(run, *one, 0 if i else unread) for i, one in enumerate(blocks)), *leaf_terms(run, model))
     if run.activation_offloading is not None:
-        return (inputs_on_the_way(run, model, backward=backward), *lasting_terms(run, model))
-    inputs = tuple(
-        Term(
-            "checkpointed layer inputs",
-            "activations",
-            block.count * checkpoint_bytes(run, block),
-            f"{checkpoint_bytes(run, block):,} B x {block.count} layers",
-            CHECKPOINTS,
-        )
-        for block in model.blocks
-    )
-    return (*inputs, *lasting_terms(run, model))
+        return (inputs_on_the_way(run, model, backward=backward), *lasting_terms(run, model, blocks))
+    return (*(input_term(run, *one) for one in blocks), *lasting_terms(run, model, blocks))
+
+
+def left(model: Architecture, until: int | None) -> tuple[tuple[Block, int], ...]:
+    """How many layers of each kind backward has not passed when it comes to a layer, by number."""
+    if until is None:
+        return tuple((block, block.count) for block in model.blocks)
+    ahead = model.in_order[: until + 1]
+    return tuple((block, sum(one is block for one in ahead)) for block in model.blocks)
+
+
+def saved_term(run: Run, block: Block, count: int, unread: int) -> Term:
+    """What layers of one shape keep; the first norm of the first may keep less."""
+    text = layers_text(run, block, count) + (f", less {unread:,} B of the first norm" if unread else "")
+    return Term("activations", "activations", count * saved_bytes(run, block) - unread, text, SAVED)
+
+
+def input_term(run: Run, block: Block, count: int) -> Term:
+    """The inputs of layers of one shape."""
+    one = checkpoint_bytes(run, block)
+    return Term("checkpointed layer inputs", "activations", count * one, f"{one:,} B x {count} layers", CHECKPOINTS)
 
 
 def unread_norm_bytes(run: Run, model: Architecture) -> int:
@@ -146,17 +147,17 @@ def unread_norm_bytes(run: Run, model: Architecture) -> int:
     return first_norm_bytes(run, model.blocks[0])
 
 
-def lasting_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+def lasting_terms(run: Run, model: Architecture, blocks: tuple[tuple[Block, int], ...]) -> tuple[Term, ...]:
     """Inputs of 8-bit linears, which a non-reentrant checkpoint leaves where they are, and a leaf in front of all."""
     inputs = tuple(
         Term(
             "inputs of 8-bit layers",
             "activations",
-            block.count * lasting_bytes(run, block),
-            f"{lasting_bytes(run, block):,} B x {block.count} layers",
+            count * lasting_bytes(run, block),
+            f"{lasting_bytes(run, block):,} B x {count} layers",
             INT8,
         )
-        for block in model.blocks
+        for block, count in blocks
         if lasting_bytes(run, block)
     )
     return (*inputs, *leaf_terms(run, model))
@@ -182,9 +183,9 @@ def leaf_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     )
 
 
-def layers_text(run: Run, block: Block) -> str:
-    """How much the layers of one shape keep."""
-    return f"{saved_formula(run, block)} x {run.tokens:,} tokens x {block.count} layers"
+def layers_text(run: Run, block: Block, count: int) -> str:
+    """How much layers of one shape keep."""
+    return f"{saved_formula(run, block)} x {run.tokens:,} tokens x {count} layers"
 
 
 def evaluation_phases(run: Run, model: Architecture, weights: Weights, fixed: tuple[Term, ...]) -> list[Phase]:
@@ -203,16 +204,14 @@ def evaluation_terms(run: Run, model: Architecture, weights: Weights) -> tuple[T
     working = max(forward_working_bytes(evaluated, block) for block in model.blocks)
     logits = loss.evaluation_loss_bytes(evaluated, model)
     gathered = gathered_terms(run, model, weights, "end of forward")
+    tokens = f"{evaluated.tokens:,} tokens ({run.eval_batch_size} rows of {run.eval_sequence_len:,})"
     if working > logits:
-        text = f"{evaluated.tokens:,} tokens"
         gathered = gathered_terms(run, model, weights, "evaluation")
-        return (Term("one layer's intermediates", "activations", working, text, WORKING), *gathered)
+        return (Term("one layer's intermediates", "activations", working, tokens, WORKING), *gathered)
     width = run.compute_bytes * model.hidden_size
-    text = f"{evaluated.tokens:,} tokens x {outputs_text(model)}"
+    text = f"{tokens} x {outputs_text(model)}"
     return (
-        Term(
-            "head's input", "activations", width * evaluated.tokens, f"{width:,} B x {evaluated.tokens:,} tokens", SAVED
-        ),
+        Term("head's input", "activations", width * evaluated.tokens, f"{width:,} B x {tokens}", SAVED),
         Term("evaluation logits", "loss", logits, text, loss.SOURCE),
         *gathered,
     )

@@ -6,24 +6,27 @@ from functools import lru_cache
 
 from advisor.models import Architecture
 from advisor.run import Run
+from advisor.util import regex
 
+PLAIN = regex(r"[\w.-]*")
 PREFIX = "base_model.model."
 """What PEFT puts before the names of a model's parameters."""
 
 
-@lru_cache(maxsize=64)
-def unfrozen_matcher(pattern: str) -> Callable[[str], bool]:
-    """A matcher for one of axolotl's ``unfrozen_parameters``.
+@lru_cache(maxsize=8)
+def unfrozen_matcher(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+    """Whether one of axolotl's ``unfrozen_parameters`` matches the start of a name; all are read once for all names.
 
-    Dots are literal but for ``.+``, ranges are dropped (utils/freeze.py:225@0.19.0).
+    Dots are literal but for ``.+``, ranges are dropped (utils/freeze.py:225@0.19.0). What is no expression matches all.
     """
-    bare = re.sub(r"\[\d*:?\d*\]$", "", pattern).replace("\\.", ".")
-    bare = re.sub(r"\.(?!\+)", r"\.", bare)
+    bare = [re.sub(r"\[\d*:?\d*\]$", "", pattern).replace("\\.", ".") for pattern in patterns]
+    plain = frozenset(name for name in bare if PLAIN.fullmatch(name))
+    lengths = sorted({len(name) for name in plain})
     try:
-        compiled = re.compile(bare)
+        others = [re.compile(re.sub(r"\.(?!\+)", r"\.", text)) for text in bare if text not in plain]
     except re.error:
         return lambda _name: True
-    return lambda name: bool(compiled.match(name))
+    return lambda name: any(name[:length] in plain for length in lengths) or any(other.match(name) for other in others)
 
 
 @lru_cache(maxsize=8)
@@ -34,8 +37,7 @@ def freezes_all(run: Run, model: Architecture) -> bool:
     """
     if run.lora is None or not run.unfrozen_parameters:
         return False
-    matchers = [unfrozen_matcher(pattern) for pattern in run.unfrozen_parameters]
-    return not any(matches(name) for name in wrapped_names(run, model) for matches in matchers)
+    return not any(map(unfrozen_matcher(run.unfrozen_parameters), wrapped_names(run, model)))
 
 
 def wrapped_names(run: Run, model: Architecture) -> Iterator[str]:

@@ -4,6 +4,8 @@ from advisor.memory.activations import forward_working_bytes
 from advisor.memory.deepspeed import gathers
 from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
+from advisor.memory.liger_policy import scores_again, scoring_bytes
+from advisor.memory.loss import scored_tokens
 from advisor.models import Architecture
 from advisor.record import replace
 from advisor.run import Rollouts, Run
@@ -16,6 +18,7 @@ VLLM = (
     "vllm/v1/worker/utils.py:217-237, gpu_worker.py:285,407-411@0.17.0: this share of the whole card, in the process"
     " that trains; trl/generation/vllm_generation.py:351-370@1.9.0"
 )
+SCORED = "trl/trainer/grpo_trainer.py:2557-2567, _get_per_token_logps_and_entropies@1.9.0"
 WORKING = "the prompt's pass through one layer, without gradients"
 
 
@@ -28,7 +31,27 @@ def generation_terms(run: Run, model: Architecture, weights: Weights) -> tuple[T
 def rollout_phase(run: Run, model: Architecture, weights: Weights, fixed: Terms, loaded: Terms) -> tuple[Phase, ...]:
     """GRPO's answers, which vLLM needs awake: beside ``fixed`` as they are made, and beside ``loaded`` as it starts."""
     made = run.rollouts
-    if made is None or made.engine == "server":
+    if made is None:
+        return ()
+    scored = scoring_phase(run, model, (*fixed, *resident_vllm(run)))
+    return (*answer_phase(run, model, weights, fixed, loaded, made), *scored)
+
+
+def scoring_phase(run: Run, model: Architecture, fixed: Terms) -> tuple[Phase, ...]:
+    """The pass without gradients whose logits a fused loss does not spare; without one the loss takes more."""
+    if run.loss != "liger-fused" or not scores_again(run):
+        return ()
+    tokens = scored_tokens(run)
+    text = f"{tokens:,} tokens x {model.outputs:,} vocabulary"
+    logits = Term("logits of older answers", "loss", scoring_bytes(run, model, tokens), text, SCORED)
+    return (Phase("generation", (*fixed, logits)),)
+
+
+def answer_phase(
+    run: Run, model: Architecture, weights: Weights, fixed: Terms, loaded: Terms, made: Rollouts
+) -> tuple[Phase, ...]:
+    """The answers themselves."""
+    if made.engine == "server":
         return ()
     if made.engine == "vllm":
         starts = Phase("generation", (*loaded, *vllm_terms(run)))

@@ -1,10 +1,15 @@
 """Host memory of one node: what offloading keeps there, pinned or pageable."""
 
+from collections.abc import Sequence
+
+from advisor.hardware import Hardware
 from advisor.memory.activations import checkpoint_bytes, saved_bytes
+from advisor.memory.deepspeed import SECONDARY
 from advisor.memory.groups import Weights
-from advisor.memory.ledger import HostTerm
+from advisor.memory.ledger import HostTerm, Range
+from advisor.memory.nvme import nvme_terms, rounded_up
 from advisor.memory.offloading import recomputes_under_hooks, weight_bytes
-from advisor.memory.optimizer_states import effective_optimizer, flat_state_width, state_bytes
+from advisor.memory.optimizer_states import effective_optimizer, flat_state_width, state_bytes, sub_groups_kept
 from advisor.models import Architecture
 from advisor.run import Fsdp, Run, Zero
 
@@ -16,6 +21,19 @@ PARAM_OFFLOAD = "deepspeed/runtime/zero/stage3.py:905-911@0.18.9: trainable shar
 ACTIVATIONS = "trl OffloadActivations, axolotl hidden_states offload: pinned copies of what is offloaded"
 FSDP_OFFLOAD = "torch CPUOffloadPolicy(pin_memory=True): shards, gradients and states"
 PAGED = "bitsandbytes paged optimizers: CUDA managed memory, evicted to the host under pressure"
+
+
+def host_needed(terms: Sequence[HostTerm], spare: int) -> Range:
+    """Bytes of one node; ``spare`` is what its GPUs have left for paged states."""
+    low = sum(max(0, term.bytes - spare) if term.paged else term.least for term in terms)
+    return Range(low, sum(term.bytes for term in terms))
+
+
+def host_usable(hardware: Hardware, terms: Sequence[HostTerm]) -> int | None:
+    """Bytes that a node has for them, with swap for what is pageable; None where nobody said."""
+    if hardware.host_bytes is None:
+        return None
+    return hardware.host_bytes + min(hardware.swap_bytes, sum(term.bytes for term in terms if not term.pinned))
 
 
 def host_terms(run: Run, model: Architecture, weights: Weights) -> tuple[HostTerm, ...]:
@@ -35,26 +53,32 @@ def zero_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]
         return ()
     zero = run.sharding
     shard = -(-weights.trained_elements // run.shard_size)
+    moved = shard - sub_groups_kept(run, weights)
     terms: list[HostTerm] = []
     if zero.offload_optimizer == "cpu":
         master = zero.master_bytes
         accumulated = 2 if run.gradient_accumulation_steps > 1 and zero.stage < 3 and master == 4 else 0
         staging = 2 * master + 2 + accumulated
         states = offloaded_state_width(run, zero)
-        text = f"{staging} B x {shard:,} x {local} ranks"
-        buffers = local * sum(
-            rounded_up(width * shard, pinned=zero.pin_optimizer) for width in (master, master, 2 + accumulated)
-        )
-        terms.append(HostTerm("master weights and gradients", buffers, zero.pin_optimizer, text, ZERO_OFFLOAD))
-        text = f"{states:g} B x {shard:,} x {local} ranks"
-        terms.append(HostTerm("optimizer states", round(states * shard) * local, False, text, ZERO_OFFLOAD))
+        text = f"{staging} B x {moved:,} x {local} ranks"
+        sizes = [width * moved for width in (master, master, 2 + accumulated)]
+        asked, pinned = local * sum(sizes), zero.pin_optimizer
+        buffers = local * sum(map(rounded_up, sizes)) if pinned else asked
+        terms.append(HostTerm("master weights and gradients", buffers, pinned, text, ZERO_OFFLOAD, unrounded=asked))
+        text = f"{states:g} B x {moved:,} x {local} ranks"
+        terms.append(HostTerm("optimizer states", round(states * moved) * local, False, text, ZERO_OFFLOAD))
     if zero.offload_params == "cpu":
-        trained = local * rounded_up(2 * shard, pinned=True)
-        terms.append(HostTerm("trained shards", trained, True, f"2 B x {shard:,} x {local} ranks", PARAM_OFFLOAD))
+        trained = local * rounded_up(2 * shard)
+        text = f"2 B x {shard:,} x {local} ranks"
+        terms.append(HostTerm("trained shards", trained, True, text, PARAM_OFFLOAD, unrounded=local * 2 * shard))
         frozen = weights.frozen_bytes // run.shard_size * local
         text = f"{weights.frozen_bytes:,} B / {run.shard_size} x {local} ranks"
         terms.append(HostTerm("frozen shards", frozen, zero.pin_params, text, PARAM_OFFLOAD))
-    return tuple(term for term in terms if term.bytes)
+        if zero.secondary_partition_size > 1:
+            second = 2 * weights.elements // min(zero.secondary_partition_size, run.shard_size) * local
+            text = f"2 B x {weights.elements:,} / {zero.secondary_partition_size} x {local} ranks"
+            terms.append(HostTerm("second partition", second, zero.pin_params, text, SECONDARY))
+    return tuple(term for term in (*terms, *nvme_terms(run, zero, weights, local)) if term.bytes)
 
 
 def offloaded_state_width(run: Run, zero: Zero) -> float:
@@ -116,8 +140,3 @@ def offloaded_activations(run: Run, model: Architecture, local: int) -> tuple[Ho
             ACTIVATIONS,
         ),
     )
-
-
-def rounded_up(bytes_: int, *, pinned: bool) -> int:
-    """A pinned block takes the next power of two (pytorch issues 95823, 150517); a pageable one its size."""
-    return 1 << (bytes_ - 1).bit_length() if pinned and bytes_ > 1 else bytes_

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from advisor.memory.activations import own_input_bytes
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import KEEP_WIDTH, numbers
 from advisor.memory.ledger import Term
@@ -19,13 +20,28 @@ INT8 = "bitsandbytes/autograd/_functions.py, MatMul8bitLt@0.50.2: ctx.tensors is
 LEAF = "axolotl/loaders/adapter.py:427-428@0.19.0: what an embedding returns is a leaf, which autograd keeps"
 
 
+def entering_terms(inner: Run, tower: Tower, *, rebuilt: bool) -> Iterator[Term]:
+    """Of a tower that gradients go through: what a norm in front of its layers reads, and the leaf of adapters.
+
+    Not the leaf where a layer's norm keeps that as it is.
+    """
+    width, patches = (4 if inner.autocast or tower.block.norm == "rms" else inner.compute_bytes), inner.tokens
+    width *= tower.first * tower.block.hidden
+    text = f"{width:,} B x {patches:,} patches"
+    yield Term(f"{tower.name}'s first norm", "activations", width * patches, text, TRACED)
+    if inner.adapter is None or not (tower.hooked and tower.entry):
+        return
+    each = 4 if tower.placed and inner.upcasts_unquantized else inner.compute_bytes
+    width, patches = each * tower.block.hidden, inner.tokens
+    if not (tower.bare and not rebuilt and own_input_bytes(inner, tower.block) == width * patches):
+        text = f"{width:,} B x {patches:,} patches"
+        yield Term(f"{tower.name}'s embedding", "activations", width * patches, text, LEAF)
+
+
 def joining_terms(inner: Run, tower: Tower, tokens: int) -> Iterator[Term]:
-    """Of a tower that gradients go through: the leaf that adapters ask for, norms after its layers, its projector."""
+    """Of a tower that gradients go through: norms after its layers, its projector."""
     name, exact = tower.name, 4 if inner.autocast else inner.compute_bytes
     hidden, patches = tower.block.hidden, inner.tokens
-    if inner.adapter is not None and tower.hooked and tower.entry:
-        width = inner.compute_bytes * hidden
-        yield Term(f"{name}'s embedding", "activations", width * patches, f"{width:,} B x {patches:,} patches", LEAF)
     width = exact * hidden * (tower.norms + tower.pools)
     yield Term(f"{name}'s last norms", "activations", width * patches, f"{width:,} B x {patches:,} patches", TRACED)
     width = output_width(inner, tower) * sum(one.n_out for one in tower.joins[:-1])

@@ -71,7 +71,8 @@ class Rows:
 class HostTerm:
     """One addend of a node's host memory; pinned bytes cannot be paged out.
 
-    ``paged``: CUDA's managed memory, which moves to the host only under pressure.
+    ``paged``: CUDA's managed memory, which moves to the host only under pressure. ``unrounded`` is what is asked for,
+    where ``bytes`` is that as pinned blocks are rounded; None where nothing is.
     """
 
     name: str
@@ -80,6 +81,12 @@ class HostTerm:
     formula: str
     source: str
     paged: bool = False
+    unrounded: int | None = None
+
+    @property
+    def least(self) -> int:
+        """The bytes that are on the host for certain."""
+        return 0 if self.paged else self.bytes if self.unrounded is None else self.unrounded
 
 
 @record
@@ -105,6 +112,10 @@ class Estimate:
     """What the run turns on that takes memory, or frees it, and is not counted."""
     ranges: Literal["published", "replay"] = "published"
     """What ``reserved_peak`` rests on."""
+    host_needed: Range = Range(0, 0)
+    """Of one node: low without what pinned blocks are rounded up by and without paged states that the GPU can hold."""
+    host_usable: int | None = None
+    """What a node has, stated or detected, with swap for what is pageable; None where nobody said."""
 
     @cached_property
     def peak(self) -> Phase:
@@ -140,12 +151,17 @@ class Estimate:
     def condition(self) -> str:
         """What the verdict takes of each host, in whole GiB rounded up: ``, with 168 GiB of host memory a node``.
 
-        Empty where the run does not fit anyway, nothing is offloaded, or only a paged optimizer's few states are.
+        Where the host decides, what it has stands there too. Empty where the GPU does not suffice anyway, nothing is
+        offloaded, or only a paged optimizer's few states are.
         """
+        low, high = (-(-size // GIB) for size in (self.host_needed.low, self.host_peak))
         offloaded = any(not term.paged for term in self.host) or self.host_peak >= GIB
-        if not offloaded or self.verdict not in {"fits", "tight"}:
+        if self.on_gpu not in {"fits", "tight"} or not offloaded:
             return ""
-        return f", with {-(-self.host_peak // GIB)} GiB of host memory a node"
+        if self.host_usable is None or self.on_host == "fits":
+            return f", with {high} GiB of host memory a node"
+        needed = f"{low} to {high}" if low < high else f"{high}"
+        return f", with {needed} of {self.host_usable / GIB:.0f} GiB of host memory a node"
 
     @property
     def grounds(self) -> str:
@@ -157,10 +173,34 @@ class Estimate:
 
     @property
     def verdict(self) -> Verdict:
+        """The worse of what the GPU and what the host says."""
+        gpu, host = self.on_gpu, self.on_host
+        return gpu if WORSE.index(gpu) >= WORSE.index(host) else host
+
+    @property
+    def lacks_host(self) -> bool:
+        """Whether it is the host alone that does not suffice."""
+        return self.on_host == "does-not-fit" != self.on_gpu
+
+    @property
+    def on_gpu(self) -> Verdict:
         """Whether ``needed`` goes into ``usable``; ``unknown`` where something uncounted could turn the answer."""
         turned = {each.memory for each in self.uncounted}
         if self.needed.low > self.usable:
             return "unknown" if turned & {"less", "either"} else "does-not-fit"
         if turned & {"more", "either"}:
             return "unknown"
-        return "fits" if self.needed.high <= self.usable else "tight"
+        return within(self.needed, self.usable)
+
+    @property
+    def on_host(self) -> Verdict:
+        """Whether a node's memory suffices; what nobody said does."""
+        return "fits" if self.host_usable is None else within(self.host_needed, self.host_usable)
+
+
+WORSE: tuple[Verdict, ...] = ("fits", "tight", "unknown", "does-not-fit")
+
+
+def within(needed: Range, usable: int) -> Verdict:
+    """Whether a range goes into what is usable."""
+    return "does-not-fit" if needed.low > usable else "fits" if needed.high <= usable else "tight"

@@ -7,21 +7,33 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from advisor.record import replace
 from advisor.run import Lora
+from advisor.run.axolotl.checkpointing import TIED_BY_PEFT
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Architecture, Block, Linear, Tensor
+    from advisor.models.architecture import Architecture, Linear, Tensor
     from advisor.run import Lora, Run
 
 
 def wraps(lora: Lora, module: str) -> bool:
     """Whether LoRA wraps a linear layer: peft/tuners/tuners_utils.py, check_target_module_exists@0.20.0."""
+    if lora.layers and "*" not in module and module not in lora.targets and not in_layers(lora, module):
+        return False
     if everywhere(lora):
         return True
     if lora.targets_pattern:
         return matches_pattern(lora.targets[0], module)
     return named(lora.targets, module)
+
+
+def in_layers(lora: Lora, module: str) -> bool:
+    """Whether a module belongs to one of the layers that ``peft_layers_to_transform`` names: by its first number."""
+    lists = lora.layer_lists or ("[^.]*",)
+    try:
+        found = next((match for name in lists if (match := re.match(rf".*?\.(?:{name})\.(\d+)\.", module))), None)
+    except re.error:
+        return False
+    return found is not None and int(found[found.lastindex or 0]) in lora.layers
 
 
 def everywhere(lora: Lora) -> bool:
@@ -44,8 +56,8 @@ def matches_pattern(pattern: str, module: str) -> bool:
 
 
 def layers_named(lora: Lora) -> bool:
-    """Whether the targets name layers by number, so that layers may differ."""
-    return not everywhere(lora) and has_numbers(lora.targets)
+    """Whether layers are named by number, so that they may differ."""
+    return bool(lora.layers) or (not everywhere(lora) and has_numbers(lora.targets))
 
 
 @lru_cache(maxsize=64)
@@ -95,15 +107,8 @@ def adapts_experts(run: Run) -> bool:
     return any(wraps(lora, path) for tensor in experts for path in expert_paths(model, tensor))
 
 
-def told_apart(lora: Lora, block: Block) -> tuple[Block, ...]:
-    """The layers of a block by which of their linears LoRA wraps, each kind as its first layer has it."""
-    found: dict[tuple[bool, ...], list[int]] = {}
-    for index in range(block.count):
-        wrapped = tuple(wraps(lora, x.path.replace("*", str(index))) for x in block.linears)
-        found.setdefault(wrapped, []).append(index)
-    return tuple(replace(block, count=len(kind), linears=at(block, kind[0])) for kind in found.values())
-
-
-def at(block: Block, index: int) -> tuple[Linear, ...]:
-    """The linears of one layer, by their own names."""
-    return tuple(replace(x, module=x.module.replace("*", str(index))) for x in block.linears)
+def ties_ends(run: Run, model: Architecture) -> bool:
+    """Whether PEFT trains one copy for embedding and head (tuners_utils.py, ``_check_tied_modules``@0.20.0)."""
+    if run.lora is None or not run.lora.ensure_tying or not model.tied:
+        return False
+    return any(name.rpartition(".")[2] in TIED_BY_PEFT for name in run.lora.modules_to_save)

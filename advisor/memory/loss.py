@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from advisor.memory import liger_policy
 from advisor.memory.logits import OWN_FP32, OWN_HALF, PADDED_LABELS, PLAIN, Logits
+from advisor.memory.lora_targets import ties_ends
 from advisor.memory.trl_losses import has_entropy, policy, preference
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ def loss_saved_bytes(run: Run, model: Architecture) -> int:
             return liger_gradients(run, model)
         case "cut":
             return 8 * run.tokens
+        case "liger policy":
+            return liger_policy.kept(run, model, scored_tokens(run))
         case _:
             return logits_bytes(run, model, logits_of(run, model).saved)
 
@@ -44,6 +48,8 @@ def loss_forward_peak_bytes(run: Run, model: Architecture) -> int:
             return loss_saved_bytes(run, model) + 6 * strided_chunk(run) * model.outputs
         case "liger-fused":
             return liger_gradients(run, model) + liger_chunk(run, model) + liger_accumulation(run, model)
+        case "liger policy":
+            return liger_policy.forward_peak(run, model, scored_tokens(run))
         case "cut":
             return 8 * run.tokens
         case "preference" | "policy":
@@ -59,6 +65,8 @@ def loss_backward_peak_bytes(run: Run, model: Architecture) -> int:
             return loss_saved_bytes(run, model) + 8 * strided_chunk(run) * model.outputs
         case "liger-fused":
             return liger_gradients(run, model)
+        case "liger policy":
+            return liger_policy.backward_peak(run, model, scored_tokens(run))
         case "cut":
             return run.tokens * (8 + 2 * model.hidden_size)
         case _:
@@ -83,7 +91,7 @@ def kind(run: Run) -> str:
     if run.classifier is not None:
         return "classifier"
     if run.rollouts is not None:
-        return "policy"
+        return "liger policy" if run.loss == "liger-fused" else "policy"
     if run.ebft is not None:
         return "strided"
     return "preference" if (run.paired or run.rl == "kto") and run.loss != "liger-fused" else run.loss
@@ -209,7 +217,8 @@ def head_is_trained(run: Run) -> bool:
     """
     if run.adapter is None or run.classifier is not None:
         return True
-    return run.lora is not None and "lm_head" in run.lora.modules_to_save
+    tied = run.model is not None and ties_ends(run, run.model)
+    return run.lora is not None and ("lm_head" in run.lora.modules_to_save or tied)
 
 
 def liger_gradients(run: Run, model: Architecture) -> int:

@@ -1,12 +1,11 @@
 """What lies on the GPU from start to end: weights, a reference model, library workspaces; and the load before it."""
 
-from typing import Literal
-
 from advisor.memory.activations.experts import cached_elements, checkpoints, expert_width
 from advisor.memory.activations.looped import loops
 from advisor.memory.activations.lora_kernels import adapter_elements, all_adapter_elements
 from advisor.memory.adapters import expert_adapter_elements
 from advisor.memory.deepspeed import embedding_elements, largest_module
+from advisor.memory.frozen_casts import Moment, frozen_casts
 from advisor.memory.groups import Weights, base_width
 from advisor.memory.ledger import Term
 from advisor.memory.weights import LOADER, is_upcast, loaded_weights
@@ -15,8 +14,6 @@ from advisor.memory.workspaces import THREADS, workspace_bytes
 from advisor.models import Architecture
 from advisor.run import Fsdp, Run, Zero
 
-Moment = Literal["forward", "loss", "layer", "first layer"]
-"""Forward, the start of the loss's backward, and the backward of a layer."""
 REFERENCE = "axolotl/train.py:127-165@0.19.0: a second copy of the model, loaded the same way"
 TRL_REFERENCE = "trl/trainer/grpo_trainer.py:962-971, utils.py, create_model_from_path@1.9.0: fp32 unless told else"
 QUANTIZED_LOAD = "transformers/modeling_utils.py@5.16.1: quantized weights are loaded whole on every rank, then sharded"
@@ -39,12 +36,12 @@ AUTOCAST = "torch autocast keeps half-precision copies of fp32 weights that need
 
 
 def weight_divisor(run: Run) -> int:
-    """Ranks that the weights themselves are divided over."""
+    """Ranks that the weights themselves are divided over, once tensor parallelism has cut them."""
     match run.sharding:
         case Fsdp() | Zero(stage=3):
-            return run.shard_size * run.tensor_parallel_size
+            return run.shard_size
         case _:
-            return run.tensor_parallel_size
+            return 1
 
 
 def weights_on_host(run: Run) -> bool:
@@ -77,7 +74,7 @@ def stored_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
 
 
 def autocast_terms(run: Run, model: Architecture, weights: Weights, when: Moment = "forward") -> tuple[Term, ...]:
-    """bf16 copies of fp32 weights that are trained and enter a matrix product.
+    """bf16 copies of fp32 weights that enter a matrix product, trained and frozen.
 
     Autocast drops its own when forward ends, and the graph keeps those that it saved, until their layer's backward has
     used them: of checkpointed layers none, so that when the loss's backward begins there is the head's alone, and in a
@@ -87,9 +84,10 @@ def autocast_terms(run: Run, model: Architecture, weights: Weights, when: Moment
         return ()
     multiplied = [g for g in weights.trained if g.width == 4 and (model.tied or not g.embedding)]
     fused, kept = copied_elements(run, model, when)
-    elements = sum(group.matrix_elements for group in multiplied) - fused
+    # `unfrozen_parameters` may leave adapters frozen: those are among the fused ones alone.
+    elements = max(0, sum(group.matrix_elements for group in multiplied) - fused)
     outside = sum(group.matrix_elements for group in multiplied if group.embedding or group.name == "head")
-    inside, alone = elements - outside, run.activation_checkpointing or when == "first layer"
+    inside, alone = max(0, elements - outside), run.activation_checkpointing or when == "first layer"
     match when:
         case "loss" if alone:
             elements = outside
@@ -98,9 +96,10 @@ def autocast_terms(run: Run, model: Architecture, weights: Weights, when: Moment
         case _:
             pass
     copies = Term("autocast copies", "overhead", 2 * elements, f"2 B x {elements:,} trained fp32 elements", AUTOCAST)
+    held = (copies, *frozen_casts(run, model, weights, when))
     if not kept:
-        return (copies,)
-    return (copies, Term("adapters' copies", "overhead", 2 * kept, f"2 B x {kept:,} fp32 elements", FUSED_COPIES))
+        return held
+    return (*held, Term("adapters' copies", "overhead", 2 * kept, f"2 B x {kept:,} fp32 elements", FUSED_COPIES))
 
 
 def copied_elements(run: Run, model: Architecture, when: Moment = "forward") -> tuple[int, int]:
@@ -190,8 +189,7 @@ def load_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, .
             unit = Term("unit being sharded", "overhead", 2 * module, f"2 B x {module:,}", LOADER)
             return (*stored_terms(run, weights), unit)
         case _:
-            text = f"{weights.bytes:,} B / {run.tensor_parallel_size}"
-            whole = Term("weights", "weights", weights.bytes // run.tensor_parallel_size, text, LOADER)
+            whole = Term("weights", "weights", weights.bytes, f"{weights.bytes:,} B", LOADER)
             return (whole, *upcast_terms(run, model, adapter=weights.trained_bytes), *second_model(run, model))
 
 

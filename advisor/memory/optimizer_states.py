@@ -1,5 +1,6 @@
 """Optimizer states, master weights, and what the optimizer's step holds in addition."""
 
+from collections.abc import Iterator
 from functools import lru_cache
 from math import prod
 
@@ -22,6 +23,7 @@ COMPILED = (
     "torchao/optim/adam.py, single_param_adam, compiled by torch 2.13.0: both states in fp32, and the indices of 4-bit"
     " codes in int64"
 )
+PARTIAL = "deepspeed/runtime/zero/stage3.py:964-972,1112-1122@0.18.9: the first sub-groups step on the GPU"
 H2D = "deepspeed before 0.17.0 copies the fp32 shard to the GPU whole (pull request 7309)"
 
 
@@ -73,7 +75,9 @@ def effective_optimizer(run: Run) -> Optimizer:
 def zero_states(run: Run, weights: Weights, optimizer: Optimizer) -> tuple[Term, ...]:
     """fp32 master weights and states of the shard; nothing on the GPU once they are offloaded."""
     if not isinstance(run.sharding, Zero) or run.sharding.offload_optimizer != "gpu":
-        return ()
+        kept = sub_groups_kept(run, weights)
+        text = f"16 B x {kept:,}: masters, gradients and AdamW's states in fp32"
+        return (Term("sub-groups kept", "optimizer", 16 * kept, text, PARTIAL),) if kept else ()
     trained, n = weights.trained_elements, run.shard_size if run.sharding.stage else 1
     master = master_term(run, trained, n)
     if optimizer.paged:
@@ -205,6 +209,15 @@ def flattened_step(run: Run, weights: Weights, master: int, temporaries: int) ->
     return (Term(flat_gradients(run), "optimizer", bytes_, text, FLATTEN),)
 
 
+def sub_groups_kept(run: Run, weights: Weights) -> int:
+    """Elements of one rank's sub-groups that ``offload_optimizer.ratio`` below 1 leaves on the GPU: the first ones."""
+    zero = run.zero
+    if zero is None or zero.stage != 3 or zero.offload_optimizer != "cpu" or zero.offload_ratio >= 1:
+        return 0
+    pieces = list(sub_groups(weights.trained_shapes, run.shard_size, zero.sub_group_size))
+    return sum(pieces[: int((1 - zero.offload_ratio) * len(pieces))])
+
+
 def largest_sub_group(weights: Weights, ranks: int, size: int) -> int:
     """Elements of the largest sub-group: whole shards of tensors until ``size`` is reached."""
     return sub_group_of(weights.trained_shapes, ranks, size)
@@ -213,16 +226,20 @@ def largest_sub_group(weights: Weights, ranks: int, size: int) -> int:
 @lru_cache(maxsize=8)
 def sub_group_of(trained: tuple[tuple[Shape, int], ...], ranks: int, size: int) -> int:
     """The same of shapes."""
-    largest = 0
+    return max(sub_groups(trained, ranks, size), default=0)
+
+
+def sub_groups(trained: tuple[tuple[Shape, int], ...], ranks: int, size: int) -> Iterator[int]:
+    """Elements of each of one rank's sub-groups, in their order."""
     for group in groups_of(trained):
-        shares = [-(-numel // ranks) for numel in group]
         piece = 0
-        for share in shares:
-            piece += share
-            largest = max(largest, piece)
+        for numel in group:
+            piece += -(-numel // ranks)
             if piece >= size:
+                yield piece
                 piece = 0
-    return largest
+        if piece:
+            yield piece
 
 
 def per_element(bytes_: int, elements: int) -> str:

@@ -8,11 +8,14 @@ from advisor.memory.activations import (
     checkpoints,
     forward_working_bytes,
     lasting_bytes,
+    own_input_bytes,
     saved_bytes,
     saved_formula,
     working_bytes,
 )
-from advisor.memory.joining import INT8, TRACED, joining_terms, words_term
+from advisor.memory.activations.deviations import family_and_norm
+from advisor.memory.activations.dtypes import fp32_branches
+from advisor.memory.joining import INT8, TRACED, entering_terms, joining_terms, words_term
 from advisor.memory.ledger import Term
 from advisor.memory.lora_targets import is_target
 from advisor.memory.offloading import limit
@@ -25,6 +28,7 @@ from advisor.run import Images, Run
 DEFAULT = Images(1, 1024, 1024, "assumed")
 """axolotl takes one image a row out of a column, processing_strategies.py:205-218@0.19.0; its size is a guess."""
 TILES = "models/mllama/modeling_mllama.py, _prepare_aspect_ratio_attention_mask@5.16.1"
+PIXEL_MASK = "models/smolvlm/image_processing_smolvlm.py:463@5.16.1: a number in fp32 for each pixel"
 PIXELS = (
     "what the processor returns: fp32, axolotl/utils/collators/mm_chat.py:45-53@0.19.0; "
     "transformers/trainer.py, get_batch_samples@5.16.1: all batches of a step lie on the GPU"
@@ -61,19 +65,30 @@ def image_notes(run: Run, model: Architecture) -> list[str]:
     return [f"counted with {images_of(run)}; `--images NxWxH` states others", cut]
 
 
-def tower_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
-    """What the towers keep from forward to backward, their inputs first."""
-    found = [term for tower in counted(run, model) for term in kept_terms(run, model, tower)]
-    beside = [words_term(run, model)] if found else []
-    return tuple(term for term in (*found, *beside) if term.bytes)
+def tower_terms(run: Run, model: Architecture, passed: str = "") -> tuple[Term, ...]:
+    """What the towers keep from forward to backward, their inputs first.
+
+    ``passed``: a kind of tower in whose layers backward is. What joins it to the decoder has gone by then, and the
+    embeddings of the words have their gradient.
+    """
+    towers = counted(run, model)
+    found = [term for tower in towers for term in kept_terms(run, model, tower, joined=tower.kind != passed)]
+    words = [words_term(run, model)] if found else []
+    if passed:
+        words += [replace(term, name="gradient of the words' embeddings") for term in words]
+    return tuple(term for term in (*found, *words) if term.bytes)
 
 
-def kept_terms(run: Run, model: Architecture, tower: Tower) -> Iterator[Term]:
+def kept_terms(run: Run, model: Architecture, tower: Tower, *, joined: bool = True) -> Iterator[Term]:
     """One tower's input, its layers, and what joins it to the decoder."""
     inner, name = at_tower(run, tower), tower.name
     batches = run.gradient_accumulation_steps if run.stack.at_least("transformers", "4.46.0") else 1
     taken = f"{4 * tower.entry:,} B x {inner.tokens:,} patches x {batches} batches of a step"
     yield Term(f"{name}'s input", "activations", 4 * tower.entry * inner.tokens * batches, taken, PIXELS)
+    if tower.pixel_mask:
+        count = 4 * tower.grid.patch**2
+        taken = f"{count:,} B x {inner.tokens:,} patches x {batches} batches of a step"
+        yield Term(f"{name}'s pixel mask", "activations", count * inner.tokens * batches, taken, PIXEL_MASK)
     if tower.masked:
         pairs, text = inner.tokens * inner.sequence_len, f"2 B x {inner.tokens:,} x {inner.sequence_len:,} patches"
         yield Term(f"{name}'s mask", "activations", 2 * pairs, text, TILES)
@@ -92,8 +107,10 @@ def kept_terms(run: Run, model: Architecture, tower: Tower) -> Iterator[Term]:
         lasting = lasting_bytes(inner, block)
         text = f"{lasting:,} B x {block.count} layers{where}"
         yield Term(f"{name}'s inputs of 8-bit linear layers", "activations", lasting * block.count, text, INT8)
-    tokens = rows_of(run) * clips(images_of(run), tower) * tokens_of(run, tower)
-    yield from joining_terms(inner, tower, tokens)
+    yield from entering_terms(inner, tower, rebuilt=rebuilds(run, tower))
+    if joined:
+        tokens = rows_of(run) * clips(images_of(run), tower) * tokens_of(run, tower)
+        yield from joining_terms(inner, tower, tokens)
 
 
 def backward_terms(run: Run, model: Architecture, tower: Tower) -> tuple[Term, ...]:
@@ -102,10 +119,12 @@ def backward_terms(run: Run, model: Architecture, tower: Tower) -> tuple[Term, .
         return ()
     inner = at_tower(run, tower)
     again = kept_bytes(inner, tower) if rebuilds(run, tower) else 0
+    own = own_input_bytes(inner, tower.block) if again and tower.traced is None and not run.activation_offloading else 0
     text = f"{kept_formula(inner, tower)} x {inner.tokens:,} patches"
+    text += f", less {own:,} B of its own input" if own else ""
     working = tower_working_bytes(inner, tower)
     return (
-        Term(f"recomputed layer of the {tower.name}", "activations", again, text, TRACED),
+        Term(f"recomputed layer of the {tower.name}", "activations", again - own, text, TRACED),
         Term(f"gradients in the {tower.name}", "activations", working, f"{inner.tokens:,} patches", TRACED),
     )
 
@@ -128,7 +147,10 @@ def tower_working_bytes(inner: Run, tower: Tower) -> int:
     """What the backward of one layer holds besides what is kept."""
     if tower.traced is not None:
         return at_width(tower.traced, tower.traced.backward[case(inner)], inner, tower.block.hidden)
-    return working_bytes(inner, tower.block) + tower.held[case(inner)] * inner.tokens * tower.block.hidden
+    # What was traced is of weights that are not quantized; quantized ones hand on fp32, and the formulas have it.
+    wide = fp32_branches(inner, family_and_norm(inner, tower.block)[1])
+    held = 0 if wide else tower.held[case(inner)]
+    return working_bytes(inner, tower.block) + held * inner.tokens * tower.block.hidden
 
 
 def case(inner: Run) -> int:

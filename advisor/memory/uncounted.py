@@ -1,4 +1,6 @@
-"""What a run asks for that takes memory, or frees it, and is not counted: ``keys.json`` classes every key of axolotl.
+"""What a run asks for that takes memory, or frees it, and is not counted.
+
+``keys.json`` classes every key of axolotl, ``deepspeed_keys.json`` every key of DeepSpeed's JSON.
 
 ``counted``: the estimate follows the key. ``none``: it does not change what lies on the GPU. ``unknown``: it does, by
 bytes that no formula here says, unless its value is off.
@@ -48,7 +50,7 @@ class Row:
     """One line of class ``unknown``. ``on``: a pattern, if only some values count; ``off``: values that do not.
 
     ``level``: the root, or the plugin that must be listed; with ``at``, a dotted path, the level that it stands at.
-    ``needs``: another key that must be on.
+    ``needs``: another key that must be on. Of DeepSpeed's keys a pattern may name what turns nothing on elsewhere.
     """
 
     level: str
@@ -60,6 +62,8 @@ class Row:
     off: Sequence[object] = ()
     needs: str | None = None
     at: str | None = None
+    stages: Sequence[int] = ()
+    """The stages of ZeRO in which the key is read, where not all do."""
 
     @cached_property
     def top(self) -> str:
@@ -74,13 +78,32 @@ def rows() -> tuple[Row, ...]:
     return tuple(Row(**row) for row in table["unknown"])
 
 
+@cache
+def deepspeed_rows() -> tuple[Row, ...]:
+    """Those of DeepSpeed's JSON, each place once."""
+    table: Any = json.loads(Path(__file__).with_name("deepspeed_keys.json").read_text(encoding="utf-8"))
+    found = (Row(**row) for row in table["unknown"])
+    return tuple({row.at or row.key: row for row in found}.values())
+
+
 def uncounted(run: Run) -> tuple[Uncounted, ...]:
-    """What this run turns on that is not counted. Of other trainers than axolotl no key is known to mean anything."""
-    if run.stack.trainer != "axolotl":
-        return ()
-    written = run.config.values_mapping
-    there = (row for row in rows() if row.top in written and is_on(run, row))
+    """What this run turns on that is not counted. Of other trainers no key of the YAML is known to mean anything."""
+    there = [row for row in deepspeed_rows() if is_on_in_deepspeed(run, row)] if run.zero is not None else []
+    if run.stack.trainer == "axolotl":
+        written = run.config.values_mapping
+        there += [row for row in rows() if row.top in written and is_on(run, row)]
     return tuple(Uncounted(row.at or row.key, row.what, row.memory, row.source) for row in there)
+
+
+def is_on_in_deepspeed(run: Run, row: Row) -> bool:
+    """Whether the JSON sets the key to a value that takes effect at the run's stage; "auto" is the default."""
+    section = run.deepspeed
+    if section is None or row.top not in section or (row.stages and run.zero_stage not in row.stages):
+        return False
+    value = section.at(row.at or row.key)
+    if row.on is not None:
+        return value is not None and re.search(row.on, str(value)) is not None
+    return not (is_off(value) or same(value, "auto") or any(same(value, off) for off in row.off))
 
 
 def is_on(run: Run, row: Row) -> bool:

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from advisor.memory.adapters import adapter_groups
+from advisor.memory.adapters import TOWERS, adapter_groups
 from advisor.memory.freezing import unfrozen_matcher
 from advisor.memory.groups import Shape, Weights, base_width, group_of
 from advisor.models import Architecture, Tensor
@@ -44,10 +44,10 @@ STORED_BY = (
 class Stored:
     """A run and its model as their weights are stored: equal to another that stores them alike."""
 
-    def __init__(self, run: Run, model: Architecture) -> None:
-        self.run, self.model = run, model
+    def __init__(self, run: Run, model: Architecture, *, towers_rest: bool = False) -> None:
+        self.run, self.model, self.towers_rest = run, model, towers_rest
         lora = tuple(str(fact) for fact in vars(run.lora).values()) if run.lora is not None else None
-        self.key = (model, lora, type(run.sharding), *(getattr(run, name) for name in STORED_BY))
+        self.key = (model, lora, towers_rest, type(run.sharding), *(getattr(run, name) for name in STORED_BY))
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -58,7 +58,16 @@ class Stored:
 
 def weights_of(run: Run, model: Architecture) -> Weights:
     """The model's own tensors, grouped by storage, and the adapter's."""
-    return grouped(Stored(run, model))
+    return grouped(Stored(run, model, towers_rest=towers_rest(run, model)))
+
+
+def towers_rest(run: Run, model: Architecture) -> bool:
+    """Whether a tower's adapters get no gradients, since rows are of text: torch makes them no states, engines do.
+
+    torch/optim/optimizer.py: a parameter without a gradient is left out.
+    """
+    alone = run.sharding is None and run.world_size == 1 and run.adapter is not None
+    return alone and any(one.kind in TOWERS for one in model.tensors) and not run.config.get("processor_type")
 
 
 @lru_cache(maxsize=32)
@@ -76,7 +85,7 @@ def grouped(stored: Stored) -> Weights:
         if count:
             trained.append((tensor.shape, count))
     base = (group_of(*key, LOADER, shapes) for key, shapes in by_storage.items())
-    groups, adapters = adapter_groups(run, model)
+    groups, adapters = adapter_groups(run, model, towers_rest=stored.towers_rest)
     return Weights((*base, *groups), (*trained, *adapters))
 
 
@@ -179,7 +188,6 @@ def trained_count(run: Run, tensor: Tensor) -> int:
         return 0
     if not run.unfrozen_parameters:
         return tensor.count
-    matchers = [unfrozen_matcher(pattern) for pattern in run.unfrozen_parameters]
     names = {tensor.name.replace("*", str(layer)) for layer in range(tensor.count)}
-    matched = sum(any(matches(name) for matches in matchers) for name in names)
+    matched = sum(map(unfrozen_matcher(run.unfrozen_parameters), names))
     return matched if "*" in tensor.name else tensor.count * matched

@@ -173,6 +173,8 @@ class Block:
     """What such a layer was measured to keep, where its model was traced."""
     deviations: "Deviations | None" = None
     """Its own, where it is no layer of the decoder."""
+    narrow: bool = False
+    """Whether it gets half precision where others of the model get fp32, which only layers before those return."""
 
 
 @record(eq=False)
@@ -204,6 +206,8 @@ class Architecture:
     """Outputs of a classifier, which has a score in place of its head; 0: a language model."""
     towers: "tuple[Tower, ...]" = ()
     """The encoders whose layers are known; others count as weights alone."""
+    order: tuple[int, ...] = ()
+    """Which of ``blocks`` each layer is, from the first to the last; empty where that is not known."""
 
     @cached_property
     def family(self) -> "Family":
@@ -241,6 +245,21 @@ class Architecture:
     def layers(self) -> int:
         """Decoder layers."""
         return sum(block.count for block in self.blocks)
+
+    @cached_property
+    def in_order(self) -> tuple[Block, ...]:
+        """The block of each layer, from the first to the last; one kind after another where the order is not known."""
+        if len(self.order) == self.layers:
+            return tuple(self.blocks[index] for index in self.order)
+        return tuple(block for block in self.blocks for _ in range(block.count))
+
+    @cached_property
+    def reach(self) -> tuple[tuple[Block, int, int], ...]:
+        """Each kind of layer, with the number of the first such layer and of the last, from 0 on."""
+        numbers: dict[int, list[int]] = {}
+        for number, block in enumerate(self.in_order):
+            numbers.setdefault(id(block), []).append(number)
+        return tuple((block, numbers[id(block)][0], numbers[id(block)][-1]) for block in self.blocks)
 
     @cached_property
     def largest_tensor(self) -> int:

@@ -41,6 +41,22 @@ def names(entry: dict[str, Any]) -> list[str]:
     return [entry["id"], *entry.get("aliases", ())]
 
 
+def by_last_part(name: str) -> dict[str, Any] | None:
+    """The entry that alone has an id ending in ``/name``; None where there is none, or several."""
+    needle = f'/{name.lower()}"'.encode()
+    lines = {_lowered().count(b"\n", 0, at) for at in _places(_lowered(), needle)}
+    found = [json.loads(catalogue().splitlines()[line]) for line in lines]
+    known = [one for one in found if any(each.lower().endswith("/" + name.lower()) for each in names(one))]
+    return known[0] if len(known) == 1 else None
+
+
+def _places(data: bytes, needle: bytes) -> Iterator[int]:
+    at = data.find(needle)
+    while at >= 0:
+        yield at
+        at = data.find(needle, at + 1)
+
+
 def entries() -> Iterator[dict[str, Any]]:
     """Every entry, in the order of the file."""
     yield from map(json.loads, catalogue().splitlines())

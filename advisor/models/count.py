@@ -53,7 +53,7 @@ def alone(c: Config, decoder: Decoder, source: str) -> Architecture:
 
 def joined(c: Config, layout: Multimodal, source: str, text_only: bool) -> Architecture:
     """A decoder with towers. Older configs keep the decoder's keys at the top, next to ``vision_config``."""
-    from advisor.models.decoder import Decoder, Text, assemble
+    from advisor.models.decoder import Decoder, assemble
     from advisor.models.multimodal import encoders, parts
     from advisor.models.parts import merged
 
@@ -67,7 +67,7 @@ def joined(c: Config, layout: Multimodal, source: str, text_only: bool) -> Archi
         return replace(model, class_name=layout.text_class)
     counted = assemble(decoder, text, tied, layout.prefix, layout.head_prefix)
     towers = merged(parts(layout, c, text))
-    model = architecture(c, text, decoder, Text((*towers, *counted.tensors), counted.blocks), tied, source)
+    model = architecture(c, text, decoder, replace(counted, tensors=(*towers, *counted.tensors)), tied, source)
     return replace(model, towers=encoders(layout, c, text))
 
 
@@ -101,6 +101,7 @@ def architecture(c: Config, inner: Config, decoder: Decoder, text: Text, tied: b
         tied=tied,
         tensors=text.tensors,
         blocks=text.blocks,
+        order=text.order,
         max_position_embeddings=inner.maybe("max_position_embeddings"),
         class_name=(c.strings("architectures") or [""])[0],
         dtype=str(c.given("dtype") or inner.given("dtype") or "bfloat16").removeprefix("torch."),

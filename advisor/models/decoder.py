@@ -27,10 +27,11 @@ SANDWICH = (
 
 @record(eq=False)
 class Text:
-    """The decoder of a model: tensors outside of its blocks, and its blocks."""
+    """The decoder of a model: tensors outside of its blocks, its blocks, and which of them each layer is."""
 
     tensors: Tensors
     blocks: tuple[Block, ...]
+    order: tuple[int, ...] = ()
 
 
 def no_tensors(_: Config) -> Tensors:
@@ -107,14 +108,17 @@ def assemble(decoder: Decoder, c: Config, tied: bool, prefix: str = "", head_pre
     (``model.language_model``).
     """
     root = prefix or decoder.root
+    plan = decoder.plan(c)
     kinds: dict[Layer, int] = {}
-    for layer in decoder.plan(c):
+    for layer in plan:
         kinds[layer] = kinds.get(layer, 0) + 1
+    numbers = {layer: index for index, layer in enumerate(kinds)}
     built = [(layer_parts(decoder, c, layer), count) for layer, count in kinds.items()]
     layers = [t for parts, count in built for t in within(f"{root}.{decoder.stack}.*", tensors_of(parts), count)]
     blocks = tuple(block(decoder, c, parts, count, f"{root}.{decoder.stack}.*.") for parts, count in built)
     before, after = ends(decoder, c, tied, head_prefix)
-    return Text(merged((*within(root, before), *layers, *within(root, decoder.outside(c)), *after)), blocks)
+    tensors = merged((*within(root, before), *layers, *within(root, decoder.outside(c)), *after))
+    return Text(tensors, blocks, tuple(numbers[layer] for layer in plan))
 
 
 def ends(decoder: Decoder, c: Config, tied: bool, head_prefix: str) -> tuple[Tensors, Tensors]:

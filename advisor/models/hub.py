@@ -1,7 +1,8 @@
-"""Where Hugging Face keeps configs: its cache folder, read directly, and the hub, through transformers."""
+"""Where Hugging Face keeps configs: its cache folder, read directly, and the hub, through huggingface_hub."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from importlib import import_module
@@ -11,10 +12,13 @@ from typing import Any
 from advisor.progress import doing
 from advisor.util import cache_folder
 
+FOLDER = "models--"
+"""How folders of the cache begin."""
+
 
 def cached_configs(name: str) -> Iterator[Path]:
     """Config files of a model in the Hugging Face cache: the revision that ``main`` points to, else any."""
-    folder = "models--" + name.replace("/", "--")
+    folder = FOLDER + name.replace("/", "--")
     for cache in cache_folders():
         model = cache / folder
         if not os.path.isdir(model):
@@ -35,11 +39,26 @@ def cache_folders() -> list[Path]:
 
 
 def from_hub(name: str) -> dict[str, Any]:
-    """The config as transformers downloads it. Raises whatever stands in the way."""
+    """The ``config.json`` of a published model, fetched or from the cache. Raises whatever stands in the way."""
     with doing(f"fetching the config of {name}"):
-        transformers: Any = import_module("transformers")
-        # Said outright: left open, transformers asks on the terminal whether to run the repository's code.
-        return dict(transformers.AutoConfig.from_pretrained(name, trust_remote_code=False).to_dict())
+        huggingface_hub: Any = import_module("huggingface_hub")
+        path = Path(huggingface_hub.hf_hub_download(name, "config.json"))
+        return json.loads(path.read_text(encoding="utf-8"))
+
+
+def names_in(path: str) -> Iterator[str]:
+    """The ids that a path may hold: of a folder of the cache (``models--ORG--NAME``), its last two parts, its last.
+
+    Of what is no path (``ORG/NAME``) none: a copy by somebody else may be another model.
+    """
+    parts = [part for part in path.replace("\\", "/").split("/") if part]
+    if len(parts) < 2 or (len(parts) == 2 and not path.startswith(("/", ".", "~"))):
+        return
+    for part in parts:
+        if part.startswith(FOLDER) and "--" in (name := part.removeprefix(FOLDER)):
+            yield name.replace("--", "/", 1)
+    yield "/".join(parts[-2:])
+    yield parts[-1]
 
 
 def _text(path: Path) -> str:

@@ -178,6 +178,20 @@ def _catalogued(search: _Search) -> Iterator[Architecture | None]:
     if entry and (found := search.take(entry["config"], "built-in catalogue")):
         fact = f"Taken for {bare}, stored in {method or 'bf16'}, by its name."
         yield replace(found, quantized=method, extra=(*found.extra, fact))
+    yield from _named_by_path(search)
+
+
+def _named_by_path(search: _Search) -> Iterator[Architecture | None]:
+    """The published model that a path is called after, where no config can be read there."""
+    for path in hub.names_in(search.name):
+        bare, method = original(path)
+        for name, stored in ((path, None), (bare, method)):
+            entry = catalogue.lookup(name) or (catalogue.by_last_part(name) if "/" not in name else None)
+            if entry and (found := search.take(entry["config"], "built-in catalogue")):
+                fact = f"Taken for {entry['id']} by its path."
+                quantized = found.quantized or stored or stored_as(name, entry)
+                yield replace(found, quantized=quantized, extra=(*found.extra, fact))
+                return
 
 
 def _downloaded(search: _Search) -> Architecture | None:
@@ -232,7 +246,7 @@ def remedies(name: str, offline: bool) -> tuple[str, ...]:
     if published:
         advice.append(f"put it in the Hugging Face cache: hf download {name} config.json")
     if published and offline:
-        advice.append("fetch its config with --online (needs transformers: pip install axolotl-advisor[hub])")
+        advice.append("fetch its config with --online (needs huggingface_hub: pip install axolotl-advisor[hub])")
     return tuple(advice)
 
 

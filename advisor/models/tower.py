@@ -15,6 +15,8 @@ from advisor.record import record, replace
 Held = tuple[int, int, int, int]
 NORMS = "norm.weight", "ln_q.weight"
 """How the names of norms around an encoder's layers end."""
+FIRST_NORMS = frozenset({"ln_pre.weight", "pre_layrnorm.weight", "layernorm_pre.weight"})
+"""Names of norms in front of an encoder's layers."""
 Rule = Literal["fixed", "near", "longest", "tiles", "split", "canvas", "padded"]
 
 
@@ -122,8 +124,9 @@ class Traced:
 class Tower:
     """One encoder. ``entry``: elements of a patch as the processor hands it over; ``joins``: what leads to the decoder.
 
-    ``wide``: a norm in front of the layers makes the stream fp32 under autocast. ``norms``: how many come after the
-    layers and read every patch; ``pools``: whether patches are averaged. The others: see ``Layers``.
+    ``wide``: a norm in front of the layers makes the stream fp32 under autocast. ``first``: how many are in front.
+    ``norms``: how many come after the layers and read every patch; ``pools``: whether patches are averaged. The others:
+    see ``Layers``.
     """
 
     kind: Literal["vision", "audio"]
@@ -135,11 +138,14 @@ class Tower:
     held: Held = (0, 0, 0, 0)
     hooked: bool = True
     wide_if_upcast: bool = False
+    first: int = 0
     norms: int = 0
     pools: bool = False
     checkpointed: bool = True
     masked: bool = False
     bare: bool = False
+    placed: bool = False
+    pixel_mask: bool = False
     name: str = ""
     """What its terms are called in the ledger."""
     traced: Traced | None = None
@@ -155,8 +161,10 @@ class Layers:
     adapters make its input need a gradient (modeling_utils.py:2216-2247@5.16.1). ``wide_if_upcast``: whether a norm in
     front of the layers has a name that axolotl does not know, and stays in fp32 after PEFT's upcast. ``checkpointed``:
     whether activation checkpointing reaches them. ``masked``: whether they attend under a mask over all pairs of
-    patches. ``bare``: whether the first of them reads what the embedding returns as it is. ``norms``: how many are
-    over the stream; ``normed``: queries, keys and values are, too. ``then``: what reads their output.
+    patches. ``bare``: whether the first of them reads what the embedding returns as it is; ``placed``: which has added
+    positions, in the precision of their table. ``norms``: how many are
+    over the stream; ``normed``: queries, keys and values are, too. ``then``: what reads their output. ``pixel_mask``:
+    whether the processor hands over a number in fp32 for each pixel, which says whether it is padding.
     """
 
     stack: str
@@ -174,6 +182,8 @@ class Layers:
     checkpointed: bool = True
     masked: bool = False
     bare: bool = False
+    placed: bool = False
+    pixel_mask: bool = False
     norms: int = 2
     normed: bool = False
     then: Layers | None = None
@@ -206,10 +216,13 @@ def tower(
         held=shape.held,
         hooked=shape.hooked,
         wide_if_upcast=shape.wide_if_upcast,
+        first=sum(t.name in FIRST_NORMS for t in tensors),
         norms=sum("pre" not in t.module for t in after),
         checkpointed=shape.checkpointed,
         masked=shape.masked,
         bare=shape.bare,
+        placed=shape.placed,
+        pixel_mask=shape.pixel_mask,
         name=f"{kind} tower",
         traced=shape.traced,
     )
@@ -219,7 +232,8 @@ def following(first: Tower, prefix: str, c: Config, shape: Layers, tensors: Tens
     """The layers that read what the first ones return."""
     block = layers_of(prefix, c, shape, tensors)
     name = f"last layers of the {first.name}"
-    alone = replace(first, entry=0, joins=(), wide=False, norms=0, pools=False, masked=False, bare=False)
+    alone = replace(first, entry=0, joins=(), wide=False, first=0, norms=0, pools=False)
+    alone = replace(alone, masked=False, bare=False, placed=False, pixel_mask=False)
     return replace(alone, block=block, held=shape.held, name=name)
 
 

@@ -292,7 +292,7 @@ _QUICK = Deviations(activation=QUICK_GELU, activation_gradient=QUICK_GELU_GRADIE
 LAYERS = {
     clip: Layers("encoder.layers", "layer", with_class, (4, 6, 2, 4), _QUICK, wide=True),
     siglip: Layers("encoder.layers", "layer", fixed, (4, 6, 2, 4)),
-    smolvlm: Layers("encoder.layers", "layer", split, (4, 4, 4, 4)),
+    smolvlm: Layers("encoder.layers", "layer", split, (4, 4, 4, 4), bare=True, placed=True, pixel_mask=True),
     paddleocr: Layers("encoder.layers", "layer", resized, (4, 4, 4, 4), Deviations(joined_output=True), hooked=False),
     pixtral: Layers("transformer.layers", "rms", longest, (2, 4, 2, 4), wide_if_upcast=True),
     mllama: Layers(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from advisor.about import VERSION
 from advisor.documents import Edit
 from advisor.engine.finding import Against, Finding, Fix, Place, Report, WholePlan
 from advisor.engine.registry import is_built_in
@@ -17,7 +18,8 @@ from advisor.report.wording import APPLICABILITY
 from advisor.speed import StepTime
 from advisor.util import STEERING
 
-VERSION = 1
+FIRST: Mapping[str, object] = {"version": 1, "advisor": VERSION}
+"""What every output says first: the version of the format, and that of the advisor."""
 PAGES: str | None = None
 """Where the pages of ``make pages`` are published: an address with ``{rule}`` in it. None: nowhere yet."""
 
@@ -29,12 +31,12 @@ def render(reports: Sequence[Report], _style: Style) -> str:
 
 def pieces(reports: Iterable[Report]) -> Iterator[str]:
     """The same, a run at a time."""
-    return streamed({"version": VERSION, "runs": ["<runs>"]}, {"<runs>": map(run, reports)})
+    return streamed({**FIRST, "runs": ["<runs>"]}, {"<runs>": map(run, reports)})
 
 
 def render_estimate(report: Report) -> str:
     """The estimate of one run; ``memory`` is null where the model or the hardware is unknown."""
-    return dumped({"version": VERSION, **header(report)})
+    return dumped({**FIRST, **header(report)})
 
 
 def header(report: Report) -> dict[str, Any]:
@@ -96,6 +98,8 @@ def memory(estimate: Estimate, basis: Basis | None = None) -> dict[str, Any]:
         "needed": range_(estimate.needed),
         "reserved_peak": range_(estimate.reserved_peak),
         "host_peak": estimate.host_peak,
+        "host_needed": range_(estimate.host_needed),
+        "host_usable": estimate.host_usable,
         "peak_phase": estimate.peak_phase,
         "parts": estimate.parts,
         "rows": asdict(estimate.rows),

@@ -122,12 +122,13 @@ def entry(offer: Offer) -> dict[str, object]:
 
 def notes_of(offers: Sequence[Offer]) -> Iterator[str]:
     """What the table leaves open."""
-    if any(offer.row.time is None and offer.row.hardware.nodes == 1 for offer in offers):
-        yield 'several GPUs without NVLink have no time: state their link, `--gpus "1x rtx-4090 link=pcie"`'
+    priced = [offer.row.hardware for offer in offers if offer.row.time is not None]
+    if assumed := [hardware.gpu.title for hardware in priced if hardware.link_assumed]:
+        yield f"linked by the card's own PCIe, as nothing else is stated: {', '.join(dict.fromkeys(assumed))}"
     if any(offer.row.time is None and offer.row.hardware.nodes > 1 for offer in offers):
         yield 'several nodes have no time: state their network, `--gpus "2n8x h100 net=400Gb/s"`'
     rough = [offer.row.hardware.gpu.title for offer in offers if offer.row.time is not None and offer.row.time.doubts]
     if rough:
-        yield f"rough times, with few published figures or none: {', '.join(dict.fromkeys(rough))}"
+        yield f"rough times, as few figures are published of such runs: {', '.join(dict.fromkeys(rough))}"
     if any(offer.row.estimate.condition for offer in offers):
         yield "something is offloaded: hosts are taken as they are common with the cards, where none is stated"

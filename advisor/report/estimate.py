@@ -136,6 +136,8 @@ def margin(estimate: Estimate) -> str:
     """How much is missing at the least, or left at the least."""
     if estimate.verdict == "unknown":
         return "not all of it is counted"
+    if estimate.lacks_host:
+        return f"+{gib(estimate.host_needed.low - (estimate.host_usable or 0))} on the host"
     if estimate.verdict == "does-not-fit":
         return f"+{gib(max(estimate.allocated_peak, estimate.needed.low) - estimate.usable)}"
     left = estimate.usable - estimate.needed.high

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from advisor.about import VERSION
 from advisor.engine.finding import Finding, Report
 from advisor.report.as_json import url
 from advisor.report.html_markup import Piece, bar, diff, folded, listed, plain, prose, table, tag
@@ -33,7 +34,7 @@ def pieces(reports: Sequence[Report]) -> Iterator[str]:
         yield contents(reports)
     for place, report in enumerate(reports):
         yield section(report, place)
-    yield f"<footer><p>{plain(totals(reports))}</p></footer>" + CLOSING
+    yield closing(totals(reports))
 
 
 def opening(title: str) -> str:
@@ -46,7 +47,10 @@ def opening(title: str) -> str:
     )
 
 
-CLOSING = "</main></body></html>"
+def closing(words: str = "") -> str:
+    """The end of a page: these words, and which advisor wrote it."""
+    said = " ".join(filter(None, (words, f"advisor {VERSION}")))
+    return f"<footer><p>{plain(said)}</p></footer></main></body></html>"
 
 
 def css() -> str:
@@ -168,9 +172,9 @@ def cards(rows: Iterable[Sequence[str]]) -> str:
 def hardware(file: str, rows: Iterable[Sequence[str]], notes: Sequence[str]) -> str:
     """The page of ``advisor hardware``."""
     said = listed(map(prose, notes)) if notes else ""
-    return f"{opening(file)}<section><h2>{plain(file)}</h2>{cards(rows)}{said}</section>{CLOSING}"
+    return f"{opening(file)}<section><h2>{plain(file)}</h2>{cards(rows)}{said}</section>{closing()}"
 
 
 def estimate(report: Report, training: Training) -> str:
     """The page of ``advisor estimate``: as of a check, with hours and cost of the whole run."""
-    return f"{opening(report.file)}{section(report, training=training)}{CLOSING}"
+    return f"{opening(report.file)}{section(report, training=training)}{closing()}"

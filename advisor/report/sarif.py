@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from advisor.about import REPOSITORY, VERSION
 from advisor.engine.finding import Against, Finding, Place, Report
 from advisor.memory.ledger import Estimate
 from advisor.report.as_json import fix as json_fix
@@ -49,20 +50,11 @@ def driver(rules: Iterable[Finding]) -> dict[str, Any]:
     """The tool and its rules, each described by its first finding."""
     return {
         "name": "advisor",
-        "semanticVersion": version(),
-        "informationUri": "https://pypi.org/project/axolotl-advisor/",
+        "version": VERSION,
+        "semanticVersion": VERSION,
+        "informationUri": REPOSITORY,
         "rules": [descriptor(finding) for finding in rules],
     }
-
-
-def version() -> str:
-    """The installed version; ``0.0.0`` in a checkout that is not installed."""
-    from importlib import metadata
-
-    try:
-        return metadata.version("axolotl-advisor")
-    except metadata.PackageNotFoundError:
-        return "0.0.0"
 
 
 def descriptor(finding: Finding) -> dict[str, Any]:

@@ -113,6 +113,8 @@ class Memory(Model):
     images: Images | None = None
     basis: Basis | None = None
     uncounted: list[Uncounted] = []
+    host_needed: Span | None = None
+    host_usable: Bytes | None = None
 
 
 class SecondMemory(Model):
@@ -223,7 +225,11 @@ class Skipped(Model):
 
 
 class Plan(Model):
-    """All steps of the plan as one; its edits are against the files as they are."""
+    """All steps of the plan as one, the flowchart's own choice; its edits are against the files as they are.
+
+    Without the edits of other findings: ``--fix`` makes their safe fixes first and plans for what is left, so it may
+    write other steps, and end in other figures than ``memory.after``.
+    """
 
     safe: bool
     memory: Change
@@ -242,7 +248,7 @@ class Rung(Model):
 
 
 class Estimated(Model):
-    """A file with its verdict; ``memory`` is null where model or hardware is unknown, ``time`` also without a link."""
+    """A file with its verdict; ``memory`` is null where model or hardware is unknown, ``time`` also without `net=`."""
 
     file: str
     hardware: str | None
@@ -274,6 +280,7 @@ class CheckOutput(Model):
     """What ``advisor check --output-format json`` prints."""
 
     version: Literal[1]
+    advisor: str = ""
     runs: list[CheckedRun]
 
 
@@ -281,6 +288,7 @@ class EstimateOutput(Estimated):
     """What ``advisor estimate --output-format json`` prints."""
 
     version: Literal[1]
+    advisor: str = ""
 
 
 def schema() -> dict[str, Any]:

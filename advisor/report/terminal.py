@@ -5,18 +5,19 @@ import sys
 from typing import Any
 
 from advisor.report.style import Style
+from advisor.streams import is_terminal
 
 
 def colored(stream: Any) -> bool:
     """NO_COLOR and FORCE_COLOR, if they are not empty, else whether it is a terminal."""
     if os.environ.get("NO_COLOR"):
         return False
-    return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
+    return bool(os.environ.get("FORCE_COLOR")) or is_terminal(stream)
 
 
 def width() -> int:
     """Columns to keep to: the terminal's, between 60 and 100."""
-    if not sys.stdout.isatty():
+    if not is_terminal(sys.stdout):
         return 80
     import shutil
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from advisor.engine.finding import LEVELS, PLANNED, Finding, Fix, Place, Report, Rung, WholePlan
+from advisor.engine.finding import LEVELS, OF_HOST, PLANNED, Finding, Fix, Place, Report, Rung, WholePlan
 from advisor.memory.ledger import Estimate, Range, Verdict
 from advisor.record import record
 from advisor.util import GIB, path_shown, seconds
@@ -20,7 +20,7 @@ ON: Mapping[Verdict, str] = {
     "unknown": "memory unknown on",
 }
 """The verdict as a verb whose object is the hardware."""
-VERDICT_RULES = frozenset(PLANNED.values())
+VERDICT_RULES = frozenset({*PLANNED.values(), OF_HOST})
 SAFETY: Mapping[bool, str] = {True: "same training", False: "changes what is trained"}
 APPLICABILITY: Mapping[bool, str] = {True: "safe", False: "unsafe"}
 

@@ -20,6 +20,14 @@ class Rollouts:
     sleeps: bool = False
     iterations: int = 1
     """Optimizer steps that are made with the same answers."""
+    server_gpus: int = 0
+    """GPUs of the server, none of which may train."""
+    server_host: str = ""
+
+    @property
+    def server_here(self) -> bool:
+        """Whether the server is asked for on the host that trains."""
+        return self.server_host in {"", "0.0.0.0", "127.0.0.1", "::1", "localhost"}
 
 
 @record(eq=False)

@@ -49,7 +49,10 @@ def build_run(
     unreadable = (*refused(reader), *unfilled(config, origins))
     if section is not None and by_yaml["sharding"] is None:
         ds_reader = Reader(section)
-        by_yaml["sharding"] = deepspeed.zero(ds_reader, model.hidden_size if model else None)
+        # Scripts make the trainer's arguments, which fill "auto" in, before the model; axolotl makes them after it.
+        # transformers/integrations/deepspeed.py, trainer_config_process@5.16.1; axolotl/loaders/model.py@0.19.0.
+        filled = None if stack.trainer == "axolotl" else by_yaml["precision"]
+        by_yaml["sharding"] = deepspeed.zero(ds_reader, model.hidden_size if model else None, filled)
         origins |= {key: f"{section.file}: {why}" for key, why in ds_reader.origins.items()}
         unreadable += (*refused(ds_reader, "deepspeed"), *unfilled_in_deepspeed(section.document, section))
     facts: RunFacts = {**by_yaml, **joined(reader, model, stack, by_yaml)}
@@ -96,7 +99,7 @@ def axolotl_facts(
     several_gpus = hardware is not None and hardware.world_size > 1
     precision, batch, sizes = read.precision(reader, gpu_has_bf16), read.batch(reader), sharding.sizes(reader)
     adapter = read.lora(reader, stack, several_gpus=several_gpus)
-    quantization = read.quantization(reader, model, adapter["adapter"])
+    quantization = read.quantization(reader, model, adapter["adapter"], hardware)
     lora = adapter["lora"]
     preferred = preference.preference(reader, adapter["adapter"], hardware.world_size if hardware else 1)
     return {
@@ -177,23 +180,23 @@ def edited(run: Run, edits: Mapping[str, object], step: str) -> Run:
 
 def deepspeed_edited(run: Run, edits: Mapping[str, object], step: str) -> Run:
     """Edits of the DeepSpeed config: in place if it is this run's own, else in a copy next to the YAML."""
-    section = run.deepspeed
+    section, live = run.deepspeed, deepspeed.live_for(run.model)
     if section is not None and section.prefix:
-        made = deepspeed.changes(section, edits, run.precision)
+        made = deepspeed.changes(section, edits, run.precision, live)
         return with_config(run, [prefixed(change, section.prefix) for change in made])
     made_here = section is not None and section.document.is_new and not deepspeed.has_shipped_name(section.file)
     if section is not None and (run.deepspeed_editable or made_here):
         return rebuilt(
-            run, run.config, Section(section.document.changed(*deepspeed.changes(section, edits, run.precision)))
+            run, run.config, Section(section.document.changed(*deepspeed.changes(section, edits, run.precision, live)))
         )
     values: Mapping[str, Any] = (
         dict(section)
         if section
-        else deepspeed.fresh_config(int(cast("int", edits.get("zero_stage", 0))), run.precision)
+        else deepspeed.fresh_config(int(cast("int", edits.get("zero_stage", 0))), run.precision, live)
     )
     name = copy_name(run, step)
     document = new_document(name, "json", values)
-    document = document.changed(*deepspeed.changes(document, edits, run.precision))
+    document = document.changed(*deepspeed.changes(document, edits, run.precision, live))
     config = run.config.changed(Set("deepspeed", written_path(run, name)))
     return rebuilt(run, config, Section(document))
 

@@ -55,7 +55,12 @@ class Lora:
     target_linear: bool = False
     target_parameters: tuple[str, ...] = ()
     modules_to_save: tuple[str, ...] = ()
+    ensure_tying: bool = False
+    """Of a tied model, embedding and head are one trained copy: PEFT's ``ensure_weight_tying``."""
     rank_pattern: Mapping[str, int] = field(default_factory=dict[str, int])
+    layers: tuple[int, ...] = ()
+    """The layers that get adapters, where not all do, counted below a list of one of the names of ``layer_lists``."""
+    layer_lists: tuple[str, ...] = ()
     dora: bool = False
     fp32: bool = True
     """Adapter weights in fp32 under bf16 compute: PEFT's ``autocast_adapter_dtype``."""
@@ -92,6 +97,14 @@ class Zero:
     contiguous_gradients: bool = True
     fp32_gradient_accumulation: bool = False
     secondary_partition_size: int = 1
+    offload_ratio: float = 1.0
+    """The share of sub-groups whose states are offloaded, in stage 3."""
+    swap_buffers: int = 4
+    """Of the size of the largest sub-group, for states on NVMe."""
+    param_swap_elements: int = 500_000_000
+    """In all buffers for parameters on NVMe."""
+    max_in_cpu: int = 1_000_000_000
+    """Elements of parameters on NVMe that stay on the host all the same."""
     force_cpu_adam: bool = True
     """``zero_force_ds_cpu_optimizer``: accelerate replaces the optimizer by DeepSpeedCPUAdam when it is offloaded."""
     loads_fp32: bool = False
@@ -238,8 +251,13 @@ class Run:
     classifier: Classifier | None = None
     """What the model scores in place of predicting tokens: whole rows, in pairs, or steps at single tokens."""
     evaluates: bool = False
+    packs_evaluation: bool = False
+    """Evaluation fills bins of ``micro_batch_size`` rows, as training does; ``eval_batch_size`` is then the same."""
+    cuts_evaluation: bool = False
+    """Whether ``eval_sequence_len`` has an effect: rows of ``test_datasets`` that are neither packed nor padded."""
     eval_batch_size: int = 1
     eval_sequence_len: int = 512
+    """Tokens of the longest row that is evaluated: what the key says only where axolotl reads it."""
     generated_rows: int = 0
     """Rows that are answered at once when evaluation also generates."""
     generated_tokens: int = 0
@@ -303,11 +321,15 @@ class Run:
 
     @property
     def tokens(self) -> int:
-        """Tokens of one micro-step on one GPU at the worst case: full rows; preference training has pairs."""
+        """Tokens of one micro-step on one GPU at the worst case: full rows; preference training has pairs.
+
+        Rows that GPUs share are padded to a multiple of their number
+        (axolotl/utils/ctx_managers/sequence_parallel.py:99-128@0.19.0).
+        """
         rows = self.micro_batch_size * (2 if self.paired else 1)
         if self.ebft is not None:
             return rows * self.ebft.samples * (self.sequence_len + self.ebft.answers(self.sequence_len))
-        return rows * self.sequence_len // self.context_parallel_size
+        return rows * -(-self.sequence_len // self.context_parallel_size)
 
     @property
     def asks_for_gradients(self) -> bool:

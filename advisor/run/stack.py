@@ -1,13 +1,17 @@
 """The versions and conditions that facts depend on. The default is what axolotl 0.19.0 pins."""
 
+import os
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from advisor.errors import InputError
 from advisor.record import record, replace
+from advisor.util import regex
 
 Trainer = Literal["axolotl", "hf-trainer", "trl-sft", "HF"]
 BaseDtype = Literal["float32", "bfloat16", "float16"]
@@ -98,14 +102,33 @@ def choices(kind: Any) -> tuple[tuple[type, ...], tuple[str, ...]]:
 PACKAGES = ("axolotl", "torch", "transformers", "peft", "accelerate", "deepspeed", "bitsandbytes")
 
 
+INSTALLED = regex(rf"({'|'.join(PACKAGES)})(?:-(\d[^-]*))?(?:-py[\d.]+)?\.(?:dist-info|egg-info)", re.IGNORECASE)
+
+
 def installed_versions() -> dict[str, str]:
-    """The versions of what a stack is made of, as far as it is installed."""
+    """The versions of what a stack is made of, as far as it is installed.
+
+    By the names of folders, where they have it: reading the metadata takes a fifth of the CPU time of a launch.
+    """
+    names: dict[str, str] = {}
+    for match in filter(None, map(INSTALLED.fullmatch, importable())):
+        package = match[1].lower()
+        if package not in names:
+            names[package] = match[2] or from_metadata(package)
+    return {package: names[package] for package in PACKAGES if names.get(package)}
+
+
+def importable() -> Iterator[str]:
+    """What lies in the folders that modules are imported from."""
+    for folder in sys.path:
+        with suppress(OSError):
+            yield from os.listdir(folder or ".")
+
+
+def from_metadata(package: str) -> str:
+    """The version of what is used from its checkout; empty if that cannot be read."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found: dict[str, str] = {}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+    with suppress(PackageNotFoundError):
+        return version(package)
+    return ""

@@ -1,7 +1,8 @@
 """A Python annotation -> what a key accepts, in simple terms that JSON can hold.
 
 ``"bool"``, ``"int"``, ``"float"``, ``"str"``, ``"null"``, ``"map"``, ``"any"``; ``{"values": [...]}`` for what is
-allowed by name, ``{"list": [...]}`` and ``{"map": [...]}`` for what is inside, ``{"level": "FSDPConfig"}`` for keys.
+allowed by name, ``{"pattern": "..."}`` for a text that has it, ``{"list": [...]}`` and ``{"map": [...]}`` for what is
+inside, ``{"level": "FSDPConfig"}`` for keys.
 """
 
 import types
@@ -33,7 +34,8 @@ def kinds_of(annotation: Any, level: Callable[[Any], str]) -> list[Kind]:
 def _alternatives(annotation: Any, level: Callable[[Any], str]) -> list[Kind]:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _alternatives(arguments[0], level)
+        patterns = [pattern for part in arguments[1:] if (pattern := getattr(part, "pattern", None))]
+        return [{"pattern": patterns[0]}] if patterns else _alternatives(arguments[0], level)
     if origin in (Union, types.UnionType):
         return [kind for argument in arguments for kind in _alternatives(argument, level)]
     if origin is Literal:

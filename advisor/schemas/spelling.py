@@ -6,8 +6,18 @@ from functools import lru_cache
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """The one candidate that it abbreviates, or within a quarter of its length in edits and nearer than all others."""
-    candidates = list(candidates)
+    """The one candidate that it abbreviates, or within a quarter of its length in edits and nearer than all others.
+
+    One that differs in signs alone is nearer than any: ``qwen2_5`` is ``qwen_25``, not ``qwen3_5``.
+    """
+    return _nearest(name, tuple(candidates))
+
+
+@lru_cache(maxsize=1024)
+def _nearest(name: str, candidates: tuple[str, ...]) -> str | None:
+    same = [candidate for candidate in candidates if unsigned(candidate) == unsigned(name) and candidate != name]
+    if len(same) == 1:
+        return same[0]
     longer = sorted((candidate for candidate in candidates if abbreviates(name, candidate)), key=len)
     if longer and all(candidate.startswith(longer[0]) for candidate in longer):
         return longer[0]
@@ -24,6 +34,12 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
         elif edits == most:
             best.append(candidate)
     return best[0] if len(best) == 1 else None
+
+
+@lru_cache(maxsize=4096)
+def unsigned(name: str) -> str:
+    """Its letters and digits alone."""
+    return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 def apart(letters: Counter[str], other: str) -> int:

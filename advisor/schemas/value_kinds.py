@@ -1,6 +1,7 @@
 """Whether a value is of a kind, as pydantic's lax mode converts what YAML gives."""
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -38,6 +39,8 @@ def _takes(kind: Any, value: object) -> bool:
 def _takes_inside(kind: dict[str, Any], value: object) -> bool:
     if "values" in kind:
         return value in kind["values"]
+    if "pattern" in kind:
+        return isinstance(value, str) and re.search(kind["pattern"], value) is not None
     if "list" in kind:
         return is_list(value) and all(fits(kind["list"], item) for item in value)
     if "map" in kind:

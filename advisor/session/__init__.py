@@ -1,6 +1,7 @@
 """The one way in: config, options, hardware and stack -> everything that is found. All front ends call it."""
 
 from advisor.session.examine import Examined, examine, examined
+from advisor.session.lenient import lenient_session
 from advisor.session.options import RunOptions
 from advisor.session.session import Session, session_for
 from advisor.session.text import examine_text, plain_session, text_session
@@ -12,6 +13,7 @@ __all__ = [
     "examine",
     "examine_text",
     "examined",
+    "lenient_session",
     "plain_session",
     "session_for",
     "text_session",

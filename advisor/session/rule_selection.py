@@ -2,9 +2,6 @@
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
-
-import click
 
 from advisor.engine.registry import STAGES, built_in_rules, organisation_rules
 from advisor.engine.rule import Rule
@@ -12,6 +9,7 @@ from advisor.errors import InputError
 from advisor.record import record
 from advisor.run.history import history
 from advisor.settings import Settings
+from advisor.streams import tell as on_stderr
 from advisor.util import path_shown
 
 # Known by name without a rule file: the suppressions' own, and those of `--validate`.
@@ -28,12 +26,6 @@ class Own:
 
     rules: Mapping[str, Rule]
     lacks: bool = False
-
-
-def on_stderr(line: str) -> None:
-    """One line on standard error, if there is one."""
-    with suppress(OSError, ValueError, AttributeError):
-        click.echo(f"advisor: {line}", err=True)
 
 
 def own_rules(settings: Settings, asked: Sequence[str] = (), tell: Tell = on_stderr) -> Own:

@@ -26,6 +26,7 @@ from advisor.session.rule_selection import (
 )
 from advisor.session.stack import stack_for
 from advisor.settings import Settings, load_settings
+from advisor.streams import is_terminal
 
 DETAILED = frozenset({"json", "html"})
 """Formats that also say the time of a step and the basis of the estimate."""
@@ -41,6 +42,11 @@ class Session:
     per_file_ignores: Mapping[str, tuple[str, ...]]
     formats: tuple[str, ...]
     excluded: Excluded
+
+    @property
+    def verdict_alone(self) -> "Session":
+        """The same without plan, time and basis, which the verdict and what blocks do not need."""
+        return replace(self, options=replace(self.options, plans=False, details=False))
 
     def options_of(self, opened: Opened) -> Options:
         """The options of one run, with the settings' ignores for its YAML and its DeepSpeed JSON."""
@@ -103,7 +109,7 @@ def folder_of(path: str) -> str:
 
 def on_a_terminal() -> bool:
     """Whether a person looks on: not in CI, nor under pre-commit."""
-    return sys.stdout.isatty() and not os.environ.get("CI") and not os.environ.get("PRE_COMMIT")
+    return is_terminal(sys.stdout) and not os.environ.get("CI") and not os.environ.get("PRE_COMMIT")
 
 
 def context_for(options: RunOptions, settings: Settings, detects: bool, here: bool) -> Context:

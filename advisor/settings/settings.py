@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast, get_args
 
 from advisor.engine.rule import Level
-from advisor.errors import InputError
+from advisor.errors import Fault, InputError, going_on, stop
 from advisor.record import record, replace
 from advisor.run.stack import KINDS, is_allowed
 from advisor.settings.toml import Key, Source, Table, nearest_settings
@@ -58,19 +58,22 @@ class Settings:
     """``rules`` of the file, whatever the environment says."""
 
 
-def load_settings(folder: str | Path, *, isolated: bool = False) -> Settings:
+def load_settings(folder: str | Path, *, isolated: bool = False, fault: Fault = stop) -> Settings:
     """The settings for the files of ``folder``: those of its nearest ancestor, and the environment over them.
 
     ``isolated`` passes over the files; environment variables still count. Raises ``InputError`` with file,
-    line and remedy for what cannot be read.
+    line and remedy for what cannot be read, unless ``fault`` goes on without it.
     """
-    return under_environment(Settings() if isolated else settings_in_file(folder))
+    return under_environment(Settings() if isolated else settings_in_file(folder, fault), fault)
 
 
-def settings_in_file(folder: str | Path) -> Settings:
+def settings_in_file(folder: str | Path, fault: Fault = stop) -> Settings:
     """The settings of the nearest ancestor of a folder alone; the defaults without one. ``InputError``."""
-    found = nearest_settings(Path(folder).resolve())
-    return narrowed(read_table(found[1], found[0])) if found is not None else Settings()
+    with going_on(fault):
+        if found := nearest_settings(Path(folder).resolve()):
+            source, table = found
+            return narrowed(read_table(table, source, fault))
+    return Settings()
 
 
 def narrowed(settings: Settings) -> Settings:
@@ -95,23 +98,30 @@ def unused_line(settings: Settings, name: str, reason: str, part: str = "") -> s
     return f"{file}:{line}: {f'the `{part}` of `{key}`' if part else f'`{key}`'} is not used: {reason}"
 
 
-def read_table(table: Table, source: Source) -> Settings:
+def read_table(table: Table, source: Source, fault: Fault = stop) -> Settings:
     """The settings of a parsed table. Unknown keys and wrong types are ``InputError``s at the key's line."""
-    reject_unknown(table, READERS, (), source)
-    if isinstance(stack := table.get("stack"), dict):
-        reject_unknown(cast("Table", stack), KINDS, ("stack",), source)
+    with going_on(fault):
+        reject_unknown(table, READERS, (), source)
     values: dict[str, Any] = {}
-    for key, value in table.items():
-        try:
-            values[key.replace("-", "_")] = READERS[key](value)
-        except TypeError:
-            reject_value(table, key, source)
+    for key in filter(READERS.__contains__, table):
+        with going_on(fault):
+            values[key.replace("-", "_")] = read_value(table, key, source)
     origins = {name: (source.shown, source.line_of((name.replace("_", "-"),))) for name in values}
     values["rules"] = values["named_rules"] = tuple(str(source.folder / name) for name in values.get("rules", ()))
     return Settings(**values, file=source.shown, origins=origins)
 
 
-def under_environment(settings: Settings) -> Settings:
+def read_value(table: Table, key: str, source: Source) -> object:
+    """One setting, whose key is known; ``InputError`` at its line, or that of the key inside that is wrong."""
+    if key == "stack" and isinstance(stack := table[key], dict):
+        reject_unknown(cast("Table", stack), KINDS, (key,), source)
+    try:
+        return READERS[key](table[key])
+    except TypeError:
+        reject_value(table, key, source)
+
+
+def under_environment(settings: Settings, fault: Fault = stop) -> Settings:
     """The settings with the environment's over them; an empty variable counts as none."""
     for variable, key in ENVIRONMENT.items():
         if value := os.environ.get(variable):
@@ -124,7 +134,8 @@ def under_environment(settings: Settings) -> Settings:
                 READERS[key](value)
             except TypeError:
                 levels = ", ".join(get_args(Level))
-                raise InputError(f"`{variable}` is `{value}`", remedy=f"set it to one of {levels}") from None
+                fault(InputError(f"`{variable}` is `{value}`", remedy=f"set it to one of {levels}"))
+                continue
             settings = replace(settings, **{name: value}, origins=origins)
     return settings
 

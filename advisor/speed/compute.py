@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from advisor.memory.activations import checkpoints
-from advisor.memory.lora_targets import is_target, rank_at
+from advisor.memory.lora_targets import is_target, rank_at, ties_ends
 from advisor.models import Architecture
 from advisor.models.architecture import Attention, Block
 from advisor.record import record
@@ -124,9 +124,18 @@ class Work:
 
     def attention(self, block: Block, attention: Attention) -> Amount:
         """Scores and their product with the values, over the keys that a token sees."""
-        operations = 4.0 * self.run.tokens * self.keys(attention) * attention.query_width
+        operations = 4.0 * self.run.tokens * self.keys(attention) * attention.query_width * self.unevenness(attention)
         passes = block.count * (self.forwards + 2.5)
         return self.amount("attention", "compute", ATTENTION, operations=passes * operations, rate=self.attention_rate)
+
+    def unevenness(self, attention: Attention) -> float:
+        """How much more the last GPU of a context-parallel group computes than the average one.
+
+        Rows are cut in order, so its tokens see the most keys: (2n - 1) / n of the average of n
+        (axolotl/utils/ctx_managers/sequence_parallel.py:131-140@0.19.0). Packed rows are many short ones.
+        """
+        ranks = self.run.context_parallel_size
+        return 1.0 if self.run.sample_packing or attention.window is not None else 2 - 1 / ranks
 
     def keys(self, attention: Attention) -> float:
         """Keys of an average token: half of its document under the causal mask, or a window."""
@@ -188,7 +197,7 @@ class Work:
     def of_head(self) -> Iterator[Amount]:
         """The output layer, which is not checkpointed, and the loss over its logits."""
         lora, loss = self.run.lora, self.run.loss
-        trained = lora is None or "lm_head" in lora.modules_to_save
+        trained = lora is None or "lm_head" in lora.modules_to_save or ties_ends(self.run, self.model)
         logits = self.run.tokens * self.model.outputs
         passes = (3 if trained else 2) + (loss == "cut")
         rate = self.card.gemm_flops(self.model.hidden_size)

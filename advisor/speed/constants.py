@@ -96,6 +96,12 @@ class Constants:
     )
     fsdp_layer_seconds: Constant = Constant(0.5e-3, "host time of FSDP's hooks, a layer and micro-step", "", (FMS,))
 
+    trainer_seconds: Constant = Constant(
+        5e-3,
+        "host time of the trainer around a micro-step: batch, contexts, scaling, what it logs",
+        "transformers/trainer.py, training_step: some hundred calls of 10 to 50 us",
+    )
+
     dequantize_cost: Table = field(
         default_factory=lambda: {
             "nf4": Constant(2.0, "time of dequantization, of its memory traffic", "table look-ups"),
@@ -139,19 +145,42 @@ class Constants:
         1e-3, "what vLLM adds to each token: scheduling, sampling", "CUDA graphs: no launches"
     )
 
-    host_copy_bytes_per_second: Constant = Constant(
-        12e9, "pinned copies over PCIe 4, one process", "half of 26 GB/s", (GPJT,)
+    host_copy_share: Constant = Constant(
+        0.375,
+        "share of the printed PCIe rate of pinned copies, both ways at once",
+        "NVIDIA/nvbandwidth#15: 11 to 16 of 32 GB/s each way on RTX 4090",
+        (GPJT,),
     )
-    host_bytes_per_second: Constant = Constant(
-        45e9, "host memory that one process reads and writes in a step on the CPU", "two channels of DDR4-3200: 51 GB/s"
+    host_bytes_per_second: Table = field(
+        default_factory=lambda: {
+            "desktop": Constant(
+                45e9, "host memory that steps on the CPU read and write, a node", "two channels of DDR4-3200: 51 GB/s"
+            ),
+            "ddr4": Constant(
+                117e9,
+                "host memory that steps on the CPU read and write, a node",
+                "arXiv:2101.06840, table 4: Adam of a billion in 0.24 s, 28 bytes each; 46 % of its sockets' rate",
+            ),
+            "ddr5": Constant(
+                276e9,
+                "host memory that steps on the CPU read and write, a node",
+                "two sockets of eight channels of DDR5-4800: 45 % of 614 GB/s, DDR4's share of its sockets' rate",
+            ),
+            "ddr5-5600": Constant(
+                322e9,
+                "host memory that steps on the CPU read and write, a node",
+                "two sockets of eight channels of DDR5-5600: 45 % of 717 GB/s",
+            ),
+        }
     )
-    host_node_bytes_per_second: Constant = Constant(
-        117e9,
-        "the same of all processes of a node",
-        "arXiv:2101.06840, table 4: Adam of a billion in 0.24 s, 28 bytes each",
+    desktop_share: Constant = Constant(
+        0.5,
+        "host time of Python on a desktop, of a server's",
+        "single-thread rates: cores of 5 GHz against those of 2.5 to 3.5 GHz",
+        (GPJT,),
     )
     plain_cpu_adam_elements_per_second: Constant = Constant(
-        0.4e9, "torch's AdamW on a CPU, one process", "unfused, host bandwidth"
+        0.4e9, "torch's AdamW on a CPU with DDR4, one process", "unfused, host bandwidth"
     )
     optimizer_traffic: Constant = Constant(2.0, "reads and writes of all that a step on the card touches", "each once")
 

@@ -1,13 +1,58 @@
 """What waits for the host: hooks of sharding, copies over PCIe, an optimizer on the CPU."""
 
+from advisor.hardware import Hardware
 from advisor.memory.groups import Weights
 from advisor.memory.host import offloaded_state_width
+from advisor.record import record
 from advisor.run import Fsdp, Run, Zero
+from advisor.speed.card import is_geforce
 from advisor.speed.constants import Constants
 
 LAUNCHES = "eager PyTorch starts each kernel from Python"
 COPIES = "deepspeed/runtime/zero/partition_parameters.py@0.18.9: shards come from pinned memory for each pass"
 CPU_ADAM = "deepspeed/ops/adam/cpu_adam.py@0.18.9"
+
+
+DESKTOP_CARDS = 2
+"""A desktop's CPU has lanes for no more."""
+PCIE_5 = 63e9
+
+
+@record(eq=False)
+class Host:
+    """What one process has of its node, by the generation of the node's cards: nobody states a host's own rates."""
+
+    generation: str
+    """Of its memory, by the names of ``host_bytes_per_second``."""
+    copies: float
+    """Bytes a second of pinned copies over PCIe, in one direction while others go in the other."""
+    memory: float
+    """Bytes a second that all processes of the node read and write in a step on the CPU."""
+    process: float
+    """Of these, one process: it stays on its socket."""
+
+    @property
+    def desktop(self) -> bool:
+        """Whether it is no server."""
+        return self.generation == "desktop"
+
+
+def host_of(hardware: Hardware, constants: Constants) -> Host:
+    """Desktops have one socket of two channels; servers two of DDR4, with PCIe 5 of DDR5."""
+    gpu = hardware.gpu
+    desktop = is_geforce(gpu) and hardware.gpus_per_node <= DESKTOP_CARDS
+    blackwell = gpu.compute_capability is not None and gpu.compute_capability >= (10, 0)
+    of_server = "ddr4" if gpu.pcie_bytes_per_s < PCIE_5 else "ddr5-5600" if blackwell else "ddr5"
+    generation = "desktop" if desktop else of_server
+    memory = constants.host_bytes_per_second[generation].value
+    copies = constants.host_copy_share.value * gpu.pcie_bytes_per_s
+    return Host(generation, copies, memory, memory if desktop else memory / 2)
+
+
+def python(run: Run, launches: float, host: Host, constants: Constants) -> float:
+    """Seconds of a micro-step in Python: what starts kernels, the hooks of sharding, and the trainer's own loop."""
+    seconds = launches * constants.launch_seconds.value + hooks(run, constants) + constants.trainer_seconds.value
+    return seconds * (constants.desktop_share.value if host.desktop else 1.0)
 
 
 def hooks(run: Run, constants: Constants) -> float:
@@ -22,7 +67,7 @@ def hooks(run: Run, constants: Constants) -> float:
             return 0.0
 
 
-def parameter_copies(run: Run, weights: Weights, constants: Constants) -> float:
+def parameter_copies(run: Run, weights: Weights, host: Host) -> float:
     """Seconds of a micro-step to bring offloaded weights to the card, forward and backward, and gradients back."""
     share = weights.trained_elements / run.shard_size
     match run.sharding:
@@ -34,7 +79,7 @@ def parameter_copies(run: Run, weights: Weights, constants: Constants) -> float:
             moved = gradient_bytes(run, run.sharding) * share
         case _:
             moved = 0.0
-    return moved / constants.host_copy_bytes_per_second.value
+    return moved / host.copies
 
 
 def gradient_bytes(run: Run, zero: Zero) -> float:
@@ -48,15 +93,15 @@ def gradient_bytes(run: Run, zero: Zero) -> float:
     return sums + zero.master_bytes / steps
 
 
-def activation_copies(run: Run, constants: Constants) -> float:
+def activation_copies(run: Run, host: Host) -> float:
     """Seconds of a micro-step to take checkpointed layer inputs to the host in forward, and back in backward."""
     if run.activation_offloading is None or run.model is None:
         return 0.0
     moved = 2 * run.tokens * run.model.hidden_size * run.model.layers * run.compute_bytes
-    return moved / constants.host_copy_bytes_per_second.value
+    return moved / host.copies
 
 
-def cpu_step(run: Run, weights: Weights, constants: Constants) -> float:
+def cpu_step(run: Run, weights: Weights, host: Host, constants: Constants) -> float:
     """Seconds of an optimizer that runs on the CPU, and of the weights' way back."""
     trained = weights.trained_elements
     share = trained / run.shard_size
@@ -64,11 +109,11 @@ def cpu_step(run: Run, weights: Weights, constants: Constants) -> float:
         case Zero(offload_optimizer="cpu" | "nvme"):
             per_node = run.hardware.gpus_per_node if run.hardware else 1
             width = stepped_bytes(run, run.sharding)
-            of_node = width * min(trained, share * per_node) / constants.host_node_bytes_per_second.value
-            seconds = max(width * share / constants.host_bytes_per_second.value, of_node)
-            return seconds + run.compute_bytes * share / constants.host_copy_bytes_per_second.value
+            of_node = width * min(trained, share * per_node) / host.memory
+            return max(width * share / host.process, of_node) + run.compute_bytes * share / host.copies
         case Fsdp(offload_params=True):
-            return share / constants.plain_cpu_adam_elements_per_second.value
+            generation = host.memory / constants.host_bytes_per_second["ddr4"].value
+            return share / (constants.plain_cpu_adam_elements_per_second.value * max(1.0, generation))
         case _:
             return 0.0
 

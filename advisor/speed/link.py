@@ -1,15 +1,37 @@
 """What GPUs send each other, and over what."""
 
+from collections.abc import Iterable
+from typing import Literal, Protocol
+
 from advisor.hardware import Hardware, Link
+from advisor.memory.activations import checkpoints
 from advisor.memory.gradients import accumulates_whole
-from advisor.memory.groups import Weights
+from advisor.memory.groups import Group, Weights
 from advisor.record import record
 from advisor.run import Fsdp, Run, Zero
-from advisor.speed.constants import SHIPPED, Constants
+from advisor.speed.constants import Constants
 
 RING = "nccl-tests, PERFORMANCE.md: a ring sends (n - 1) / n of the bytes through each link"
 BRIDGE_BYTES_PER_SECOND = 56.25e9
 """One way over the NVLink bridge of two RTX 3090 (whitepaper of GA102)."""
+RECURRENT = frozenset({"linear", "ssm", "conv"})
+"""Mixers without keys and values that all tokens of a row meet."""
+
+
+class Carrier(Protocol):
+    """Seconds of collectives among ``ranks`` neighbours; or bytes, with ``UNIT``."""
+
+    def gathered(self, bytes_: float, ranks: int) -> float:
+        """An all-gather or a reduce-scatter of ``bytes_``."""
+        ...
+
+    def across(self, bytes_: float, ranks: int, replicas: int) -> float:
+        """An all-reduce of ``bytes_`` that lie in shards on ``ranks`` neighbours, among ``replicas`` of such groups."""
+        ...
+
+    def delay(self, collectives: int, ranks: int) -> float:
+        """Until the first bytes of so many collectives have gone round."""
+        ...
 
 
 @record(eq=False)
@@ -17,11 +39,10 @@ class Links:
     """Bytes a second of one GPU inside its node, and of a node to the others; None on one node."""
 
     name: Link
-    assumed: bool
-    """Whether PCIe is a guess, and anything goes over it."""
-    inside: float
+    rate: float
     network: float | None
-    hops: int
+    gpus_per_node: int
+    nodes: int
     constants: Constants
 
     @property
@@ -29,15 +50,36 @@ class Links:
         """The link, and the formula of its collectives."""
         return f"{self.name}; {RING}"
 
-    def gathered(self, bytes_: float) -> float:
-        """Seconds of an all-gather or a reduce-scatter of ``bytes_``, over all GPUs."""
-        seconds = bytes_ / self.inside
-        return seconds if self.network is None else max(seconds, bytes_ / self.network)
+    def nodes_of(self, ranks: int) -> int:
+        """Nodes that so many neighbours lie on."""
+        return -(-ranks // self.gpus_per_node)
+
+    def gathered(self, bytes_: float, ranks: int) -> float:
+        """By a ring: the slower of the GPU's own link and the node's."""
+        seconds = bytes_ * (ranks - 1) / ranks / self.rate
+        nodes = self.nodes_of(ranks)
+        return max(seconds, self.between(bytes_, nodes)) if nodes > 1 else seconds
+
+    def across(self, bytes_: float, ranks: int, replicas: int) -> float:
+        """Each GPU's shard by a ring of its own; those of a node share its network."""
+        nodes = self.nodes // self.nodes_of(ranks)
+        here = 2 * bytes_ / ranks * (replicas - 1) / replicas / self.rate
+        on_node = bytes_ * min(1.0, self.gpus_per_node / ranks)
+        return max(here, self.between(2 * on_node, nodes)) if nodes > 1 else here
+
+    def between(self, bytes_: float, nodes: int) -> float:
+        """A ring over nodes."""
+        return bytes_ * (nodes - 1) / nodes / self.network if self.network else 0.0
+
+    def delay(self, collectives: int, ranks: int) -> float:
+        """Hops over the GPUs of a node, and over nodes."""
+        hops = min(ranks, self.gpus_per_node) + self.nodes_of(ranks) if ranks > 1 else 0
+        return collectives * hops * self.constants.hop_seconds.value
 
 
 def links_of(hardware: Hardware, constants: Constants) -> Links:
-    """The links of this hardware: as stated, else NVLink where the card has one, else PCIe."""
-    gpu, n, nodes = hardware.gpu, hardware.gpus_per_node, hardware.nodes
+    """The links of this hardware: as stated, else NVLink where the card has one, else the card's own PCIe."""
+    gpu = hardware.gpu
     name: Link = hardware.link or ("nvlink" if gpu.link_bytes_per_s else "pcie")
     match name:
         case "nvlink":
@@ -46,17 +88,28 @@ def links_of(hardware: Hardware, constants: Constants) -> Links:
             rate = gpu.pcie_bytes_per_s * constants.pcie_share.value
         case _:
             rate = constants.slow_pcie_bytes_per_second.value
-    world = n * nodes
-    inside = rate * world / max(1, world - 1)
-    network = None
-    if nodes > 1 and hardware.network_bytes_per_s:
-        network = hardware.network_bytes_per_s * constants.network_share.value * nodes / (nodes - 1)
-    assumed = n > 1 and hardware.link is None and name == "pcie"
-    return Links(name, assumed, inside, network, n + nodes if world > 1 else 0, constants)
+    network = hardware.network_bytes_per_s
+    network = network * constants.network_share.value if hardware.nodes > 1 and network else None
+    return Links(name, rate, network, hardware.gpus_per_node, hardware.nodes, constants)
 
 
-UNIT = Links("pcie", assumed=False, inside=1.0, network=None, hops=0, constants=SHIPPED)
-"""A byte a second: seconds on it are bytes."""
+class Sent:
+    """What one GPU sends, in bytes."""
+
+    def gathered(self, bytes_: float, ranks: int) -> float:
+        """A ring passes all of it on, but the GPU's own part, which is left in."""
+        return bytes_ if ranks > 1 else 0.0
+
+    def across(self, bytes_: float, ranks: int, replicas: int) -> float:
+        """Its shard, to be added and to be handed on."""
+        return 2 * bytes_ / ranks if replicas > 1 else 0.0
+
+    def delay(self, collectives: int, ranks: int) -> float:  # noqa: ARG002 (the protocol's)
+        """None."""
+        return 0.0
+
+
+UNIT = Sent()
 
 
 def traffic(run: Run, weights: Weights) -> float:
@@ -64,7 +117,19 @@ def traffic(run: Run, weights: Weights) -> float:
     return run.gradient_accumulation_steps * micro_step(run, weights, UNIT) + step(run, weights, UNIT)
 
 
-def micro_step(run: Run, weights: Weights, links: Links) -> float:
+def group_of(run: Run) -> tuple[int, int]:
+    """GPUs that gather weights among themselves, neighbours, and how many such groups there are.
+
+    FSDP2 replicates over ``dp_replicate_size``: the mesh is (dp_replicate, dp_shard_cp), and experts that are spread
+    leave the other weights sharded over their group as well (axolotl/monkeypatch/accelerate/fsdp2.py:494-512@0.19.0).
+    """
+    if not isinstance(run.sharding, Fsdp):
+        return run.world_size, 1
+    ranks = min(run.world_size, run.shard_size * run.expert_parallel_size)
+    return ranks, run.world_size // ranks
+
+
+def micro_step(run: Run, weights: Weights, links: Carrier) -> float:
     """Seconds on the links in each micro-step. Stage 2 sums gradients over all GPUs, and each keeps its part.
 
     deepspeed/runtime/zero/stage_1_and_2.py:1297-1321@0.18.9: an all-reduce, by ``use_multi_rank_bucket_allreduce``.
@@ -73,46 +138,100 @@ def micro_step(run: Run, weights: Weights, links: Links) -> float:
         return 0.0
     layers = run.model.layers if run.model else 0
     reduce, gather = gradients(run, weights), gathered(run, weights)
+    ranks, replicas = group_of(run)
+    sent = rows_sent(run, links) + experts_sent(run, links)
     match run.sharding:
         case Zero(stage=3):
-            return links.gathered(2 * gather + reduce) + latency(3 * layers, links)
+            return sent + links.gathered(2 * gather + reduce, ranks) + links.delay(3 * layers, ranks)
         case Zero(stage=2):
-            return links.gathered(2 * reduce) + latency(layers, links)
+            return sent + links.gathered(2 * reduce, ranks) + links.delay(layers, ranks)
         case Fsdp(reshard_after_forward=reshard):
-            here = 0.0 if accumulates_whole(run) else reduce
-            return links.gathered((2 if reshard else 1) * gather + here) + latency(3 * layers, links)
+            once = accumulates_whole(run)
+            here = links.gathered((2 if reshard else 1) * gather + (0.0 if once else reduce), ranks)
+            summed = 0.0 if once else links.across(reduce, ranks, replicas)
+            return sent + here + summed + links.delay(3 * layers, ranks)
         case _:
-            return 0.0
+            return sent
 
 
-def step(run: Run, weights: Weights, links: Links) -> float:
-    """Seconds on the links once an optimizer step: of FSDP, if several micro-steps are summed first."""
+def step(run: Run, weights: Weights, links: Carrier) -> float:
+    """Seconds on the links once an optimizer step: of FSDP, if several micro-steps are summed first.
+
+    With replicas, the shards of the gradients are then summed over them, once
+    (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_reduce@2.13.0).
+    """
     if run.world_size == 1:
         return 0.0
     trained = gradients(run, weights)
+    ranks, replicas = group_of(run)
     match run.sharding:
         case Zero(stage=0):
-            return links.gathered(2 * trained)
+            return links.gathered(2 * trained, ranks)
         case Zero(stage=1):
-            return links.gathered(3 * trained)
+            return links.gathered(3 * trained, ranks)
         case Zero(stage=2):
-            return links.gathered(trained)
+            return links.gathered(trained, ranks)
         case Fsdp() if accumulates_whole(run):
-            return links.gathered(trained)
+            return links.gathered(trained, ranks) + links.across(trained, ranks, replicas)
         case None:
-            return links.gathered(2 * weights.trained_bytes)
+            return links.gathered(2 * weights.trained_bytes, ranks)
         case _:
             return 0.0
+
+
+def rows_sent(run: Run, links: Carrier) -> float:
+    """Seconds of a micro-step in which the GPUs that share a row pass keys and values on, layer by layer.
+
+    ring_flash_attn/ring_flash_attn.py:8-70@0.1.8, llama3_flash_attn_varlen.py:70-290: forward and recomputation each
+    once; backward once more, and twice as much for the gradients, which are summed in fp32.
+    """
+    ranks = run.context_parallel_size
+    if ranks == 1 or run.model is None:
+        return 0.0
+    mixers = [(block.count, block.attention) for block in run.model.blocks]
+    widths = sum(
+        count * (mixer.key_width + mixer.value_width)
+        for count, mixer in mixers
+        if mixer is not None and mixer.kind not in RECURRENT
+    )
+    passes = 1 + checkpoints(run) + (2 if run.sample_packing else 3)
+    # An all-gather of whole rows sends what the ring does: each GPU's part to all others.
+    whole = ranks * run.tokens * widths * run.compute_bytes
+    return links.gathered(passes * whole, ranks)
+
+
+def experts_sent(run: Run, links: Carrier) -> float:
+    """Seconds of a micro-step in which tokens travel to their experts and back, in each forward and in backward.
+
+    axolotl/integrations/expert_parallel/experts_fn.py:186-255@0.19.0. A token goes once to each GPU that has one of
+    its experts: of ``ranks``, those that a random choice of ``k`` meets.
+    """
+    ranks = run.expert_parallel_size
+    if ranks == 1 or run.model is None:
+        return 0.0
+    moved = 0.0
+    for block in run.model.blocks:
+        if block.mlp is not None and block.mlp.experts:
+            met = ranks * (1 - (1 - 1 / ranks) ** max(1, block.mlp.experts_per_token))
+            moved += block.count * met * block.hidden
+    directions = 2 * (2 + checkpoints(run))
+    return links.gathered(directions * run.tokens * moved * run.compute_bytes, ranks)
 
 
 def gradients(run: Run, weights: Weights) -> float:
     """Bytes of all gradients as DeepSpeed and FSDP send them."""
-    return float(run.compute_bytes * weights.trained_elements)
+    return float(run.compute_bytes * (weights.trained_elements - elsewhere(run, weights.trained, "elements")))
 
 
 def gathered(run: Run, weights: Weights) -> float:
     """Bytes of all weights as they are gathered."""
-    return weights.frozen_bytes + gradients(run, weights)
+    return weights.frozen_bytes - elsewhere(run, weights.frozen, "bytes") + gradients(run, weights)
+
+
+def elsewhere(run: Run, groups: Iterable[Group], what: Literal["elements", "bytes"]) -> float:
+    """What of the experts lies on other GPUs for good, where they are spread: no GPU gathers those."""
+    experts = sum(getattr(group, what) for group in groups if "experts" in group.name)
+    return experts * (1 - 1 / run.expert_parallel_size)
 
 
 def copied(run: Run, weights: Weights) -> float:
@@ -130,8 +249,3 @@ def copied(run: Run, weights: Weights) -> float:
             return 2 * 3 * gradients(run, weights)
         case _:
             return 0.0
-
-
-def latency(collectives: int, links: Links) -> float:
-    """Seconds until the first bytes of so many collectives have gone round."""
-    return collectives * links.hops * links.constants.hop_seconds.value

@@ -1,7 +1,9 @@
 """Run -> StepTime: kernels, launches, links, host and optimizer of one step."""
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from advisor.hardware import Hardware
 from advisor.memory.groups import Weights
 from advisor.memory.optimizer_states import optimizer_terms
 from advisor.memory.weights import weights_of
@@ -11,14 +13,18 @@ from advisor.speed import host, link, rollouts
 from advisor.speed.card import Card, card_of
 from advisor.speed.compute import Work
 from advisor.speed.constants import SHIPPED, USUAL_RANGE, WIDE_RANGE, Constants
+from advisor.speed.kinds import EVIDENCED, kinds_of
 from advisor.speed.step_time import Conditions, StepTime, TimeTerm, Unpriced
+from advisor.util import is_mapping
 
 USUAL = Conditions()
 HIDDEN = "what the card's own work does not hide"
 TOUCHED = "each byte of weights, gradients and states is read and written"
 MOST_GPUS, FEW_TOKENS = 64, 1024
-SEEN = frozenset({"a100-80gb-sxm", "a100-40gb-sxm", "h100-80gb-sxm", "rtx-3090", "rtx-4090", "l40s", "h200"})
-"""Cards of the published figures."""
+NOTICED = 0.1
+"""A link that is assumed makes a time doubtful from this share of it on."""
+REGROUPED = ("zero_hpz_partition_size", "mics_shard_size", "zero_quantized_weights", "zero_quantized_gradients")
+"""DeepSpeed's keys that send other bytes, or to other GPUs."""
 
 
 @lru_cache(maxsize=8)
@@ -31,6 +37,8 @@ def step_time(run: Run, conditions: Conditions = USUAL, constants: Constants = S
         return Unpriced(f"no tensor rate is known of {run.hardware.gpu.title}")
     if run.hardware.nodes > 1 and run.hardware.network_bytes_per_s is None:
         return Unpriced("the network between the nodes is not stated", "add `net=100Gb/s` to the GPUs")
+    if run.tensor_parallel_size > 1:
+        return Unpriced("what `tensor_parallel_size` divides and sends is not modelled")
     if run.ebft is not None:
         return Unpriced("`rl: ebft` compares completions by a second network, whose time is not modelled")
     return priced(Work(run, run.model, card, conditions))
@@ -41,24 +49,18 @@ def traffic(run: Run) -> float:
     return 0.0 if run.model is None else link.traffic(run, weights_of(run, run.model))
 
 
-def shown(found: StepTime | Unpriced) -> StepTime | Unpriced:
-    """The same, without seconds that rest on a guess about the link."""
-    if isinstance(found, StepTime) and found.assumed_link:
-        return Unpriced("the link between the GPUs is not stated", "add `link=pcie` or `link=nvlink` to the GPUs")
-    return found
-
-
 def priced(work: Work) -> StepTime:
     """The terms of a step; of what runs at once, only what sticks out."""
     run, card, steps = work.run, work.card, work.run.gradient_accumulation_steps
     constants = card.constants
     assert run.hardware is not None
     weights, links = weights_of(run, work.model), link.links_of(run.hardware, constants)
+    machine = host.host_of(run.hardware, constants)
     amounts = work.amounts()
     busy = sum(amount.seconds for amount in amounts)
-    started = work.launches() * constants.launch_seconds.value + host.hooks(run, constants)
+    started = host.python(run, work.launches(), machine, constants)
     sent = link.micro_step(run, weights, links) + link.copied(run, weights) / card.bandwidth
-    copied = host.parameter_copies(run, weights, constants) + host.activation_copies(run, constants)
+    copied = host.parameter_copies(run, weights, machine) + host.activation_copies(run, machine)
     on_card = joined(busy, started, constants.launch_overlap.value)
     whole = joined(on_card, sent + copied, constants.overlap.value)
     waiting = (whole - on_card) / (sent + copied) if sent + copied else 0.0
@@ -73,17 +75,17 @@ def priced(work: Work) -> StepTime:
         TimeTerm(
             "optimizer on the CPU",
             "host",
-            host.cpu_step(run, weights, constants),
+            host.cpu_step(run, weights, machine, constants),
             "CPU Adam and its copies",
             host.CPU_ADAM,
         ),
         optimizer_term(run, weights, card, work.conditions),
         *rollouts.terms(run, work.model, weights, card, links),
     ]
-    doubts = tuple(doubts_of(run, work.model))
-    share = WIDE_RANGE if doubts else USUAL_RANGE
     kept = tuple(term for term in terms if term.seconds > 0)
-    return StepTime(kept, steps * run.tokens, share, doubts, links.assumed)
+    doubts = [*doubts_of(run, work.model), *doubts_of_time(run.hardware, kept, started > busy)]
+    share = WIDE_RANGE if doubts else USUAL_RANGE
+    return StepTime(kept, steps * run.tokens, share, tuple(doubts))
 
 
 def hidden(steps: int, seconds: float) -> str:
@@ -122,11 +124,7 @@ def doubts_of(run: Run, model: Architecture) -> list[str]:
     """Why the published figures say little about such a run."""
     found: list[str] = []
     assert run.hardware is not None
-    match run.sharding:
-        case Zero(offload_params="cpu" | "nvme") | Fsdp(offload_params=True):
-            found.append("offloaded parameters")
-        case _:
-            pass
+    found += [f"few published figures: {kind}" for kind in kinds_of(run) if kind not in EVIDENCED]
     if any(block.mlp is not None and block.mlp.experts for block in model.blocks):
         found.append("experts")
     if run.world_size > MOST_GPUS:
@@ -138,6 +136,25 @@ def doubts_of(run: Run, model: Architecture) -> list[str]:
         found.append(
             "answers of a server, which are not counted" if elsewhere else "answers, each as long as it may be"
         )
-    if run.hardware.gpu.id not in SEEN:
-        found.append(f"no published figure of {run.hardware.gpu.title}")
+    parallel = {"context": run.context_parallel_size, "expert": run.expert_parallel_size}
+    found += [f"{name} parallelism, of which no figure is published" for name, size in parallel.items() if size > 1]
+    zero = run.deepspeed.get("zero_optimization") if run.deepspeed is not None else None
+    found += [
+        f"`{key}`, whose traffic is not counted" for key in REGROUPED if is_mapping(zero) and is_set(zero.get(key))
+    ]
     return found
+
+
+def is_set(value: object) -> bool:
+    """Whether one of ``REGROUPED`` says something: a group of one GPU, or none, is as without it."""
+    return value not in (None, False, 1, -1)
+
+
+def doubts_of_time(hardware: Hardware, terms: Iterable[TimeTerm], host_bound: bool) -> Iterator[str]:
+    """Why a time is doubtful for what it is made of."""
+    if host_bound:
+        yield "short micro-steps, which wait for the host to start each kernel"
+    seconds = [(term.kind == "link", term.seconds) for term in terms]
+    sent = sum(one for linked, one in seconds if linked)
+    if hardware.link_assumed and sent > NOTICED * sum(one for _, one in seconds):
+        yield "the link between the GPUs, which is assumed"

@@ -39,7 +39,7 @@ def terms(run: Run, model: Architecture, weights: Weights, card: Card, links: Li
         TimeTerm("prompts", "rollouts", times * asked, f"{times:g} x {made.rows:,} x {prompt:,} tokens", PREFILL),
     ]
     if isinstance(run.sharding, Zero) and run.sharding.stage == 3 and run.world_size > 1:
-        gathered = times * links.gathered(weights.bytes)
+        gathered = times * links.gathered(weights.bytes, run.world_size)
         found.append(TimeTerm("weights gathered to generate", "link", gathered, f"{weights.bytes:,} B", GATHERED))
     return found
 

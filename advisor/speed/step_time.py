@@ -32,8 +32,6 @@ class StepTime:
     """The range around the expected time, as factors."""
     doubts: tuple[str, ...] = ()
     """Why confidence is low; empty where it is as usual."""
-    assumed_link: bool = False
-    """Whether PCIe between the GPUs is a guess: good to compare runs, too rough for seconds."""
 
     @cached_property
     def expected(self) -> float:

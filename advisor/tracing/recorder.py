@@ -27,7 +27,19 @@ class Recorder(TorchDispatchMode):
         for tensor in tree_iter(result):
             if isinstance(tensor, torch.Tensor):
                 self.see(tensor, str(operation), cast)
+        if operation is torch.ops.aten._softmax_backward_data.default:
+            self.pass_by(args[0])
         return result
+
+    def pass_by(self, gradient: torch.Tensor) -> None:
+        """Writes down the product that CUDA's backward of softmax makes of gradient and output.
+
+        aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out@2.13.0.
+        """
+        born = self.trace.clock + 1
+        self.trace.clock += 2
+        size, shape = gradient.numel() * gradient.element_size(), tuple(gradient.shape)
+        self.trace.storages.append(Storage(size, "softmax's backward", shape, str(gradient.dtype), born, born + 1))
 
     def see(self, tensor: torch.Tensor, operation: str, casts_weight: bool) -> None:
         """Writes down the storage of a tensor, if it is new and no weight's."""

@@ -12,7 +12,7 @@ from advisor.errors import InputError
 from advisor.hardware import Hardware
 from advisor.record import replace
 from advisor.run.overrides import OF_THE_COMMAND
-from advisor.session import Examined, RunOptions, examine, session_for
+from advisor.session import Examined, RunOptions, examine, lenient_session
 from advisor.session.launched import launched_on
 from advisor.util import is_mapping
 
@@ -22,13 +22,16 @@ ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 FILE = "axolotl_config_path"
 
 
-def checked(cfg: Mapping[str, Any], settings: AdvisorSettings) -> Examined:
-    """Checks the config as axolotl loaded it. Where edits of the file cannot be shown, its values are judged alone."""
+def checked(cfg: Mapping[str, Any], settings: AdvisorSettings, *, whole: bool = True) -> Examined:
+    """Checks the config as axolotl loaded it; ``whole``: with plan, time and basis, which only one rank shows.
+
+    Where edits of the file cannot be shown, its values are judged alone.
+    """
     file, values = str(cfg.get(FILE) or "config.yaml"), plain({key: cfg[key] for key in cfg if key != FILE})
     try:
-        return judged(document_of(file, values), settings)
+        return judged(document_of(file, values), settings, whole=whole)
     except PatchError:
-        return judged(new_document(file, "yaml", without_options(values, {})), settings)
+        return judged(new_document(file, "yaml", without_options(values, {})), settings, whole=whole)
 
 
 def document_of(file: str, values: Mapping[str, Any]) -> Document:
@@ -61,12 +64,12 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any], above: Path = ()) ->
             yield Set((*above, key), value)
 
 
-def judged(config: Document, settings: AdvisorSettings) -> Examined:
+def judged(config: Document, settings: AdvisorSettings, *, whole: bool) -> Examined:
     """The report, under the settings of the config's folder."""
-    options = RunOptions(stack=allocator_here(), details=True)
-    session = session_for([config.file], options, detects=False, here=True, tell=told)
+    options = RunOptions(stack=allocator_here(), details=whole)
+    session = lenient_session([config.file], options, detects=False, here=True, tell=told)
     hardware = launched_on(config, session, lambda hardware: scaled(config, hardware), stated=settings.gpus)
-    return examine(config, session, hardware=hardware, speed=False)
+    return examine(config, session if whole else session.verdict_alone, hardware=hardware, speed=False)
 
 
 def told(line: str) -> None:

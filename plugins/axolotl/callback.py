@@ -13,7 +13,7 @@ from advisor.memory import Estimate
 from advisor.memory.kinds import expandable_segments, kind_of
 from advisor.run import Run
 from advisor.run.history import MeasuredRun, append
-from advisor.speed import StepTime, shown, step_time
+from advisor.speed import StepTime, step_time
 from advisor.util import gib, seconds
 
 Base: Any = importlib.import_module("transformers").TrainerCallback
@@ -125,7 +125,7 @@ def compared(estimate: Estimate, peaks: Peaks) -> str:
 
 def timed(run: Run, measured: float) -> str:
     """``2.31 s a step, 2.10 to 3.05 foreseen; 5,320 tokens a second on each GPU``."""
-    found = shown(step_time(run))
+    found = step_time(run)
     foreseen = f", {seconds(found.low)} to {seconds(found.high)} foreseen" if isinstance(found, StepTime) else ""
     return f"{seconds(measured)} s a step{foreseen}; {pace(run, measured):,.0f} tokens a second on each GPU"
 

@@ -37,7 +37,8 @@ class AdvisorPlugin(Base):
             return
         refusal = safely("not checked", lambda: self.refusal(cfg))
         if refusal:
-            raise SystemExit(refusal)
+            # Python prints what it leaves with to descriptor 2 where that was closed, and may be any file by now.
+            raise SystemExit(1 if sys.stderr is None else refusal)
 
     def refusal(self, cfg: Mapping[str, Any]) -> str | None:
         """Why this rank must not go on, if so; the verdict is said in any case."""
@@ -47,10 +48,13 @@ class AdvisorPlugin(Base):
         settings = AdvisorArgs.model_validate({"advisor": {} if said is None else said}).advisor
         if settings is None or settings.mode == "off":
             return None
+        from advisor.streams import hushed
+
         from .before_training import checked
 
         self.record = settings.record
-        self.checked = checked(cfg, settings)
+        with hushed(by=not is_first()):
+            self.checked = checked(cfg, settings, whole=is_first())
         from advisor.engine.blocking import NO_BLOCK
         from advisor.session.disk import shortage
 

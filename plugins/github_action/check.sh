@@ -67,7 +67,7 @@ if [ -z "$RULES" ] && [ "$ISOLATED" != true ]; then
         asked=(base_rules.py "$BASE" "$base")
     fi
     if [ ${#asked[@]} -gt 0 ]; then
-        "$python" -I "$GITHUB_ACTION_PATH/${asked[0]}" "${asked[@]:1}" > "$base.rules" 2> "$errors" \
+        "$python" -I "$(dirname "${BASH_SOURCE[0]}")/${asked[0]}" "${asked[@]:1}" > "$base.rules" 2> "$errors" \
             || echo "::warning title=advisor::the rules of $whose are not run: $(head -c 1000 "$errors" | tr -d '\r\n' | sed 's/%/%25/g')"
         ADVISOR_RULES=$(cat "$base.rules")
     fi

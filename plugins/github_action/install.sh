@@ -6,7 +6,7 @@ set -euo pipefail
 if [ -n "$VERSION" ]; then
     wanted=axolotl-advisor==$VERSION
 else
-    wanted=$(cd "$GITHUB_ACTION_PATH/../.." && pwd)
+    wanted=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 fi
 cd "$RUNNER_TEMP"
 for name in "${!PYTHON@}"; do unset "$name"; done

@@ -15,7 +15,7 @@ give_up() {
 [ -f "$REVIEW" ] || exit 0
 bodies=$(gh api --paginate "$reviews/comments?per_page=100" --jq '.[].body') || give_up "its comments cannot be read"
 code=0
-printf '%s' "$bodies" | python3 -I "$GITHUB_ACTION_PATH/suggest.py" "$REVIEW" > "$left" || code=$?
+printf '%s' "$bodies" | python3 -I "$(dirname "${BASH_SOURCE[0]}")/suggest.py" "$REVIEW" > "$left" || code=$?
 [ "$code" != 3 ] || exit 0
 [ "$code" = 0 ] || give_up "the review cannot be read"
 gh api --silent --method POST "$reviews/reviews" --input "$left" || give_up "the token needs pull-requests: write"

@@ -3,7 +3,7 @@
 import os
 
 from advisor.documents import parse
-from advisor.documents.discovery import is_config, is_deepspeed
+from advisor.documents.discovery import is_config, is_deepspeed, may_be_deepspeed
 from advisor.engine.check import check_run
 from advisor.engine.finding import Report
 from advisor.engine.fix import Fixed, fixed
@@ -12,6 +12,14 @@ from advisor.record import record, replace
 from advisor.session import Examined, RunOptions, Session, examined, text_session
 from advisor.session.rule_selection import Tell, on_stderr
 from advisor.util import Buffers
+
+MOST_TYPED = 64_000
+"""Characters of a text that is checked at every key: about a fifth of a second; configs have a few thousand."""
+
+
+def may_be_ours(text: str) -> bool:
+    """Whether a text names what a config has, wherever it stands."""
+    return "base_model" in text or may_be_deepspeed(text.encode(errors="replace"))
 
 
 @record(eq=False)

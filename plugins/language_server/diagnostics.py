@@ -8,7 +8,7 @@ from advisor.errors import InputError
 from advisor.report.as_json import url
 from advisor.report.wording import ON, VERDICT_RULES, fill, is_offer
 
-from .texts import lsp, range_of
+from .texts import lsp, range_of, rows_of, units
 
 SEVERITIES: Mapping[str, Any] = {
     "error": lsp.DiagnosticSeverity.Error,
@@ -52,6 +52,13 @@ def broken(error: InputError) -> Any:
     words = f"{error.message}; {error.remedy}" if error.remedy else error.message
     span = lsp.Range(lsp.Position(line, max(0, error.column - 1)), lsp.Position(line, 1000))
     return lsp.Diagnostic(span, words.replace("`", ""), severity=SEVERITIES["error"], source=SOURCE, code="unreadable")
+
+
+def too_large(text: str) -> Any:
+    """Why nothing is said of a text while it is typed."""
+    span = lsp.Range(lsp.Position(0, 0), lsp.Position(0, units(rows_of(text)[0])))
+    words = "too large to check while typing; it is checked when it is opened or saved"
+    return lsp.Diagnostic(span, words, severity=SEVERITIES["note"], source=SOURCE, code="too-large")
 
 
 def verdict_hint(report: Report, line: int, column: int) -> Any:

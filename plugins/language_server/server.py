@@ -10,11 +10,15 @@ from advisor.engine.finding import PLANNED, Report
 from advisor.errors import InputError
 
 from .actions import FIX_ALL, QUICK, actions, is_at_model
-from .checking import Checked, Checker, with_plan
-from .diagnostics import broken, diagnostics, verdict_hint
+from .checking import MOST_TYPED, Checked, Checker, may_be_ours, with_plan
+from .diagnostics import broken, diagnostics, too_large, verdict_hint
 from .hovering import MODEL, hover, key_at
 from .pausing import Pausing
+from .protocol import Protocol
 from .texts import as_text, lsp, path_of, units, uri_of
+
+Found = Checked | InputError | None
+"""What a check gives; None for a text that is no config."""
 
 
 class Open:
@@ -23,16 +27,26 @@ class Open:
     def __init__(self, server: Any, checker: Checker) -> None:
         self.server, self.checker = server, checker
         self.checked: dict[str, Checked] = {}
+        self.checks: dict[str, Pausing[tuple[Found]]] = {}
         self.plans: dict[str, Pausing[Report]] = {}
         self.hovers: list[Pausing[str]] = []
         self.published: dict[str, set[str]] = {}
 
-    def changed(self, uri: str) -> None:
-        """A text was opened or changed: it is checked, and with a JSON the YAMLs that read it."""
+    def changed(self, uri: str, *, typing: bool = False) -> None:
+        """A text was opened or changed: it is checked, and with a JSON the YAMLs that read it.
+
+        A large one is checked when it is opened or saved, while keys go on being answered.
+        """
         path = path_of(uri)
         text = self.server.workspace.get_text_document(uri).source
         self.checker.buffers[path] = text
         self.drop(path)
+        if len(text) > MOST_TYPED:
+            self.checked.pop(path, None)
+            self.publish(path, {path: [too_large(text)]} if may_be_ours(text) else {})
+            if not typing and may_be_ours(text):
+                self.checks[path] = Pausing(lambda: (self.found(path, text),), lambda found: self.show(path, *found), 0)
+            return
         users = [user for user, checked in self.checked.items() if user != path and path in checked.report.texts]
         if users:
             for user in users:
@@ -43,19 +57,29 @@ class Open:
 
     def check(self, path: str, text: str) -> None:
         """Findings at once; the plan in the next pause."""
+        found = self.found(path, text)
+        self.show(path, found)
+        if isinstance(found, Checked):
+            self.plans[path] = Pausing(lambda: with_plan(found), lambda report: self.publish(path, diagnostics(report)))
+
+    def found(self, path: str, text: str) -> Found:
+        """What is found of a text, or why it cannot be read; None where it is no config."""
         try:
-            checked = self.checker.checked(path, text)
+            return self.checker.checked(path, text)
         except InputError as error:
-            self.checked.pop(path, None)
-            self.publish(path, {os.path.abspath(error.file) if error.file else path: [broken(error)]})
-            return
-        if checked is None:
-            self.checked.pop(path, None)
-            self.publish(path, {})
-            return
-        self.checked[path] = checked
-        self.publish(path, diagnostics(checked.report))
-        self.plans[path] = Pausing(lambda: with_plan(checked), lambda report: self.publish(path, diagnostics(report)))
+            return error
+
+    def show(self, path: str, found: Found) -> None:
+        """Publishes it, and keeps what later questions are about."""
+        self.checked.pop(path, None)
+        match found:
+            case None:
+                self.publish(path, {})
+            case InputError():
+                self.publish(path, {os.path.abspath(found.file) if found.file else path: [broken(found)]})
+            case Checked():
+                self.checked[path] = found
+                self.publish(path, diagnostics(found.report))
 
     def publish(self, path: str, found: dict[str, list[Any]]) -> None:
         """The diagnostics of one config, and of the files that it reads; those of files that it reads no more go."""
@@ -69,10 +93,9 @@ class Open:
 
     def drop(self, path: str) -> None:
         """Nobody waits any more for what was about the text before."""
-        if (plan := self.plans.pop(path, None)) is not None:
-            plan.drop()
-        for waiting in self.hovers:
-            waiting.drop()
+        for waiting in (self.plans.pop(path, None), self.checks.pop(path, None), *self.hovers):
+            if waiting is not None:
+                waiting.drop()
         self.hovers.clear()
 
     def closed(self, uri: str) -> None:
@@ -112,7 +135,9 @@ def server_of(gpus: str | None, rules: tuple[str, ...] = ()) -> Any:
 
     Not the rules: what an editor sends may be settings of the folder that it looks at.
     """
-    server: Any = import_module("pygls.lsp.server").LanguageServer("axolotl-advisor", advisor.__version__)
+    server: Any = import_module("pygls.lsp.server").LanguageServer(
+        "axolotl-advisor", advisor.__version__, protocol_cls=Protocol
+    )
     told: set[str] = set()
 
     def tell(line: str) -> None:
@@ -138,7 +163,7 @@ def server_of(gpus: str | None, rules: tuple[str, ...] = ()) -> Any:
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
     def changed(params: Any) -> None:
-        texts.changed(params.text_document.uri)
+        texts.changed(params.text_document.uri, typing=True)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
     def saved(params: Any) -> None:
@@ -153,6 +178,8 @@ def server_of(gpus: str | None, rules: tuple[str, ...] = ()) -> Any:
 
     @server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, kinds)
     async def code_actions(params: Any) -> list[Any]:
+        if params is None:
+            return []
         path, found = path_of(params.text_document.uri), list[Any]()
         for checked in texts.about(path):
             whole = checked.report.verdict in PLANNED or is_at_model(checked, path, params.range)
@@ -163,12 +190,14 @@ def server_of(gpus: str | None, rules: tuple[str, ...] = ()) -> Any:
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     async def hovered(params: Any) -> Any:
+        if params is None:
+            return None
         said = await texts.hover(path_of(params.text_document.uri), params.position.line)
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, said)) if said else None
 
     @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
     def inlay_hints(params: Any) -> list[Any]:
-        checked = texts.checked.get(path_of(params.text_document.uri))
+        checked = texts.checked.get(path_of(params.text_document.uri)) if params is not None else None
         span = checked.found.run.config.span("base_model") if checked is not None else None
         if checked is None or span is None:
             return []

@@ -11,7 +11,7 @@ from advisor.record import record
 from advisor.report.markdown import escaped
 from advisor.report.wording import VERDICTS, number
 from advisor.run import Run
-from advisor.speed import StepTime, shown, step_time
+from advisor.speed import StepTime, step_time
 from advisor.util import seconds
 
 VALUES: dict[str, tuple[object, ...]] = {
@@ -92,7 +92,7 @@ def tried(opened: Opened, key: str, value: object) -> Row | None:
     found = estimate(run)
     if found is None or run.unreadable:
         return None
-    time = shown(step_time(run))
+    time = step_time(run)
     return Row(value, found, time if isinstance(time, StepTime) else None)
 
 

@@ -1,6 +1,8 @@
 """Places of the advisor as places of the protocol: lines from 0, columns in UTF-16 units, files as URIs."""
 
 import os
+from collections.abc import Sequence
+from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -34,14 +36,13 @@ def as_text(line: str) -> str:
 
 def position_at(raw: bytes, offset: int) -> Any:
     """The position of a byte."""
-    before = raw[:offset].decode(errors="replace")
-    line = before.count("\n")
-    return lsp.Position(line, units(before.rpartition("\n")[2]))
+    start = raw.rfind(b"\n", 0, offset) + 1
+    return lsp.Position(raw.count(b"\n", 0, start), units(raw[start:offset].decode(errors="replace")))
 
 
 def range_of(place: Place, text: str) -> Any:
     """The range of a finding; one about the whole file is its first line."""
-    lines = text.split("\n")
+    lines = rows_of(text)
     if not place.line:
         return lsp.Range(lsp.Position(0, 0), lsp.Position(0, units(lines[0])))
     end_line = place.end_line or place.line
@@ -51,7 +52,13 @@ def range_of(place: Place, text: str) -> Any:
     )
 
 
-def position_in(lines: list[str], line: int, column: int) -> Any:
+@lru_cache(maxsize=8)
+def rows_of(text: str) -> Sequence[str]:
+    """The lines of a text as the protocol counts them; split once for all findings."""
+    return text.split("\n")
+
+
+def position_in(lines: Sequence[str], line: int, column: int) -> Any:
     """The position of a character, both from 1."""
     row = lines[line - 1] if line <= len(lines) else ""
     return lsp.Position(line - 1, units(row[: column - 1]))

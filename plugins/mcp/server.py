@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -30,7 +31,7 @@ WIDTH = 100
 
 def server_of(root: str, options: RunOptions) -> Any:
     """The server for files below ``root``, and for texts; ``options`` where a call says nothing else."""
-    server: Any = import_module("mcp.server").MCPServer(
+    server: Any = strict(import_module("mcp.server").MCPServer)(
         "axolotl-advisor", instructions=INSTRUCTIONS, version=advisor.__version__, log_level="WARNING"
     )
 
@@ -114,6 +115,38 @@ def server_of(root: str, options: RunOptions) -> Any:
         return told(lambda _: page(rule))
 
     return server
+
+
+def strict(server: type[Any]) -> type[Any]:
+    """A server whose tools refuse arguments that they do not have, where the SDK's own drop them."""
+
+    class Strict(server):
+        async def list_tools(self) -> list[Any]:
+            """The tools, whose schemas say so too."""
+            parent: Any = super()
+            tools: list[Any] = await parent.list_tools()
+            for tool in tools:
+                tool.input_schema["additionalProperties"] = False
+            return tools
+
+        async def call_tool(self, name: str, arguments: dict[str, Any], *rest: Any, **more: Any) -> Any:
+            """One call. ``ToolError`` for an argument that the tool does not have."""
+            tools = {tool.name: tool.input_schema["properties"] for tool in await self.list_tools()}
+            for argument in arguments:
+                if name in tools and argument not in tools[name]:
+                    raise ToolError(unknown(argument, list(tools[name])))
+            parent: Any = super()
+            return await parent.call_tool(name, arguments, *rest, **more)
+
+    return Strict
+
+
+def unknown(argument: str, known: list[str]) -> str:
+    """The message about an argument that no tool has, with the nearest one."""
+    close = get_close_matches(argument, known, 1)
+    return f"unknown argument `{argument}`; " + (
+        f"did you mean `{close[0]}`?" if close else f"known: {', '.join(f'`{name}`' for name in known)}"
+    )
 
 
 def told(answer: Callable[[Tell], answers.Answer | str]) -> str:

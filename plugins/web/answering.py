@@ -4,11 +4,14 @@ import json
 from typing import Any
 
 from advisor.cli.hardware import offers_of
+from advisor.documents import parse
 from advisor.engine.cards import all_gpus
 from advisor.engine.check import time_of
 from advisor.engine.finding import Report
 from advisor.engine.fix import fixed
 from advisor.errors import InputError
+from advisor.hardware.parse import options_of
+from advisor.opening import pragma
 from advisor.record import replace
 from advisor.report.cards import entries
 from advisor.report.html_markup import folded, plain, prose, tag
@@ -18,6 +21,7 @@ from advisor.report.html_plan import plan, room
 from advisor.report.time import Training
 from advisor.report.wording import remarks
 from advisor.session import Examined, RunOptions, Session, examine_text, text_session
+from advisor.util import GIB
 
 CONFIG = "run.yaml"
 MODEL = "config.json"
@@ -32,10 +36,42 @@ def gpus() -> str:
 def quick(request: str) -> str:
     """Verdict, memory and findings, without what takes longer than a key."""
     try:
-        _, found = examined(json.loads(request), replays=False)
+        asked = json.loads(request)
+        _, found = examined(asked, replays=False)
     except InputError as error:
         return json.dumps({"error": unreadable(error), "verdict": "unknown"})
-    return json.dumps(head(found))
+    return json.dumps({**head(found), "stated": chosen(found) if is_stated(asked) else None})
+
+
+def comment(config: str) -> str:
+    """What a comment ``# advisor: gpus=...`` of the YAML says; empty without one. ``InputError`` for no YAML."""
+    if "advisor:" not in config:
+        return ""
+    said = pragma(parse(config.encode(), CONFIG, "yaml"), "gpus")
+    return said.argument if said else ""
+
+
+def is_stated(asked: Asked) -> bool:
+    """Whether the comment says something that the fields of the page have not taken over."""
+    said = comment(asked["config"])
+    return bool(said) and said != asked.get("taken")
+
+
+def chosen(found: Examined) -> dict[str, Any] | None:
+    """The GPUs of the comment as the fields of the page have them."""
+    hardware = found.run.hardware
+    if hardware is None:
+        return None
+    options = options_of(said := comment(found.run.config.text))[0]
+    return {
+        "said": said,
+        "count": hardware.gpus_per_node,
+        "card": hardware.gpu.id,
+        "nodes": hardware.nodes,
+        "host": round(hardware.host_bytes / GIB) if hardware.host_bytes else "",
+        "link": hardware.link or "",
+        "net": options.get("net", ""),
+    }
 
 
 def full(request: str) -> str:
@@ -78,7 +114,8 @@ def examined(
     """The run of the texts on the page. ``InputError`` where they cannot be read."""
     files: dict[str, str] = {name: text for name, text in asked["files"].items() if text.strip()}
     model = MODEL if MODEL in files else None
-    options = RunOptions(gpus=asked["gpus"] or None, model_config=model, details=details)
+    gpus = None if is_stated(asked) else asked["gpus"] or None
+    options = RunOptions(gpus=gpus, model_config=model, details=details)
     session = text_session(CONFIG, options, files=files)
     session = replace(session, options=replace(session.options, plans=plans, replays=replays))
     return session, examine_text(asked["config"], CONFIG, session, speed=plans)

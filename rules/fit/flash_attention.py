@@ -48,7 +48,7 @@ rule = Rule(
                   - axolotl.integrations.liger.LigerPlugin
                 liger_fused_linear_cross_entropy: true
             """,
-            memory="78.6 -> 61.0 GiB",
+            memory="82.6 -> 60.8 GiB",
         ),
         Example(
             gpus="1x v100-32gb",

@@ -32,11 +32,14 @@ rule = Rule(
     when=applies,
     edits=edits,
     why="""
-        A quantized base is loaded whole on every GPU, and stacked experts stay in half precision unless they are
-        quantized too. In half precision ZeRO-3 or FSDP can shard the base and keep it on the host: the GPU holds the
-        layers at work alone.
+        A quantized base is loaded whole on every GPU unless FSDP shards it, and stacked experts stay in half
+        precision unless they are quantized too. In half precision ZeRO-3 or FSDP can shard the base and keep it on the
+        host: the GPU holds the layers at work alone.
     """,
-    cost="Every layer crosses PCIe twice a step: slow. 2 bytes a parameter of host memory.",
+    cost=(
+        "Every layer crosses PCIe twice in each micro-step, for the forward and the backward: slow. 2 bytes a "
+        "parameter of host memory."
+    ),
     safe=False,
     source="https://arxiv.org/abs/2104.07857; https://github.com/axolotl-ai-cloud/axolotl/issues/1717",
     examples=(

@@ -20,7 +20,7 @@ rule = Rule(
         axolotl quantizes to 4 bits with `adapter: qlora` alone. With `adapter: lora` it loads the base as it is, and
         prepares it as if it were quantized: PEFT turns every weight to fp32, eight times what QLoRA stores.
     """,
-    cost="A small loss of quality, and 20 to 40 % slower steps for dequantizing, as in any QLoRA.",
+    cost="A small loss of quality, and steps slower by a few percent to 40 % for dequantizing, as in any QLoRA.",
     safe=False,
     source="axolotl/loaders/model.py:801-846,1116-1151@0.19.0; peft/utils/other.py:190-202@0.20.0",
     examples=(

@@ -1,9 +1,11 @@
 """DeepSpeed buffers of a size that suits the card."""
 
 from advisor import Example, Rule, Run, RunEdits
+from advisor.run.deepspeed import live_for
 
 BUCKET = 50_000_000
 LIVE = 100_000_000
+"""Elements kept for reuse, and of a sub-group."""
 
 
 def edits(run: Run) -> RunEdits:
@@ -12,7 +14,7 @@ def edits(run: Run) -> RunEdits:
     assert zero is not None
     wanted = {"reduce_bucket_size": BUCKET}
     if zero.stage == 3:
-        wanted |= {"max_live_parameters": LIVE, "max_reuse_distance": LIVE, "sub_group_size": LIVE}
+        wanted |= {"max_live_parameters": live_for(run.model), "max_reuse_distance": LIVE, "sub_group_size": LIVE}
     return {name: size for name, size in wanted.items() if getattr(zero, name) > size}
 
 
@@ -23,12 +25,17 @@ rule = Rule(
     when=lambda run: run.zero is not None and run.zero.stage > 0 and bool(edits(run)),
     edits=edits,
     why="""
-        DeepSpeed's default bucket of 500 million elements takes 0.93 GiB, twice that with overlap_comm, whatever the
-        model or adapter. ZeRO-3 may keep a billion gathered parameters. Neither is needed to keep the links busy.
+        DeepSpeed's default bucket of 500 million elements takes 0.93 GiB, twice that with overlap_comm in stages 1 and
+        2, whatever the model or adapter. ZeRO-3 may keep a billion gathered parameters; two layers are enough to
+        gather the next one while one computes.
     """,
     cost="More, smaller messages: a percent or two over fast links.",
     safe=True,
-    source="deepspeed/runtime/zero/config.py:113,215,221@0.18.9; measured in https://github.com/deepspeedai/DeepSpeed/issues/1302",
+    source=(
+        "deepspeed/runtime/zero/config.py:113,215,221@0.18.9; "
+        "deepspeed/runtime/zero/partitioned_param_coordinator.py:429-431@0.18.9; "
+        "measured in https://github.com/deepspeedai/DeepSpeed/issues/1302"
+    ),
     examples=(
         Example(
             gpus="2x rtx-4090",

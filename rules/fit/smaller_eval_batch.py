@@ -13,7 +13,9 @@ rule = Rule(
     id="smaller-eval-batch",
     stage="fit",
     title="Evaluate in smaller batches",
-    when=lambda run: run.evaluates and run.eval_batch_size > 1 and run.config.has("eval_batch_size"),
+    when=lambda run: (
+        run.evaluates and run.eval_batch_size > 1 and run.config.has("eval_batch_size") and not run.packs_evaluation
+    ),
     edits=edits,
     why="""
         Evaluation materialises the logits of a whole batch, and axolotl evaluates before the first step.
@@ -67,6 +69,17 @@ rule = Rule(
                 lora_alpha: 32
                 lora_target_linear: true
                 eval_batch_size: 8
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                micro_batch_size: 4
+                eval_batch_size: 8
+                sample_packing: true
+                attn_implementation: flash_attention_2
+                val_set_size: 0.05
+                evals_per_epoch: 1
             """,
         ),
         Example(

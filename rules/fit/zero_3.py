@@ -44,7 +44,7 @@ rule = Rule(
                 attn_implementation: flash_attention_2
                 deepspeed: config.zero-3.json
             """,
-            memory="305.2 -> 67.8 GiB",
+            memory="305.2 -> 71.1 GiB",
         ),
         Example(
             gpus="8x a100-80gb",

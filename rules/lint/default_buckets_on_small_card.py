@@ -19,7 +19,7 @@ def finds(run: Run) -> Iterator[Hit]:
     zero, found = run.zero, estimate(run)
     if zero is None or zero.reduce_bucket_size <= BUCKET:
         return
-    if found is None or found.verdict == "does-not-fit":
+    if found is None or found.on_gpu == "does-not-fit":
         return
     sized = estimate(edited(run, {"reduce_bucket_size": BUCKET}, rule.id))
     freed = found.needed.low - sized.needed.low if sized is not None else 0

@@ -10,7 +10,7 @@ from advisor.util import gib
 def finds(run: Run) -> Iterator[Hit]:
     """The verdict, where even the low end of what is needed is too much."""
     found = estimate(run)
-    if found is not None and run.hardware is not None and found.verdict == "does-not-fit":
+    if found is not None and run.hardware is not None and found.on_gpu == "does-not-fit":
         need, card = gib(found.needed.low), gib(found.usable)
         yield Hit(
             "",

@@ -15,7 +15,7 @@ def finds(run: Run) -> Iterator[Hit]:
     if not run.evaluates or run.eval_batch_size <= run.micro_batch_size:
         return
     found = estimate(run)
-    if found is None or found.verdict == "does-not-fit":
+    if found is None or found.on_gpu == "does-not-fit":
         return
     evaluation, training = peaks(found)
     if evaluation - training < LEAST:

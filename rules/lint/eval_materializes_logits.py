@@ -11,10 +11,10 @@ LEAST = GIB
 
 def finds(run: Run) -> Iterator[Hit]:
     """Liger's fused loss, which steps aside outside of training. A run that does not fit is told so by others."""
-    if not run.evaluates or run.loss != "liger-fused" or run.rl is not None:
+    if not run.evaluates or run.loss != "liger-fused":
         return
     found = estimate(run)
-    if found is None or found.verdict == "does-not-fit" or run.eval_batch_size > run.micro_batch_size:
+    if found is None or found.on_gpu == "does-not-fit" or run.eval_batch_size > run.micro_batch_size:
         return
     evaluation, training = peaks(found)
     if evaluation - training < LEAST:
@@ -22,7 +22,7 @@ def finds(run: Run) -> Iterator[Hit]:
     yield Hit(
         "liger_fused_linear_cross_entropy",
         f"`liger_fused_linear_cross_entropy` works in training alone: evaluation makes the logits and needs"
-        f" {gib(evaluation)}, training {gib(training)}; lower {shorter(run)}",
+        f" {gib(evaluation)}, training {gib(training)}{shorter(run)}",
         level="note" if found.verdict == "fits" else "warning",
     )
 
@@ -35,7 +35,9 @@ def peaks(found: Estimate) -> tuple[int, int]:
 
 def shorter(run: Run) -> str:
     """What makes fewer logits at a time."""
-    return "`eval_batch_size` or `eval_sequence_len`" if run.eval_batch_size > 1 else "`eval_sequence_len`"
+    keys = ["eval_batch_size"] * (run.eval_batch_size > 1 and not run.packs_evaluation)
+    keys += ["eval_sequence_len"] * run.cuts_evaluation
+    return f"; lower {' or '.join(f'`{key}`' for key in keys)}" if keys else "; `cut_cross_entropy` makes none there"
 
 
 rule = Rule(
@@ -160,7 +162,7 @@ rule = Rule(
                 lora_target_linear: true
                 sequence_len: 2048
                 eval_sequence_len: 8192
-                val_set_size: 0.05
+                test_datasets: [{path: org/data, split: test, type: alpaca}]
                 evals_per_epoch: 1
                 gradient_checkpointing: true
             """,
@@ -174,8 +176,7 @@ rule = Rule(
                 lora_r: 16
                 lora_alpha: 32
                 lora_target_linear: true
-                sequence_len: 2048
-                eval_sequence_len: 16384
+                sequence_len: 8192
                 val_set_size: 0.05
                 evals_per_epoch: 1
                 gradient_checkpointing: true

@@ -8,11 +8,13 @@ from advisor.util import gib
 
 SWITCHES = ("eval_batch_size", "eval_sequence_len", "evals_per_epoch", "eval_steps", "eval_strategy", "val_set_size")
 
+APART = "`test_datasets` with `eval_sequence_len`, neither packed nor padded"
+
 
 def finds(run: Run) -> Iterator[Hit]:
     """Where the run does not fit, and every phase but evaluation would."""
     found = estimate(run)
-    if found is None or found.verdict != "does-not-fit":
+    if found is None or found.on_gpu != "does-not-fit":
         return
     training = without_evaluation(found)
     if training <= found.usable:
@@ -33,8 +35,11 @@ def without_evaluation(found: Estimate) -> int:
 def remedy(run: Run) -> str:
     """What makes evaluation smaller."""
     if run.eval_batch_size > 1:
-        return "lower `eval_batch_size`"
-    return "set a shorter `eval_sequence_len`, or do without evaluation"
+        bins = run.packs_evaluation
+        return "write `eval_sample_packing: false` and `eval_batch_size: 1`" if bins else "lower `eval_batch_size`"
+    if run.cuts_evaluation:
+        return "set a shorter `eval_sequence_len`, or do without evaluation"
+    return f"do without evaluation, or evaluate shorter rows: {APART}"
 
 
 rule = Rule(
@@ -45,8 +50,9 @@ rule = Rule(
     level="warning",
     proof="read",
     why="""
-        Evaluation needs the logits of whole rows, also where a fused loss never makes them in training, and axolotl
-        evaluates once before the first step. The remedies for training do nothing for it.
+        Evaluation needs the logits of whole rows, also where Liger's fused loss never makes them in training; cut
+        cross-entropy makes them in neither. axolotl evaluates once before the first step, and most remedies for
+        training do nothing for it.
     """,
     safe=False,
     source=(

@@ -32,8 +32,8 @@ rule = Rule(
     level="error",
     proof="read",
     why="""
-        fp8 training needs Hopper or later. axolotl reads the card's compute capability while it reads the config,
-        and refuses below 9.0.
+        axolotl takes fp8 training for Hopper or later: it reads the card's compute capability while it reads the
+        config, and refuses below 9.0, Ada's fp8 units (8.9) among them.
     """,
     cost="Matrix products in bf16 instead: slower on a card that has fp8.",
     safe=False,

@@ -10,15 +10,12 @@ from advisor.util import gib
 def finds(run: Run) -> Iterator[Hit]:
     """Where the host memory that is stated or detected is smaller than what is offloaded."""
     found = estimate(run)
-    hardware = run.hardware
-    if found is None or hardware is None or hardware.host_bytes is None:
-        return
-    if found.host_peak > hardware.host_bytes:
+    if found is not None and run.hardware is not None and found.on_host == "does-not-fit":
         pinned = gib(found.host_pinned)
         yield Hit(
             "",
-            f"{gib(found.host_peak)} of host memory needed on each node ({pinned} pinned), {hardware.host_words};"
-            f" offload less, or add nodes",
+            f"{gib(found.host_needed.low)} of host memory needed on each node ({pinned} pinned),"
+            f" {run.hardware.host_words}; offload less, or add nodes",
         )
 
 
@@ -29,6 +26,7 @@ rule = Rule(
     finds=finds,
     level="error",
     proof="read",
+    fatal=True,
     why="""
         ZeRO-Offload keeps 18 bytes a trained parameter on the host. A host that runs out kills the process: exit code
         -9, without a traceback.

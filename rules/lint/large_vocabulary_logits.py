@@ -18,7 +18,7 @@ LEAST = 4 * GIB
 def finds(run: Run) -> Iterator[Hit]:
     """A run that fits, fills half of the card, and would need a quarter and 4 GiB less with a fused loss."""
     found = estimate(run)
-    if found is None or run.model is None or found.verdict == "does-not-fit":
+    if found is None or run.model is None or found.on_gpu == "does-not-fit":
         return
     if logits(found) < LEAST or found.needed.high < found.usable // 2:
         return

@@ -14,7 +14,7 @@ SAY_MORE = ("moe-experts-not-quantized", "quantized-base-not-sharded", "zero3-lo
 def finds(run: Run) -> Iterator[Hit]:
     """Where the run does not fit, every phase after the load would, and no other rule says why."""
     found = estimate(run)
-    if found is None or found.verdict != "does-not-fit":
+    if found is None or found.on_gpu != "does-not-fit":
         return
     training = after_load(found)
     if training > found.usable or any(list(built_in_rules("lint")[name].finds(run)) for name in SAY_MORE):

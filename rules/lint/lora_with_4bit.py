@@ -52,7 +52,7 @@ rule = Rule(
         `lora` with 4 bits, loads the base as it is, and then prepares it as if it were quantized: PEFT turns every
         weight in half precision to fp32. That is twice the memory of plain LoRA, and eight times that of QLoRA.
     """,
-    cost="A small loss of quality, and 20 to 40 % slower steps for dequantizing, as in any QLoRA.",
+    cost="A small loss of quality, and steps slower by a few percent to 40 % for dequantizing, as in any QLoRA.",
     safe=eight_bits_win,
     source=("axolotl/loaders/model.py:801-846,1116-1151@0.19.0; peft/utils/other.py:190-202@0.20.0"),
     examples=(

@@ -3,20 +3,33 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
-from advisor.memory import estimate
+from advisor.hardware import Hardware
+from advisor.memory import Estimate, estimate
 from advisor.util import gib
+
+DECIDES = "how pinned blocks are rounded up, and what a paged optimizer moves there, decide whether it fails"
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """The verdict, where the range of what is needed holds what is usable."""
     found = estimate(run)
     if found is not None and run.hardware is not None and found.verdict == "tight":
-        span = f"{gib(found.needed.low)} to {gib(found.needed.high)}"
-        yield Hit(
-            "",
-            f"{span} needed, {gib(found.usable)} usable on each of {run.hardware.title}{found.grounds}:"
-            f" fragmentation decides whether it fails; the peak is the {found.peak_phase}",
-        )
+        said = ((found.on_gpu, on_gpu(found, run.hardware)), (found.on_host, on_host(found, run.hardware)))
+        yield Hit("", "; ".join(words for verdict, words in said if verdict == "tight"))
+
+
+def on_gpu(found: Estimate, hardware: Hardware) -> str:
+    """What decides on the GPU."""
+    return (
+        f"{gib(found.needed.low)} to {gib(found.needed.high)} needed, {gib(found.usable)} usable on each of"
+        f" {hardware.title}{found.grounds}: fragmentation decides whether it fails; the peak is the {found.peak_phase}"
+    )
+
+
+def on_host(found: Estimate, hardware: Hardware) -> str:
+    """What decides on the host."""
+    needed = f"{gib(found.host_needed.low)} to {gib(found.host_needed.high)}"
+    return f"{needed} of host memory needed on each node, {hardware.host_words}: {DECIDES}"
 
 
 rule = Rule(
@@ -28,12 +41,25 @@ rule = Rule(
     proof="read",
     why="""
         What is usable lies inside the range of what is needed. Fragmentation decides, and it differs from batch to
-        batch. Steps that make it fit and train the same are shown where there are such; else shorten `sequence_len`,
-        or use a card with more memory.
+        batch; on the host, how pinned blocks are rounded up and which pages a paged optimizer moves there. Steps that
+        make it fit and train the same are shown where there are such; else shorten `sequence_len`, or use a card with
+        more memory.
     """,
     safe=False,
     source="advisor/memory/ranges.py",
     examples=(
+        Example(
+            gpus="1x a100-80gb host=8GiB",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                sequence_len: 2048
+                micro_batch_size: 1
+                gradient_checkpointing: true
+                attn_implementation: flash_attention_2
+                optimizer: paged_adamw_8bit
+            """,
+            fires=True,
+        ),
         Example(
             gpus="1x rtx-4090",
             before="""

@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Set
 from advisor.models.family import UNKNOWN, families
+from advisor.run.axolotl.checkpointing import must_tie
 from advisor.util import is_list
+
+TYING = "peft_ensure_weight_tying"
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -21,7 +24,10 @@ def finds(run: Run) -> Iterator[Hit]:
     message = f"`tokens` adds rows that the adapter would leave untrained: axolotl stops; put {names} into"
     wanted = (*saved, *(name for name in known[0] if name not in saved))
     edits = (Set("lora_modules_to_save", list(wanted)),) if run.model else ()
-    yield Hit(at, f"{message} `lora_modules_to_save`", edits, on_key=True)
+    tied = must_tie(run) and not run.config.get(TYING)
+    edits += (Set(TYING, True, after="lora_modules_to_save"),) if tied else ()
+    rest = f", and write `{TYING}: true`, since the model is tied" if tied else ""
+    yield Hit(at, f"{message} `lora_modules_to_save`{rest}", edits, on_key=True)
 
 
 def every_pair() -> list[tuple[str, str]]:
@@ -70,6 +76,50 @@ rule = Rule(
                 lora_r: 16
                 lora_alpha: 32
                 lora_target_linear: true
+                lora_modules_to_save: [embed_tokens, lm_head]
+                tokens: ["<|im_start|>"]
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.2-1B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                tokens: ["<|im_start|>"]
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.2-1B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                tokens: ["<|im_start|>"]
+                lora_modules_to_save:
+                  - embed_tokens
+                  - lm_head
+                peft_ensure_weight_tying: true
+            """,
+        ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-3.2-1B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                peft_ensure_weight_tying: true
+                lora_modules_to_save: [embed_tokens]
+                tokens: ["<|im_start|>"]
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.2-1B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                peft_ensure_weight_tying: true
                 lora_modules_to_save: [embed_tokens, lm_head]
                 tokens: ["<|im_start|>"]
             """,

@@ -1,22 +1,24 @@
 """A key that axolotl does not know."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from advisor import Example, Hit, Rule, Run
-from advisor.documents import Rename
+from advisor.documents import Change, Remove, Rename, Set
 from advisor.schemas import (
     DATASETS_BY_LOSS,
     Found,
     Table,
     axolotl_keys,
     bare,
+    fits,
     levels_in,
     listed_plugins,
     nearest,
     plugin_of,
 )
 from advisor.schemas.synonyms import Synonym, synonyms
-from advisor.util import is_list
+from advisor.util import is_list, is_mapping
 
 # Keys that people keep anchors and notes under.
 NOTES = ("_", ".", "x-", "x_")
@@ -45,14 +47,18 @@ def finds(run: Run) -> Iterator[Hit]:
     table = axolotl_keys()
     foreign = len(plugins_of(run)) > len(listed_plugins(table, run.config))
     unknown = [found for found in table.walk(run.config) if is_unknown(table, found)]
+    free: dict[int, list[str]] = {}  # by the mapping that a key stands in
     for found in unknown[:MOST]:
         synonym = synonyms().get(found.key.lower()) if found.level == table.root else None
         if synonym is not None:
             yield from_elsewhere(found, synonym)
             continue
-        meant = nearest(found.key, candidates(table, found))
-        if meant is not None or found.level != table.root or not foreign:
-            yield hit(table, found, meant)
+        if id(found.siblings) not in free:
+            free[id(found.siblings)] = candidates(table, found)
+        place_of_it = elsewhere(table, found)
+        meant = None if place_of_it else nearest(found.key, free[id(found.siblings)])
+        if place_of_it or meant or found.level != table.root or not foreign:
+            yield hit(run, table, found, meant, place_of_it)
     if rest := [found for found in unknown[MOST:] if found.level != table.root or not foreign]:
         refused = any(table.forbids(found.level) for found in rest)
         message = f"{len(rest)} more keys are not axolotl's; correct the first {MOST} and check again"
@@ -94,7 +100,34 @@ def from_elsewhere(found: Found, synonym: Synonym) -> Hit:
     return Hit(found.at, f"{head}; `{means}` is its name here", edits, on_key=True)
 
 
-def hit(table: Table, found: Found, meant: str | None) -> Hit:
+def elsewhere(table: Table, found: Found) -> tuple[str, ...]:
+    """Where axolotl has a key of just this name, if at one other place alone; an empty path if nowhere."""
+    if found.level != table.root:
+        return (found.key,) if found.key in table.rows(table.root) else ()
+    owners = owners_of(found.key)
+    return (owners[0], found.key) if len(owners) == 1 else ()
+
+
+def moved(run: Run, table: Table, found: Found, to: tuple[str, ...]) -> tuple[Change, ...]:
+    """The key at the place where axolotl reads it, if that is free and takes the value."""
+    owner, key = to[0], to[-1]
+    row = table.rows(table.root)[owner]
+    levels = levels_in(row["kinds"]) if key != owner else []
+    row = table.rows(levels[0])[key] if levels else row
+    in_list = any(isinstance(part, int) for part in found.path)
+    if in_list or run.config.has(".".join(to)) or key in OF_THE_BATCH or not fits(row["kinds"], found.value):
+        return ()
+    return () if levels and not is_mapping(run.config.get(owner)) else (Remove(found.path), Set(to, found.value))
+
+
+def renamed(table: Table, found: Found, meant: str) -> tuple[Change, ...]:
+    """The key under the name that was meant, if that takes the value."""
+    row = table.rows(found.level).get(meant)
+    takes = row is None or fits(row["kinds"], found.value)
+    return (Rename(found.path, meant),) if takes and meant not in OF_THE_BATCH else ()
+
+
+def hit(run: Run, table: Table, found: Found, meant: str | None, place_of_it: tuple[str, ...]) -> Hit:
     """What axolotl does with it, and which key was meant."""
     refused = table.forbids(found.level)
     name = bare(found.key) if found.level == "FSDPConfig" else found.key
@@ -103,8 +136,8 @@ def hit(table: Table, found: Found, meant: str | None) -> Hit:
     return Hit(
         found.at,
         f"`{found.key}` is not a key of {place(table, found)}: {does}"
-        + (", and does the same without it; remove it" if idle else f"; {remedy(table, found, meant)}"),
-        (Rename(found.path, meant),) if meant and meant not in OF_THE_BATCH else (),
+        + (", and does the same without it; remove it" if idle else f"; {remedy(meant, place_of_it)}"),
+        renamed(table, found, meant) if meant else moved(run, table, found, place_of_it) if place_of_it else (),
         on_key=True,
         level="error" if refused else "note" if idle else None,
     )
@@ -119,21 +152,23 @@ def place(table: Table, found: Found) -> str:
     return f"`{'.'.join(str(part) for part in found.path[:-1] if isinstance(part, str))}`"
 
 
-def remedy(table: Table, found: Found, meant: str | None) -> str:
+def remedy(meant: str | None, place_of_it: tuple[str, ...]) -> str:
     """What to write instead."""
-    if meant:
-        return f"is `{meant}` meant?"
-    if found.level != table.root and found.key in table.rows(table.root):
-        return "it belongs at the top level"
-    owners = [
-        key
-        for key, row in table.rows(table.root).items()
-        for level in levels_in(row["kinds"])
-        if found.key in table.rows(level)
-    ]
-    return (
-        f"it belongs under `{owners[0]}`" if found.level == table.root and len(owners) == 1 else "remove or correct it"
-    )
+    match place_of_it:
+        case (owner, _):
+            return f"it belongs under `{owner}`"
+        case (_,):
+            return "it belongs at the top level"
+        case _:
+            return f"is `{meant}` meant?" if meant else "remove or correct it"
+
+
+@lru_cache(maxsize=1024)
+def owners_of(key: str) -> tuple[str, ...]:
+    """The keys of the top level that have this one below them."""
+    table = axolotl_keys()
+    rows = table.rows(table.root).items()
+    return tuple(owner for owner, row in rows for level in levels_in(row["kinds"]) if key in table.rows(level))
 
 
 rule = Rule(
@@ -181,6 +216,44 @@ rule = Rule(
                 learning_rate: 2e-5
                 flash_attn: fa2
             """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                special_tokens:
+                  pad_token: <|endoftext|>
+                  eot_tokens: ["<|im_end|>"]
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-7B
+                special_tokens:
+                  pad_token: <|endoftext|>
+                eot_tokens:
+                  - <|im_end|>
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                special_tokens:
+                  pad_token: <|endoftext|>
+                eos_token: <|im_end|>
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-7B
+                special_tokens:
+                  pad_token: <|endoftext|>
+                  eos_token: <|im_end|>
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                plugins:
+                  - somebody.elses.Plugin
+                bos_token: <|im_start|>
+            """,
+            fires=True,
         ),
         Example(
             gpus="8x a100-80gb",

@@ -12,11 +12,30 @@ KERNELS = "KernelsPlugin"
 
 
 def finds(run: Run) -> Iterator[Hit]:
-    """Each value of the table; patterns that are none; and numbers that need more than a comparison."""
+    """Each value of the table; a rate and patterns that are none; and numbers that need more than a comparison."""
     yield from hits(run, "value-refused")
+    yield from rates(run)
     yield from patterns(run)
     if KERNELS in plugin_names(run.config):
         yield from kernel_numbers(run)
+
+
+def rates(run: Run) -> Iterator[Hit]:
+    """A text that Python makes no number of (axolotl/utils/schemas/training.py:280-285@0.19.0)."""
+    rate = run.config.get("learning_rate")
+    if isinstance(rate, str) and rate and not is_number(rate):
+        point = rate.replace(",", ".")
+        remedy = f"write `{point}`" if is_number(point) else "write a number, such as `2e-5`"
+        yield Hit("learning_rate", refused(run, f"`learning_rate: {rate[:40]}`", "it is no number", remedy))
+
+
+def is_number(text: str) -> bool:
+    """Whether Python reads a text as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def patterns(run: Run) -> Iterator[Hit]:
@@ -122,6 +141,32 @@ rule = Rule(
             """,
             after="""
                 base_model: Qwen/Qwen2.5-7B
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                learning_rate: auto
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                learning_rate: 0,0002
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                learning_rate: "2e-5"
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                learning_rate: ""
             """,
         ),
         Example(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run
 from advisor.documents import Change, Remove, Set
-from advisor.schemas import Found, Row, Table, axolotl_keys, fits
+from advisor.schemas import Found, Row, Table, axolotl_keys, fits, nearest
 from advisor.util import is_list, is_mapping
 
 WORDS = {
@@ -72,6 +72,8 @@ def in_words(kind: object) -> str:
         return WORDS.get(kind, kind)
     if is_mapping(kind) and "values" in kind:
         return ", ".join(f"`{value}`" for value in kind["values"])
+    if is_mapping(kind) and "pattern" in kind:
+        return f"a text that begins with `{kind['pattern'].strip('^$')}`"
     return "a list" if is_mapping(kind) and "list" in kind else "a mapping"
 
 
@@ -102,7 +104,14 @@ def remedy(table: Table, found: Found, kinds: list[object]) -> str:
         case (Set(),):
             return "; quote it"
         case _:
-            return MEANT.get((found.key, type(found.value).__name__), "")
+            return MEANT.get((found.key, type(found.value).__name__)) or near(found.value, kinds)
+
+
+def near(value: object, kinds: list[object]) -> str:
+    """The allowed name that a text is nearest to, as a clause."""
+    names = [str(name) for kind in kinds if is_mapping(kind) for name in kind.get("values", ())]
+    meant = nearest(value.lower(), names) if isinstance(value, str) else None
+    return f"; is `{meant}` meant?" if meant else ""
 
 
 def edits(table: Table, found: Found, kinds: list[object]) -> tuple[Change, ...]:
@@ -174,6 +183,19 @@ rule = Rule(
                   - path: someone/texts
                     type: completion
                     data_files: [a.jsonl, b.jsonl]
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                chat_template: qwen2_5
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                chat_template: tokenizer_default_fallback_chatml
             """,
         ),
         Example(

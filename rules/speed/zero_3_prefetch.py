@@ -1,6 +1,7 @@
 """Let ZeRO-3 gather ahead."""
 
 from advisor import Example, Rule, Run
+from advisor.run.deepspeed import live_for
 
 LIVE = 1_000_000_000
 
@@ -16,7 +17,7 @@ rule = Rule(
     stage="speed",
     title="Let ZeRO-3 gather the next layers ahead",
     when=applies,
-    edits=lambda run: {"max_live_parameters": LIVE, "max_reuse_distance": LIVE},
+    edits=lambda run: {"max_live_parameters": max(LIVE, live_for(run.model)), "max_reuse_distance": LIVE},
     why="""
         With max_live_parameters 0, as axolotl ships it, DeepSpeed's prefetch budget is never positive: every layer
         waits for its weights.

@@ -20,6 +20,7 @@ def restated() -> list[dict[str, object]]:
     return [json.loads(line) for line in RESTATED.read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.mark.slow
 def test_every_claim_is_shown_and_none_is_dropped():
     output = CliRunner().invoke(main, ["accuracy"]).output
     found = list(claims())

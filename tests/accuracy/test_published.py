@@ -17,6 +17,8 @@ from advisor.cli.main import main
 from advisor.memory.kinds import ANY, kind_of, sharding_of
 from advisor.memory.ranges import reservation
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def cases() -> list[Judged]:

@@ -3,9 +3,13 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from advisor.accuracy.fitted import FITTED
 
 from .renew import BEGIN, END, RANGES, README, part_of, ranges_text, readme_part
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 MEMORY = ROOT / "advisor" / "memory"

@@ -21,9 +21,8 @@ STRETCHED: Mapping[str, tuple[str, ...]] = {
     "compute": ("gemm_share", "attention_share"),
     "hooks and launches": ("launch_seconds", "zero3_layer_seconds", "fsdp_layer_seconds"),
     "host": (
-        "host_copy_bytes_per_second",
+        "host_copy_share",
         "host_bytes_per_second",
-        "host_node_bytes_per_second",
         "plain_cpu_adam_elements_per_second",
     ),
 }

@@ -90,6 +90,7 @@ def test_memory_verdict_and_time_are_told_before_and_after(repository: Path, run
     )
 
 
+@pytest.mark.slow
 def test_what_the_base_has_too_does_not_count(repository: Path, run: Run):
     change(repository, "num_epochs: 1", "num_epochs: 1\nlora_dropuot: 0.1\nmicro_batch_sise: 1")
     commit(repository)
@@ -106,6 +107,7 @@ def test_what_the_base_has_too_does_not_count(repository: Path, run: Run):
     assert "lora_dropuot" not in again.stdout and "findings of base not repeated" in run("run.yaml").stdout
 
 
+@pytest.mark.slow
 def test_a_run_that_did_not_fit_before_is_not_blamed_on_the_change(repository: Path, run: Run):
     change(repository, "micro_batch_size: 1", "micro_batch_size: 8")
     commit(repository)
@@ -117,6 +119,7 @@ def test_a_run_that_did_not_fit_before_is_not_blamed_on_the_change(repository: P
     assert "does-not-fit" in {each["rule"] for each in found["against"]["known"]}
 
 
+@pytest.mark.slow
 def test_a_config_that_is_new_or_renamed(repository: Path, run: Run):
     git(repository, "mv", "run.yaml", "moved.yaml")
     (repository / "new.yaml").write_text(CONFIG.replace("7B", "3B"))
@@ -143,6 +146,7 @@ def test_the_base_has_its_own_deepspeed_json(repository: Path, run: Run):
     assert found["hardware"] == found["against"]["run"]["hardware"] == "4x RTX 4090"
 
 
+@pytest.mark.slow
 def test_a_json_alone_is_compared_as_one(repository: Path, run: Run):
     wrong = '{\n  "zero_optimization": {"stage": 9}\n}\n'
     (repository / "alone.json").write_text(wrong)
@@ -196,6 +200,7 @@ def test_a_fix_on_lines_of_the_diff_is_a_suggestion_that_does_what_fix_does(repo
     assert "```suggestion:-1+0\n" in lab["body"]
 
 
+@pytest.mark.slow
 def test_a_fix_elsewhere_is_left_to_the_comment(repository: Path, run: Run):
     change(repository, "micro_batch_size: 1\n", "micro_batch_size: 1\n" + "# far\n" * 20)
     change(repository, "sequence_len: 2048", "sequence_len: 32768")
@@ -207,17 +212,20 @@ def test_a_fix_elsewhere_is_left_to_the_comment(repository: Path, run: Run):
     assert json.loads((repository / "review.json").read_text())["comments"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", [["--fix"], ["--diff"], ["-p"]])
 def test_it_only_compares(run: Run, option: list[str]):
     done = run(*option, "run.yaml")
     assert done.returncode == 2 and "cannot be combined" in done.stderr
 
 
+@pytest.mark.slow
 def test_an_unknown_revision_is_an_error_with_its_remedy(repository: Path, run: Run):
     done = check(repository, *GPUS, "--against", "no-such-branch", "run.yaml")
     assert done.returncode == 2 and "--against: unknown revision `no-such-branch`" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_config_that_could_not_be_read_before_counts_as_new(repository: Path, run: Run):
     (repository / "run.yaml").write_text("base_model: [\n")
     commit(repository)

@@ -70,6 +70,7 @@ def test_a_changed_json_brings_the_yamls_that_name_it(repository: Path):
     assert files(check(repository, "--changed-since", "HEAD", "configs/sharded.yaml")) == ["configs/sharded.yaml"]
 
 
+@pytest.mark.slow
 def test_a_json_beside_the_yaml_is_followed_from_another_folder(repository: Path):
     (repository / "configs" / "beside.json").write_text(ZERO)
     (repository / "configs" / "two.yaml").write_text(MODEL + "deepspeed: beside.json\n")
@@ -79,6 +80,7 @@ def test_a_json_beside_the_yaml_is_followed_from_another_folder(repository: Path
     assert files(done) == ["repository/configs/two.yaml"]
 
 
+@pytest.mark.slow
 def test_a_deleted_json_brings_the_yaml_that_lacks_it(repository: Path):
     (repository / "zero.json").unlink()
     done = check(repository, "--changed-since", "HEAD", ".")
@@ -86,6 +88,7 @@ def test_a_deleted_json_brings_the_yaml_that_lacks_it(repository: Path):
     assert "missing-deepspeed-file" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_renamed_config_is_checked_and_a_deleted_one_is_no_error(repository: Path):
     git(repository, "mv", "configs/one.yaml", "configs/renamed.yaml")
     git(repository, "rm", "--quiet", "configs/two.yaml")
@@ -94,6 +97,7 @@ def test_a_renamed_config_is_checked_and_a_deleted_one_is_no_error(repository: P
     assert files(check(repository, "--changed-since", "HEAD~1", *named)) == ["configs/renamed.yaml"]
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_gone_is_no_error_and_a_path_that_never_was_is(repository: Path):
     shutil.rmtree(repository / "configs")
     assert check(repository, "--changed-since", "HEAD", "configs").returncode == 0
@@ -101,6 +105,7 @@ def test_a_folder_that_is_gone_is_no_error_and_a_path_that_never_was_is(reposito
     assert done.returncode == 2 and "no such file" in done.stderr
 
 
+@pytest.mark.slow
 def test_what_others_did_meanwhile_is_not_this_branchs_change(repository: Path):
     git(repository, "checkout", "--quiet", "-b", "mine")
     (repository / "configs" / "one.yaml").write_text(MODEL + "micro_batch_size: 2\n")
@@ -112,12 +117,14 @@ def test_what_others_did_meanwhile_is_not_this_branchs_change(repository: Path):
     assert files(check(repository, "--changed-since", "main", ".")) == ["configs/one.yaml"]
 
 
+@pytest.mark.slow
 def test_nothing_changed_is_a_line_and_success(repository: Path):
     done = check(repository, "--changed-since", "HEAD", "--output-format", "full", ".")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == "nothing to check: no config here has changed since HEAD\n"
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_counts_only_if_it_changed(repository: Path):
     (repository / "configs" / "two.yaml").write_text("base_model: [\n")
     commit(repository)
@@ -125,6 +132,7 @@ def test_a_file_that_cannot_be_read_counts_only_if_it_changed(repository: Path):
     assert check(repository, "--changed-since", "HEAD~1", ".").returncode == 2
 
 
+@pytest.mark.slow
 def test_a_link_is_followed_to_the_file_that_changed(repository: Path):
     (repository / "link.yaml").symlink_to("configs/one.yaml")
     commit(repository)
@@ -132,12 +140,14 @@ def test_a_link_is_followed_to_the_file_that_changed(repository: Path):
     assert files(check(repository, "--changed-since", "HEAD", "link.yaml")) == ["link.yaml"]
 
 
+@pytest.mark.slow
 def test_a_hooks_environment_does_not_hide_the_repository(repository: Path):
     (repository / "configs" / "one.yaml").write_text(MODEL + "micro_batch_size: 2\n")
     done = check(repository.parent, "--changed-since", "HEAD", "repository", GIT_DIR=".git", GIT_WORK_TREE="/")
     assert files(done) == ["repository/configs/one.yaml"]
 
 
+@pytest.mark.slow
 def test_ignored_files_do_not_count(repository: Path):
     (repository / ".gitignore").write_text("scratch.yaml\n")
     commit(repository)
@@ -145,6 +155,7 @@ def test_ignored_files_do_not_count(repository: Path):
     assert "nothing to check" in check(repository, "--changed-since", "HEAD", ".").stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("revision", ["no-such-branch", "--output=x", "HEAD..HEAD", ""])
 def test_an_unknown_revision_is_one_clear_error(repository: Path, revision: str):
     done = check(repository, f"--changed-since={revision}", ".")
@@ -153,6 +164,7 @@ def test_an_unknown_revision_is_one_clear_error(repository: Path, revision: str)
     assert not (repository / "x").exists()
 
 
+@pytest.mark.slow
 def test_outside_of_a_repository_is_one_clear_error(tmp_path: Path):
     (tmp_path / "one.yaml").write_text(MODEL)
     done = check(tmp_path, "--changed-since", "HEAD", "one.yaml", GIT_CEILING_DIRECTORIES=str(tmp_path.parent))
@@ -160,17 +172,20 @@ def test_outside_of_a_repository_is_one_clear_error(tmp_path: Path):
     assert done.stderr.startswith("error: --changed-since: not in a git repository\n  --> one.yaml\n")
 
 
+@pytest.mark.slow
 def test_without_git_is_one_clear_error(repository: Path):
     done = check(repository, "--changed-since", "HEAD", ".", PATH=str(repository))
     assert done.returncode == 2
     assert done.stderr.startswith("error: git cannot be run")
 
 
+@pytest.mark.slow
 def test_standard_input_is_one_clear_error(repository: Path):
     done = check(repository, "--changed-since", "HEAD", "-")
     assert done.returncode == 2 and "cannot be combined with `-`" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_file_that_was_only_touched_does_not_count(repository: Path):
     os.utime(repository / "configs" / "one.yaml", (1, 1))
     assert "nothing to check" in check(repository, "--changed-since", "HEAD", ".").stderr

@@ -328,3 +328,9 @@ def test_a_card_that_a_name_leaves_open_is_said_on_the_screen(folder: Path, comm
     said = " ".join(run(command, "fits.yaml", "--isolated", "--gpus", "8x a100").output.split())
     assert "`a100` is read as A100-80GB SXM; if you mean another, write `a100-40gb-sxm`" in said
     assert "is read as" not in run(command, "fits.yaml", "--isolated", "--gpus", "8x a100-80gb").output
+
+
+@pytest.mark.parametrize("price", ["inf", "nan", "-1"])
+def test_a_price_is_a_number_that_ends(folder: Path, price: str):
+    result = run("estimate", "fits.yaml", "--gpus", "1x h200", "--tokens", "1M", "--price", price)
+    assert result.exit_code == 2 and "price" in result.output and "Traceback" not in result.output

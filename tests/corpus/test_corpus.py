@@ -27,7 +27,7 @@ from .configs import (
 from .sweep import cases as sweep_cases
 from .sweep import outcome, title
 
-pytestmark = pytest.mark.skipif(folder() is None, reason="ADVISOR_CORPUS is not set")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(folder() is None, reason="ADVISOR_CORPUS is not set")]
 
 ERRORS_WITHOUT_A_MISTAKE = {"does-not-fit", "missing-deepspeed-file", "host-memory-exceeded"}
 # For other numbers of GPUs than the tests' own, for other cards, or stopped once the model is loaded.

@@ -9,7 +9,10 @@ import yaml
 from advisor.documents import Document, Remove, Set, read
 
 CORPUS = Path(os.environ.get("ADVISOR_CORPUS", "")) / "corpus" / "axolotl"
-pytestmark = pytest.mark.skipif("ADVISOR_CORPUS" not in os.environ, reason="ADVISOR_CORPUS is not set")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif("ADVISOR_CORPUS" not in os.environ, reason="ADVISOR_CORPUS is not set"),
+]
 
 YAMLS = sorted(
     path for folder in ("examples", "tests_inline") for path in (CORPUS / folder).rglob("*.y*ml") if path.is_file()

@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from advisor.documents import Change, Document, Remove, Rename, Set, applied, parse
 from advisor.documents.changes import value_at
 from advisor.documents.node import same
+
+pytestmark = pytest.mark.slow
 
 
 def pieces(*texts: str) -> list[str]:

@@ -92,6 +92,7 @@ def test_every_promise_of_a_fix_holds(tmp_path: Path, name: str, way: str):
     assert kept(in_folder(tmp_path, yaml), Context(gpus=gpus), options, unsafe=way != "safe").broken == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [0, 1], ids=["its own JSON", "a shared JSON"])
 @pytest.mark.parametrize("unsafe", [False, True], ids=["safe", "unsafe"])
 @pytest.mark.parametrize("gpus", ["1x t4", "2x rtx-4090", "8x a100-40gb"])

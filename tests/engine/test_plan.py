@@ -26,7 +26,8 @@ QLORA = (
 )
 EVALUATED = (
     QLORA.replace("micro_batch_size: 1", "micro_batch_size: 2").replace("4096", "8192")
-    + "val_set_size: 0.05\nevals_per_epoch: 4\neval_batch_size: 2\ngradient_checkpointing: true\n"
+    + "val_set_size: 0.05\nevals_per_epoch: 4\neval_sample_packing: false\neval_batch_size: 2\n"
+    + "gradient_checkpointing: true\n"
 )
 
 

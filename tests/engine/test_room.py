@@ -95,6 +95,17 @@ def test_faster_writes_the_sequence_once(tmp_path: Path):
     assert not fixed(report(), Options(faster=True), unsafe=False).done
 
 
+def test_faster_without_gpus_or_a_known_model_fixes_the_rest(tmp_path: Path):
+    file = tmp_path / "run.yaml"
+    for text in (LORA, LORA.replace("meta-llama/Llama-3.1-8B", "nobody/nothing")):
+        for options in (("--diff",), ("--fix",)):
+            file.write_text(text + "batch_size: 16\n", encoding="utf-8")
+            gpus = () if "meta-llama" in text else ("--gpus", "1x a100-80gb")
+            result = check(file, *options, *gpus, "--faster")
+            assert result.exit_code in (0, 1), result.output
+            assert "-batch_size" in result.output if options == ("--diff",) else "\nbatch_size" not in file.read_text()
+
+
 def test_the_screen_says_where_the_room_leads(tmp_path: Path):
     file = tmp_path / "run.yaml"
     file.write_text(LORA, encoding="utf-8")

@@ -44,10 +44,12 @@ def outcomes():
     return found
 
 
+@pytest.mark.slow
 def test_a_fit_is_found_wherever_the_grid_has_one(outcomes):
     assert not [one.label for one in outcomes if one.missed]
 
 
+@pytest.mark.slow
 def test_plans_are_about_as_fast_as_the_best_point_of_the_grid(outcomes):
     """By every judge: stretched constants, and a rough model that shares none of them."""
     for judge in JUDGES:
@@ -55,15 +57,18 @@ def test_plans_are_about_as_fast_as_the_best_point_of_the_grid(outcomes):
         assert statistics.mean(ratios) <= 1.05 and max(ratios) <= 1.16, judge
 
 
+@pytest.mark.slow
 def test_every_step_of_the_plans_is_needed(outcomes):
     assert not [(one.label, one.needless) for one in outcomes if one.needless]
 
 
+@pytest.mark.slow
 def test_the_greedy_walk_is_not(outcomes):
     walked = [one.greedy for one in outcomes]
     assert None in walked or statistics.mean(walked) > 1.05
 
 
+@pytest.mark.slow
 def test_no_plan_changes_what_is_trained_where_the_same_training_fits_without_offload(outcomes):
     assert not [one.label for one in outcomes if one.changes_for_nothing]
 

@@ -1,7 +1,8 @@
 """Mutated inputs: ``python -m tests.fuzz.many KIND INPUTS [SEED]``; the kinds are those of ``KINDS``.
 
 ``yaml``, ``json`` and ``model`` go through the commands, ``pipeline`` through what a fix promises without the commands,
-``log``, ``hardware`` and ``settings`` are short texts through what reads them.
+``options`` are odd calls of every command, ``launch`` lines of a shell with nothing behind them, ``log``, ``hardware`` and
+``settings`` short texts through what reads them.
 
 A process of its own, so that a hang ends it: the files of the input then stay in the newest temporary folder.
 Prints how many inputs there were, how fast, and what became of them. A seed gives other inputs, the same each time; without
@@ -27,7 +28,7 @@ from hypothesis import strategies as st
 from advisor.models.catalogue import entries
 from advisor.report import FORMATS
 
-from . import texts
+from . import odd, texts
 from .check import LOOKS, checked
 from .mutations import LINES, harmed, mutated
 from .pipeline import piped
@@ -110,6 +111,36 @@ def through_promises(draw: Any) -> Through:
 
 
 @st.composite
+def through_options(draw: Any) -> Through:
+    """A config with the files next to it, through one command with odd options."""
+    return partial(odd.called, files=draw(odd_files()), words=draw(odd.call()))
+
+
+@st.composite
+def through_launch(draw: Any) -> Through:
+    """A config with the files next to it, through a launch line with nothing behind it."""
+    names = draw(st.lists(st.sampled_from(sorted(odd.VARIABLES)), max_size=2, unique=True))
+    environment = {name: draw(st.sampled_from(odd.VARIABLES[name])) for name in names}
+    own = odd.options(draw, {name: odd.OF_A_RUN[name] for name in ("--gpus", "--flowchart")}, 2)
+    return partial(odd.launched, files=draw(odd_files()), words=draw(odd.line()), environment=environment, own=own)
+
+
+@st.composite
+def odd_files(draw: Any) -> dict[str, str]:
+    """A config and what it and odd options may name; seldom with settings."""
+    seed = draw(st.sampled_from(ALL))
+    files = {
+        "run.yaml": draw(odd.harmed_config(seed.yaml)),
+        "ds.json": harmed_text(draw, seed.json or texts.DEEPSPEED) if draw(st.booleans()) else texts.DEEPSPEED,
+        "log.txt": draw(texts.log()),
+        "prices.toml": draw(st.sampled_from(odd.PRICE_FILES)),
+        "run.sh": draw(st.sampled_from(odd.SCRIPTS)),
+        "cloud.yaml": draw(st.sampled_from(odd.CLOUDS)),
+    }
+    return files | ({} if draw(st.integers(0, 7)) else {"advisor.toml": draw(texts.settings_file())})
+
+
+@st.composite
 def through_reader(draw: Any, inputs: Any, reader: Callable[..., str]) -> Through:
     """A short text, through what reads it."""
     return partial(reader, text=draw(inputs))
@@ -127,6 +158,8 @@ KINDS: dict[str, Callable[[], Any]] = {
     "json": lambda: through_commands(mutated_json(), "ds.json"),
     "model": lambda: through_commands(mutated_model(), "config.json"),
     "pipeline": through_promises,
+    "options": through_options,
+    "launch": through_launch,
     "log": lambda: through_reader(texts.log(), texts.log_read),
     "hardware": lambda: through_reader(texts.hardware(), texts.hardware_read),
     "settings": lambda: through_reader(texts.settings_file(), texts.settings_read),

@@ -1,8 +1,6 @@
 """One input through the whole pipeline in one process: parse, open, check, render, fix, and check again."""
 
-import faulthandler
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +14,7 @@ from advisor.opening import Context, open_run
 from advisor.report import render_check
 
 from ..promises import kept_of
-from .check import SECONDS
+from .check import SECONDS, watched
 
 
 def piped(folder: Path, raw: bytes, other: tuple[str, bytes | None], gpus: str, form: str, *, unsafe: bool) -> str:
@@ -26,12 +24,8 @@ def piped(folder: Path, raw: bytes, other: tuple[str, bytes | None], gpus: str, 
     name, content = other
     if content is not None:
         (folder / name).write_bytes(content)
-    faulthandler.dump_traceback_later(2 * SECONDS, exit=True, file=sys.__stderr__)
-    try:
-        with each_plan_once():
-            return outcome(Path("run.yaml"), Context(gpus=gpus), form, unsafe=unsafe)
-    finally:
-        faulthandler.cancel_dump_traceback_later()
+    with watched(2 * SECONDS), each_plan_once():
+        return outcome(Path("run.yaml"), Context(gpus=gpus), form, unsafe=unsafe)
 
 
 def outcome(file: Path, context: Context, form: str, *, unsafe: bool) -> str:

@@ -10,13 +10,17 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 INPUTS = int(os.environ.get("ADVISOR_FUZZ_INPUTS", "40"))
 MOST_SECONDS = 120 + 5 * INPUTS
 """What a hang of the process itself, where no watchdog of its own ends it, may take."""
 
 
-@pytest.mark.parametrize("kind", ["yaml", "json", "model", "pipeline", "log", "hardware", "settings"])
+@pytest.mark.parametrize(
+    "kind", ["yaml", "json", "model", "pipeline", "options", "launch", "log", "hardware", "settings"]
+)
 def test_mutated_inputs_are_refused_or_patched_exactly(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     done = subprocess.run(
         [sys.executable, "-m", "tests.fuzz.many", kind, str(INPUTS)],

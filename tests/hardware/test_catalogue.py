@@ -132,6 +132,7 @@ def test_larger_cards_stay_with_the_vendor_and_end_at_the_largest():
     assert larger_gpus(parse_hardware("b300").gpu) == ()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("ADVISOR_CORPUS" not in os.environ, reason="ADVISOR_CORPUS names the folder of facts")
 def test_the_catalogue_agrees_with_the_facts_that_it_was_made_from():
     facts = json.loads((Path(os.environ["ADVISOR_CORPUS"]) / "facts" / "gpus.json").read_text())["gpus"]

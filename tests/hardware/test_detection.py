@@ -1,30 +1,43 @@
-"""Detection, with a fake nvidia-smi on PATH and a fake pynvml."""
+"""Detection, with a fake nvidia-smi on PATH and a fake pynvml among the modules."""
 
 import os
 import stat
 import subprocess
 import sys
+import time
+import tracemalloc
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from advisor.hardware import Hardware, detect, detection, parse_hardware
+from advisor.hardware import Hardware, asking, detect, detection, parse_hardware
 from advisor.hardware.detection import Card, gpu_of, visible
 from advisor.hardware.gpu import GIB
 
 MIB = 1 << 20
 A100 = "{index}, GPU-aaaa000{index}, NVIDIA A100-SXM4-80GB, 81920, {free}, 8.0, Disabled"
 Smi = Callable[..., None]
+Put = Callable[[str], None]
 
 
 @pytest.fixture
-def smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Smi:
-    """Puts an nvidia-smi on PATH that prints the given lines, if it is asked as the real one can be."""
-    monkeypatch.setitem(sys.modules, "pynvml", None)
+def nvml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Puts a pynvml with the given text in front of whatever is installed; until then it has no library behind it."""
+    file = tmp_path / "modules" / "pynvml.py"
+    file.parent.mkdir()
+    file.write_text("raise ImportError\n")
+    monkeypatch.syspath_prepend(file.parent)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    return lambda text: file.write_text(text) and None
+
+
+@pytest.fixture
+def smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nvml: object) -> Smi:
+    """Puts an nvidia-smi on PATH that prints the given lines, if it is asked as the real one can be."""
 
     def install(*lines: str, status: int = 0, seconds: int = 0) -> None:
         asked = "--query-gpu=index,uuid,name,memory.total,memory.free,compute_cap,mig.mode.current"
@@ -37,12 +50,17 @@ cat <<'EOF'
 EOF
 exit {status}
 """
-        command = tmp_path / "nvidia-smi"
-        command.write_text(script)
-        command.chmod(command.stat().st_mode | stat.S_IXUSR)
-        monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+        put(tmp_path, monkeypatch, script)
 
     return install
+
+
+def put(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """An nvidia-smi that is this script."""
+    command = folder / "nvidia-smi"
+    command.write_text(script)
+    command.chmod(command.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
 
 
 def a100s(count: int, free: int = 80_000) -> list[str]:
@@ -172,55 +190,69 @@ def test_a_failing_driver_is_no_hardware(smi: Smi):
     assert detect() is None
 
 
-def test_a_hanging_driver_is_given_up(smi: Smi, monkeypatch: pytest.MonkeyPatch):
+def test_a_hanging_driver_is_given_up_and_not_asked_again(smi: Smi, nvml: Put, monkeypatch: pytest.MonkeyPatch):
     smi(*a100s(1), seconds=60)
-    monkeypatch.setattr(detection, "TIMEOUT_SECONDS", 0.1)
+    nvml(NVML)
+    monkeypatch.setattr(asking, "TIMEOUT_SECONDS", 0.1)
     assert detect() is None
 
 
-def test_a_machine_without_nvidia_smi_has_no_hardware(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setitem(sys.modules, "pynvml", None)
+def test_a_machine_without_nvidia_smi_has_no_hardware(nvml: Put, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert detect() is None
 
 
-def fake_nvml(*, mig: int | None = None, text: Callable[[str], object] = str) -> ModuleType:
-    """A pynvml with two H200; ``text`` makes its strings, which old versions gave as bytes."""
-
-    def uuid(handle: int) -> object:
-        return text(f"GPU-cafe{handle}")
-
-    def mig_mode(handle: int) -> list[int]:
-        if mig is None:
-            raise RuntimeError("Not Supported")
-        return [mig, mig]
-
-    def answer(value: object) -> Callable[..., object]:
-        return lambda *_: value
-
-    module = ModuleType("pynvml")
-    calls: dict[str, object] = {
-        "nvmlInit": answer(None),
-        "nvmlShutdown": answer(None),
-        "nvmlDeviceGetCount": answer(2),
-        "nvmlDeviceGetHandleByIndex": int,
-        "nvmlDeviceGetName": answer(text("NVIDIA H200")),
-        "nvmlDeviceGetUUID": uuid,
-        "nvmlDeviceGetMemoryInfo": answer(SimpleNamespace(total=143771 * MIB, free=100_000 * MIB)),
-        "nvmlDeviceGetCudaComputeCapability": answer((9, 0)),
-        "nvmlDeviceGetMigMode": mig_mode,
-    }
-    vars(module).update(calls)
-    return module
+@pytest.mark.parametrize("script", ["exec yes", "yes | cat", "yes &\nyes"])
+def test_an_endless_answer_is_cut_off(nvml: Put, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str):
+    """Without waiting for the end of its time, and with no more of it kept than an answer may be."""
+    put(tmp_path, monkeypatch, f"#!/bin/sh\necho $$ > {tmp_path}/pid\n{script}\n")
+    monkeypatch.setattr(asking, "TIMEOUT_SECONDS", 600)
+    tracemalloc.start()
+    assert detect() is None
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 100 * asking.MOST_BYTES
+    while alive((tmp_path / "pid").read_text().strip()):
+        time.sleep(0.01)
 
 
-@pytest.mark.parametrize("text", [str, str.encode])
-@pytest.mark.parametrize("mig", [None, 0])
-def test_nvml_is_asked_before_nvidia_smi(
-    smi: Smi, monkeypatch: pytest.MonkeyPatch, mig: int | None, text: Callable[[str], object]
-):
-    smi(*a100s(8))
-    monkeypatch.setitem(sys.modules, "pynvml", fake_nvml(mig=mig, text=text))
+def alive(group: str) -> bool:
+    """Whether a process of a group is there and has not ended."""
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, found = file.read_text().rpartition(")")[2].split()[:3]
+            if found == group and state != "Z":
+                return True
+    return False
+
+
+NVML = """
+class Memory:
+    total, free = 143771 << 20, 100_000 << 20
+
+
+def text(value):
+    return value
+
+
+print("Loading the driver ...")
+nvmlInit = lambda: None
+nvmlDeviceGetCount = lambda: 2
+nvmlDeviceGetHandleByIndex = lambda index: index
+nvmlDeviceGetName = lambda handle: text("NVIDIA H200")
+nvmlDeviceGetUUID = lambda handle: text(f"GPU-cafe{handle}")
+nvmlDeviceGetMemoryInfo = lambda handle: Memory
+nvmlDeviceGetCudaComputeCapability = lambda handle: (9, 0)
+"""
+"""A pynvml with two H200 without MIG, which also prints something."""
+MIG = "nvmlDeviceGetMigMode = lambda handle: [{mode}, {mode}]\n"
+IN_BYTES = NVML.replace("return value", "return value.encode()")
+"""As old versions answered."""
+
+
+@pytest.mark.parametrize("text", [NVML, IN_BYTES, NVML + MIG.format(mode=0)])
+def test_nvml_is_asked_where_nvidia_smi_has_no_answer(nvml: Put, monkeypatch: pytest.MonkeyPatch, text: str):
+    nvml(text)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-cafe1")
     hardware = detected()
     assert hardware.gpu == parse_hardware("h200").gpu
@@ -228,17 +260,53 @@ def test_nvml_is_asked_before_nvidia_smi(
     assert hardware.free_bytes == 100_000 * MIB
 
 
-def test_nvml_knows_of_mig(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setitem(sys.modules, "pynvml", fake_nvml(mig=1))
+@pytest.mark.parametrize("status", [0, 6])
+def test_nvml_is_asked_where_nvidia_smi_does_not_know_a_column(smi: Smi, nvml: Put, status: int):
+    smi('Field "compute_cap" is not a valid field to query.', status=status)
+    nvml(NVML)
+    assert detected().gpus_per_node == 2
+
+
+def test_nvidia_smi_is_enough(smi: Smi, nvml: Put, tmp_path: Path):
+    smi(*a100s(8))
+    nvml(f"open({str(tmp_path / 'asked')!r}, 'w')\n")
+    assert detected().gpus_per_node == 8
+    assert not (tmp_path / "asked").exists()
+
+
+def test_nvml_knows_of_mig(nvml: Put):
+    nvml(NVML + MIG.format(mode=1))
     assert detect() is None
 
 
-def test_nvml_without_its_library_leaves_it_to_nvidia_smi(smi: Smi, monkeypatch: pytest.MonkeyPatch):
-    smi(*a100s(2))
-    broken = ModuleType("pynvml")
-    monkeypatch.setitem(sys.modules, "pynvml", broken)
+def test_pynvml_may_be_a_package(nvml: Put, tmp_path: Path):
+    folder = tmp_path / "modules" / "pynvml"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("from .nvml import *\n")
+    (folder / "nvml.py").write_text(NVML)
     assert detected().gpus_per_node == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "raise SystemExit(0)",
+        "raise KeyboardInterrupt",
+        "import os; os.abort()",
+        "import os; os.kill(os.getppid(), 0); os._exit(0)",
+        "import os; os.write(1, b'0, GPU-1, NVIDIA T4, 15360, 15000, 7.5, [N/A]')",
+        f"{NVML}\nnvmlInit = lambda: exit()",
+        f"{NVML}\nimport time; nvmlInit = lambda: time.sleep(600)",
+        f"{NVML}\nimport os, time; nvmlInit = lambda: os.fork() and time.sleep(600) or time.sleep(600)",
+    ],
+)
+def test_whatever_the_module_of_a_driver_does_there_is_no_hardware(
+    nvml: Put, monkeypatch: pytest.MonkeyPatch, text: str, capfd: pytest.CaptureFixture[str]
+):
+    nvml(text)
+    monkeypatch.setattr(asking, "TIMEOUT_SECONDS", 2)
+    assert detect() is None
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,13 @@ def test_sizes(text: str, size: int):
         ("p4d.12xlarge", "unknown GPU `p4d.12xlarge`", "did you mean `p4d.24xlarge`"),
         ("2n4x p4d.24xlarge", "p4d.24xlarge has 8 GPUs", "write `2x p4d.24xlarge`"),
         ("a3-highgpu-3g", "unknown GPU", "a3-highgpu-8g"),
-        ("mi300a", "unknown GPU `mi300a`", "did you mean `mi300x`"),
+        ("mi300a", "unknown GPU `mi300a`", "did you mean `mi300x` (192 GB)"),
+        ("rtx 3070", "unknown GPU `rtx 3070`", "did you mean `rtx-3060-12gb` (12 GB) or `rtx-3080-10gb` (10 GB)"),
+        ("rtx 2060", "unknown GPU `rtx 2060`", "did you mean `rtx-2080-ti` (11 GB)?"),
+        ("a800", "unknown GPU `a800`", "did you mean `a100-80gb-sxm` (80 GB)"),
+        ("gb10", "unknown GPU `gb10`", "name it as nvidia-smi does"),
+        ("h20", "unknown GPU `h20`", "name it as nvidia-smi does"),
+        ("rtx 4000 ada", "unknown GPU `rtx 4000 ada`", "did you mean `rtx-6000-ada` (48 GB)?"),
         ("a100 host=", "`host=` is not a size", "host=512GiB"),
         ("a100 host=512", "`host=512` is not a size", "host=512GiB"),
         ("a100 host=0GiB", "`host=0GiB` is not a size", "host=512GiB"),
@@ -184,3 +190,25 @@ def test_what_a_name_leaves_open_is_said(text: str, said: str):
 )
 def test_a_name_that_is_clear_assumes_nothing(text: str):
     assert parse_hardware(text).assumed == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "16x h100-80gb-sxm",
+            "is read as one node of 16 GPUs, where H100-80GB SXM has 8 as a rule; if they are 2 nodes",
+        ),
+        ("12x h200", "is read as one node of 12 GPUs, where H200 has 8 as a rule"),
+        ("8x gb200", "write `2n4x gb200`"),
+        ("8x h100-80gb-sxm", ""),
+        ("2n8x h100-80gb-sxm", ""),
+        ("1n16x h100-80gb-sxm", ""),
+        ("6x rtx-3060-12gb", ""),
+        ("2x p4d.24xlarge", "is read as 2 machines of 8 GPUs"),
+    ],
+)
+def test_more_gpus_than_a_node_has_are_one_node_and_a_word(text: str, says: str):
+    assumed = parse_hardware(text).assumed
+    assert says in assumed
+    assert bool(says) == bool(assumed)

@@ -15,6 +15,7 @@ from advisor.memory.activations import (
     saved_formula,
     working_bytes,
 )
+from advisor.memory.activations.attention import varlen
 from advisor.memory.reserved.coverage import uncovered
 from advisor.models.architecture import Architecture, Attention, Block, Kind, Linear, Mlp
 from advisor.opening import open_configs
@@ -115,6 +116,14 @@ def test_adapters_on_named_modules_or_a_pattern_of_them_cost_the_same():
 def test_a_rank_of_its_own_counts_for_its_module():
     own = lora(rank_pattern={"q_proj": 64})
     assert per_token(LLAMA_3_8B, **own) - per_token(LLAMA_3_8B, **lora()) == 2 * (64 - 16)
+
+
+def test_eager_softmax_holds_four_fp32_matrices_of_scores_in_its_backward():
+    # Probabilities, their gradient, its product with them inside CUDA's kernel, and the gradient of the scores.
+    run = run_of(LLAMA_3_8B, attention="eager", sequence_len=16_384)
+    matrix = 4 * 32 * 16_384**2
+    held = saved_bytes(run, LLAMA_3_8B) + working_bytes(run, LLAMA_3_8B)
+    assert held == pytest.approx(4 * matrix, rel=0.04)
 
 
 def test_eager_attention_keeps_six_bytes_for_each_score():
@@ -306,6 +315,13 @@ def test_packed_rows_of_sdpa_need_no_mask_in_axolotl(facts: dict[str, Any], keep
     mask = 4 if run.precision == "fp32" else 2
     excess = (saved_bytes(run, LLAMA_3_8B) - saved_bytes(unmasked, LLAMA_3_8B)) / run.tokens
     assert excess == repeated * mask / 2 + (mask * 4096 if keeps_masks else 0)
+
+
+@pytest.mark.parametrize(("width", "is_able"), [(256, True), (264, False)])
+def test_packed_rows_need_no_mask_where_heads_are_as_wide_as_the_kernel_takes(width: int, is_able: bool):
+    """axolotl/loaders/patch_manager.py:826-926@0.19.0."""
+    block = block_of(8 * width, 8, 8, 14336, head_dim=width)
+    assert varlen(run_of(block, attention="sdpa", sample_packing=True, sdpa_varlen=True)) is is_able
 
 
 @pytest.mark.parametrize("model_type", ["seed_oss", "starcoder2"])

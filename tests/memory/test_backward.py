@@ -2,7 +2,7 @@
 
 import pytest
 
-from advisor.memory.backward import embedding_gradients, first_gradients, head_gradient, last_gradients
+from advisor.memory.backward import embedding_gradients, first_gradients, head_gradient
 
 from .small import CPU, LORA, TABLE, TOUCHED, UPCAST, P, fsdp, named, small
 
@@ -39,23 +39,6 @@ CUT = {"plugins": ["axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin
 def test_gradients_while_all_activations_are_there(tmp_path, keys, expected):
     found = small(tmp_path, **keys)
     assert named(first_gradients(found.run, found.weights)) == expected
-
-
-@pytest.mark.parametrize(
-    ("keys", "expected"),
-    [
-        # The embedding's comes after the first layer's, and the layer's own queries, keys and values last.
-        ({}, {"gradients": UPCAST - 4 * TABLE - 2 * 3 * 100 * 100}),
-        (TWICE, {"gradients": UPCAST}),
-        ({**TWICE, "tied": True}, {"gradients": UPCAST - 4 * TABLE, "tied head's gradient": 4 * TABLE}),
-        ({"zero": {"stage": 0}}, {"gradients": 2 * P}),
-        ({"zero": {"stage": 2}}, {"gradient shard": 2 * TOUCHED}),
-        (fsdp(2), {"gradients": 2 * (P - 2 * TABLE) // 2}),
-    ],
-)
-def test_gradients_at_the_first_layer(tmp_path, keys, expected):
-    found = small(tmp_path, **keys)
-    assert named(last_gradients(found.run, found.model, found.weights, found.model.blocks[0])) == expected
 
 
 @pytest.mark.parametrize(

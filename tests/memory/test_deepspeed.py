@@ -11,7 +11,10 @@ from advisor.memory.deepspeed import (
     lasting_buckets,
     overflow_terms,
     retained_terms,
+    secondary_terms,
 )
+from advisor.memory.host import host_terms
+from advisor.memory.optimizer_states import optimizer_terms
 
 from .small import ADAPTER, CPU, LORA, MATRIX, TABLE, P, fsdp, named, small
 
@@ -203,3 +206,33 @@ def test_one_gpu_holds_what_two_do_of_offloaded_parameters(tmp_path, moment):
 def test_one_gpu_that_holds_its_parameters_gathers_nothing(tmp_path):
     made = small(tmp_path, gpus=1, zero={"stage": 3})
     assert gathered_terms(made.run, made.model, made.weights, "layer") == ()
+
+
+@pytest.mark.parametrize(
+    ("zero", "bytes_"),
+    [
+        ({"stage": 3}, 0),
+        ({"stage": 3, "zero_hpz_partition_size": 1}, 0),
+        ({"stage": 3, "zero_hpz_partition_size": 4}, 2 * P // 4),
+        ({"stage": 2, "zero_hpz_partition_size": 4}, 0),
+        ({"stage": 3, "zero_hpz_partition_size": 4, "offload_param": CPU}, 0),
+    ],
+)
+def test_hierarchical_partitions_keep_every_weight_a_second_time(tmp_path, zero, bytes_):
+    found = small(tmp_path, gpus=8, zero=zero)
+    assert sum(term.bytes for term in secondary_terms(found.run, found.weights)) == bytes_
+
+
+@pytest.mark.parametrize(
+    ("ratio", "sub_group_size", "share"),
+    [(1.0, 0, 0.0), (0.3, 0, 0.7), (0.0, 0, 1.0), (0.6, 10**9, 0.0), (0.3, 10**9, 1.0)],
+)
+def test_a_ratio_below_one_leaves_whole_sub_groups_on_the_gpu(tmp_path, ratio, sub_group_size, share):
+    # Matrices and vectors are sub-groups of their own, so that there are two at least.
+    zero = {"stage": 3, "offload_optimizer": {"device": "cpu", "ratio": ratio}, "sub_group_size": sub_group_size}
+    found = small(tmp_path, zero=zero)
+    shard = found.weights.trained_elements // 2
+    kept, whole = named(optimizer_terms(found.run, found.weights)).get("sub-groups kept", 0), 16 * shard
+    assert kept == pytest.approx(share * whole, rel=0.15, abs=1)
+    moved = named(host_terms(found.run, found.model, found.weights)).get("optimizer states", 0)
+    assert moved == pytest.approx(2 * 8 * (shard - kept // 16), abs=64)

@@ -46,12 +46,38 @@ def test_nothing_is_said_where_nothing_is_saved_or_the_model_is_unknown():
 
 
 def test_kept_ones_one_more_and_the_model_at_the_end_must_fit():
-    found = of(ZERO_2, save_total_limit=3)
+    found = of(ZERO_2, save_total_limit=3, num_epochs=10)
     assert found is not None and found.least == 4 * found.one + found.weights
     assert "3 are kept" in found.words
-    unlimited = of(ZERO_2)
-    assert unlimited is not None and unlimited.least == unlimited.one + unlimited.weights
-    assert "no `save_total_limit`" in unlimited.words
+
+
+@pytest.mark.parametrize("config", [{}, {"save_total_limit": 0}, {"save_total_limit": None}])
+def test_axolotl_keeps_four_where_no_limit_is_set(config: Any):
+    found = of(ZERO_2, num_epochs=10, **config)
+    assert found is not None and found.least == 5 * found.one + found.weights
+    assert found.words.endswith("; 4 are kept (axolotl's default)")
+
+
+def test_other_trainers_keep_all_where_no_limit_is_set():
+    run = open_configs(LLAMA | {"save_steps": 100}, ZERO_2, "8x h100", stack={"trainer": "hf-trainer"}).run
+    found = checkpoints(run)
+    assert found is not None and found.least == found.one + found.weights
+    assert "no `save_total_limit`" in found.words
+
+
+@pytest.mark.parametrize(
+    ("config", "count"),
+    [
+        ({}, 1),
+        ({"num_epochs": 3}, 3),
+        ({"num_epochs": 2, "saves_per_epoch": 2}, 4),
+        ({"max_steps": 100, "save_steps": 40}, 3),
+        ({"save_steps": 500}, 5),
+    ],
+)
+def test_no_more_are_counted_than_the_run_writes(config: Any, count: int):
+    found = of(ZERO_2, **config)
+    assert found is not None and found.least == count * found.one + found.weights
 
 
 class Usage(NamedTuple):

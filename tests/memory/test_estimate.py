@@ -54,7 +54,7 @@ def test_layers_that_keep_a_cache_under_checkpoints_hold_all_keys_and_values_unt
     found = estimate(make_run(SANTACODER, stack=OF_THAT_TIME))
     assert found is not None
     assert found.peak_phase == "forward and loss"
-    assert found.allocated_peak / GIB == pytest.approx(8.519, abs=0.01)
+    assert found.allocated_peak / GIB == pytest.approx(8.519, rel=0.005)
 
 
 MIXTRAL = QLORA + (
@@ -205,3 +205,24 @@ def test_gradients_of_a_tied_table_wait_for_their_sum(make_run, model, copies):
     backward = terms(run, "backward")
     table = 2 * run.model.vocab_size * run.model.hidden_size * (2 if run.embeddings_fp32 else 1)
     assert backward.get("embedding's gradient", 0) == copies * table
+
+
+def test_frozen_adapters_are_no_negative_copies(make_run):
+    """axolotl's `unfrozen_parameters` names weights of the base alone: autocast then keeps no copy of an adapter."""
+    run = make_run(
+        LLAMA + "adapter: lora\nlora_r: 8\nlora_alpha: 16\nlora_target_linear: true\nbf16: true\nsequence_len: 2048\n"
+        "gradient_checkpointing: true\nunfrozen_parameters: [model.norm.weight]\n",
+        "4x l40s",
+    )
+    found = estimate(run)
+    assert found is not None
+    assert all(term.bytes >= 0 for phase in found.phases for term in phase.terms)
+    assert min(found.parts.values()) >= 0
+
+
+def test_a_row_that_more_gpus_share_than_it_has_tokens_is_padded(make_run):
+    run = make_run(
+        "base_model: Qwen/Qwen3-30B-A3B\nsequence_len: 8\nmicro_batch_size: 1\ncontext_parallel_size: 64\nbf16: true\n",
+        "8n8x h100-80gb",
+    )
+    assert run.tokens == 1 and estimate(run) is not None

@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 
 import advisor
+from advisor.engine.registry import built_in_rules
 from advisor.memory import loss
 from advisor.memory.estimate import phases_of
+from advisor.memory.liger_policy import scores_again
 from advisor.memory.model import reference_terms
+from advisor.record import replace
 
 from .small import LORA, Small, named, small
 
@@ -59,8 +62,9 @@ def test_a_sleeping_vllm_is_awake_for_its_answers_alone(tmp_path: Path) -> None:
     ("trl", "keys", "share"),
     [
         (COLOCATED, {}, 0.9),
-        ({"use_vllm": True}, {}, 0.3),
-        ({"use_vllm": True}, {"vllm": {"gpu_memory_utilization": 0.7}}, 0.3),
+        ({"use_vllm": True}, {}, None),
+        ({"use_vllm": True}, {"vllm": {"gpu_memory_utilization": 0.7}}, None),
+        (COLOCATED, {"vllm": {"gpu_memory_utilization": 0.7}}, 0.7),
         ({"use_vllm": True, "vllm_mode": "server"}, {"vllm": {"gpu_memory_utilization": 0.7}}, None),
         ({"use_vllm": False, "vllm_mode": "colocate"}, {}, None),
     ],
@@ -73,10 +77,32 @@ def test_the_share_is_the_one_that_trl_is_given(
 
 
 def test_a_server_needs_gpus_of_its_own() -> None:
-    trl = {"use_vllm": True, "vllm_mode": "server"}
-    found = advisor.estimate({**QWEN, "trl": trl}, gpus="1x a100-80gb")
-    assert any("GPUs of its own" in note for note in found.notes)
+    keys = {**QWEN, "trl": {"use_vllm": True}, "vllm": {"tensor_parallel_size": 2, "data_parallel_size": 2}}
+    found = advisor.estimate(keys, gpus="1x a100-80gb")
+    assert any("needs 4 GPUs of its own" in note for note in found.notes)
     assert found.verdict == "fits"
+
+
+@pytest.mark.parametrize(
+    ("installed", "parallel", "host", "level"),
+    [
+        (None, 2, "0.0.0.0", "note"),
+        (2, 2, "localhost", "error"),
+        (2, None, "localhost", "note"),
+        (1, None, "localhost", "error"),
+        (1, None, "10.0.0.7", "note"),
+    ],
+)
+def test_a_host_without_a_card_left_to_train_on_is_an_error(
+    tmp_path: Path, installed: int | None, parallel: int | None, host: str, level: str
+) -> None:
+    trl = {"use_vllm": True, "vllm_server_host": host}
+    run = small(tmp_path, gpus=1, **RL, trl=trl, vllm={"tensor_parallel_size": parallel}).run
+    assert run.hardware is not None
+    rule = built_in_rules("lint")["vllm-server-gpus"]
+    assert rule.finds is not None
+    found = list(rule.finds(replace(run, hardware=replace(run.hardware, installed=installed))))
+    assert [hit.level or rule.level for hit in found] == [level]
 
 
 def test_a_large_share_leaves_no_room_for_training() -> None:
@@ -130,3 +156,36 @@ def test_a_reward_model_is_not_counted() -> None:
     assert [one.key for one in advisor.estimate(keys, gpus="1x a100-80gb").uncounted] == ["trl.reward_funcs"]
     keys = {**QWEN, "trl": {"reward_funcs": ["rewards.length"]}}
     assert advisor.estimate(keys, gpus="1x a100-80gb").verdict == "fits"
+
+
+LIGER = {"max_completion_length": 4, "use_liger_loss": True}
+HEAD = 100 * 1000
+
+
+def test_ligers_loss_makes_no_logits_but_whole_gradients_of_the_head(tmp_path: Path) -> None:
+    made = small(tmp_path, gpus=1, **RL, **LORA, trl=LIGER)
+    kept = 2 * 2 * 5 * 100 + 2 * HEAD
+    assert loss.loss_saved_bytes(made.run, made.model) == kept
+    # In fp32, and cast back; tiles of logits, here of five tokens, are smaller.
+    assert loss.loss_forward_peak_bytes(made.run, made.model) == kept + 6 * HEAD + 4 * 5 * 100
+    assert loss.loss_backward_peak_bytes(made.run, made.model) == 2 * kept
+
+
+def test_ligers_loss_is_counted() -> None:
+    assert advisor.estimate({**QWEN, "trl": LIGER}, gpus="1x a100-80gb").verdict == "fits"
+
+
+@pytest.mark.parametrize(
+    ("trl", "scored"),
+    [
+        (LIGER, False),
+        ({**LIGER, "beta": 0.1}, True),
+        ({**LIGER, "num_iterations": 2}, True),
+        ({**LIGER, "use_vllm": True, "vllm_mode": "server"}, True),
+    ],
+)
+def test_ligers_loss_leaves_the_logits_of_older_answers(tmp_path: Path, trl: dict[str, Any], scored: bool) -> None:
+    made = small(tmp_path, gpus=1, **RL, **LORA, trl=trl)
+    assert scores_again(made.run) is scored
+    if made.run.rollouts is not None and made.run.rollouts.engine == "server":
+        assert phase(made, "generation")["logits of older answers"] == 6 * 2 * 5 * 1000

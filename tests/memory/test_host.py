@@ -3,6 +3,8 @@
 import pytest
 
 from advisor.memory.host import host_terms
+from advisor.memory.nvme import disk_note
+from advisor.util import gib
 
 from .small import CPU, LORA, P, fsdp, named, small
 
@@ -33,6 +35,15 @@ PINNED = {"device": "cpu", "pin_memory": True}
             {"zero": {"stage": 3, "offload_param": CPU}, **LORA},
             {"trained shards": 2 * 2**14, "frozen shards": 2 * P},
         ),
+        # Four buffers of the largest sub-group, here the shard of all matrices, and all gradients in half precision.
+        (
+            {"zero": {"stage": 3, "offload_optimizer": {"device": "nvme", "nvme_path": "/d"}}},
+            {"optimizer swap buffers": 2 * 4 * 2**21, "gradients": 2 * BOTH},
+        ),
+        (
+            {"zero": {"stage": 3, "offload_param": {"device": "nvme", "nvme_path": "/d", "max_in_cpu": 1000}}},
+            {"parameter swap buffers": 2 * 2**30, "trained shards": 2 * 2**11},
+        ),
         (fsdp(2), {}),
         # Weights, gradients and two states of 2 B each.
         (fsdp(2, offload_params=True), {"shards, gradients, states": (2 + 2 + 4) * P}),
@@ -49,3 +60,10 @@ PINNED = {"device": "cpu", "pin_memory": True}
 def test_what_lies_on_the_host(tmp_path, keys, expected):
     found = small(tmp_path, **keys)
     assert named(host_terms(found.run, found.model, found.weights)) == expected
+
+
+def test_states_on_nvme_lie_on_the_disk(tmp_path):
+    zero = {"stage": 3, "offload_optimizer": {"device": "nvme", "nvme_path": "/d"}}
+    found = small(tmp_path, zero=zero)
+    assert disk_note(found.run, found.weights) == f"{gib(12 * P)} lie on the disk of each node, at `nvme_path`"
+    assert disk_note(small(tmp_path, zero={"stage": 3}).run, found.weights) == ""

@@ -44,6 +44,26 @@ def test_a_pattern_of_modules_is_as_good_as_their_names(make_run):
     assert terms(make_run, FACTORED) == terms(make_run, EVERY)
 
 
+TWO = r"lora_target_modules: 'model\.layers\.(30|31)\.(self_attn|mlp)\.(q|k|v|o|gate|up|down)_proj'"
+
+
+@pytest.mark.parametrize("more", ["", "\npeft_layers_pattern: [layers]"])
+@pytest.mark.parametrize("targets", [EVERY, "lora_target_linear: true"])
+def test_layers_to_transform_are_as_good_as_their_numbers_in_a_pattern(make_run, targets, more):
+    assert terms(make_run, f"{targets}\npeft_layers_to_transform: [30, 31]{more}") == terms(make_run, TWO)
+
+
+def test_layers_to_transform_get_the_only_adapters(make_run):
+    every, two = (terms(make_run, text) for text in (EVERY, f"{EVERY}\npeft_layers_to_transform: [30, 31]"))
+    assert two["optimizer step", "adapter"] * 16 == every["optimizer step", "adapter"]
+
+
+@pytest.mark.parametrize("lists", ["[blocks]", "['(']"])
+def test_layers_below_another_list_get_no_adapters(make_run, lists):
+    text = f"{EVERY}\npeft_layers_to_transform: [30, 31]\npeft_layers_pattern: {lists}"
+    assert ("optimizer step", "adapter") not in terms(make_run, text)
+
+
 def test_adapters_outside_the_kernels_keep_their_gradient_shards_under_fsdp_2(make_run):
     fsdp = FSDP.format(version=2, cuts="true")
     run = make_run(f"{BASE.format(model=LLAMA)}{EVERY}\nlora_qkv_kernel: true\n{fsdp}", "2x a100-80gb")

@@ -2,8 +2,12 @@
 
 import pytest
 
+from advisor.memory.estimate import counted_run
 from advisor.memory.forward import checkpoints
+from advisor.memory.gradients import gradient_terms
 from advisor.memory.model import autocast_terms, load_terms, reference_terms, stored_terms
+from advisor.memory.optimizer_states import optimizer_terms
+from advisor.memory.weights import weights_of
 
 from .small import ADAPTER, CPU, LAYER, LORA, TABLE, UPCAST, P, fsdp, named, small
 
@@ -23,7 +27,6 @@ def bytes_of(terms):
     ("keys", "bytes_"),
     [
         ({}, UPCAST),
-        ({"tensor_parallel_size": 2}, UPCAST // 2),
         (fsdp(2), 2 * P // 2),
         (fsdp(1), 4 * P // 2),
         (fsdp(2, offload_params=True), 0),
@@ -40,6 +43,16 @@ def bytes_of(terms):
 def test_weights(tmp_path, keys, bytes_):
     found = small(tmp_path, **keys)
     assert bytes_of(stored_terms(found.run, found.weights)) == pytest.approx(bytes_, abs=5)
+
+
+def test_tensor_parallelism_divides_all_but_embeddings_and_norms(tmp_path):
+    found = small(tmp_path, tensor_parallel_size=2, optimizer="adamw_torch")
+    run, model = counted_run(found.run, found.model)
+    weights = weights_of(run, model)
+    bytes_ = 4 * (TABLE + TABLE // 2 + 9 * 100) + 2 * 4 * (LAYER - 200) // 2
+    assert bytes_of(stored_terms(run, weights)) == bytes_
+    assert bytes_of(gradient_terms(run, weights)) == bytes_
+    assert bytes_of(optimizer_terms(run, weights)) == 2 * bytes_
 
 
 def test_zero_3_shards_8_bit_weights_and_keeps_them(tmp_path):
@@ -160,3 +173,30 @@ def test_an_adapter_is_made_when_fp32_tables_have_gone(tmp_path):
 )
 def test_who_may_ask_for_checkpoints(tmp_path, keys, expected):
     assert checkpoints(small(tmp_path, **keys).run) is expected
+
+
+FROZEN_FP32 = {**LORA, "gradient_checkpointing": False}
+WIDE = {"trainer": "hf-trainer", "base_dtype": "float32"}
+
+
+@pytest.mark.parametrize(
+    ("when", "checkpointing", "elements"),
+    [
+        ("forward", False, LINEAR + TABLE),
+        ("loss", False, LINEAR + TABLE),
+        ("layer", False, LINEAR),
+        ("first layer", False, LINEAR // 4),
+        ("forward", True, TABLE),
+        ("layer", True, LINEAR // 4),
+        ("evaluation", False, TABLE),
+    ],
+)
+def test_autocast_copies_frozen_fp32_weights(tmp_path, when, checkpointing, elements):
+    found = small(tmp_path, gpus=1, stack=WIDE, **FROZEN_FP32 | {"gradient_checkpointing": checkpointing})
+    terms = named(autocast_terms(found.run, found.model, found.weights, when))
+    assert terms["copies of frozen weights"] == 2 * elements
+
+
+def test_frozen_half_precision_weights_need_no_copies(tmp_path):
+    found = small(tmp_path, gpus=1, **FROZEN_FP32)
+    assert "copies of frozen weights" not in named(autocast_terms(found.run, found.model, found.weights))

@@ -14,11 +14,12 @@ from advisor.cli.main import main
 from advisor.engine.blocking import in_one_line
 from advisor.memory import uncounted
 from advisor.memory.generation import generation_terms
-from advisor.schemas.table import axolotl_keys
+from advisor.schemas.table import axolotl_keys, deepspeed_keys
 
 from .small import small
 
 TABLE: Any = json.loads(Path(uncounted.__file__).with_name("keys.json").read_text(encoding="utf-8"))
+DEEPSPEED: Any = json.loads(Path(uncounted.__file__).with_name("deepspeed_keys.json").read_text(encoding="utf-8"))
 FITTING = {"base_model": "Qwen/Qwen2.5-0.5B", "sequence_len": 512, "datasets": [{"path": "d"}], "learning_rate": 1e-5}
 LARGE = {"base_model": "meta-llama/Llama-3.1-8B"}
 MORE = {"reinit_weights": True}
@@ -35,19 +36,47 @@ def schema() -> Iterator[tuple[str, str]]:
             yield level, key
 
 
-def patterns(level: str, kind: str) -> list[str]:
+def words(lines: list[str]) -> list[str]:
+    """The words of several lines."""
+    return [word for line in lines for word in line.split()]
+
+
+def patterns(level: str, kind: str, table: Any = TABLE) -> list[str]:
     """The keys and prefixes that a level has in a class."""
-    return [pattern for line in TABLE["levels"].get(level, {}).get(kind, ()) for pattern in line.split()]
+    return words(table["levels"].get(level, {}).get(kind, ()))
 
 
-def classes(level: str, key: str) -> list[str]:
+def classes(level: str, key: str, table: Any = TABLE) -> list[str]:
     """The classes of a key."""
-    found = [kind for kind in ("counted", "none") if any(fnmatchcase(key, p) for p in patterns(level, kind))]
-    return [*found, *{"unknown" for row in TABLE["unknown"] if (row["level"], row["key"]) == (level, key)}]
+    found = [kind for kind in ("counted", "none") if any(fnmatchcase(key, p) for p in patterns(level, kind, table))]
+    return [*found, *{"unknown" for row in table["unknown"] if (row["level"], row["key"]) == (level, key)}]
 
 
 def test_every_key_of_the_schema_has_a_class() -> None:
     assert [at for at in schema() if not classes(*at)] == []
+
+
+def of_deepspeed() -> list[tuple[str, str]]:
+    """Level and key of all that DeepSpeed's JSON may have."""
+    return [(level, key) for level in deepspeed_keys().levels for key in deepspeed_keys().rows(level)]
+
+
+def test_every_key_of_deepspeed_has_a_class() -> None:
+    assert [at for at in of_deepspeed() if not classes(*at, table=DEEPSPEED)] == []
+    assert classes("DeepSpeedZeroConfig", "keeps_a_second_copy", table=DEEPSPEED) == []
+
+
+def test_no_key_of_deepspeed_without_effect_has_another_class() -> None:
+    twice = [at for at in of_deepspeed() if "none" in (found := classes(*at, table=DEEPSPEED)) and len(found) > 1]
+    assert twice == []
+
+
+def test_no_row_is_about_a_key_of_deepspeed_that_is_gone() -> None:
+    rows = [(level, p) for level, kinds in DEEPSPEED["levels"].items() for kind in kinds.values() for p in words(kind)]
+    rows += [(row["level"], row["key"]) for row in DEEPSPEED["unknown"]]
+    gone = [at for at in rows if not any(level == at[0] and fnmatchcase(key, at[1]) for level, key in of_deepspeed())]
+    assert gone == []
+    assert DEEPSPEED["version"] == deepspeed_keys().version
 
 
 def test_no_key_without_effect_has_another_class() -> None:
@@ -160,3 +189,44 @@ def test_generating_holds_the_cache_of_each_row(tmp_path: Path) -> None:
 def test_generating_gathers_what_zero_3_has_cut(tmp_path: Path) -> None:
     keys = {**GENERATES, "zero": {"stage": 3}}
     assert generating(tmp_path, **keys)["weights gathered to generate"] == small(tmp_path, **keys).weights.bytes
+
+
+def of_zero(stage: int = 3, **more: Any) -> dict[str, Any]:
+    """A JSON with more keys of ZeRO's."""
+    return {"zero_optimization": {"stage": stage, **more}, "bf16": {"enabled": True}}
+
+
+@pytest.mark.parametrize(
+    ("deepspeed", "key"),
+    [
+        (of_zero(), None),
+        (of_zero(mics_shard_size=8), "zero_optimization.mics_shard_size"),
+        (of_zero(mics_shard_size=-1), None),
+        (of_zero(2, mics_shard_size=8), None),
+        (of_zero(2, zenflow={"topk_ratio": 0.1}), "zero_optimization.zenflow"),
+        (of_zero(zero_quantized_nontrainable_weights=True), "zero_optimization.zero_quantized_nontrainable_weights"),
+        (of_zero(zero_quantized_nontrainable_weights=False), None),
+        (of_zero(memory_efficient_linear=False), "zero_optimization.memory_efficient_linear"),
+        (of_zero(memory_efficient_linear=True), None),
+        (of_zero(stage3_model_persistence_threshold="auto"), None),
+        ({**of_zero(1), "tensor_parallel": {"autotp_size": 4}}, "tensor_parallel.autotp_size"),
+        ({**of_zero(1), "sequence_parallel_size": 2}, "sequence_parallel_size"),
+        ({**of_zero(1), "sequence_parallel_size": 1}, None),
+        ({**of_zero(1), "communication_data_type": "fp32"}, "communication_data_type"),
+        ({**of_zero(1), "communication_data_type": "bf16"}, None),
+        ({**of_zero(), "amp": {"enabled": False}}, None),
+    ],
+)
+@pytest.mark.parametrize("trainer", ["axolotl", "hf-trainer"])
+def test_deepspeeds_keys_that_are_not_counted_are_named(
+    deepspeed: dict[str, Any], key: str | None, trainer: str
+) -> None:
+    found = advisor.estimate(FITTING, deepspeed, gpus="8x a100-80gb", stack={"trainer": trainer})
+    assert [one.key for one in found.uncounted] == ([key] if key else [])
+    assert (found.verdict == "unknown") is (key is not None and found.uncounted[0].memory != "less")
+
+
+def test_the_finding_stands_at_the_key_of_the_json() -> None:
+    report = advisor.check(FITTING, of_zero(mics_shard_size=8), gpus="8x a100-80gb")
+    found = next(finding for finding in report.findings if finding.rule == "memory-not-counted")
+    assert "`zero_optimization.mics_shard_size` is not counted" in found.message

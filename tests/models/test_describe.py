@@ -113,6 +113,7 @@ def test_width_that_is_no_number_is_refused(value: object) -> None:
         describe(LLAMA | {"hidden_size": value}, "x", "test")
 
 
+@pytest.mark.slow
 @given(data=st.data())
 def test_damaged_config_is_counted_or_refused(data: st.DataObject) -> None:
     entry = data.draw(st.sampled_from(ENTRIES))

@@ -1,12 +1,13 @@
 """Models of somebody's own: which published one a name may mean, and the ways to say so."""
 
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from click.testing import CliRunner, Result
 
 from advisor.cli.main import main
-from advisor.models import Architecture, resolve
+from advisor.models import Architecture, hub, resolve
 from advisor.models.fine_tunes import base_of, misspelt
 
 
@@ -53,11 +54,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_an_unknown_model_shows_the_line_to_add(folder: Path):
+def test_an_unknown_model_shows_the_line_to_add(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    def unreachable(name: str) -> NoReturn:
+        raise OSError(f"no route to {name}")
+
+    monkeypatch.setattr(hub, "from_hub", unreachable)
     said = check(folder, OWN).stdout
     assert "add the line `# advisor: model=Qwen/Qwen2.5-7B`" in said
     assert "--online" in said and "--offline" not in said
-    assert "--online" not in check(folder, OWN, "--online").stdout
+    asked = check(folder, OWN, "--online").stdout
+    assert "--online" not in asked and "OSError: no route to my-org/my-qwen2.5-7b-sft" in asked
 
 
 def test_the_line_is_enough(folder: Path):

@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -250,24 +249,25 @@ def test_quantized_copy_is_taken_for_its_original_and_says_so() -> None:
 
 
 class Hub:
-    """Stands in for transformers: knows one config, refuses the rest."""
+    """Stands in for huggingface_hub: knows one config, refuses the rest."""
 
-    def __init__(self, configs: Mapping[str, dict[str, Any]]) -> None:
+    def __init__(self, configs: Mapping[str, dict[str, Any]], folder: Path) -> None:
         self.configs = configs
+        self.folder = folder
         self.asked: list[str] = []
 
-    def from_pretrained(self, name: str, *, trust_remote_code: bool | None = None) -> Any:
-        assert trust_remote_code is False, "transformers would ask whether to run the repository's code"
+    def hf_hub_download(self, name: str, file: str) -> str:
         self.asked.append(name)
         if name not in self.configs:
             raise OSError(f"{name} is not a model\nlong explanation")
-        return SimpleNamespace(to_dict=lambda: self.configs[name])
+        (self.folder / file).write_text(json.dumps(self.configs[name]))
+        return str(self.folder / file)
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
-    fake = Hub({"org/online": tiny(9)})
-    monkeypatch.setitem(sys.modules, "transformers", SimpleNamespace(AutoConfig=fake))
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Hub:
+    fake = Hub({"org/online": tiny(9)}, tmp_path)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", fake)
     return fake
 
 
@@ -289,10 +289,10 @@ def test_trouble_with_the_hub_becomes_the_reason(hub: Hub) -> None:
     assert "org/absent is not a model" in found.reason and "long explanation" not in found.reason
 
 
-def test_missing_transformers_becomes_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "transformers", None)
+def test_a_missing_huggingface_hub_becomes_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
 
-    assert "transformers" in unknown(resolve("org/absent", offline=False)).reason
+    assert "huggingface_hub" in unknown(resolve("org/absent", offline=False)).reason
 
 
 def test_catalogue_needs_no_heavy_import() -> None:

@@ -113,3 +113,12 @@ def test_dropout_and_dora_are_refused_by_peft_on_experts():
         trained(built(config), names, lora_dropout=0.1)
     with pytest.raises(ValueError, match="use_dora"):
         trained(built(config), names, use_dora=True)
+
+
+@pytest.mark.parametrize("lists", [None, ["layers"], ["blocks", "layers"]])
+@pytest.mark.parametrize("layers", [[1], [0, 3, 40]])
+def test_layers_to_transform_are_the_ones_that_peft_adapts(layers: list[int], lists: list[str] | None, tmp_path: Path):
+    config, targets = config_of("qwen3"), ["q_proj", "down_proj", "lm_head"]
+    theirs = trained(built(config), targets, layers_to_transform=layers, layers_pattern=lists)
+    keys = {"lora_target_modules": targets, "peft_layers_to_transform": layers, "peft_layers_pattern": lists}
+    assert counted(tmp_path, config, **{key: value for key, value in keys.items() if value is not None}) == theirs

@@ -14,13 +14,15 @@ if find_spec("liger_kernel") is None or find_spec("triton") is not None:
     pytest.skip("needs liger-kernel, and no Triton", allow_module_level=True)
 
 from advisor.memory import activations, loss  # noqa: E402
-from advisor.tracing.allocations import layer_saved, layer_working  # noqa: E402
+from advisor.tracing.allocations import Trace, layer_saved, layer_working  # noqa: E402
+from advisor.tracing.recorder import Recorder  # noqa: E402
 
 from .families import FAMILIES, described, run_of  # noqa: E402
 from .no_triton import without_triton  # noqa: E402
 from .trace import Setting, trace  # noqa: E402
 
 with without_triton():
+    from liger_kernel.chunked_loss import LigerFusedLinearGRPOLoss
     from liger_kernel.ops.fused_linear_cross_entropy import LigerFusedLinearCrossEntropyFunction
     from liger_kernel.ops.rms_norm import LigerRMSNormFunction
     from liger_kernel.ops.swiglu import LigerSiLUMulFunction
@@ -106,3 +108,25 @@ def test_the_fused_loss_keeps_gradients_and_works_in_chunks(adapter):
         head_gradient = 2 * VOCABULARY * 192
         statistics = total + head_gradient - before - final_norm - loss.loss_forward_peak_bytes(run, model)
         assert 0 <= statistics <= 16 * LENGTH
+
+
+def test_the_loss_of_policies_takes_whole_gradients_of_a_frozen_head():
+    vocabulary, hidden, rows, answer = 50_000, 512, 4, 256
+    result = Trace()
+    recorder = Recorder(result)
+    head = torch.zeros(vocabulary, hidden, dtype=torch.bfloat16)
+    states = torch.zeros(rows, answer, hidden, dtype=torch.bfloat16, requires_grad=True)
+    recorder.weights |= {one.untyped_storage()._cdata for one in (head, states)}
+    criterion = LigerFusedLinearGRPOLoss(beta=0.0, compiled=False, use_ref_model=False)
+    answers = torch.zeros(rows, answer, dtype=torch.long)
+    with recorder:
+        recorder.mark("start")
+        found, _ = criterion(states, head, answers, torch.ones(rows, answer), torch.ones(rows))
+        recorder.mark("forward")
+        (found / 4).backward()
+        recorder.mark("done")
+    elements = vocabulary * hidden
+    kept = 2 * rows * answer * hidden + 2 * elements
+    forward = result.peak(result.marks["start"], result.marks["forward"])
+    assert forward == pytest.approx(kept + 6 * elements + 4 * answer * hidden, rel=0.005)
+    assert result.peak(result.marks["forward"], result.marks["done"]) == pytest.approx(2 * kept, rel=0.005)

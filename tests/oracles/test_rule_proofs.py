@@ -22,7 +22,7 @@ pytest.importorskip("transformers")
 
 RULES = built_in_rules("lint")
 # The examples that speak of another version of these are not put to the one that is installed.
-ASKED_OF_DEEPSPEED = {"deepspeed", "transformers", "accelerate"}
+ASKED_OF_DEEPSPEED = {"axolotl", "deepspeed", "transformers", "accelerate"}
 # Packages that axolotl uses and that need a GPU: their lines are not looked up here.
 NOT_INSTALLED = {"bitsandbytes", "cut_cross_entropy", "flash_attn", "liger_kernel", "torchao", "trl"}
 NOT_INSTALLED_HERE = "missing one of ms-amp, transformers-engine or torchao"

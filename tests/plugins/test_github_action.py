@@ -1,13 +1,11 @@
 """The composite action: its metadata, and its shell steps run as the runner runs them, against a fake ``gh``."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +15,11 @@ import yaml
 
 from ..json_schemas import validator_of
 from ..review_requests import GITHUB_COMMENT, GITHUB_PUBLISHED, GITHUB_REVIEW
+from .runner import FOLDER, Job
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "plugins" / "github_action"
 ACTION: dict[str, Any] = yaml.safe_load((FOLDER / "action.yml").read_text(encoding="utf-8"))
 STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
 SAMPLE = ROOT / "sample_configs" / "lora-8b-large-batch.yaml"
@@ -37,78 +37,6 @@ for word in "$@"; do
     esac
 done
 """
-
-
-@dataclass(frozen=True)
-class Job:
-    """A job on a runner: its checkout, its files of outputs and summary, and what the steps have said so far."""
-
-    workspace: Path
-    inputs: Mapping[str, str]
-    pull_request: str = "7"
-    event: str = "pull_request"
-    base: str = ""
-
-    @property
-    def temporary(self) -> Path:
-        return self.workspace.parent
-
-    def step(self, name: str, **more: str) -> subprocess.CompletedProcess[str]:
-        """Runs one step as the runner does: its ``run`` in bash, its ``env`` with the expressions worked out."""
-        (step,) = (step for step in STEPS if step.get("name") == name)
-        environment = {key: self.value(text) for key, text in step.get("env", {}).items()}
-        return subprocess.run(
-            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
-            cwd=self.workspace,
-            env=self.environment() | environment | more,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=500,
-        )
-
-    def environment(self) -> dict[str, str]:
-        kept = {
-            name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "ADVISOR_", "GH_"))
-        }
-        return kept | {
-            "PATH": f"{self.temporary / 'bin'}{os.pathsep}{os.environ['PATH']}",
-            "CI": "true",
-            "GITHUB_ACTION_PATH": str(FOLDER),
-            "GITHUB_EVENT_NAME": self.event,
-            "GITHUB_WORKSPACE": str(self.workspace),
-            "GITHUB_REPOSITORY": "acme/runs",
-            "GITHUB_OUTPUT": str(self.temporary / "output"),
-            "GITHUB_STEP_SUMMARY": str(self.temporary / "summary"),
-            "RUNNER_TEMP": str(self.temporary),
-            "GH_LOG": str(self.temporary / "gh.log"),
-            "GH_COMMENTS": "",
-        }
-
-    def value(self, text: str) -> str:
-        """A value with its ``${{ }}`` replaced."""
-
-        def known(match: re.Match[str]) -> str:
-            match match[1].split("."):
-                case ["inputs", name]:
-                    return self.inputs.get(name, str(ACTION["inputs"][name].get("default", "")))
-                case ["steps", _, "outputs", name]:
-                    return self.outputs()[name]
-                case ["github", "event", "pull_request", "number"]:
-                    return self.pull_request
-                case ["github", "event", "pull_request", "base", "sha"]:
-                    return self.base
-            raise AssertionError(match[0])
-
-        return re.sub(r"\$\{\{ ([\w.-]+) \}\}", known, text)
-
-    def outputs(self) -> dict[str, str]:
-        lines = (self.temporary / "output").read_text(encoding="utf-8").splitlines()
-        return {"command": str(Path(sys.executable).with_name("advisor"))} | dict(line.split("=", 1) for line in lines)
-
-    def read(self, name: str) -> str:
-        path = self.temporary / name
-        return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 @pytest.fixture
@@ -160,7 +88,7 @@ def test_the_variables_of_each_script_are_given_to_it():
         script = re.search(r"\$GITHUB_ACTION_PATH/(\w+\.sh)", step["run"])
         text = (FOLDER / script[1]).read_text() if script else step["run"]
         wanted = set(re.findall(r"\$\{?([A-Z][A-Z_]+)", text))
-        given = {*step["env"], "RUNNER_TEMP"} | {name for name in wanted if name.startswith("GITHUB_")}
+        given = {*step["env"], "RUNNER_TEMP", "BASH_SOURCE"} | {name for name in wanted if name.startswith("GITHUB_")}
         assert wanted <= given, step["name"]
         assert set(step["env"]) - {"GH_TOKEN"} <= wanted, step["name"]
 
@@ -329,6 +257,11 @@ def test_a_pull_request_is_checked_by_the_rules_of_its_base_as_they_are_there(ba
     assert subprocess.run(
         ["git", "status", "--short"], cwd=based.workspace, check=True, capture_output=True
     ).stdout == (b"?? ran-base\n")
+
+
+def test_the_action_at_the_root_runs_them_too(based: Job):
+    done = replace(based, folder=ROOT, inputs={**based.inputs, "against": "none"}).step("Check")
+    assert done.returncode == 0 and "says base" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -539,6 +472,15 @@ def test_fixes_on_lines_of_the_pull_request_are_suggested_once(compared: Job):
     assert len([call for call in compared.read("gh.log").splitlines() if "POST" in call]) == 1
 
 
+def test_the_action_at_the_root_comments_and_suggests_too(compared: Job):
+    run = replace(compared, folder=ROOT)
+    for name in ("Check", "Comment", "Suggest"):
+        done = run.step(name)
+        assert done.returncode == 0 and "::warning" not in done.stdout, done.stderr
+    assert "### advisor" in run.read("gh.log.body")
+    assert json.loads(run.read("gh.log.review"))["comments"]
+
+
 def test_a_review_with_anything_that_github_does_not_know_is_told_apart():
     comment = {"path": "run.yaml", "line": 3, "side": "RIGHT", "body": "words"}
     review = {"event": "COMMENT", "body": "words", "comments": [comment]}
@@ -587,14 +529,15 @@ def test_the_html_report_is_kept_and_linked(workspace: Path):
 
 
 @pytest.mark.oracle
-def test_the_command_is_installed_from_the_checkout_of_the_action(workspace: Path):
+@pytest.mark.parametrize("folder", [".", "plugins/github_action"])
+def test_the_command_is_installed_from_the_checkout_of_the_action(workspace: Path, folder: str):
     source = workspace.parent / "source"
-    for name in ("pyproject.toml", "README.md", "LICENSE", "advisor", "rules", "plugins"):
+    for name in ("action.yml", "pyproject.toml", "README.md", "LICENSE", "advisor", "rules", "plugins"):
         copied = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         copied(ROOT / name, source / name)
-    run = job(workspace, gpus="1x rtx-4090")
-    done = run.step("Install", GITHUB_ACTION_PATH=str(source / "plugins" / "github_action"))
+    run = replace(job(workspace, gpus="1x rtx-4090"), folder=source / folder)
+    done = run.step("Install")
     if done.returncode and "connection" in done.stderr.lower():
         pytest.skip("no package index")
     assert done.returncode == 0, done.stderr

@@ -120,7 +120,7 @@ def test_memory_sums_up():
 
 def test_estimate_says_file_and_hardware_first():
     output = json.loads(render_estimate(DOES_NOT_FIT, "json"))
-    assert list(output) == ["version", "file", "hardware", "verdict", "memory", "time", "row_length"]
+    assert list(output) == ["version", "advisor", "file", "hardware", "verdict", "memory", "time", "row_length"]
     assert output["verdict"] == "does-not-fit"
 
 

@@ -57,6 +57,7 @@ def reports(name: str) -> list[Report]:
     return [*(renamed(report, name) for report in (FITS, TIGHT, DOES_NOT_FIT, LINT, ROOM)), renamed(many(name), name)]
 
 
+@pytest.mark.slow
 @given(NAMES)
 @example("\n::stop-commands::zzz\n::error file=README.md,line=1::x.yaml")
 @example("c|d`<img src=x>@octocat.yaml")

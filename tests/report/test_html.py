@@ -58,6 +58,7 @@ def page(name: str, *more: str, gpus: str = "1x rtx-4090") -> str:
     return result.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.stem for path in SAMPLES.glob("*.yaml")))
 def test_every_sample_has_a_page_under_40_kb_without_a_script(name: str):
     text = page(name, gpus="2x a100-80gb")

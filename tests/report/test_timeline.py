@@ -115,3 +115,15 @@ def test_the_command_writes_the_picture_or_says_what_no_tape_covers(tmp_path: Pa
     refused = CliRunner().invoke(main, arguments)
     assert refused.exit_code == 2
     assert "the optimizer lion_8bit" in refused.output
+
+
+def test_a_step_that_cannot_be_replayed_has_no_picture_and_one_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("advisor.memory.reserved.autograd.MOST_ALLOCATIONS", 1000)
+    (tmp_path / "run.yaml").write_text(CONFIG)
+    asked = ["estimate", "--isolated", "--gpus", "1x a100-80gb", str(tmp_path / "run.yaml")]
+    result = CliRunner().invoke(main, [*asked, "--timeline", str(tmp_path / "step.svg")])
+    assert result.exit_code == 2 and "there is no timeline of this run" in result.stderr
+    assert "Error" not in result.stderr and not (tmp_path / "step.svg").exists()
+    assert CliRunner().invoke(main, asked).exit_code == 0

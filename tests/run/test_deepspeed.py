@@ -3,9 +3,10 @@
 import json
 
 import pytest
+import yaml
 
 from advisor.documents import Remove, Set, read
-from advisor.opening import Context, open_run
+from advisor.opening import Context, open_configs, open_run
 from advisor.run.build import edited
 from advisor.run.deepspeed.edits import changes
 
@@ -39,6 +40,17 @@ def test_zero_3_with_bf16_auto_is_loaded_in_fp32(make_run):
     literal = make_run(LLAMA + "deepspeed: deepspeed_configs/zero3_bf16.json\n").zero
     assert auto is not None and literal is not None
     assert (auto.loads_fp32, literal.loads_fp32) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("trainer", "said", "fp32"),
+    [("axolotl", "bf16: true\n", True), ("hf-trainer", "bf16: true\n", False), ("hf-trainer", "bf16: false\n", True)],
+)
+def test_auto_is_filled_in_before_the_model_is_built_outside_axolotl(trainer: str, said: str, fp32: bool):
+    document = yaml.safe_load("base_model: Qwen/Qwen3-30B-A3B\nadapter: lora\nlora_r: 8\n" + said)
+    auto = {"zero_optimization": {"stage": 3}, "bf16": {"enabled": "auto"}}
+    zero = open_configs(document, auto, "2x a100-40gb", stack={"trainer": trainer}).run.zero
+    assert zero is not None and zero.loads_fp32 is fp32
 
 
 def test_an_inline_mapping_is_read_and_edited_in_place(make_run):
@@ -85,7 +97,7 @@ def test_a_fresh_config_says_what_it_means(make_run):
     written = json.loads(after.deepspeed.document.patched())
     assert written["bf16"] == {"enabled": True}
     assert written["train_batch_size"] == "auto"
-    assert after.zero.max_live_parameters == 100_000_000
+    assert after.zero.max_live_parameters >= 2 * max(block.parameters for block in after.model.blocks)
 
 
 def test_the_path_is_found_from_the_working_directory_before_the_yamls_folder(tmp_path):
@@ -106,3 +118,37 @@ def test_zero_3_gets_its_dtype_outright_and_no_other(precision, other):
     made = changes(values, {"zero_stage": 3}, precision)
     assert Set(f"{precision}.enabled", True) in made
     assert Remove(other) in made
+
+
+@pytest.mark.parametrize(
+    ("name", "is_editable"), [("ours.json", True), ("zero2.json", False), ("zero3_bf16.json", False)]
+)
+def test_a_json_with_the_name_of_one_that_axolotl_ships_is_nobodys_own(tmp_path, name, is_editable):
+    (tmp_path / name).write_text('{"zero_optimization": {"stage": 2}}')
+    (tmp_path / "run.yaml").write_text(LLAMA + f"deepspeed: {name}\n")
+    opened = open_run(read(tmp_path / "run.yaml"), Context(working_directory=str(tmp_path)))
+    assert opened.run.deepspeed_editable is is_editable
+
+
+@pytest.mark.parametrize(
+    ("model", "live"), [("meta-llama/Llama-3.1-8B", 450_000_000), ("Qwen/Qwen2.5-72B", 1_800_000_000)]
+)
+def test_a_written_zero_3_leaves_two_layers_live(make_run, model, live):
+    run = make_run(LLAMA.replace("meta-llama/Llama-3.1-8B", model), "8x a100-80gb")
+    for before in (run, make_run(run.config.text, "8x a100-80gb", '{"zero_optimization": {"stage": 2}}')):
+        after = edited(before, {"zero_stage": 3}, "zero-3")
+        assert after.zero is not None and after.model is not None
+        assert after.zero.max_live_parameters == live >= 2 * max(block.parameters for block in after.model.blocks)
+
+
+def test_two_layers_of_experts_are_not_kept_live(make_run):
+    after = edited(
+        make_run(LLAMA.replace("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B"), "8x h100"), {"zero_stage": 3}, "x"
+    )
+    assert after.zero is not None and after.zero.max_live_parameters == 100_000_000
+
+
+def test_a_limit_that_is_written_stays(make_run):
+    written = '{"zero_optimization": {"stage": 2, "stage3_max_live_parameters": 5}}'
+    after = edited(make_run(LLAMA, "8x a100-80gb", written), {"zero_stage": 3}, "x")
+    assert after.zero is not None and after.zero.max_live_parameters == 5

@@ -1,5 +1,9 @@
 """The stack: what its fields may be, wherever it is said."""
 
+import subprocess
+import sys
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import get_args
 
@@ -9,7 +13,7 @@ from click.testing import CliRunner
 import advisor
 from advisor.cli.main import main
 from advisor.errors import InputError
-from advisor.run.stack import KINDS, BaseDtype, Padding, Stack, Trainer, read_stack
+from advisor.run.stack import KINDS, PACKAGES, BaseDtype, Padding, Stack, Trainer, installed_versions, read_stack
 
 YAML = "base_model: meta-llama/Llama-3.2-1B\nsequence_len: 1024\nmicro_batch_size: 1\n"
 
@@ -81,3 +85,37 @@ def test_python_refuses_it_too():
         advisor.check(
             {"base_model": "meta-llama/Llama-3.2-1B"}, gpus="1x a100-80gb", stack={"trainer": "llama-factory"}
         )
+
+
+def test_installed_versions_are_those_of_the_metadata():
+    known: dict[str, str] = {}
+    for package in PACKAGES:
+        with suppress(PackageNotFoundError):
+            known[package] = version(package)
+    assert installed_versions() == known
+
+
+def test_the_first_folder_counts_and_a_checkout_says_its_version_inside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folders = {
+        "a": ("torch-2.9.0+cu128.dist-info", "Peft-0.18.0-py3.11.egg-info", "torchao-9.dist-info"),
+        "b": ("torch-2.1.0.dist-info",),
+    }
+    for folder, names in folders.items():
+        for name in names:
+            (tmp_path / folder / name).mkdir(parents=True)
+    (tmp_path / "c" / "axolotl.egg-info").mkdir(parents=True)
+    (tmp_path / "c" / "axolotl.egg-info" / "PKG-INFO").write_text(
+        "Metadata-Version: 2.1\nName: axolotl\nVersion: 0.15.0\n"
+    )
+    monkeypatch.setattr(sys, "path", [str(tmp_path / name) for name in ("nowhere", *"abc")])
+    assert installed_versions() == {"axolotl": "0.15.0", "torch": "2.9.0+cu128", "peft": "0.18.0"}
+
+
+def test_installed_versions_load_no_library_for_them():
+    code = (
+        "import sys; from advisor.run.stack import installed_versions; installed_versions(); print(sorted(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "email" not in done.stdout and "torch" not in done.stdout

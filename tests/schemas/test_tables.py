@@ -101,6 +101,7 @@ def test_two_names_equally_near_are_no_guess():
         (["str"], ["", "x"], [1, True, None, ["x"]]),
         (["map"], [{}, {"a": 1}], [[], "x"]),
         ([{"values": ["auto"]}, "bool"], ["auto", True, "no"], ["full", 3]),
+        ([{"pattern": "^fallback_"}], ["fallback_x"], ["x", "a_fallback_x", 3, None]),
         ([{"list": ["str"]}, "null"], [[], ["x"], None], ["x", [1], {}]),
         ([{"map": ["int"]}], [{"a": 1}, {"a": "1"}], [{"a": "x"}, 1]),
         ([{"level": "FSDPConfig"}], [{}, {"no": 1}], ["x", []]),

@@ -111,6 +111,8 @@ def largest(found: Hardware) -> Hardware:
         return found
     name = found.assumed.split("`")[1]
     others = variants(name)
+    if not others:
+        return found
     gpu = max(others, key=lambda gpu: gpu.total_bytes)
     assumed = f"`{name}` may be {' or '.join(other.title for other in others)}: checked on {gpu.title}"
     return replace(found, gpu=gpu, assumed=assumed if len(others) > 1 else found.assumed)

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-import click
-
 from advisor.cli.launchers.cloud import Cloud, read_cloud
 from advisor.cli.launchers.training import Command
 from advisor.documents import Document, read
@@ -11,13 +9,14 @@ from advisor.errors import InputError
 from advisor.hardware import Hardware
 from advisor.record import replace
 from advisor.run.overrides import overridden
-from advisor.session import RunOptions, Session, session_for
+from advisor.session import RunOptions, Session, lenient_session
 from advisor.session.launched import launched_on
+from advisor.streams import tell
 
 
 def session_of(command: Command, options: RunOptions) -> Session:
     """The session of a command. What is installed here says nothing of the image that a cloud runs."""
-    session = session_for([command.config or ""], options, here=command.cloud is None)
+    session = lenient_session([command.config or ""], options, here=command.cloud is None)
     folder = command.folder or session.context.working_directory
     return replace(session, context=replace(session.context, working_directory=folder))
 
@@ -60,8 +59,3 @@ def scaled_by(command: Command) -> Callable[[Hardware], Hardware]:
         return replace(found, gpus_per_node=per_node, nodes=nodes)
 
     return scaled
-
-
-def tell(line: str) -> None:
-    """One line on standard error."""
-    click.echo(f"advisor: {line}", err=True)

@@ -14,8 +14,18 @@ from advisor.memory.activations.layer import (
     saved_bytes,
     saved_formula,
 )
-from advisor.memory.activations.non_layer import cached_bytes, checkpoint_bytes, head_saved_bytes
-from advisor.memory.activations.transient import multiplying_bytes, passing_bytes, working_bytes
+from advisor.memory.activations.non_layer import (
+    cached_bytes,
+    checkpoint_bytes,
+    head_saved_bytes,
+)
+from advisor.memory.activations.transient import (
+    last_weight_bytes,
+    multiplying_bytes,
+    passing_bytes,
+    stack_gradient_bytes,
+    working_bytes,
+)
 
 __all__ = [
     "cached_bytes",
@@ -25,12 +35,14 @@ __all__ = [
     "first_norm_bytes",
     "forward_working_bytes",
     "head_saved_bytes",
+    "last_weight_bytes",
     "lasting_bytes",
     "multiplying_bytes",
     "own_input_bytes",
     "passing_bytes",
     "saved_bytes",
     "saved_formula",
+    "stack_gradient_bytes",
     "traced_source",
     "working_bytes",
 ]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from advisor.memory.activations.deviations import family_and_norm
 from advisor.models.deviations import SQUARED_RELU, XIELU, Norm
-from advisor.record import record
+from advisor.record import record, replace
 
 if TYPE_CHECKING:
+    from advisor.models.architecture import Block
     from advisor.run import Run
 
 
@@ -22,6 +24,8 @@ class Numbers:
     autocast: bool
     trained: bool
     """Whether the base weights get gradients."""
+    returned: int
+    """Of what the layer returns: as wide as the stream, but where it widens that."""
 
 
 @record(eq=False)
@@ -40,24 +44,41 @@ class Adapters:
     """A kept mask, one byte per element on CUDA: aten/src/ATen/native/cuda/Dropout.cu."""
 
 
-def numbers(run: Run, norm: Norm) -> Numbers:
-    """The precision of the parts of a layer with norms of this kind."""
+def numbers_of(run: Run, block: Block) -> Numbers:
+    """The precision of the parts of a layer."""
+    found = numbers(run, family_and_norm(run, block)[1], narrow=block.narrow)
+    return replace(found, returned=4) if block.narrow and block.mlp is not None else found
+
+
+def numbers(run: Run, norm: Norm, *, narrow: bool = False) -> Numbers:
+    """The precision of the parts of a layer with norms of this kind; ``narrow``: see ``Block``."""
     compute = run.compute_bytes
-    weights = run.precision == "fp32" or run.fp32_residual_stream or fp32_weights(run) or widened(run)
+    weights = enters_wide(run)
     branches = fp32_branches(run, norm)
-    stream = 4 if weights or branches or fp32_stream(run) else 2
-    wide = weights or (branches and not (run.model is not None and run.model.deviations.casts_stream))
+    stream = 4 if weights or ((branches or fp32_stream(run)) and not narrow) else 2
+    casts = narrow or (run.model is not None and run.model.deviations.casts_stream)
+    wide = weights or (branches and not casts)
     # CUDA's autocast runs layer_norm in fp32 and hands fp32 on; RMS norms are written to return their
     # input's dtype, which some decoders first turn to that of the norm's weights.
     normed = 4 if norm == "layer" and run.autocast else compute if norm == "half layer" else 4 if wide else 2
     # Quantized linears hand on the precision of what a norm in fp32 gives them.
     inner = normed if branches or (wide and run.autocast and run.quantization in KEEP_WIDTH) else compute
-    return Numbers(compute, stream, normed, inner, run.autocast, trained=run.adapter is None)
+    return Numbers(compute, stream, normed, inner, run.autocast, trained=run.adapter is None, returned=stream)
 
 
 def widened(run: Run) -> bool:
     """Whether autocast makes the stream fp32 before the first layer."""
     return run.autocast and run.model is not None and run.model.deviations.widens_stream
+
+
+def enters_wide(run: Run) -> bool:
+    """Whether the stream is in fp32 from the embedding on."""
+    return run.precision == "fp32" or run.fp32_residual_stream or fp32_weights(run) or widened(run)
+
+
+def enters_narrow(run: Run, norm: Norm) -> bool:
+    """Whether the first layer gets half precision and returns fp32: see ``KEEP_WIDTH``, which embeddings do not."""
+    return not enters_wide(run) and (fp32_branches(run, norm) or fp32_stream(run))
 
 
 def fp32_stream(run: Run) -> bool:

@@ -10,7 +10,7 @@ from advisor.memory.activations.amounts import ONE, Amount, total, widths
 from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import repeated
 from advisor.memory.activations.deviations import family_and_norm
-from advisor.memory.activations.dtypes import Numbers, adapters, numbers
+from advisor.memory.activations.dtypes import Numbers, adapters, numbers_of
 from advisor.memory.activations.experts import unpacked_bytes
 from advisor.memory.activations.feedforward import of_activation
 from advisor.memory.activations.from_trace import measured
@@ -32,8 +32,8 @@ def forward_working_bytes(run: Run, block: Block) -> int:
 
 def derived_bytes(run: Run, block: Block) -> int:
     """Likewise, by the formulas."""
-    family, norm = family_and_norm(run, block)
-    n = numbers(run, norm)
+    family, _ = family_and_norm(run, block)
+    n = numbers_of(run, block)
     known = widths(run, block)
     moments = [*feedforward(run, n, family, block), list(attention(run, n, block))]
     return run.tokens * max(total(moment, known) for moment in moments)

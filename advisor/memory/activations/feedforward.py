@@ -62,3 +62,11 @@ def of_activation(n: Numbers, without_and_with: tuple[int, int]) -> int:
         numbers, mask = divmod(without_and_with[0], n.compute)
         return numbers * n.inner + mask
     return without_and_with[n.autocast]
+
+
+def of_activation_gradient(n: Numbers, without_and_with: tuple[int, int]) -> int:
+    """Likewise of an activation's backward, which has let go of its mask: an odd byte is one that is gone."""
+    if n.inner != n.compute:
+        numbers, mask = divmod(-without_and_with[0], n.compute)
+        return -numbers * n.inner - mask
+    return without_and_with[n.autocast]

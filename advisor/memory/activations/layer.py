@@ -11,7 +11,7 @@ from advisor.memory.activations.amounts import Amount, total, widths, written
 from advisor.memory.activations.approximate import mixer_amounts
 from advisor.memory.activations.attention import attention_amounts, copied_output
 from advisor.memory.activations.deviations import family_and_norm
-from advisor.memory.activations.dtypes import Numbers, numbers
+from advisor.memory.activations.dtypes import Numbers, numbers_of
 from advisor.memory.activations.experts import kept_weights
 from advisor.memory.activations.fake_quantized import kept_by_quantizers
 from advisor.memory.activations.feedforward import mlp_amounts
@@ -55,7 +55,7 @@ def first_norm_bytes(run: Run, block: Block) -> int:
     family, norm = family_and_norm(run, block)
     if family.post_norm or block.traces:
         return 0
-    n, apart = numbers(run, norm), family.parallel and block.norms > 1
+    n, apart = numbers_of(run, block), family.parallel and block.norms > 1
     reading = block if family.parallel else replace(block, norms=min(1, block.norms))
     unread = list(norm_amounts(n, norm, family, reading))
     if apart and not any(is_target(run.lora, x) for x in block.linears if x.kind == "mlp" and run.lora is not None):
@@ -67,8 +67,8 @@ def first_norm_bytes(run: Run, block: Block) -> int:
 def own_input_bytes(run: Run, block: Block) -> int:
     """Of what a layer keeps, its input as it came, which its checkpoint holds already."""
     family, norm = family_and_norm(run, block)
-    n = numbers(run, norm)
-    if block.traces or streams(block) > 1 or family.post_norm or block.norm == "none":
+    n = numbers_of(run, block)
+    if block.traces or streams(block) > 1 or family.post_norm or family.casts_stream or block.norm == "none":
         return 0
     width = {"rms": 4, "fp32 rms": 4, "offset rms": 4, "liger": n.stream, "centred": 0}.get(norm)
     if width is None:
@@ -85,7 +85,7 @@ def saved_formula(run: Run, block: Block) -> str:
 def amounts(run: Run, block: Block) -> tuple[Amount, ...]:
     """Every kept tensor of a layer, in bytes per token. An estimate asks for those of a layer three times."""
     family, norm = family_and_norm(run, block)
-    n = numbers(run, norm)
+    n = numbers_of(run, block)
     attention = block.attention
     if attention is not None and attention.kind != "softmax":
         mixer = list(mixer_amounts(run, n, block))
@@ -111,10 +111,11 @@ def amounts(run: Run, block: Block) -> tuple[Amount, ...]:
 
 
 def input_amounts(run: Run, n: Numbers, read: Iterable[Site]) -> Iterator[Amount]:
-    """What linears keep of the tensors that they read."""
+    """What linears keep of the tensors that they read; what 8-bit ones keep past a checkpoint is ``lasting_bytes``."""
     for site in read:
         yield from site_amounts(run, n, site)
-        yield from int8_amounts(run, site)
+        if not int8_stays(run):
+            yield from int8_amounts(run, site)
 
 
 def fixed_bytes(run: Run, block: Block) -> int:
@@ -129,8 +130,8 @@ def fixed_bytes(run: Run, block: Block) -> int:
         if block.attention is not None and block.attention.query_key_norm:
             count += 8 * block.attention.head_dim
     if block.states is not None:
-        count += fixed_bytes_of_states(numbers(run, norm), block.states)
-    count += dora_bytes(run, numbers(run, norm), block)
+        count += fixed_bytes_of_states(numbers_of(run, block), block.states)
+    count += dora_bytes(run, numbers_of(run, block), block)
     return count + (2 * block.hidden * block.norms if norm == "half layer" else 0)
 
 
@@ -138,7 +139,7 @@ def lasting_bytes(run: Run, block: Block) -> int:
     """Bytes of one layer's inputs that checkpoints do not free: see ``int8_stays``."""
     if not int8_stays(run):
         return 0
-    family, norm = family_and_norm(run, block)
-    read = sites(run, numbers(run, norm), block, copied_output(run, family, block))
+    family, _ = family_and_norm(run, block)
+    read = sites(run, numbers_of(run, block), block, copied_output(run, family, block))
     kept = [amount for site in read for amount in int8_amounts(run, site, all_of_them=True)]
     return run.tokens * total(kept, widths(run, block))

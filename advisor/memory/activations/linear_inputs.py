@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount
+from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Numbers, adapters
 from advisor.memory.activations.fake_quantized import keeps_inputs
 from advisor.memory.activations.lora_kernels import fused, fused_amounts
@@ -93,10 +94,15 @@ def mlp_input(run: Run, n: Numbers, block: Block) -> list[Site]:
 
 
 def mlp_output(run: Run, n: Numbers, block: Block) -> list[Site]:
-    """The product that the last linear of the MLP reads; with experts, only a shared one has linears."""
+    """The product that the last linear of the MLP reads; with experts, only a shared one has linears.
+
+    In fp32 from an activation that autocast runs so: torch/amp, CUDA ops that autocast to float32@2.13.0.
+    """
     outputs = tuple(x for x in block.linears if x.kind == "mlp" and is_output(x, block))
     shared = block.mlp is not None and block.mlp.experts > 0
-    return [Site("f shared" if shared else "f", outputs, n.inner, fused=fused(run, block))] if outputs else []
+    plain, wide = family_and_norm(run, block)[0].activation
+    source = 4 if n.autocast and wide > plain else n.inner
+    return [Site("f shared" if shared else "f", outputs, source, fused=fused(run, block))] if outputs else []
 
 
 def site_amounts(run: Run, n: Numbers, site: Site) -> Iterator[Amount]:

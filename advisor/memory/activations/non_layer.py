@@ -8,7 +8,7 @@ from advisor.memory.activations.altup import streams
 from advisor.memory.activations.amounts import ONE, total, widths
 from advisor.memory.activations.attention import masked
 from advisor.memory.activations.deviations import family_and_norm
-from advisor.memory.activations.dtypes import Numbers, numbers
+from advisor.memory.activations.dtypes import Numbers, numbers_of
 from advisor.memory.activations.fake_quantized import kept_by_head
 from advisor.memory.activations.from_trace import measured, measured_outside
 from advisor.memory.activations.layer_inputs import outside_amounts
@@ -33,7 +33,7 @@ def checkpoint_bytes(run: Run, block: Block) -> int:
 
 def input_bytes(run: Run, block: Block) -> int:
     """A layer's input, as wide as the residual stream, or as all of its streams."""
-    return run.tokens * streams(block) * block.hidden * numbers(run, family_and_norm(run, block)[1]).stream
+    return run.tokens * streams(block) * block.hidden * numbers_of(run, block).stream
 
 
 def cached_bytes(run: Run, block: Block) -> int:
@@ -45,7 +45,7 @@ def cached_bytes(run: Run, block: Block) -> int:
     if not since or run.stack.at_least("transformers", since) or run.stack.trainer == "axolotl":
         return 0
     projected = sum(linear.n_out for linear in block.linears if linear.name == "c_attn")
-    return run.tokens * projected * numbers(run, family_and_norm(run, block)[1]).inner
+    return run.tokens * projected * numbers_of(run, block).inner
 
 
 def head_saved_bytes(run: Run, model: Architecture) -> int:
@@ -60,7 +60,7 @@ def derived_outside(run: Run, model: Architecture) -> int:
     """Likewise by the formulas, without a held mask."""
     block = model.blocks[-1]
     family, norm = family_and_norm(run, block)
-    n = numbers(run, norm)
+    n = numbers_of(run, block)
     one = replace(block, norms=1) if block.norm != "none" else block
     amounts = [*norm_amounts(n, norm, family, one), *outside_amounts(run, n, block), (8, ONE)]
     # Liger's fused loss has the head's gradient already, and lets go of its input.

@@ -16,23 +16,28 @@ from advisor.memory.activations.adapted_output import (
     adapter_gradients,
     half_adapter_gradients,
     let_go,
+    passing_results,
     recomputed_forward,
+    recomputed_four_bit,
+    waiting,
+    yet_to_come,
 )
 from advisor.memory.activations.altup import altup_gradients, streams
 from advisor.memory.activations.amounts import ONE, Amount, Moment, gone, total, widths
 from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import attention_amounts, copied_output, repeated, without_kernel
 from advisor.memory.activations.deviations import family_and_norm
-from advisor.memory.activations.dtypes import Numbers, numbers
+from advisor.memory.activations.dtypes import Numbers, adapters, numbers_of
 from advisor.memory.activations.experts import passing_weights, quantized, stacks, used_weights
 from advisor.memory.activations.fake_quantized import passing_in_quantizers
-from advisor.memory.activations.feedforward import dense_amounts, has_shared_gate, mlp_amounts, of_activation
+from advisor.memory.activations.feedforward import dense_amounts, has_shared_gate, mlp_amounts, of_activation_gradient
 from advisor.memory.activations.float8 import casting_to_float8
 from advisor.memory.activations.from_trace import measured
-from advisor.memory.activations.kept_inputs import passing_dora_bytes
-from advisor.memory.activations.layer import amounts
+from advisor.memory.activations.kept_inputs import int8_amounts, int8_stays, passing_dora_bytes
+from advisor.memory.activations.layer import amounts, input_amounts
 from advisor.memory.activations.layer_inputs import gate_amounts, waiting_gradients, width_of
-from advisor.memory.activations.linear_inputs import mlp_input, mlp_output, site_amounts, sites
+from advisor.memory.activations.linear_inputs import is_output, mlp_input, mlp_output, site_amounts, sites
+from advisor.memory.activations.looped import loops
 from advisor.memory.activations.lora_kernels import fused_working_bytes, fuses_mlp, passing_mlp_bytes
 from advisor.memory.activations.norms import norm_amounts, rms_amounts
 from advisor.memory.activations.state_spaces import in_pieces, scan_gradients
@@ -46,27 +51,33 @@ if TYPE_CHECKING:
 @lru_cache(maxsize=16)
 def working_bytes(run: Run, block: Block) -> int:
     """The most that one layer's backward holds in addition to the saved tensors of this and earlier layers."""
-    _, norm = family_and_norm(run, block)
-    output = recomputed_output(run, numbers(run, norm), block)
+    unpacking = unpacking_bytes(run, block) if run.activation_checkpointing else 0
+    return max(backward_bytes(run, block), unpacking)
+
+
+def backward_bytes(run: Run, block: Block) -> int:
+    """Likewise, but for the recomputed forward of experts in 8 bits."""
+    output = recomputed_output(run, numbers_of(run, block), block)
     weights = passing_weights(run, run.compute_bytes, block) + passing_in_quantizers(run, block)
     weights += casting_to_float8(run, block)
     held = measured(run, block, "working", derived_bytes) + run.tokens * output + weights
-    return max(held, passing_dora_bytes(run, numbers(run, norm), block), unpacking_bytes(run, block))
+    return max(held, passing_dora_bytes(run, numbers_of(run, block), block))
 
 
 def unpacking_bytes(run: Run, block: Block) -> int:
-    """What a recomputed forward holds while 8-bit experts are unpacked, less what is saved only after that.
+    """What a forward holds while 8-bit experts are unpacked, less what is saved only after that.
 
     The product with a factor a row comes before that with a number: bitsandbytes/functional.py,
     int8_vectorwise_dequant@0.50.2.
     """
     mlp = block.mlp
-    if mlp is None or not (quantized(run) and run.quantization == "int8" and run.activation_checkpointing):
+    if mlp is None or not quantized(run) or run.quantization != "int8":
         return 0
-    family, norm = family_and_norm(run, block)
-    n = numbers(run, norm)
+    family, _ = family_and_norm(run, block)
+    n = numbers_of(run, block)
     later = [(4 * mlp.experts_per_token, "routed"), *shared_amounts(n, family, mlp)]
     named = [] if routed.of_experts(run, n).trained else list(routed.named_amounts(n, mlp))
+    named.append((waiting(run, n, family, block), "h"))
     passing = total(named, widths(run, block)) - total(later, widths(run, block))
     return 4 * stacks(block).get("down", 0) + run.tokens * passing
 
@@ -74,15 +85,49 @@ def unpacking_bytes(run: Run, block: Block) -> int:
 def multiplying_bytes(run: Run, block: Block) -> int | None:
     """The most while a base weight is there in half precision: at the MLP's last linear, whose adapter comes first.
 
-    None where that moment is not told apart from the others.
+    None where that moment is not told apart from the others, but for that in which experts are unpacked.
     """
+    if quantized(run) and block.mlp is not None and block.mlp.experts:
+        return shared_bytes(run, block)
     if block.mlp is None or block.mlp.experts or block.states or block.traces or fuses_mlp(run, block):
         return None
-    family, norm = family_and_norm(run, block)
-    n = numbers(run, norm)
+    family, _ = family_and_norm(run, block)
+    n = numbers_of(run, block)
     given = [(kept.cast, site.symbol) for site, kept in adapted_outputs(run, n, block)]
     moment = [*starting_gradients(n, family, block), *given, (n.compute, "f"), *let_go(run, n, block)]
     return run.tokens * (total(moment, widths(run, block)) + recomputed_output(run, n, block))
+
+
+def stack_gradient_bytes(run: Run, block: Block) -> int:
+    """At the gradient of experts' first stack, what there is in addition to what is saved, without that gradient.
+
+    That of the product, and of the inputs in their order, which are kept for it; of the experts' rest nothing is left:
+    integrations/moe.py, grouped_mm_experts_forward@5.16.1.
+    """
+    mlp = block.mlp
+    assert mlp is not None
+    family, norm = family_and_norm(run, block)
+    n = numbers_of(run, block)
+    m, chosen = routed.of_experts(run, n), mlp.experts_per_token
+    made = (chosen * m.compute * (2 if mlp.gated else 1), "f"), (2 * chosen * m.compute, "routed")
+    behind = (*gone(routed.expert_amounts(run, n, family, mlp)), *done(run, n, family, norm, block))
+    per_token = total([(n.stream, "h"), *made, *behind], widths(run, block))
+    return run.tokens * (per_token + recomputed_output(run, n, block))
+
+
+def shared_bytes(run: Run, block: Block) -> int:
+    """Likewise at the last linear of what all tokens pass next to experts, when those are still to come."""
+    family, _ = family_and_norm(run, block)
+    n = numbers_of(run, block)
+    given = [(kept.cast, site.symbol) for site, kept in adapted_outputs(run, n, block)]
+    product = [(n.inner, site.symbol) for site in mlp_output(run, n, block)]
+    moment = [*starting_gradients(n, family, block), *given, *product, *let_go(run, n, block)]
+    return run.tokens * (total(moment, widths(run, block)) + recomputed_output(run, n, block))
+
+
+def last_weight_bytes(block: Block) -> int:
+    """Bytes of the base weight that is there in half precision at that moment: the MLP's last."""
+    return max((2 * x.n_in * x.n_out for x in block.linears if x.kind == "mlp" and is_output(x, block)), default=0)
 
 
 def recomputed_output(run: Run, n: Numbers, block: Block) -> int:
@@ -90,13 +135,13 @@ def recomputed_output(run: Run, n: Numbers, block: Block) -> int:
 
     torch/utils/checkpoint.py, CheckpointFunction.backward@2.13.0.
     """
-    return n.stream * streams(block) * block.hidden if run.activation_checkpointing and run.reentrant else 0
+    return n.returned * streams(block) * block.hidden if run.activation_checkpointing and run.reentrant else 0
 
 
 def derived_bytes(run: Run, block: Block) -> int:
     """The widest moment of the backward by the formulas."""
     family, norm = family_and_norm(run, block)
-    n = numbers(run, norm)
+    n = numbers_of(run, block)
     known = widths(run, block)
     per_token = max((total(moment, known) for moment in moments(run, n, family, norm, block)), default=0)
     waiting = run.tokens * total(list(waiting_gradients(run, n, block)), known)
@@ -112,15 +157,77 @@ def derived_bytes(run: Run, block: Block) -> int:
 def passing_bytes(run: Run, block: Block) -> int:
     """What the forward of the last layer holds that it does not save: at an fp32 adapter of its down projection.
 
-    Or in a fused MLP with DoRA.
+    Or in a fused MLP with DoRA, or while experts are unpacked.
     """
-    _, norm = family_and_norm(run, block)
-    n = numbers(run, norm)
+    family, _ = family_and_norm(run, block)
+    n = numbers_of(run, block)
     if block.mlp is None or run.activation_checkpointing:
         return 0
     if fuses_mlp(run, block):
         return passing_mlp_bytes(run, n, widths(run, block))
-    return run.tokens * total(recomputed_forward(run, n, block), widths(run, block))
+    adapted = run.tokens * total(recomputed_forward(run, n, family, block), widths(run, block))
+    return max(adapted, unpacking_bytes(run, block))
+
+
+def held_by_int8(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
+    """What 8-bit linears keep of a recomputed forward until that ends, where a checkpoint has it end early."""
+    if int8_stays(run):
+        for site in sites(run, n, block, copied_output(run, family, block)):
+            yield from int8_amounts(run, site)
+
+
+def recomputed_int8(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
+    """The recomputed forward while an 8-bit base makes all that the MLP reads of its input at once.
+
+    Sums in 32 bits, in fp16, and in the input's precision: bitsandbytes/backends/cuda/ops.py, int8_mm_dequant@0.50.2;
+    the input in 8 bits, the gradient that waits, and the residual.
+    """
+    inner = [x for site in mlp_input(run, n, block) for x in site.linears]
+    if run.quantization != "int8" or len(inner) != 1 or block.mlp is None or block.mlp.experts:
+        return
+    yield waiting(run, n, family, block) - yet_to_come(run, n) + 1, "h"
+    yield (4 + 2 + n.inner) * inner[0].n_out, ONE
+    yield from gone(mlp_amounts(run, n, family, block))
+    for site in mlp_output(run, n, block):
+        yield from gone((*site_amounts(run, n, site), *int8_amounts(run, site)))
+    for site in mlp_input(run, n, block):
+        if adapters(run, site.source).own:
+            yield from gone(site_amounts(run, n, site))
+
+
+def quantized_int8(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
+    """The recomputed forward while an 8-bit base turns the product into 8 bits, in which outliers are looked for.
+
+    Half precision's copy, absolute values and what is large of them: bitsandbytes/backends/cuda/ops.py,
+    int8_vectorwise_quant@0.50.2. What a linear with an adapter gets back of its gradient: see ``passing_results``.
+    """
+    if run.quantization != "int8" or block.mlp is None or block.mlp.experts:
+        return
+    for site, kept in adapted_outputs(run, n, block):
+        scaled = 0 if run.reentrant else passing_results(run, n, kept)
+        yield waiting(run, n, family, block) - yet_to_come(run, n) + scaled, "h"
+        yield 2 + 1 + 2 + 1, site.symbol
+        if kept.own:
+            yield from gone(site_amounts(run, n, site))
+
+
+def recomputed_experts(run: Run, n: Numbers, family: Deviations, block: Block, narrow: Amount) -> Iterator[Amount]:
+    """A recomputed forward at the experts, before what all tokens pass: ``routed.recomputed_product``.
+
+    A name keeps the tokens, where no linear does. A non-reentrant checkpoint computes again when backward has come to
+    the activation of what all tokens pass: it has the gradient of the product by then.
+    """
+    mlp = block.mlp
+    assert mlp is not None
+    found = list(routed.recomputed_product(run, n, mlp))
+    yield from (*found, *gone(shared_amounts(n, family, mlp)))
+    if not found or loops(run):
+        return
+    kept = sum(coefficient for coefficient, _ in input_amounts(run, n, mlp_input(run, n, block)))
+    yield (0 if kept else n.normed) - yet_to_come(run, n), "h"
+    if not run.reentrant and mlp.shared_width and not family.shared_first:
+        yield narrow
+        yield from ((site.source, site.symbol) for site in mlp_output(run, n, block))
 
 
 def is_alone(block: Block) -> bool:
@@ -152,10 +259,13 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
         yield [stream, used_mask, narrow, *product_gradients(run, n, family, block), *behind]
         if block.mlp.experts:
             yield [stream, *routed.routed_gradients(run, n, family, block.mlp), *done(run, n, family, norm, block)]
-            behind = gone(shared_amounts(n, family, block.mlp))
-            yield [stream, *routed.recomputed_product(run, n, block.mlp), *behind]
+            yield [stream, *recomputed_experts(run, n, family, block, narrow)]
         if run.activation_checkpointing:
-            yield list(recomputed_forward(run, n, block))
+            held = list(held_by_int8(run, n, family, block))
+            yield [*recomputed_forward(run, n, family, block), *held]
+            yield [*recomputed_int8(run, n, family, block), *held]
+            yield [*quantized_int8(run, n, family, block), *held]
+            yield list(recomputed_four_bit(run, n, family, block))
     if block.attention is not None and probabilities(run, family, block.attention):
         yield [stream, *probability_gradients(run, n, family, norm, block)]
     if block.states is not None:
@@ -169,7 +279,9 @@ def starting_gradients(n: Numbers, family: Deviations, block: Block) -> tuple[Am
     """What stands at the start of a layer's backward: the stream's gradient, a mask that was used, a branch's own."""
     own = family.residual_masks or family.scales_residual
     branch = (n.compute, "h") if own and n.inner == n.compute else narrow_gradient(n, family, block)
-    return (n.stream, "h"), (-1 if family.residual_masks else 0, "h"), branch
+    # A layer that widens the stream casts the gradient of what entered it.
+    stream = n.returned + (n.stream if n.returned != n.stream else 0)
+    return (stream, "h"), (-1 if family.residual_masks else 0, "h"), branch
 
 
 def narrow_gradient(n: Numbers, family: Deviations, block: Block) -> Amount:
@@ -222,7 +334,7 @@ def product_gradients(run: Run, n: Numbers, family: Deviations, block: Block) ->
         return
     if not mlp.gated:
         step = family.activation_gradient
-        yield (of_activation(n, step) if step else 2 * n.inner), "f"
+        yield (of_activation_gradient(n, step) if step else 2 * n.inner), "f"
     elif "glu" in run.liger:
         yield n.inner, "f"
         return
@@ -235,10 +347,14 @@ def product_gradients(run: Run, n: Numbers, family: Deviations, block: Block) ->
 
 
 def probability_gradients(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
-    """Eager attention at its softmax: fp32 gradients of probabilities and scores; all that follows is freed."""
+    """Eager attention at its softmax: three fp32 gradients a score; all that follows is freed.
+
+    That of the probabilities, its product with them inside CUDA's kernel, and that of the scores:
+    aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out@2.13.0.
+    """
     attention = block.attention
     assert attention is not None
-    yield from ((8, "heads S"), (n.compute, "q"))
+    yield from ((12, "heads S"), (n.compute, "q"))
     copies = list(repeated(n, attention))
     yield from gone(copies[1:])
     if n.compute != 4:
@@ -254,7 +370,8 @@ def after_attention(run: Run, n: Numbers, family: Deviations, norm: Norm, block:
         if site is not first:
             yield from site_amounts(run, n, site)
     norms = list(norm_amounts(n, norm, family, block))
-    yield from norms[len(norms) // 2 :]
+    # Of four, one comes before attention: the output of the sublayer has a norm of its own.
+    yield from norms[len(norms) // (4 if block.norms == 4 else 2) :]
     yield from mlp_amounts(run, n, family, block)
 
 

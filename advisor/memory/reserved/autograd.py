@@ -16,6 +16,12 @@ Event = tuple[int, int]
 """The number of an allocation and its bytes; 0 bytes where it is freed."""
 EMPTIED: Event = (0, 0)
 """``torch.cuda.empty_cache``."""
+MOST_ALLOCATIONS = 250_000
+"""About 5 s of CPU time to record and replay; a micro batch of thousands of rows makes millions."""
+
+
+class LongTapeError(Exception):
+    """A step that allocates more often than is worth a replay."""
 
 
 class Hooks(Protocol):
@@ -79,6 +85,8 @@ class Storage:
         self.number = len(tape.parts)
         tape.parts.append(tape.part)
         tape.events.append((self.number, size))
+        if self.number > MOST_ALLOCATIONS:
+            raise LongTapeError(f"more than {MOST_ALLOCATIONS:,} allocations")
 
     def __del__(self) -> None:
         self.tape.events.append((self.number, 0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations import lora_kernels
@@ -46,15 +45,9 @@ def base_model(loader: Loader) -> Model:
     biased = {t.module.rpartition(".")[2] for t in model.tensors if t.name.endswith(".bias") and not beside(t)}
     embedding = loader.plain(table.numel, table.module)
     embedding.embedding = True
-    windows = [block.attention and block.attention.window for block in model.blocks]
-    kinds = len(set(windows)) if loader.taped.tables_by_kind else 1
-    each = [
-        (block, int(kinds > 1 and window is not None))
-        for block, window in zip(model.blocks, windows, strict=True)
-        for _ in range(block.count)
-    ]
-    if model.deviations.casts_stream:
-        each = in_turn(each)
+    windows = {block: block.attention and block.attention.window for block in model.blocks}
+    kinds = len(set(windows.values())) if loader.taped.tables_by_kind else 1
+    each = [(block, int(kinds > 1 and windows[block] is not None)) for block in model.in_order]
     layers = [layer_of(loader, block, biased, kind) for block, kind in each]
     ends = next(t.module for t in model.tensors if t.kind == "norm" and "*" not in t.name)
     norm = loader.norm(model.hidden_size, ends, layers[0].norms[0].kind, bias=layers[0].norms[0].bias is not None)
@@ -71,7 +64,7 @@ def base_model(loader: Loader) -> Model:
         score=score_of(loader.run),
         scales_embedding=loader.taped.scales_embedding,
         fp32_tables=loader.taped.tables == "fp32",
-        windowed=windows[0] is not None,
+        windowed=windows[model.blocks[0]] is not None,
         axes=loader.taped.axes,
         kinds=kinds,
         sight=sight,
@@ -135,16 +128,3 @@ def turned_of(loader: Loader, layers: Sequence[AnyLayer]) -> int:
     if loader.taped.tables == "none":
         return 0
     return next(turned(layer.mixer.attention) for layer in layers if isinstance(layer.mixer, Mixer | Latent))
-
-
-def in_turn(layers: list[tuple[Block, int]]) -> list[tuple[Block, int]]:
-    """One layer of each kind after the other, as far as there are any: experts make the stream wide, and come soon.
-
-    models/nemotron_h/modeling_nemotron_h.py, NemotronHMoE.forward@5.16.1.
-    """
-    seen: dict[Block, int] = {}
-    rounds: list[tuple[int, tuple[Block, int]]] = []
-    for layer in layers:
-        seen[layer[0]] = seen.get(layer[0], 0) + 1
-        rounds.append((seen[layer[0]], layer))
-    return [layer for _, layer in sorted(rounds, key=itemgetter(0))]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations.attention import masked, varlen
 from advisor.memory.freezing import freezes_all
-from advisor.memory.lora_targets import is_target, layers_named
+from advisor.memory.lora_targets import is_target, layers_named, ties_ends
 from advisor.memory.reserved import torchao
 from advisor.memory.reserved.known_layers import is_latent, is_taped
 from advisor.memory.reserved.seeing import is_known
@@ -185,8 +185,10 @@ def masks_are_taped(run: Run, model: Architecture) -> bool:
 
 
 def saves_tables_alone(run: Run, lora: Lora) -> bool:
-    """Whether no modules but embedding and head are trained as a whole."""
-    return run.model is not None and set(lora.modules_to_save) <= set(run.model.family.embedding_modules)
+    """Whether no modules but embedding and head are trained as a whole, each by itself."""
+    if run.model is None or ties_ends(run, run.model):
+        return False
+    return set(lora.modules_to_save) <= set(run.model.family.embedding_modules)
 
 
 def trains_nothing(run: Run) -> bool:

@@ -7,6 +7,8 @@ FIXED = "0.19.3"
 """DeepSpeed from which non-reentrant checkpoints work with frozen weights that ZeRO-3 shards."""
 # TRL's trainers for these force reentrant checkpoints upon an adapter under ZeRO-3; those for ORPO and SimPO do not.
 FORCED = frozenset(["dpo", "ipo", "kto", "grpo", "gdpo", "ebft"])
+# The embedding and the head by the names that PEFT ties (EMBEDDING_LAYER_NAMES, peft/utils/constants.py:399@0.20.0).
+TIED_BY_PEFT = frozenset(["embed_tokens", "lm_head"])
 
 
 def stops_zero_3(run: Run) -> bool:
@@ -43,4 +45,12 @@ def for_new_tokens(run: Run) -> RunEdits:
     """What an adapter must train and save where ``tokens`` adds rows: axolotl/loaders/utils.py:123-137@0.19.0."""
     if run.model is None or not run.config.get("tokens"):
         return {}
-    return {"lora_modules_to_save": list(run.model.family.embedding_modules)}
+    tied: RunEdits = {"ensure_tying": True} if must_tie(run) else {}
+    return {"lora_modules_to_save": list(run.model.family.embedding_modules), **tied}
+
+
+def must_tie(run: Run) -> bool:
+    """Whether axolotl's merge would drop a trained head: all but the legacy one do (cli/merge_lora.py:27-28@0.19.0)."""
+    if run.model is None or not run.model.tied or run.config.get("merge_method") == "legacy":
+        return False
+    return not TIED_BY_PEFT.isdisjoint(run.model.family.embedding_modules)

@@ -206,6 +206,7 @@ EDITS: dict[str, Editor] = {
     "lora_targets": set_targets,
     "lora_attention_kernels": set_attention_kernels,
     "lora_modules_to_save": plain("lora_modules_to_save", "lora_alpha"),
+    "ensure_tying": plain("peft_ensure_weight_tying", "lora_modules_to_save"),
     "load_in_4bit": set_4bit,
     "quantize_moe_experts": plain("quantize_moe_experts", "load_in_4bit"),
     "optimizer": plain("optimizer"),

@@ -26,16 +26,21 @@ class PrecisionFacts(TypedDict):  # noqa: D101
     autocast: bool
 
 
-class BatchFacts(TypedDict):  # noqa: D101
+class EvaluationFacts(TypedDict):  # noqa: D101
+    evaluates: bool
+    packs_evaluation: bool
+    cuts_evaluation: bool
+    eval_batch_size: int
+    eval_sequence_len: int
+
+
+class BatchFacts(EvaluationFacts):  # noqa: D101
     micro_batch_size: int
     gradient_accumulation_steps: int
     sync_each_batch: bool
     sequence_len: int
     sample_packing: bool
     pads_to_sequence_len: bool
-    eval_batch_size: int
-    eval_sequence_len: int
-    evaluates: bool
 
 
 class SizeFacts(TypedDict):  # noqa: D101

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, cast
 
 from advisor.models import Architecture
@@ -79,8 +80,8 @@ def with_score(reader: Reader, model: Architecture, kind: Classifier) -> Archite
 def rollouts(reader: Reader, ranks: int) -> Rollouts:
     """How GRPO makes its answers: axolotl/core/trainers/grpo/__init__.py:66-129@0.19.0.
 
-    Without ``vllm_mode`` axolotl hands over neither share nor mode, and TRL's own defaults hold: on the same GPU, with
-    0.3 of its memory (trl/trainer/grpo_config.py:584-590,646@1.9.0). Its completions have 256 tokens by default.
+    Without ``vllm_mode`` axolotl's schema writes ``server`` (utils/schemas/validation.py:2060-2067@0.19.0), where TRL's
+    own default is on the same GPU. TRL's completions have 256 tokens by default.
     """
     batch = reader.integer("micro_batch_size", 1, least=1, most=MOST_ROWS)
     rows = batch * reader.integer("gradient_accumulation_steps", 1, least=1, most=MOST_ROWS)
@@ -90,12 +91,13 @@ def rollouts(reader: Reader, ranks: int) -> Rollouts:
     again = reader.integer("trl.num_iterations", 1, "TRL's default: 1", least=1)
     if not reader.flag("trl.use_vllm"):
         return Rollouts("model", rows, completion, iterations=again)
-    mode = reader.text("trl.vllm_mode", "", "TRL's default: colocate")
-    if mode == "server":
-        return Rollouts("server", rows, completion, iterations=again)
-    said = mode == "colocate"
-    share = reader.number("vllm.gpu_memory_utilization", 0.9, "axolotl's default: 0.9") if said else 0.3
-    return Rollouts("vllm", rows, completion, share, said and reader.flag("trl.vllm_enable_sleep_mode"), again)
+    if reader.text("trl.vllm_mode", "server", "axolotl's default: server") != "colocate":
+        parallel = (reader.integer(f"vllm.{kind}_parallel_size", 1, "1") or 1 for kind in ("tensor", "data"))
+        host = reader.text("trl.vllm_server_host") or reader.text("vllm.host")
+        gpus = prod(parallel)
+        return Rollouts("server", rows, completion, iterations=again, server_gpus=gpus, server_host=host)
+    share = reader.number("vllm.gpu_memory_utilization", 0.9, "axolotl's default: 0.9")
+    return Rollouts("vllm", rows, completion, share, reader.flag("trl.vllm_enable_sleep_mode"), again)
 
 
 def ebft(reader: Reader) -> Ebft:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from advisor.hardware import Hardware
 from advisor.models import Architecture
 from advisor.run import (
     Adapter,
@@ -16,8 +17,10 @@ from advisor.run import (
     Offloading,
     Quantization,
 )
+from advisor.run.axolotl.evaluation import evaluation
 from advisor.run.axolotl.preference import MOST_ROWS, classifier, drops
 from advisor.run.axolotl.reader import MOST, Reader, as_integer
+from advisor.run.axolotl.released import stays_packed
 from advisor.run.stack import Stack
 
 if TYPE_CHECKING:
@@ -85,26 +88,16 @@ def batch(reader: Reader) -> BatchFacts:
     sequence_len = reader.integer("sequence_len", 512, "axolotl's default: 512", least=1)
     rl = reader.text("rl") or None
     packing = reader.flag("sample_packing") and rl is None and classifier(reader) is None
-    why = "axolotl: micro_batch_size"
+    padded = reader.flag("pad_to_sequence_len", default=packing)
     return {
         "micro_batch_size": micro_batch_size,
         "gradient_accumulation_steps": accumulation,
         "sync_each_batch": reader.flag("accelerator_config.gradient_accumulation_kwargs.sync_each_batch"),
         "sequence_len": sequence_len,
         "sample_packing": packing,
-        "pads_to_sequence_len": reader.flag("pad_to_sequence_len", default=packing),
-        "eval_batch_size": reader.integer("eval_batch_size", micro_batch_size, why, least=1, most=MOST_ROWS),
-        "eval_sequence_len": reader.integer("eval_sequence_len", sequence_len, "axolotl: sequence_len", least=1),
-        "evaluates": evaluates(reader),
+        "pads_to_sequence_len": padded,
+        **evaluation(reader, micro_batch_size, sequence_len, packing=packing, padded=padded),
     }
-
-
-def evaluates(reader: Reader) -> bool:
-    """Whether evaluation runs: axolotl/core/builders/base.py:523-533@0.19.0."""
-    has_data = reader.number("val_set_size", 0.0) > 0 or reader.has("test_datasets")
-    steps = bool(reader.take("eval_steps", 0, "not given")) or bool(reader.take("evals_per_epoch", 0, "not given"))
-    strategy = reader.text("eval_strategy", "no")
-    return has_data and (steps or strategy not in {"no", ""})
 
 
 def generation(reader: Reader, rl: str | None, rows: int) -> GenerationFacts:
@@ -145,11 +138,14 @@ def lora(reader: Reader, stack: Stack, *, several_gpus: bool) -> AdapterFacts:
             target_linear=reader.flag("lora_target_linear"),
             target_parameters=reader.texts("lora_target_parameters"),
             modules_to_save=reader.texts("lora_modules_to_save"),
+            ensure_tying=reader.flag("peft_ensure_weight_tying"),
             rank_pattern={
                 k: n
                 for k, v in reader.mapping("lora_rank_pattern").items()
                 if (n := as_integer(v)) is not None and 0 <= n <= MOST
             },
+            layers=reader.integers("peft_layers_to_transform"),
+            layer_lists=reader.texts("peft_layers_pattern"),
             dora=reader.flag("peft_use_dora"),
             fp32=reader.flag("peft_autocast_adapter_dtype", default=True, why="PEFT's default"),
             kernels=fused_lora_kernels(reader, stack, several_gpus=several_gpus),
@@ -171,18 +167,19 @@ def fused_lora_kernels(reader: Reader, stack: Stack, *, several_gpus: bool) -> f
     return frozenset() if refused or (fsdp1 and several_gpus) else frozenset(keys)
 
 
-def quantization(reader: Reader, model: Architecture | None, adapter: Adapter | None) -> QuantizationFacts:
+def quantization(
+    reader: Reader, model: Architecture | None, adapter: Adapter | None, hardware: Hardware | None
+) -> QuantizationFacts:
     """How the base is stored: axolotl/loaders/model.py:719-800@0.19.0."""
     method: Quantization | None = None
     checkpoint = model.quantized if model else None
-    dequantize = reader.mapping("model_quantization_config_kwargs").get("dequantize") is True
     if adapter and checkpoint in {"gptq", "awq"}:
         method = "gptq"
     elif (adapter and checkpoint == "bitsandbytes") or (adapter == "qlora" and reader.flag("load_in_4bit")):
         method = "nf4"
     elif adapter == "lora" and reader.flag("load_in_8bit"):
         method = "int8"
-    elif checkpoint in ("mxfp4", "nvfp4", "fp8") and not dequantize and adapter:
+    elif checkpoint in ("mxfp4", "nvfp4", "fp8") and adapter and stays_packed(reader.source, checkpoint, hardware):
         method = checkpoint
     options = reader.mapping("bnb_config_kwargs")
     own = model is not None and model.family.linear_experts
@@ -325,9 +322,10 @@ def loss(reader: Reader, rl: str | None, model: Architecture | None) -> LossFact
     if "DiffusionPlugin" in listed:
         kind = "diffusion"
     if rl is not None:
-        # axolotl asks TRL for it in DPO alone, and refuses it in IPO: core/builders/rl.py:197-199@0.19.0,
-        # utils/schemas/validation.py:806-818.
-        kind = "liger-fused" if rl == "dpo" and reader.flag("dpo_use_liger_kernel") else "plain"
+        # axolotl asks TRL for it in DPO and GRPO, and refuses it in IPO: core/builders/rl.py:197-199,
+        # core/trainers/grpo/__init__.py:147-148, utils/schemas/validation.py:806-818@0.19.0.
+        asked = {"dpo": "dpo_use_liger_kernel", "grpo": "trl.use_liger_loss", "gdpo": "trl.use_liger_loss"}.get(rl)
+        kind = "liger-fused" if asked and reader.flag(asked) else "plain"
     if classifier(reader) is not None:
         kind = "plain"
     layers = frozenset(layer for key, layer in LIGER_LAYERS.items() if liger and reader.flag(key))

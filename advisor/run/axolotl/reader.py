@@ -108,6 +108,15 @@ class Reader:
             return self.refuse(key, value, "a list of strings", ())
         return tuple(items)
 
+    def integers(self, key: str) -> tuple[int, ...]:
+        """A list of integers; a single one counts as a list of one."""
+        value = self.take(key, (), "not given")
+        items: list[Any] = value if is_list(value) else [] if value == () else [value]
+        numbers = [number for item in items if (number := as_integer(item)) is not None]
+        if len(numbers) < len(items):
+            return self.refuse(key, value, "a list of integers", ())
+        return tuple(numbers)
+
     def mapping(self, key: str) -> Mapping[str, object]:
         """A mapping; empty if absent."""
         value = self.take(key, {}, "not given")

@@ -1,8 +1,8 @@
 """DeepSpeed JSON -> facts, with "auto" resolved as transformers does it; and back."""
 
-from advisor.run.deepspeed.edits import EDITS, changes, fresh_config
+from advisor.run.deepspeed.edits import EDITS, changes, fresh_config, live_for
 from advisor.run.deepspeed.read import zero
 from advisor.run.deepspeed.section import Section
 from advisor.run.deepspeed.shipped import has_shipped_name, shipped
 
-__all__ = ["EDITS", "Section", "changes", "fresh_config", "has_shipped_name", "shipped", "zero"]
+__all__ = ["EDITS", "Section", "changes", "fresh_config", "has_shipped_name", "live_for", "shipped", "zero"]

@@ -4,12 +4,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from advisor.documents import Change, Remove, Set
+from advisor.models import Architecture
 
 Editor = Callable[[Mapping[str, Any], Any, str], list[Change]]
 ZERO = "zero_optimization."
 SIZED_BUCKET = 50_000_000
 """Elements: 0.19 GiB for the two bf16 buffers, large enough to keep the links busy."""
 SIZED_LIVE = 100_000_000
+MOST_LIVE = 2_000_000_000
+"""Twice DeepSpeed's own default: layers of a billion elements and more are gathered in parts."""
+LIVE = ZERO + "stage3_max_live_parameters"
 BATCH_FIELDS = (
     "train_batch_size",
     "train_micro_batch_size_per_gpu",
@@ -34,14 +38,26 @@ SYNONYMS = {
 }
 
 
-def fresh_config(stage: int, precision: str) -> dict[str, Any]:
+def live_for(model: Architecture | None) -> int:
+    """Elements that may be live so that the next layer is gathered while one computes: two of the largest dense ones.
+
+    DeepSpeed prefetches what the limit leaves next to what is gathered already
+    (runtime/zero/partitioned_param_coordinator.py:429-431@0.18.9). A layer's stacked experts are gathered whole: two
+    such layers would take what sharding has freed.
+    """
+    dense = (block for block in model.blocks if block.mlp is None or not block.mlp.experts) if model else ()
+    layer = max((block.parameters for block in dense), default=0)
+    return min(max(SIZED_LIVE, -(-2 * layer // SIZED_BUCKET) * SIZED_BUCKET), MOST_LIVE)
+
+
+def fresh_config(stage: int, precision: str, live: int = SIZED_LIVE) -> dict[str, Any]:
     """A config that says what it means: exact stage and dtype, batch fields left to the trainer, buckets sized.
 
     ``bf16`` is written out, since "auto" would build ZeRO-3's shards in fp32.
     """
     zero: dict[str, Any] = {"stage": stage, "contiguous_gradients": True, "overlap_comm": True}
     if stage == 3:
-        zero |= STAGE_3_KEYS
+        zero |= {**STAGE_3_KEYS, "stage3_max_live_parameters": live}
     elif stage:
         zero |= {"reduce_bucket_size": SIZED_BUCKET}
     dtype = {precision: {"enabled": True}} if precision in {"bf16", "fp16"} else {}
@@ -108,6 +124,14 @@ EDITS: dict[str, Editor] = {
 }
 
 
-def changes(values: Mapping[str, Any], edits: Mapping[str, object], precision: str) -> list[Change]:
-    """All changes of ``edits`` to a config that holds ``values``, for a run that computes in ``precision``."""
-    return [change for name, value in edits.items() for change in EDITS[name](values, value, precision)]
+def changes(
+    values: Mapping[str, Any], edits: Mapping[str, object], precision: str, live: int = SIZED_LIVE
+) -> list[Change]:
+    """All changes of ``edits`` to a config that holds ``values``, for a run that computes in ``precision``.
+
+    ``live``: the live parameters that ZeRO-3 gets where the config does not limit them.
+    """
+    made = [change for name, value in edits.items() for change in EDITS[name](values, value, precision)]
+    if "zero_stage" not in edits or "max_live_parameters" in edits:
+        return made
+    return [Set(LIVE, live) if isinstance(change, Set) and change.path == LIVE else change for change in made]

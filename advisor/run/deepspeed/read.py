@@ -7,21 +7,25 @@ Any other ``"auto"`` inside ``zero_optimization`` is dropped and becomes DeepSpe
 
 from collections.abc import Callable
 
-from advisor.run import Device, Zero, ZeroStage
+from advisor.run import Device, Precision, Zero, ZeroStage
 from advisor.run.axolotl.reader import Reader
 from advisor.run.deepspeed.section import Section
 
 DEFAULT_BUCKET = 500_000_000
 DEFAULT_PREFETCH = 50_000_000
 DEFAULT_PERSISTENCE = 100_000
+DEFAULT_PARAM_BUFFER = 100_000_000
 DEFAULT_BILLION = 1_000_000_000
 ZERO = "zero_optimization."
 SECTIONS = ("zero_optimization", "bf16", "fp16")
 """accelerate asks each for keys, and stops where it is anything else (accelerate/utils/deepspeed.py:181-201@1.13.0)."""
 
 
-def zero(reader: Reader, hidden_size: int | None) -> Zero:
-    """ZeRO's settings in elements, for a model of ``hidden_size`` (None: unknown, DeepSpeed's defaults stand in)."""
+def zero(reader: Reader, hidden_size: int | None, filled: Precision | None = None) -> Zero:
+    """ZeRO's settings in elements, for a model of ``hidden_size`` (None: unknown, DeepSpeed's defaults stand in).
+
+    ``filled``: what "auto" is as a dtype when the model is built; None where nobody has filled it in by then.
+    """
     for section in SECTIONS:
         reader.mapping(section)
     stage = zero_stage(reader)
@@ -45,13 +49,29 @@ def zero(reader: Reader, hidden_size: int | None) -> Zero:
         contiguous_gradients=switch(reader, "contiguous_gradients", default=True),
         fp32_gradient_accumulation=reader.source.at("data_types.grad_accum_dtype") == "fp32",
         secondary_partition_size=size("zero_hpz_partition_size", 1, 0),
+        offload_ratio=ratio(reader),
+        swap_buffers=size("offload_optimizer.buffer_count", 4, 0),
+        param_swap_elements=size("offload_param.buffer_count", 5, 0)
+        * size("offload_param.buffer_size", DEFAULT_PARAM_BUFFER, 0),
+        max_in_cpu=size("offload_param.max_in_cpu", DEFAULT_BILLION, 0),
         force_cpu_adam=reader.source.at("zero_force_ds_cpu_optimizer", True) is not False,
-        loads_fp32=stage == 3
-        and reader.source.at("bf16.enabled") is not True
-        and reader.source.at("fp16.enabled") is not True,
+        loads_fp32=stage == 3 and not any(says_half(reader, key, filled) for key in ("bf16", "fp16")),
         master_bytes=2 if has_half_masters(reader) else 4,
         own_optimizer=named_optimizer(reader),
     )
+
+
+def says_half(reader: Reader, name: str, filled: Precision | None) -> bool:
+    """Whether the JSON says a half precision when the model is built."""
+    value = reader.source.at(f"{name}.enabled")
+    return value is True or (value == "auto" and filled == name)
+
+
+def ratio(reader: Reader) -> float:
+    """``offload_optimizer.ratio``, from 0 to 1."""
+    key = ZERO + "offload_optimizer.ratio"
+    found = 1.0 if reader.source.at(key) in (None, "auto") else reader.number(key, 1.0, "DeepSpeed's default: 1")
+    return min(1.0, max(0.0, found))
 
 
 def has_half_masters(reader: Reader) -> bool:

@@ -27,6 +27,9 @@ let version = 0;
 let files = {};
 let source = null;
 let timers = [];
+// The comment whose GPUs the fields hold, and the network that it states, for which there is no field.
+let taken = "";
+let net = "";
 
 class Python {
   constructor(source, heard) {
@@ -74,8 +77,8 @@ function request() {
   const json = named(now.config);
   if (json && now.json.trim()) files[json] = now.json;
   const count = `${now.nodes > 1 ? now.nodes + "n" : ""}${now.count || 1}x ${now.card}`;
-  const gpus = count + (now.host ? ` host=${now.host}GiB` : "") + (now.link ? ` link=${now.link}` : "");
-  return { config: now.config, files, gpus };
+  const gpus = count + (now.host ? ` host=${now.host}GiB` : "") + (now.link ? ` link=${now.link}` : "") + (net ? ` net=${net}` : "");
+  return { config: now.config, files, gpus, taken };
 }
 
 let quickPython;
@@ -118,6 +121,7 @@ function answered(data) {
   if (!data.what || data.version !== version || !data.answer) return;
   const { what, answer } = data;
   if (what === "quick") {
+    if (answer.stated) take(answer.stated);
     at("error").innerHTML = answer.error || "";
     if (answer.error) at("quick").classList.add("stale");
   }
@@ -129,6 +133,15 @@ function answered(data) {
   }
   if (what === "matrix") show("cards", answer.html);
   document.body.dataset[what] = version;
+}
+
+// What a comment in the YAML says of the GPUs goes into the fields, where it can be changed.
+function take(stated) {
+  taken = stated.said;
+  net = stated.net;
+  for (const id of ["count", "card", "nodes", "host", "link"]) at(id).value = stated[id];
+  at("card").dataset.wanted = stated.card;
+  at("said").textContent = `GPUs from the comment: ${stated.said}`;
 }
 
 function choose(cards) {

@@ -21,7 +21,7 @@ impl zed::Extension for Advisor {
         let (path, arguments) = binary.map_or((None, None), |found| (found.path, found.arguments));
         let command = path
             .or_else(|| worktree.which("advisor"))
-            .ok_or("advisor is not on the path: pip install \"axolotl-advisor[lsp]\"")?;
+            .ok_or("advisor is not on the path: https://github.com/OWNER/axolotl-advisor#readme says how to install it")?;
         let args = arguments.unwrap_or_else(|| vec!["server".into()]);
         Ok(Command {
             command,

@@ -129,18 +129,21 @@ def test_a_launch_into_the_cloud_is_checked_on_its_cards(folder: Path):
     assert launch(folder, "small.yml", "gpu: l4\n").returncode == 7
 
 
+@pytest.mark.slow
 def test_gpus_on_the_command_line_go_before_the_cloud(folder: Path):
     assert launch(folder, "middle.yml", "gpu: l4\n").returncode == 1
     assert launch(folder, "middle.yml", "gpu: l4\n", gpus="1x b200").returncode == 7
     assert "RTX 4090" in launch(folder, "large.yml", "gpu: [\n", gpus="1x rtx-4090").stderr
 
 
+@pytest.mark.slow
 def test_a_card_left_open_blocks_only_if_its_largest_variant_fails(folder: Path):
     done = launch(folder, "middle.yml", "provider: other\ngpu: v100\n")
     assert done.returncode == 7 and "checked on V100-32GB" in done.stderr
     assert launch(folder, "large.yml", "provider: other\ngpu: v100\n").returncode == 1
 
 
+@pytest.mark.slow
 def test_a_cloud_that_cannot_be_read_is_one_line_and_launches(folder: Path):
     for text in ("gpu: abacus\n", "gpu: [\n", ""):
         done = launch(folder, "large.yml", text)
@@ -148,6 +151,7 @@ def test_a_cloud_that_cannot_be_read_is_one_line_and_launches(folder: Path):
         assert "not checked" in done.stderr and "cloud.yaml" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_keys_of_the_command_line_that_do_not_reach_the_cloud_are_left_out(folder: Path):
     done = launch(folder, "small.yml", "gpu: l4\n", "--base_model", "meta-llama/Llama-3.1-70B")
     assert done.returncode == 7 and "keys of the command line do not reach it" in done.stderr

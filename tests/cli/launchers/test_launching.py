@@ -1,5 +1,6 @@
 """``advisor launch`` as a process: it checks, and then is the command."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -7,9 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from advisor.cli import launch as launching
+from advisor.engine import check
+from advisor.session import RunOptions
+
 SMALL = "base_model: meta-llama/Llama-3.2-1B\nadapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\n"
 LARGE = "base_model: meta-llama/Llama-3.1-70B\n"
 REST = "sequence_len: 1024\nmicro_batch_size: 1\ngradient_accumulation_steps: 1\ngradient_checkpointing: true\n"
+FAULTY = """\
+from advisor import Example, Rule
+
+def finds(run):
+    raise {fault}
+
+rule = Rule(id="faulty", stage="lint", title="Fail", finds=finds, why="", cost="", source="", level="note", proof="read",
+            examples=(Example(before="base_model: a/b"),))
+"""
 STUB = 'import sys\nprint("launched", sys.argv[1:])\nsys.exit(7)\n'
 
 
@@ -47,12 +61,14 @@ def test_a_run_that_does_not_fit_is_blocked_and_the_ways_around_are_named(folder
         assert part in done.stderr
 
 
+@pytest.mark.slow
 def test_no_block_says_it_and_launches(folder: Path):
     done = launch(folder, "--gpus", "1x rtx-4090", "--no-block", *train("large.yml"))
     assert done.returncode == 7
     assert "does-not-fit" in done.stderr
 
 
+@pytest.mark.slow
 def test_an_ignored_finding_blocks_nothing(folder: Path):
     (folder / "large.yml").write_text("# advisor: file-ignore[does-not-fit] measured\n" + LARGE + REST)
     done = launch(folder, "--gpus", "1x rtx-4090", *train("large.yml"))
@@ -60,6 +76,7 @@ def test_an_ignored_finding_blocks_nothing(folder: Path):
     assert "does not fit, for rows of up to" in done.stderr
 
 
+@pytest.mark.slow
 def test_overrides_are_checked_in_place_of_the_yaml(folder: Path):
     done = launch(folder, "--gpus", "1x rtx-4090", *train("small.yml", "--base_model", "meta-llama/Llama-3.1-70B"))
     assert done.returncode == 1
@@ -67,6 +84,7 @@ def test_overrides_are_checked_in_place_of_the_yaml(folder: Path):
     assert done.returncode == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -86,11 +104,51 @@ def test_what_cannot_be_checked_is_one_line_and_launches(folder: Path, name: str
     assert "advisor: no" in done.stderr
 
 
-def test_bad_settings_never_block(folder: Path):
-    (folder / "advisor.toml").write_text("gpus = 12\n")
+UNUSABLE = {
+    "fail-on of the environment": ("", {"ADVISOR_FAIL_ON": "zzz"}),
+    "rules of the environment": ("", {"ADVISOR_RULES": "nowhere"}),
+    "rules that fail": ("", {"ADVISOR_RULES": "rules"}),
+    "no TOML": ("gpus = [", {}),
+    "unknown key": ("gpu = '1x t4'", {}),
+    "wrong type": ("fail-on = 12", {}),
+    "unknown rule": ("select = ['no-such-rule']", {}),
+    "unknown rule to ignore": ("ignore = ['no-such-rule']", {}),
+    "unknown rule for some files": ("[per-file-ignores]\n'*' = ['no-such-rule']", {}),
+    "unknown flowchart": ("flowchart = 'no-such-chart'", {}),
+    "unknown step": ("[flowcharts]\nours = ['no-such-step']", {}),
+    "unknown setting of the stack": ("[stack]\ntorhc = '2.9.0'", {}),
+}
+
+
+@pytest.mark.parametrize(("settings", "environment"), UNUSABLE.values(), ids=UNUSABLE)
+def test_settings_that_cannot_be_used_are_left_out_and_the_run_is_checked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, settings: str, environment: dict[str, str]
+):
+    (folder / "advisor.toml").write_text(settings)
+    (folder / "rules").mkdir()
+    (folder / "rules" / "faulty.py").write_text("raise RuntimeError('on purpose')\n")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    done = launch(folder, "--gpus", "1x rtx-4090", *train("large.yml"))
+    assert done.returncode == 1 and "blocked by does-not-fit" in done.stderr, done.stderr
+    assert done.stderr.count("left out of the settings: ") == 1 and "not checked" not in done.stderr
+    assert done.stderr.startswith("advisor: left out of the settings: ")
+
+
+def test_what_can_be_used_of_the_settings_counts(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ADVISOR_FAIL_ON", "zzz")
+    (folder / "advisor.toml").write_text(
+        'gpus = "1x rtx-4090"\nselect = ["no-such"]\nignore = ["does-not-fit"]\nfoo = 1\n'
+    )
     done = launch(folder, *train("large.yml"))
+    assert done.returncode == 7 and "does not fit" in done.stderr, done.stderr
+    assert done.stderr.count("left out of the settings: ") == 3
+
+
+def test_an_option_that_cannot_be_used_never_blocks(folder: Path):
+    done = launch(folder, "--gpus", "1x rtx-4090", "--images", "many", *train("large.yml"))
     assert done.returncode == 7
-    assert "not checked" in done.stderr
+    assert "not checked: `--images many`" in done.stderr
 
 
 def test_an_unknown_gpu_never_blocks(folder: Path):
@@ -99,11 +157,50 @@ def test_an_unknown_gpu_never_blocks(folder: Path):
     assert "unknown GPU" in done.stderr
 
 
+@pytest.mark.slow
 def test_other_ranks_say_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SLURM_PROCID", "3")
+    monkeypatch.setenv("ADVISOR_FAIL_ON", "zzz")
     done = launch(folder, "--gpus", "8x rtx-4090", *train("large.yml"))
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
+    for others in (launch(folder, "--gpus", "8x nothing", *train("large.yml")), launch(folder, *train("missing.yml"))):
+        assert (others.returncode, others.stderr) == (7, "")
+
+
+@pytest.mark.parametrize(("rank", "asked"), [("0", {"plan_fit", "time_of", "basis_of", "explain"}), ("3", set())])
+@pytest.mark.parametrize("config", ["small.yml", "large.yml"])
+def test_ranks_after_the_first_find_out_no_more_than_whether_to_start(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, config: str, rank: str, asked: set[str]
+):
+    called: set[str] = set()
+    for module, name in ((check, "plan_fit"), (check, "time_of"), (check, "basis_of"), (launching, "explain")):
+        true = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, name=name, true=true, **k: called.add(name) or true(*a, **k))
+    started: list[object] = []
+    monkeypatch.setattr(launching, "become", lambda tokens: started.append(tokens) or 0)
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.chdir(folder)
+    code = launching.launch_command(["axolotl", "train", config], RunOptions(gpus="1x rtx-4090"), no_block=False)
+    assert (code, bool(started)) == ((0, True) if config == "small.yml" else (1, False))
+    assert called == (asked - {"plan_fit"} if config == "small.yml" else asked)
+
+
+@pytest.mark.slow
+def test_ranks_at_once_are_as_many_starts_and_one_report(folder: Path):
+    ranks = range(16)
+    command = [sys.executable, "-m", "advisor", "launch", "--gpus", "8x rtx-4090", *train("small.yml")]
+    environments = [
+        {**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank % 8), "WORLD_SIZE": "16"} for rank in ranks
+    ]
+    started = [
+        subprocess.Popen(command, cwd=folder, env=each, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for each in environments
+    ]
+    said = [process.communicate(timeout=300) for process in started]
+    assert [process.returncode for process in started] == [7] * len(ranks)
+    assert all(out == "launched ['small.yml']\n" for out, _ in said)
+    assert [bool(err) for _, err in said] == [rank == 0 for rank in ranks]
 
 
 def test_what_trains_nothing_is_launched(folder: Path):
@@ -132,16 +229,20 @@ def test_the_command_has_the_environment_that_it_was_given(folder: Path):
     assert (done.returncode, done.stdout) == (0, "unset\n")
 
 
+@pytest.mark.slow
 def test_what_is_not_to_be_blocked_is_told_to_plugins_further_in(folder: Path):
     (folder / "axolotl" / "cli" / "train.py").write_text("import os; print(os.environ.get('ADVISOR_NO_BLOCK'))")
     assert launch(folder, "--gpus", "1x rtx-4090", "--no-block", *train("large.yml")).stdout == "1\n"
     assert launch(folder, "--gpus", "1x rtx-4090", *train("small.yml")).stdout == "None\n"
 
 
-def test_a_fault_of_the_advisor_is_one_line_and_launches(folder: Path):
+@pytest.mark.parametrize("fault", ["RuntimeError('on purpose')", "SystemExit('on purpose')"])
+def test_a_fault_of_the_advisor_is_one_line_and_launches(folder: Path, monkeypatch: pytest.MonkeyPatch, fault: str):
+    faulty = FAULTY.format(fault=fault)
     (folder / "rules").mkdir()
-    (folder / "rules" / "faulty.py").write_text("raise RuntimeError('on purpose')\n")
-    done = launch(folder, "--gpus", "1x rtx-4090", "--rules", "rules", *train("large.yml"))
+    (folder / "rules" / "faulty.py").write_text(faulty)
+    monkeypatch.setenv("ADVISOR_RULES", "rules")
+    done = launch(folder, "--gpus", "1x rtx-4090", *train("large.yml"))
     assert done.returncode == 7
-    assert "on purpose" in done.stderr
+    assert "on purpose" in done.stderr and "not checked" in done.stderr
     assert "Traceback" not in done.stderr

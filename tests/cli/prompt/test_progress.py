@@ -23,12 +23,10 @@ print("the end")
 """
 SLOW_HUB = """\
 import os, time
-class AutoConfig:
-    @staticmethod
-    def from_pretrained(name, **options):
-        while not os.path.exists("answer"):
-            time.sleep(0.02)
-        raise OSError("no such model")
+def hf_hub_download(name, file):
+    while not os.path.exists("answer"):
+        time.sleep(0.02)
+    raise OSError("no such model")
 """
 
 
@@ -60,7 +58,7 @@ def test_the_innermost_doing_is_shown_clipped_and_then_erased(tmp_path: Path):
 
 
 def test_the_hub_is_named_while_it_is_asked_and_nothing_of_it_stays(tmp_path: Path):
-    (tmp_path / "transformers.py").write_text(SLOW_HUB)
+    (tmp_path / "huggingface_hub.py").write_text(SLOW_HUB)
     (tmp_path / "run.yaml").write_text("base_model: nobody/no-such-model\nsequence_len: 512\n")
     found = {"PYTHONPATH": str(tmp_path), "HF_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "NO_COLOR": "1"}
     process = spawn("-m", "advisor", "check", "--isolated", "--online", "run.yaml", folder=tmp_path, **found)

@@ -65,6 +65,7 @@ def test_n_drops_the_step_and_plans_again(folder: Path):
     assert json.loads((folder / "full.zero-3.json").read_text())["zero_optimization"]["stage"] == 3
 
 
+@pytest.mark.slow
 def test_no_to_everything_ends_by_itself_and_writes_nothing(folder: Path):
     terminal = Terminal(folder, "-p", "full.yaml", *ROOMY)
     refused = [proposed(terminal.asks())]
@@ -79,6 +80,7 @@ def test_no_to_everything_ends_by_itself_and_writes_nothing(folder: Path):
     assert names(folder) == ["full.yaml"] and (folder / "full.yaml").read_text() == LLAMA
 
 
+@pytest.mark.slow
 def test_d_leaves_the_rest_of_the_file_and_keeps_what_was_accepted(folder: Path):
     terminal = Terminal(folder, "-p", "full.yaml", *ROOMY)
     terminal.asks()
@@ -116,6 +118,7 @@ def test_a_takes_the_safe_steps_and_asks_about_one_that_changes_what_is_trained(
     assert terminal.code == 1
 
 
+@pytest.mark.slow
 def test_a_gain_is_asked_about_last_and_by_itself(folder: Path):
     terminal = Terminal(folder, "-p", "full.yaml", *ROOMY)
     terminal.asks()
@@ -127,6 +130,7 @@ def test_a_gain_is_asked_about_last_and_by_itself(folder: Path):
     assert terminal.code == 0 and "liger" not in (folder / "full.yaml").read_text()
 
 
+@pytest.mark.slow
 def test_y_takes_an_unsafe_step(folder: Path):
     terminal = Terminal(folder, "-p", "full.yaml", *SMALL)
     terminal.asks()
@@ -135,6 +139,7 @@ def test_y_takes_an_unsafe_step(folder: Path):
     assert terminal.code == 0 and "adapter: lora" in (folder / "full.yaml").read_text()
 
 
+@pytest.mark.slow
 def test_a_question_mark_explains_the_letters_and_the_edit_and_asks_again(folder: Path):
     terminal = Terminal(folder, "-p", "full.yaml", *ROOMY)
     terminal.asks()
@@ -167,6 +172,7 @@ def test_e_opens_the_changed_lines_and_asks_about_what_comes_back(folder: Path, 
     assert "micro_batch_size: 2  # rows\ngradient_accumulation_steps: 4\n" in (folder / "full.yaml").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -184,6 +190,7 @@ def test_an_own_value_says_what_it_does_to_the_global_batch(
     terminal.last("q")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
@@ -207,6 +214,7 @@ def test_what_comes_back_wrong_is_said_and_asked_again(
     assert "micro_batch_size: 1" in (folder / "full.yaml").read_text()
 
 
+@pytest.mark.slow
 def test_an_editor_that_is_not_there_is_said(folder: Path):
     terminal = Terminal(folder, "-p", "full.yaml", *ROOMY, EDITOR="no-such-editor")
     terminal.asks()
@@ -214,6 +222,7 @@ def test_an_editor_that_is_not_there_is_said(folder: Path):
     terminal.last("q")
 
 
+@pytest.mark.slow
 def test_an_own_value_that_is_an_error_is_shown_with_it(folder: Path, editor: Callable[[str], str]):
     terminal = Terminal(
         folder, "-p", "full.yaml", *ROOMY, EDITOR=editor("sed -i 's/^deepspeed:.*/deepspeed: gone.json/' \"$1\"")
@@ -226,6 +235,7 @@ def test_an_own_value_that_is_an_error_is_shown_with_it(folder: Path, editor: Ca
     assert names(folder) == ["full.yaml"]
 
 
+@pytest.mark.slow
 def test_e_can_change_the_json_that_a_step_writes(folder: Path, editor: Callable[[str], str]):
     command = editor("sed -i 's/50000000/20000000/' \"$1\"")
     terminal = Terminal(folder, "-p", "full.yaml", *ROOMY, EDITOR=command)
@@ -238,6 +248,7 @@ def test_e_can_change_the_json_that_a_step_writes(folder: Path, editor: Callable
     assert "deepspeed: full.zero-2.json" in (folder / "full.yaml").read_text()
 
 
+@pytest.mark.slow
 def test_the_edits_of_findings_come_first_and_their_own_value_can_be_given(folder: Path, editor: Callable[[str], str]):
     (folder / "ds.json").write_text(TYPO)
     (folder / "full.yaml").write_text(LLAMA + "deepspeed: ds.json\n")
@@ -257,6 +268,7 @@ def test_the_edits_of_findings_come_first_and_their_own_value_can_be_given(folde
     }
 
 
+@pytest.mark.slow
 def test_a_json_alone_is_asked_about(folder: Path):
     (folder / "ds.json").write_text(TYPO)
     terminal = Terminal(folder, "-p", "ds.json")
@@ -265,6 +277,7 @@ def test_a_json_alone_is_asked_about(folder: Path):
     assert "overlap_comm" in (folder / "ds.json").read_text()
 
 
+@pytest.mark.slow
 def test_answers_for_one_file_do_not_count_for_the_next(folder: Path):
     (folder / "other.yaml").write_text(LLAMA)
     terminal = Terminal(folder, "-p", "full.yaml", "other.yaml", *ROOMY)
@@ -279,6 +292,7 @@ def test_answers_for_one_file_do_not_count_for_the_next(folder: Path):
     assert "deepspeed: other.zero-2.json" in (folder / "other.yaml").read_text()
 
 
+@pytest.mark.slow
 def test_q_leaves_the_files_that_follow(folder: Path):
     (folder / "other.yaml").write_text(LLAMA)
     terminal = Terminal(folder, "-p", "full.yaml", "other.yaml", *ROOMY)
@@ -302,6 +316,7 @@ def test_ctrl_c_leaves_every_file_as_it_was(folder: Path, accepted: int):
     assert names(folder) == ["full.yaml"] and (folder / "full.yaml").read_text() == LLAMA
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_editor_is_the_editors(folder: Path, editor: Callable[[str], str]):
     command = editor("trap 'echo caught; exit 0' INT; echo ready; while :; do sleep 0.05; done")
     terminal = Terminal(folder, "-p", "full.yaml", *ROOMY, EDITOR=command)
@@ -314,6 +329,7 @@ def test_ctrl_c_in_the_editor_is_the_editors(folder: Path, editor: Callable[[str
     assert terminal.code == 1
 
 
+@pytest.mark.slow
 def test_a_termination_leaves_every_file_as_it_was(folder: Path):
     terminal = Terminal(folder, "-p", "full.yaml", *ROOMY)
     terminal.asks()
@@ -324,6 +340,7 @@ def test_a_termination_leaves_every_file_as_it_was(folder: Path):
     assert names(folder) == ["full.yaml"] and (folder / "full.yaml").read_text() == LLAMA
 
 
+@pytest.mark.slow
 def test_a_file_that_changed_meanwhile_is_not_overwritten(folder: Path):
     terminal = Terminal(folder, "-p", "full.yaml", *ROOMY)
     terminal.asks()
@@ -341,6 +358,7 @@ def test_where_nothing_is_to_be_asked_the_report_is_all(folder: Path):
     assert terminal.code == 0 and "Apply" not in shown and "full.yaml: fits 1x B200" in shown
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_is_told_and_the_others_are_asked_about(folder: Path):
     (folder / "bad.yaml").write_text("base_model: [\n")
     terminal = Terminal(folder, "-p", ".", *ROOMY)
@@ -349,6 +367,7 @@ def test_a_file_that_cannot_be_read_is_told_and_the_others_are_asked_about(folde
     assert terminal.code == 2 and "micro_batch_size: 1" in (folder / "full.yaml").read_text()
 
 
+@pytest.mark.slow
 def test_colours_only_add_to_what_is_said(folder: Path):
     plain, colored = (Terminal(folder, "-p", "full.yaml", *ROOMY, color=color) for color in (False, True))
     assert plain.asks() == colored.asks()
@@ -357,6 +376,7 @@ def test_colours_only_add_to_what_is_said(folder: Path):
         terminal.last("q")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "option", [("--fix",), ("--diff",), ("--unsafe-fixes",), ("--fix", "--output-dir", "out"), ("-",)]
 )
@@ -375,6 +395,7 @@ def test_without_a_terminal_it_asks_nothing_and_names_fix(folder: Path):
     assert (folder / "full.yaml").read_text() == LLAMA
 
 
+@pytest.mark.slow
 def test_a_tight_run_is_asked_about_the_steps_that_make_it_fit(folder: Path):
     (folder / "tight.yaml").write_text(TIGHT)
     terminal = Terminal(folder, "-p", "tight.yaml", "--gpus", "1x rtx-4090", "--ignore", "large-vocabulary-logits")

@@ -336,6 +336,7 @@ LFM2 = {
     "block_auto_adjust_ff_dim": False,
     "layer_types": ["conv", "conv", "full_attention"],
 }
+BY_TURNS = {"layer_types": ["conv", "full_attention", "conv"]}
 OF_LFM2 = ("q_proj", "k_proj", "v_proj", "out_proj", "in_proj", "w1", "w2", "w3")
 SIGLIP = {**PIXTRAL, "model_type": "siglip_vision_model", "image_size": 56}
 GEMMA3_VISION = {
@@ -448,6 +449,7 @@ OF_DECODERS: dict[str, dict[str, Any]] = {
     "full, lfm2": {"config": LFM2},
     "full, lfm2, cut loss, non-reentrant": {**CUT, **HOOKS, "config": LFM2},
     "lora, dropout, lfm2, reentrant": {**LORA, **REENTRANT, "config": LFM2, "targets": OF_LFM2, "dropout": 0.1},
+    "full, lfm2, kinds by turns, reentrant": {**REENTRANT, "config": {**LFM2, **BY_TURNS}},
     "qlora, lfm2, non-reentrant, foreach": {**QLORA, **HOOKS, **FOREACH, "config": LFM2, "targets": OF_LFM2},
     "full, falcon_h1": {"config": FALCON_H1},
     "full, falcon_h1 without a norm, non-reentrant, foreach": {

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from advisor.accuracy.judging import judged
+from advisor.engine.check import Options, check_run
 from advisor.memory import Estimate, estimate
 from advisor.memory.ledger import Range
+from advisor.memory.reserved import autograd
 from advisor.memory.reserved.assembly import recorded
 from advisor.memory.reserved.autograd import EMPTIED
 from advisor.memory.reserved.coverage import covered, uncovered
@@ -17,6 +19,7 @@ from advisor.memory.reserved.replay import replayed
 from advisor.memory.reserved.settings import Settings, settings_of
 from advisor.memory.reserved.timeline import timeline
 from advisor.models.architecture import Linear
+from advisor.opening import Opened
 from advisor.run import Images, Run
 
 CONFIG = """\
@@ -77,6 +80,46 @@ def test_what_is_not_covered_keeps_the_published_range(make_run: Callable[..., R
     assert estimated is not None
     assert not covered(other)
     assert with_reserved(other, estimated) is estimated
+
+
+@pytest.mark.parametrize("raised", [KeyError(2481), AssertionError("counted"), RecursionError(), MemoryError()])
+@pytest.mark.parametrize("function", ["reserved_peaks", "goes_through"])
+def test_what_is_raised_inside_a_replay_leaves_the_published_range(
+    run: Run, found: Estimate, function: str, raised: Exception, monkeypatch: pytest.MonkeyPatch
+):
+    def fails(*_: object) -> None:
+        raise raised
+
+    monkeypatch.setattr(f"advisor.memory.reserved.replay.{function}", fails)
+    published = tight(found, found.usable) if function == "goes_through" else found
+    monkeypatch.setattr("advisor.engine.check.estimate", lambda _: published)
+    report = check_run(Opened(run), Options(plans=False, details=True))
+    assert report.verdict == published.verdict
+    assert report.estimate is not None and report.estimate.needed == published.needed
+
+
+@pytest.mark.parametrize("more", ["rl: dpo", "eval_batch_size: 32768\nval_set_size: 0.1"])
+def test_a_step_of_very_many_allocations_keeps_the_published_range(make_run: Callable[..., Run], more: str):
+    """Each row of a batch of preferences has tensors of its own, so that 32,768 of them would take minutes."""
+    changed = make_run(CONFIG.replace("micro_batch_size: 1", f"micro_batch_size: 32768\n{more}"))
+    report = check_run(Opened(changed), Options(plans=False, details=True))
+    assert report.verdict == "does-not-fit"
+    assert report.estimate is not None and (more != "rl: dpo" or report.estimate.ranges == "published")
+
+
+def test_a_replay_ends_where_its_tape_is_too_long(run: Run, found: Estimate, monkeypatch: pytest.MonkeyPatch):
+    assert len(recorded(run).parts) > 1000
+    monkeypatch.setattr(autograd, "MOST_ALLOCATIONS", 1000)
+    recorded.cache_clear()
+    with pytest.raises(autograd.LongTapeError):
+        recorded(run)
+    report = check_run(Opened(run), Options(plans=False, details=True))
+    assert report.estimate is not None and report.estimate.ranges == "published"
+
+
+def test_an_allocation_larger_than_any_card_has_an_answer(make_run: Callable[..., Run]):
+    rows = CONFIG.replace("micro_batch_size: 1", "micro_batch_size: 8192").replace("512", "131072")
+    assert check_run(Opened(make_run(rows)), Options(plans=False, details=True)).verdict == "does-not-fit"
 
 
 def tight(found: Estimate, usable: int) -> Estimate:

@@ -7,6 +7,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import click
+import pytest
 import yaml
 from advisor.plugins.axolotl.advise import advise
 from click.testing import CliRunner, Result
@@ -31,6 +32,14 @@ def test_it_exits_as_check_does(folder: Path):
     assert run("--micro-batch-size=2").exit_code == 2
     (folder / "other.yml").write_text("a: 1\n")
     assert run("other.yml", *GPU).exit_code == 2
+
+
+def test_settings_that_cannot_be_used_are_left_out(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ADVISOR_FAIL_ON", "zzz")
+    (folder / "advisor.toml").write_text("gpus = [\n")
+    assert run("run.yml", *GPU).exit_code == 0
+    result = run("run.yml", *GPU, "--micro-batch-size", "64")
+    assert result.exit_code == 1 and result.stderr.count("left out of the settings: ") == 2
 
 
 def test_what_cannot_be_used_is_one_clear_error():

@@ -219,6 +219,7 @@ def test_of_a_long_file_the_latest_runs_count():
     assert 100 < len(found) < 1000
 
 
+@pytest.mark.slow
 def test_processes_that_append_at_once_lose_nothing(folder: Path):
     command = (
         "from advisor.run.history import MeasuredRun, append\n"

@@ -60,6 +60,34 @@ def test_other_local_ranks_leave_with_a_line(plugin: Any, cfg: Cfg, monkeypatch:
     assert said == "advisor: blocked by does-not-fit; see local rank 0's output"
 
 
+def test_other_local_ranks_make_no_plan_and_say_nothing_of_settings(
+    plugin: Any,
+    cfg: Cfg,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    log: pytest.LogCaptureFixture,
+):
+    def asked(*_: object, **__: object) -> None:
+        raise AssertionError("only the first rank shows it")
+
+    for name in ("plan_fit", "time_of", "basis_of"):
+        monkeypatch.setattr(f"advisor.engine.check.{name}", asked)
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    monkeypatch.setenv("ADVISOR_FAIL_ON", "zzz")
+    assert refusal(plugin, cfg(advisor=SMALL, **LARGE)).startswith("advisor: blocked by does-not-fit")
+    plugin.register(cfg(advisor=ROOMY))
+    assert capsys.readouterr() == ("", "") and not log.records
+
+
+def test_settings_that_cannot_be_used_are_left_out_and_the_run_is_checked(
+    plugin: Any, cfg: Cfg, monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
+):
+    monkeypatch.setenv("ADVISOR_FAIL_ON", "zzz")
+    assert "error[does-not-fit]" in refusal(plugin, cfg(advisor=SMALL, **LARGE))
+    said = "advisor: left out of the settings: `ADVISOR_FAIL_ON` is `zzz`; set it to one of error, warning, note"
+    assert [record.getMessage() for record in log.records] == [said]
+
+
 def test_a_run_that_fits_goes_on_with_its_verdict(plugin: Any, cfg: Cfg, log: pytest.LogCaptureFixture):
     plugin.register(cfg(advisor=ROOMY))
     assert "fits: needs" in log.text
@@ -291,6 +319,7 @@ def test_the_key_of_the_plugin_refuses_what_it_does_not_know():
     assert AdvisorArgs.model_validate(yaml.safe_load("advisor: {mode: off}")).advisor.mode == "off"
 
 
+@pytest.mark.slow
 def test_the_check_loads_no_torch(folder: Path):
     """So it cannot initialise CUDA."""
     stand_in = folder / "stand_in" / "axolotl" / "integrations"

@@ -185,6 +185,7 @@ def test_findings_are_at_their_places_in_the_units_of_the_protocol(tmp_path: Pat
     with_editor(tmp_path, used)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_is_said_at_its_line_and_gone_once_it_can(tmp_path: Path):
     async def used(editor: Editor) -> None:
         await editor.open("run.yaml", CONFIG)
@@ -220,6 +221,7 @@ def test_quick_fixes_do_what_fix_does(tmp_path: Path):
     with_editor(tmp_path, used)
 
 
+@pytest.mark.slow
 def test_a_plan_makes_the_files_that_it_needs(tmp_path: Path):
     text = (
         CONFIG.replace("adapter: lora\n", "")
@@ -243,6 +245,7 @@ def test_a_plan_makes_the_files_that_it_needs(tmp_path: Path):
     with_editor(tmp_path, used)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tail", "expected"),
     [("", "  # advisor: ignore[unknown-key]"), ("  # why", "# advisor: ignore[unknown-key]\nlora_rr")],
@@ -260,6 +263,7 @@ def test_a_rule_is_ignored_by_a_comment(tmp_path: Path, tail: str, expected: str
     with_editor(tmp_path, used)
 
 
+@pytest.mark.slow
 def test_an_unsaved_json_counts_and_has_its_own_findings(tmp_path: Path):
     (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": "auto"}')
     unsaved = '{"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}, "bf16": {"enabled": true}}'
@@ -275,6 +279,7 @@ def test_an_unsaved_json_counts_and_has_its_own_findings(tmp_path: Path):
     with_editor(tmp_path, used)
 
 
+@pytest.mark.slow
 def test_hover_says_what_a_key_does_to_this_run(tmp_path: Path):
     async def used(editor: Editor) -> None:
         await editor.open("run.yaml", TYPO)
@@ -345,6 +350,7 @@ def test_rules_of_the_folder_run_once_they_are_trusted_and_it_is_said_once(
     with_editor(folder, used)
 
 
+@pytest.mark.slow
 def test_hover_over_the_model_shows_the_flowchart_and_what_the_room_is_good_for(tmp_path: Path):
     async def used(editor: Editor) -> None:
         await editor.open("run.yaml", CONFIG)
@@ -359,6 +365,7 @@ def test_hover_over_the_model_shows_the_flowchart_and_what_the_room_is_good_for(
     with_editor(tmp_path, used)
 
 
+@pytest.mark.slow
 def test_the_room_that_is_left_is_used_with_one_edit(tmp_path: Path):
     async def used(editor: Editor) -> None:
         await editor.open("run.yaml", ROOMY)
@@ -373,6 +380,7 @@ def test_the_room_that_is_left_is_used_with_one_edit(tmp_path: Path):
     with_editor(tmp_path, used)
 
 
+@pytest.mark.slow
 def test_the_verdict_is_a_hint_at_base_model(tmp_path: Path):
     async def used(editor: Editor) -> None:
         await editor.open("run.yaml", CONFIG)
@@ -384,6 +392,7 @@ def test_the_verdict_is_a_hint_at_base_model(tmp_path: Path):
     with_editor(tmp_path, used)
 
 
+@pytest.mark.slow
 def test_the_editor_may_state_the_gpus(tmp_path: Path):
     text = CONFIG.partition("\n")[2]
 
@@ -393,6 +402,7 @@ def test_the_editor_may_state_the_gpus(tmp_path: Path):
     with_editor(tmp_path, used, {"gpus": "1x rtx-4090"})
 
 
+@pytest.mark.slow
 def test_a_plan_is_dropped_at_the_next_key_and_keys_are_answered(tmp_path: Path):
     async def used(editor: Editor) -> None:
         await editor.open("run.yaml", CONFIG)
@@ -423,6 +433,97 @@ def measured(folder: Path, changes: int = 60) -> float:
     return statistics.median(times)
 
 
+@pytest.mark.slow
+def test_a_large_text_is_checked_when_it_is_opened_and_saved_and_questions_are_answered_meanwhile(tmp_path: Path):
+    """Without a limit each key would take seconds; the plan alone half a minute."""
+    large = CONFIG + "".join(f"key_{number}_unknown: {number}\n" for number in range(40_000))
+
+    async def used(editor: Editor) -> None:
+        uri, identifier = editor.uri("run.yaml"), lsp.TextDocumentIdentifier(editor.uri("run.yaml"))
+        assert codes(await editor.open("run.yaml", large)) == ["too-large"]
+        assert await editor.hover("run.yaml", "micro_batch_size") == ""
+        await editor.until(lambda: "does-not-fit" in codes(editor.said[uri]))
+        for typed in range(3):
+            editor.send("run.yaml", f"# {typed}\n{large}")
+        assert codes(await editor.next("run.yaml")) == ["too-large"]
+        assert await editor.actions("run.yaml") == {}
+        editor.client.text_document_did_save(lsp.DidSaveTextDocumentParams(identifier))
+        await editor.until(lambda: "unknown-key" in codes(editor.said[uri]))
+        assert await editor.type("run.yaml", large.replace("\n", "\r\n")) != []
+        assert "does-not-fit" in codes(await editor.type("run.yaml", CONFIG))
+
+    with_editor(tmp_path, used)
+
+
+@pytest.mark.slow
+def test_a_large_text_that_is_no_config_is_left_alone(tmp_path: Path):
+    async def used(editor: Editor) -> None:
+        assert await editor.open("data.json", json.dumps([{"text": "x"}] * 20_000)) == []
+        assert codes(await editor.open("broken.yaml", "base_model: [\n" + "# a\n" * 20_000)) == ["too-large"]
+        await editor.until(lambda: codes(editor.said[editor.uri("broken.yaml")]) == ["unreadable"])
+        assert codes(await editor.open("other.yaml", "a: base_model\n" + "# a\n" * 20_000)) == ["too-large"]
+        await editor.until(lambda: editor.said[editor.uri("other.yaml")] == [])
+
+    with_editor(tmp_path, used)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        None,
+        {},
+        [],
+        {"textDocument": {"uri": "file:///x.yaml"}},
+        {"textDocument": {"uri": "file:///x.yaml"}, "position": {"line": -1, "character": 0}},
+        {"textDocument": {"uri": "file:///x.yaml"}, "position": {"line": 2**40, "character": 2**40}},
+        {"textDocument": {"uri": "file:///x.yaml"}, "position": {"line": 999999, "character": 0}},
+        {"textDocument": {"uri": 7}, "position": None},
+    ],
+)
+def test_a_hover_that_cannot_be_read_is_answered_with_nothing(params: object):
+    answers = talked({"id": 7, "method": "textDocument/hover", "params": params})
+    assert [answer["result"] for answer in answers if answer.get("id") == 7] == [None]
+
+
+@pytest.mark.slow
+def test_odd_messages_end_nothing():
+    place = {"textDocument": {"uri": "file:///x.yaml"}}
+    answers = talked(
+        {"method": "textDocument/didOpen"},
+        {"method": "textDocument/didOpen", "params": {"textDocument": {"uri": "x:", "text": "base_model: a"}}},
+        {"method": "textDocument/didChange", "params": {**place, "contentChanges": [{"text": "a"}]}},
+        {"method": "textDocument/didChange", "params": {**place, "contentChanges": "a"}},
+        {"method": "textDocument/didSave", "params": []},
+        {"method": "textDocument/didClose", "params": place},
+        {"method": "textDocument/didClose", "params": {"textDocument": {"uri": "\x00"}}},
+        {"method": "$/cancelRequest", "params": {"id": 99}},
+        {"method": "$/setTrace"},
+        {"method": "no/such", "params": {"a": [None]}},
+        {"id": 3, "method": "no/such"},
+        {"id": 4, "method": "textDocument/codeAction", "params": place},
+        {"id": 5, "method": "textDocument/inlayHint"},
+        {"id": 6, "method": 7},
+        {"id": 7, "method": "textDocument/hover", "params": place},
+    )
+    by_id = {answer["id"]: answer for answer in answers if "id" in answer}
+    assert by_id[4]["result"] == [] and by_id[5]["result"] == [] and by_id[7]["result"] is None
+    assert "error" in by_id[3]
+
+
+def talked(*messages: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a server answers to messages as they are, between a start and an end as they should be; it exits with 0."""
+    start = {"id": 1, "method": "initialize", "params": {"capabilities": {}, "processId": None, "rootUri": None}}
+    end = ({"id": 2, "method": "shutdown"}, {"method": "exit"})
+    bodies = [json.dumps({"jsonrpc": "2.0", **each}).encode() for each in (start, *messages, *end)]
+    sent = b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies)
+    done = subprocess.run(
+        [sys.executable, "-m", "advisor", "server"], input=sent, capture_output=True, timeout=LONGEST, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(part) for part in re.findall(rb"\r\n\r\n(\{.*?\})(?=Content-Length|\Z)", done.stdout, re.DOTALL)]
+
+
+@pytest.mark.slow
 def test_a_closed_file_has_no_findings(tmp_path: Path):
     async def used(editor: Editor) -> None:
         await editor.open("run.yaml", CONFIG)

@@ -102,6 +102,7 @@ def test_an_agent_checks_plans_and_chooses_cards(folder: Path):
     assert (folder / LORA).read_text() == (SAMPLES / LORA).read_text()
 
 
+@pytest.mark.slow
 def test_an_agent_hears_how_the_room_that_is_left_is_used(folder: Path):
     (folder / "small.yaml").write_text(SMALL)
     _, result = asked(folder, ("check", {"path": "small.yaml", "gpus": "1x h100-80gb"}))
@@ -110,6 +111,7 @@ def test_an_agent_hears_how_the_room_that_is_left_is_used(folder: Path):
     assert "no-checkpointing" in {each["rule"] for each in said["with_room_left"]}
 
 
+@pytest.mark.slow
 def test_texts_that_are_on_no_disk_are_checked_with_their_json(folder: Path):
     config = "base_model: Qwen/Qwen3-8B\ndeepspeed: ds.json\nlearning_rate: 1e-5\ndatasets: [{path: a, type: alpaca}]\n"
     files = {"ds.json": '{"zero_optimization": {"stage": 7}}'}
@@ -172,6 +174,7 @@ def test_a_price_that_is_none_is_refused(folder: Path):
         assert f"`price` is {float(price)}" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "arguments", "words"),
     [
@@ -195,6 +198,7 @@ def test_what_is_wrong_comes_with_its_remedy(folder: Path, name: str, arguments:
     assert "SECRET" not in text(result) and "Traceback" not in text(result)
 
 
+@pytest.mark.slow
 def test_the_server_ends_with_its_input(folder: Path):
     done = subprocess.run([*ADVISOR, "--root", str(folder)], input=b"", capture_output=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (0, b"")
@@ -222,3 +226,10 @@ def test_a_plugin_that_cannot_be_loaded_harms_nobody_else(monkeypatch: pytest.Mo
     assert runner.invoke(main, ["--help"]).exit_code == 0
     result = runner.invoke(main, ["broken"])
     assert result.exit_code == 2 and "cannot be loaded: No module named 'no'" in " ".join(result.output.split())
+
+
+def test_an_argument_that_a_tool_does_not_have_is_refused_with_the_near_one(folder: Path):
+    tools, wrong, other = asked(folder, ("check", {"path": LORA, "gpu": "1x rtx-3060"}), ("check", {"cards": 8}))
+    assert all(tool.input_schema["additionalProperties"] is False for tool in tools.tools)
+    assert wrong.is_error and "unknown argument `gpu`; did you mean `gpus`?" in text(wrong)
+    assert other.is_error and "known: `config`, `path`, `gpus`" in text(other)

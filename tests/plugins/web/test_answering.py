@@ -61,3 +61,22 @@ def test_what_cannot_be_read_is_an_error_once():
     assert "not YAML" in answer(answering.quick(broken))["error"]
     assert answer(answering.reserved(broken)) == {}
     assert answer(answering.full(broken))["html"] == "" and answer(answering.matrix(broken))["html"] == ""
+
+
+COMMENT = "# advisor: gpus=2n8x a100-80gb host=1TiB link=pcie net=100Gb/s\n"
+
+
+def test_gpus_that_a_comment_states_count_until_the_fields_have_them():
+    asked = {"config": COMMENT + CONFIG.format(length=1024), "files": {}, "gpus": "1x rtx-4090"}
+    found = answer(answering.quick(json.dumps(asked)))
+    assert "2 nodes of 8x A100-80GB SXM" in found["top"]
+    said = "2n8x a100-80gb host=1TiB link=pcie net=100Gb/s"
+    fields = {"count": 8, "card": "a100-80gb-sxm", "nodes": 2, "host": 1024, "link": "pcie", "net": "100Gb/s"}
+    assert found["stated"] == {"said": said, **fields}
+    found = answer(answering.quick(json.dumps({**asked, "taken": said})))
+    assert "1x RTX 4090" in found["top"] and found["stated"] is None
+
+
+def test_a_comment_with_an_unknown_gpu_is_an_error_at_its_line():
+    asked = {"config": "# advisor: gpus=8x abacus\n" + CONFIG.format(length=1024), "files": {}, "gpus": "1x rtx-4090"}
+    assert "unknown GPU" in answer(answering.quick(json.dumps(asked)))["error"]

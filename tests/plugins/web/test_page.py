@@ -21,6 +21,8 @@ from advisor.errors import InputError
 
 from ...browser import CLIPPED, FAINT, launched, missing
 
+pytestmark = pytest.mark.slow
+
 LONGEST = 180
 MODEL = json.dumps(
     {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 2048, "num_hidden_layers": 16}

@@ -73,6 +73,7 @@ def test_a_rejection_is_an_error_at_the_key_that_it_names_by_place():
     assert check(YAML + "seed: 1\n", "--select", "axolotl-says").exit_code == 1
 
 
+@pytest.mark.slow
 def test_a_rejection_is_at_the_key_that_its_words_name():
     (found,) = said(YAML + "seed: 2\n")
     assert place(found) == ("run.yaml", 7, 19)
@@ -83,6 +84,7 @@ def test_a_rejection_that_names_nothing_is_at_the_runs_own_place():
     assert (place(found), found["level"]) == (("run.yaml", 1, 13), "error")
 
 
+@pytest.mark.slow
 def test_axolotl_is_told_of_the_hardware():
     (found,) = said(YAML + "seed: 6\n")
     assert "on 2 GPUs of sm_90" in found["message"]
@@ -104,6 +106,7 @@ def test_deepspeed_inside_the_yaml_is_judged_as_well():
     assert place(found) == ("run.yaml", 13, 13)
 
 
+@pytest.mark.slow
 def test_a_plugin_that_is_not_installed_is_a_note():
     (found,) = said(YAML + "plugins: [good.Plugin, absent.Plugin]\n")
     assert (found["level"], "`absent.Plugin`" in found["message"]) == ("note", True)
@@ -126,6 +129,7 @@ def test_a_library_that_cannot_be_imported_is_a_note(libraries: Path):
     assert (found["level"], "nothing_like_this" in found["message"]) == ("note", True)
 
 
+@pytest.mark.slow
 def test_a_process_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch):
     slow = Library("axolotl", "advisor.schemas.validate.ask_axolotl", limit_s=2)
     question = {"config": {"seed": 7}, "folder": ".", "capabilities": {}, "torch": "2.13.0"}
@@ -144,6 +148,7 @@ def test_a_library_that_is_not_installed_is_one_clear_error(monkeypatch: pytest.
     assert "Traceback" not in result.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["axolotl", "importlib", "json"])
 def test_a_folder_of_its_name_is_not_the_library(here: Path, monkeypatch: pytest.MonkeyPatch, name: str):
     if name == "json":  # an empty entry is the working directory
@@ -153,6 +158,7 @@ def test_a_folder_of_its_name_is_not_the_library(here: Path, monkeypatch: pytest
     assert said(YAML) == []
 
 
+@pytest.mark.slow
 def test_what_is_said_is_selected_ignored_and_suppressed_like_any_finding():
     bad = YAML + "seed: 1\n"
     assert said(bad, "--ignore", "axolotl-says") == []

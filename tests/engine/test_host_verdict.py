@@ -1,0 +1,120 @@
+"""The host in the verdict: stated or detected memory decides, common memory never does."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from advisor.cli.main import main
+from advisor.memory import estimate
+from advisor.util import GIB
+
+FULL = {
+    "base_model": "meta-llama/Llama-3.1-8B",
+    "datasets": [{"path": "org/data", "type": "alpaca"}],
+    "sequence_len": 2048,
+    "micro_batch_size": 1,
+    "gradient_accumulation_steps": 4,
+    "learning_rate": 1e-5,
+    "bf16": True,
+    "optimizer": "adamw_torch_fused",
+    "gradient_checkpointing": True,
+    "attn_implementation": "flash_attention_2",
+    "deepspeed": "offload.json",
+}
+OFFLOADS = {
+    "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "pin_memory": True}},
+    "bf16": {"enabled": True},
+    "train_micro_batch_size_per_gpu": "auto",
+    "gradient_accumulation_steps": "auto",
+}
+PAGED = {**{key: value for key, value in FULL.items() if key != "deepspeed"}, "optimizer": "paged_adamw_8bit"}
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("offload.json").write_text(json.dumps(OFFLOADS))
+
+
+def called(command: str, gpus: str, config: dict[str, object] = FULL, *options: str) -> tuple[int, str]:
+    Path("run.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    found = CliRunner().invoke(main, [command, "run.yaml", "--gpus", gpus, "--isolated", *options])
+    return found.exit_code, found.output
+
+
+def checked(gpus: str, config: dict[str, object] = FULL) -> tuple[int, dict[str, object], set[str]]:
+    code, said = called("check", gpus, config, "--output-format", "json")
+    (run,) = json.loads(said)["runs"]
+    return code, run, {finding["rule"] for finding in run["findings"] if finding["level"] != "note"}
+
+
+def test_a_stated_host_that_is_too_small_does_not_fit():
+    code, run, rules = checked("4x a100-80gb host=64GiB")
+    assert (code, run["verdict"]) == (1, "does-not-fit")
+    assert "host-memory-exceeded" in rules and "does-not-fit" not in rules
+    code, said = called("estimate", "4x a100-80gb host=64GiB")
+    assert code == 1 and "does not fit" in said and "of 64 GiB of host memory a node" in " ".join(said.split())
+
+
+def test_less_offload_is_planned_where_the_host_is_too_small():
+    _, run, _ = checked("4x a100-80gb host=64GiB")
+    steps = [finding["rule"] for finding in run["findings"] if finding["rule"] == "less-offload"]
+    assert steps and run["plan"]
+    code, _ = called("check", "4x a100-80gb host=64GiB", FULL, "--fix")
+    assert code == 0
+    assert called("estimate", "4x a100-80gb host=64GiB", yaml.safe_load(Path("run.yaml").read_text()))[0] == 0
+
+
+def test_between_the_ends_of_the_range_a_run_is_tight():
+    found = estimate_of("4x a100-80gb")
+    assert found.host_needed.low < found.host_needed.high == found.host_peak
+    between = (found.host_needed.low + found.host_needed.high) // 2 // GIB
+    code, run, rules = checked(f"4x a100-80gb host={between}GiB")
+    assert (code, run["verdict"], "tight-fit" in rules) == (0, "tight", True)
+    enough = -(-found.host_needed.high // GIB)
+    assert checked(f"4x a100-80gb host={enough}GiB")[1]["verdict"] == "fits"
+
+
+def test_a_run_written_for_more_than_is_common_keeps_its_verdict():
+    code, run, rules = checked("1x l40s")
+    assert (code, run["verdict"]) == (0, "fits")
+    assert "host-memory-unstated" in rules
+
+
+def test_paged_states_that_the_gpu_holds_need_no_host():
+    code, run, rules = checked("1x h200 host=12GiB", PAGED)
+    memory = run["memory"]
+    assert memory["host_needed"]["low"] == 0 < memory["host_needed"]["high"]
+    assert code == 0 and "host-memory-exceeded" not in rules
+
+
+def test_paged_states_that_the_gpu_cannot_hold_need_the_host():
+    found = estimate_of("1x a100-40gb", PAGED)
+    spare = max(0, found.usable - found.needed.low)
+    assert found.host_needed.low == found.host_peak - spare > 0
+
+
+def estimate_of(gpus: str, config: dict[str, object] = FULL):
+    from advisor.opening import open_configs
+
+    Path("run.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    found = estimate(open_configs(Path("run.yaml"), None, gpus).run)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("host", ["64GiB", "1TiB"])
+def test_a_launch_is_blocked_where_the_host_is_too_small(host: str):
+    Path("run.yaml").write_text(f"# advisor: gpus=4x a100-80gb host={host}\n" + yaml.safe_dump(FULL))
+    found = CliRunner().invoke(main, ["launch", "--isolated", "--", "axolotl", "train", "run.yaml", "--no-such-option"])
+    assert ("blocked by host-memory-exceeded" in found.output) == (host == "64GiB")
+
+
+def test_a_comment_lets_a_run_through_whose_host_is_too_small():
+    ignored = "# advisor: file-ignore[host-memory-exceeded] swap on NVMe\n"
+    Path("run.yaml").write_text(ignored + yaml.safe_dump(FULL))
+    found = CliRunner().invoke(main, ["check", "run.yaml", "--gpus", "4x a100-80gb host=64GiB", "--isolated"])
+    assert found.exit_code == 0, found.output
