@@ -248,9 +248,9 @@ def test_what_is_trusted_is_a_folder_by_its_real_path(here: Path, monkeypatch: p
 
 
 def test_rules_outside_of_the_repository_and_settings_in_pyproject_are_no_other_case(here: Path):
-    (here / "house").rename(here.parent / "shared")
+    (here / "house").rename(here.parent / "common")
     (here / "advisor.toml").unlink()
-    (here / "pyproject.toml").write_text('[tool.advisor]\nrules = ["../shared"]\n')
+    (here / "pyproject.toml").write_text('[tool.advisor]\nrules = ["../common"]\n')
     assert "pyproject.toml:2" in said(run("check", "run.yaml")) and not ran(here)
     assert run("trust").exit_code == 0
     assert "[house-rule]" in run("check", "run.yaml").stdout and ran(here)
