@@ -37,7 +37,7 @@ def recomputed_int8(run: Run, n: Numbers, family: Deviations, block: Block) -> I
     the input in 8 bits, the gradient that waits, and the residual.
     """
     inner = [x for site in mlp_input(run, n, block) for x in site.linears]
-    if run.quantization != "int8" or len(inner) != 1 or block.mlp is None or block.mlp.experts:
+    if run.quantization != "int8" or run.lora is None or len(inner) != 1 or block.mlp is None or block.mlp.experts:
         return
     yield waiting(run, n, family, block) - yet_to_come(run, n) + 1, "h"
     yield (4 + 2 + n.inner) * inner[0].n_out, ONE
