@@ -105,6 +105,34 @@ def test_rules_and_plugins_are_found_never_imported():
     assert users == []
 
 
+def test_rules_run_through_one_door():
+    """Trust is decided in front of it; `advisor test` runs the folder that was named."""
+    users = {name for name in MODULES if "organisation_rules" in calls(name)}
+    assert users == {"session.rule_selection", "cli.rule"}
+    assert {name for name in MODULES if "Pack" in calls(name)} == {"settings.trust"}
+
+
+def test_git_is_asked_through_one_door():
+    """Which runs nothing that a repository names."""
+    assert {name for name in MODULES if "git" in programs(name)} == set()
+    assert "program" in calls("documents.git")
+
+
+def calls(name: str) -> set[str]:
+    """The functions that a module calls by their names."""
+    nodes = ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8")))
+    return {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+
+
+def programs(name: str) -> set[str]:
+    """The first words of the lists of a module, which are what a process is started of."""
+    lists = (
+        node for node in ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8"))) if isinstance(node, ast.List)
+    )
+    firsts = (node.elts[0] for node in lists if node.elts)
+    return {str(first.value) for first in firsts if isinstance(first, ast.Constant)}
+
+
 def test_contributing_has_the_same_floors():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     rows = [f"| `advisor/{name}{'.py' if name in LOOSE else '/'}` | {what} |" for name, what in FLOORS.items()]

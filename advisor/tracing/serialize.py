@@ -26,6 +26,7 @@ def decoded(value: Json) -> Architecture:
             tensors=tuple(Tensor(**with_parts(one, shape=tuple(one["shape"]))) for one in value["tensors"]),
             blocks=tuple(map(block, value["blocks"])),
             extra=tuple(value["extra"]),
+            order=tuple(value.get("order", ())),
             towers=(),
             trace=trace(value["trace"]),
         )

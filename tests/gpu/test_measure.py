@@ -44,6 +44,7 @@ def test_every_case_of_the_matrix_has_a_name_of_its_own():
     assert len({case.name for case in found}) == len(found)
 
 
+@pytest.mark.slow
 def test_the_advisor_can_estimate_every_case_of_the_matrix():
     for case in cases.matrix():
         made = estimate(

@@ -339,3 +339,22 @@ def test_the_check_loads_no_torch(folder: Path):
     environment = {"PYTHONPATH": str(folder / "stand_in"), "PATH": "", "XDG_STATE_HOME": str(folder)}
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.split() == ["fits"]
+
+
+@pytest.mark.parametrize("rank", ["0", "3"])
+def test_rules_of_the_folder_are_not_run_and_the_first_rank_says_so(
+    folder: Path,
+    plugin: Any,
+    cfg: Cfg,
+    log: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    rank: str,
+):
+    monkeypatch.setenv("LOCAL_RANK", rank)
+    (folder / "house").mkdir()
+    (folder / "house" / "house_rule.py").write_text("open('ran', 'w').close()\n")
+    (folder / "advisor.toml").write_text('rules = ["house"]\n')
+    plugin.register(cfg(advisor=ROOMY))
+    assert not (folder / "ran").exists()
+    assert log.text.count("are not run") == (rank == "0") and "are not run" not in capsys.readouterr().err
