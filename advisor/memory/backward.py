@@ -3,6 +3,7 @@
 from typing import Literal
 
 from advisor.memory import fsdp
+from advisor.memory.activations import checkpoint_bytes
 from advisor.memory.deepspeed import bucket_terms, flattened_terms, gathered_terms, overflow_terms
 from advisor.memory.forward import SAVED, WORKING, kept_terms
 from advisor.memory.gradients import (
@@ -46,7 +47,11 @@ def backward_phases(
     sharded = isinstance(run.sharding, Fsdp)
     all_given = fsdp.gradients_of_layers(run, model, weights) if sharded else gradient_terms(run, weights)
     held = fsdp.held_inputs(run, model)
-    end = (*embedding_gradients(run, model, weights), *fsdp.root_gradients(run, model, weights))
+    end = (
+        *embedding_gradients(run, model, weights),
+        *arrived_gradient(run, model, weights),
+        *fsdp.root_gradients(run, model, weights),
+    )
 
     def busy(block: Block, when: Literal["layer", "first layer"]) -> tuple[Term, ...]:
         """What else there is while such a layer is at work."""
@@ -155,6 +160,14 @@ def embedding_gradients(run: Run, model: Architecture, weights: Weights) -> tupl
     copies = (0 if not model.tied else 1 if fresh else 2) + (1 if accumulated else 0)
     text = f"{bytes_:,} B x {copies}"
     return (Term("embedding's gradient", "gradients", copies * bytes_, text, TIED),)
+
+
+def arrived_gradient(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+    """The gradient of what a trained embedding gave, which is there while its own is made; on one GPU."""
+    if run.sharding is not None or not embedding_bytes(run, weights):
+        return ()
+    bytes_ = checkpoint_bytes(run, model.in_order[0])
+    return (Term("gradient of the embedding's output", "activations", bytes_, f"{run.tokens:,} tokens", WORKING),)
 
 
 def head_gradient(run: Run, model: Architecture) -> tuple[Term, ...]:

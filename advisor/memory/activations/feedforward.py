@@ -70,3 +70,9 @@ def of_activation_gradient(n: Numbers, without_and_with: tuple[int, int]) -> int
         numbers, mask = divmod(-without_and_with[0], n.compute)
         return -numbers * n.inner - mask
     return without_and_with[n.autocast]
+
+
+def shared_amounts(n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
+    """What the MLP beside the experts keeps."""
+    if mlp.shared_width:
+        yield from dense_amounts(n, family, mlp, "f shared", recomputed=False)

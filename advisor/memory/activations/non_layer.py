@@ -67,15 +67,16 @@ def derived_outside(run: Run, model: Architecture) -> int:
     if head_is_trained(run) and run.loss != "liger-fused":
         amounts.append((n.compute, "h"))
     per_token = total(amounts, widths(run, block))
-    return run.tokens * per_token + rotary_bytes(run, n, family, block)
+    return run.tokens * per_token + rotary_bytes(run, n, family, model)
 
 
-def rotary_bytes(run: Run, n: Numbers, family: Deviations, block: Block) -> int:
+def rotary_bytes(run: Run, n: Numbers, family: Deviations, model: Architecture) -> int:
     """Cosines and sines of one row, shared by all layers (models/llama, LlamaRotaryEmbedding.forward@5.16.1)."""
-    attention = block.attention
-    if attention is None or not family.rotates:
+    mixers = [block.attention for block in model.blocks if block.attention is not None]
+    rotating = [one for one in mixers if one.kind in {"softmax", "latent"}]
+    if not rotating or not family.rotates:
         return 0
-    return 2 * n.stream * attention.head_dim * run.sequence_len
+    return 2 * n.stream * rotating[-1].head_dim * run.sequence_len
 
 
 def held_mask_bytes(run: Run, block: Block) -> int:

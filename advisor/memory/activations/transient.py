@@ -16,35 +16,42 @@ from advisor.memory.activations.adapted_output import (
     adapter_gradients,
     half_adapter_gradients,
     let_go,
-    passing_results,
-    recomputed_forward,
-    recomputed_four_bit,
-    waiting,
-    yet_to_come,
 )
-from advisor.memory.activations.altup import altup_gradients, streams
+from advisor.memory.activations.altup import altup_gradients
 from advisor.memory.activations.amounts import ONE, Amount, Moment, gone, total, widths
 from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import attention_amounts, copied_output, repeated, without_kernel
 from advisor.memory.activations.deviations import family_and_norm
-from advisor.memory.activations.dtypes import Numbers, adapters, numbers_of
-from advisor.memory.activations.experts import passing_weights, quantized, stacks, used_weights
+from advisor.memory.activations.dtypes import Numbers, numbers_of
+from advisor.memory.activations.experts import passing_weights, quantized, used_weights
 from advisor.memory.activations.fake_quantized import passing_in_quantizers
-from advisor.memory.activations.feedforward import dense_amounts, has_shared_gate, mlp_amounts, of_activation_gradient
+from advisor.memory.activations.feedforward import (
+    dense_amounts,
+    has_shared_gate,
+    mlp_amounts,
+    of_activation_gradient,
+)
 from advisor.memory.activations.float8 import casting_to_float8
 from advisor.memory.activations.from_trace import measured
-from advisor.memory.activations.kept_inputs import int8_amounts, int8_stays, passing_dora_bytes
-from advisor.memory.activations.layer import amounts, input_amounts
+from advisor.memory.activations.kept_inputs import passing_dora_bytes
+from advisor.memory.activations.layer import amounts
 from advisor.memory.activations.layer_inputs import gate_amounts, waiting_gradients, width_of
 from advisor.memory.activations.linear_inputs import is_output, mlp_input, mlp_output, site_amounts, sites
-from advisor.memory.activations.looped import loops
 from advisor.memory.activations.lora_kernels import fused_working_bytes, fuses_mlp, passing_mlp_bytes
 from advisor.memory.activations.norms import norm_amounts, rms_amounts
+from advisor.memory.activations.recomputed import recomputed_forward, recomputed_four_bit, recomputed_output
+from advisor.memory.activations.recomputed_experts import recomputed_experts
+from advisor.memory.activations.recomputed_int8 import (
+    held_by_int8,
+    quantized_int8,
+    recomputed_int8,
+    unpacking_bytes,
+)
 from advisor.memory.activations.state_spaces import in_pieces, scan_gradients
 from advisor.models.deviations import Deviations, Norm
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Attention, Block, Mlp
+    from advisor.models.architecture import Attention, Block
     from advisor.run import Run
 
 
@@ -62,24 +69,6 @@ def backward_bytes(run: Run, block: Block) -> int:
     weights += casting_to_float8(run, block)
     held = measured(run, block, "working", derived_bytes) + run.tokens * output + weights
     return max(held, passing_dora_bytes(run, numbers_of(run, block), block))
-
-
-def unpacking_bytes(run: Run, block: Block) -> int:
-    """What a forward holds while 8-bit experts are unpacked, less what is saved only after that.
-
-    The product with a factor a row comes before that with a number: bitsandbytes/functional.py,
-    int8_vectorwise_dequant@0.50.2.
-    """
-    mlp = block.mlp
-    if mlp is None or not quantized(run) or run.quantization != "int8":
-        return 0
-    family, _ = family_and_norm(run, block)
-    n = numbers_of(run, block)
-    later = [(4 * mlp.experts_per_token, "routed"), *shared_amounts(n, family, mlp)]
-    named = [] if routed.of_experts(run, n).trained else list(routed.named_amounts(n, mlp))
-    named.append((waiting(run, n, family, block), "h"))
-    passing = total(named, widths(run, block)) - total(later, widths(run, block))
-    return 4 * stacks(block).get("down", 0) + run.tokens * passing
 
 
 def multiplying_bytes(run: Run, block: Block) -> int | None:
@@ -130,14 +119,6 @@ def last_weight_bytes(block: Block) -> int:
     return max((2 * x.n_in * x.n_out for x in block.linears if x.kind == "mlp" and is_output(x, block)), default=0)
 
 
-def recomputed_output(run: Run, n: Numbers, block: Block) -> int:
-    """Bytes a token of a layer's output, which the reentrant checkpoint also holds.
-
-    torch/utils/checkpoint.py, CheckpointFunction.backward@2.13.0.
-    """
-    return n.returned * streams(block) * block.hidden if run.activation_checkpointing and run.reentrant else 0
-
-
 def derived_bytes(run: Run, block: Block) -> int:
     """The widest moment of the backward by the formulas."""
     family, norm = family_and_norm(run, block)
@@ -167,67 +148,6 @@ def passing_bytes(run: Run, block: Block) -> int:
         return passing_mlp_bytes(run, n, widths(run, block))
     adapted = run.tokens * total(recomputed_forward(run, n, family, block), widths(run, block))
     return max(adapted, unpacking_bytes(run, block))
-
-
-def held_by_int8(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
-    """What 8-bit linears keep of a recomputed forward until that ends, where a checkpoint has it end early."""
-    if int8_stays(run):
-        for site in sites(run, n, block, copied_output(run, family, block)):
-            yield from int8_amounts(run, site)
-
-
-def recomputed_int8(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
-    """The recomputed forward while an 8-bit base makes all that the MLP reads of its input at once.
-
-    Sums in 32 bits, in fp16, and in the input's precision: bitsandbytes/backends/cuda/ops.py, int8_mm_dequant@0.50.2;
-    the input in 8 bits, the gradient that waits, and the residual.
-    """
-    inner = [x for site in mlp_input(run, n, block) for x in site.linears]
-    if run.quantization != "int8" or len(inner) != 1 or block.mlp is None or block.mlp.experts:
-        return
-    yield waiting(run, n, family, block) - yet_to_come(run, n) + 1, "h"
-    yield (4 + 2 + n.inner) * inner[0].n_out, ONE
-    yield from gone(mlp_amounts(run, n, family, block))
-    for site in mlp_output(run, n, block):
-        yield from gone((*site_amounts(run, n, site), *int8_amounts(run, site)))
-    for site in mlp_input(run, n, block):
-        if adapters(run, site.source).own:
-            yield from gone(site_amounts(run, n, site))
-
-
-def quantized_int8(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
-    """The recomputed forward while an 8-bit base turns the product into 8 bits, in which outliers are looked for.
-
-    Half precision's copy, absolute values and what is large of them: bitsandbytes/backends/cuda/ops.py,
-    int8_vectorwise_quant@0.50.2. What a linear with an adapter gets back of its gradient: see ``passing_results``.
-    """
-    if run.quantization != "int8" or block.mlp is None or block.mlp.experts:
-        return
-    for site, kept in adapted_outputs(run, n, block):
-        scaled = 0 if run.reentrant else passing_results(run, n, kept)
-        yield waiting(run, n, family, block) - yet_to_come(run, n) + scaled, "h"
-        yield 2 + 1 + 2 + 1, site.symbol
-        if kept.own:
-            yield from gone(site_amounts(run, n, site))
-
-
-def recomputed_experts(run: Run, n: Numbers, family: Deviations, block: Block, narrow: Amount) -> Iterator[Amount]:
-    """A recomputed forward at the experts, before what all tokens pass: ``routed.recomputed_product``.
-
-    A name keeps the tokens, where no linear does. A non-reentrant checkpoint computes again when backward has come to
-    the activation of what all tokens pass: it has the gradient of the product by then.
-    """
-    mlp = block.mlp
-    assert mlp is not None
-    found = list(routed.recomputed_product(run, n, mlp))
-    yield from (*found, *gone(shared_amounts(n, family, mlp)))
-    if not found or loops(run):
-        return
-    kept = sum(coefficient for coefficient, _ in input_amounts(run, n, mlp_input(run, n, block)))
-    yield (0 if kept else n.normed) - yet_to_come(run, n), "h"
-    if not run.reentrant and mlp.shared_width and not family.shared_first:
-        yield narrow
-        yield from ((site.source, site.symbol) for site in mlp_output(run, n, block))
 
 
 def is_alone(block: Block) -> bool:
@@ -373,12 +293,6 @@ def after_attention(run: Run, n: Numbers, family: Deviations, norm: Norm, block:
     # Of four, one comes before attention: the output of the sublayer has a norm of its own.
     yield from norms[len(norms) // (4 if block.norms == 4 else 2) :]
     yield from mlp_amounts(run, n, family, block)
-
-
-def shared_amounts(n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
-    """What the MLP beside the experts keeps."""
-    if mlp.shared_width:
-        yield from dense_amounts(n, family, mlp, "f shared", recomputed=False)
 
 
 def done(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations.state_spaces import BLOCK, MULTIPROCESSORS, channels
 from advisor.memory.reserved.autograd import Node, Tape, Tensor, node_for
-from advisor.memory.reserved.operations import FULL, HALF, cast, saving_result, scaled
+from advisor.memory.reserved.operations import FULL, HALF, autocast, cast, saving_result, scaled
 from advisor.record import record
 
 if TYPE_CHECKING:
@@ -67,11 +67,12 @@ def split_scan(tape: Tape, batch: Batch, one: Scan, projected: Tensor, decays: T
     output = scanned(tape, batch, sizes, width)
     gated = tape.new(inner, width)
     roots = [tape.new(batch.tokens * sizes.groups, FULL)] if normed else []
+    last = autocast(tape, one.output.weight)
     if node is not None:
-        node.keep(tape, projected, *weights, output, *roots, one.output.weight)
+        node.keep(tape, projected, *weights, output, *roots, last)
     del convolved
     result = tape.new(batch.tokens * one.output.n_out, HALF)
-    del gated, output, roots
+    del gated, output, roots, last
     result.node = node
     return result
 
