@@ -152,7 +152,8 @@ def options(tokens: Sequence[str]) -> tuple[str | None, dict[str, Any]]:
             explicit, value = "=", following
             index += 1
         key, said = setting(name, value if explicit else None)
-        given[key] = said
+        if key:  # `--=` and `--no-` name none; the whole config would have that path
+            given[key] = said
     return config, given
 
 

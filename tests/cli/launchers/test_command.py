@@ -140,3 +140,9 @@ def test_overrides_are_keys_of_the_config():
         "trl.beta": "0.1",
         "deepspeed": "zero3.json",
     }
+
+
+@pytest.mark.parametrize("word", ["--=", "--=x", "--no-"])
+def test_an_option_without_a_name_is_no_key(word: str):
+    command = read_command(["axolotl", "train", word, "cfg.yml", "--lora_r=8"])
+    assert (command.config, command.overrides) == ("cfg.yml", {"lora_r": "8"})
