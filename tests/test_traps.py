@@ -351,47 +351,19 @@ def test_the_page(world: World):
 
 def test_agents(world: World):
     pytest.importorskip("mcp", reason="the SDK `mcp` is not installed")
-    start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
-    paths = (
-        "run.yaml",
-        "linked/run.yaml",
-        "linked-run.yaml",
-        "../outside/run.yaml",
-        "ds2.yaml",
-        "hangs/run.yaml",
-        "names/--fix.yaml",
-    )
+    from .plugins.mcp.test_server import answers_to
+
+    paths = ("run.yaml", "linked/run.yaml", "linked-run.yaml", "../outside/run.yaml")
+    paths += ("ds2.yaml", "hangs/run.yaml", "names/--fix.yaml")
     calls = [(tool, {"path": path, "gpus": "1x rtx-4090"}) for path in paths for tool in ("check", "plan")]
-    calls += [
-        ("estimate", {"path": "run.yaml"}),
-        ("hardware", {"path": "run.yaml"}),
-        ("explain", {"rule": "house-rule"}),
-    ]
-    calls += [("check", {"config": traps.config(), "files": {"linked/config.json": "{}"}})]
-    messages: list[dict[str, Any]] = [
-        {"id": 0, "method": "initialize", "params": start},
-        {"method": "notifications/initialized"},
-    ]
-    for number, (name, arguments) in enumerate(calls, 1):
-        messages.append({"id": number, "method": "tools/call", "params": {"name": name, "arguments": arguments}})
-    with subprocess.Popen(
-        [ADVISOR, "mcp", "--root", "."],
-        cwd=world.folder,
-        env=world.environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as server:
-        assert server.stdin is not None and server.stdout is not None
-        server.stdin.write("".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages))
-        server.stdin.flush()
-        answers = [json.loads(server.stdout.readline()) for _ in range(len(calls) + 1)]
-        server.stdin.close()
-    texts = {each["id"]: each["result"]["content"][0]["text"] for each in answers if each["id"]}
-    world.held(*texts.values())
-    assert all("is not below" in texts[number] for number in range(3, 9))
-    assert "are not run" in texts[1]
+    calls += [("estimate", {"path": "run.yaml"}), ("hardware", {"path": "run.yaml"})]
+    given: dict[str, Any] = {"config": traps.config(), "files": {"linked/config.json": "{}"}}
+    calls += [("explain", {"rule": "house-rule"}), ("check", given)]
+    started = {"cwd": world.folder, "env": world.environment, "stderr": subprocess.DEVNULL}
+    texts = answers_to(Path("."), *calls, command=(ADVISOR, "mcp"), **started)
+    world.held(*texts)
+    assert all("is not below" in text for text in texts[2:8])
+    assert "are not run" in texts[0]
 
 
 def test_editors(world: World):

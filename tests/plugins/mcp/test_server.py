@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from threading import Timer
@@ -138,8 +139,8 @@ def test_rules_of_the_folder_are_not_run_and_the_answer_says_so(folder: Path, mo
     assert result.is_error and "it ran" in text(result)
 
 
-def answers_to(folder: Path, *calls: Call) -> list[Any]:
-    """What comes back for calls that the SDK's client would not send."""
+def answers_to(folder: Path, *calls: Call, command: Sequence[str] = ADVISOR, **started: Any) -> list[str]:
+    """What comes back for calls, also those that the SDK's client would not send."""
     start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
     sent: list[dict[str, Any]] = [
         {"id": 0, "method": "initialize", "params": start},
@@ -148,12 +149,12 @@ def answers_to(folder: Path, *calls: Call) -> list[Any]:
     for number, (name, arguments) in enumerate(calls, 1):
         sent.append({"id": number, "method": "tools/call", "params": {"name": name, "arguments": arguments}})
     with subprocess.Popen(
-        [*ADVISOR, "--root", str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [*command, "--root", str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **started
     ) as server:
         assert server.stdin is not None and server.stdout is not None
         server.stdin.write("".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in sent))
         server.stdin.flush()
-        ends = Timer(120, server.kill)
+        ends = Timer(300, server.kill)
         ends.start()
         found = [json.loads(server.stdout.readline()) for _ in range(len(calls) + 1)]
         ends.cancel()
