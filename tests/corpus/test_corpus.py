@@ -37,6 +37,7 @@ STOPPED_LATER = {
     ("archived/gptj/qlora.yml", "lora-kernels-unpatchable"),
     ("archived/starcoder2/qlora.yml", "lora-kernels-unpatchable"),
     ("distributed-parallel/llama-3_1-8b-hsdp-tp.yaml", "parallel-sizes-do-not-divide-world"),
+    ("distributed-parallel/llama-3_1-8b-hsdp-tp.yaml", "tensor-parallel-stops"),
     ("falcon-h1/falcon-h1-500m-qlora.yaml", "lora-kernels-unpatchable"),
     ("falcon-h1/falcon-h1-1b-qlora.yaml", "lora-kernels-unpatchable"),
     ("falcon-h1/falcon-h1-1b-qlora-cp.yaml", "lora-kernels-unpatchable"),
