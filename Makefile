@@ -17,6 +17,9 @@ CHOSEN := $(if $(filter tests/%,$(TESTS)),$(TESTS),$(if $(TESTS),-k '$(TESTS)'))
 # As many processes as cores, at most four: an oracle takes some GiB.
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --durations 10 --durations-min 1 $(CHOSEN)
 
+# Tests start hundreds of commands: compile each module once, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help demo setup test check oracles examples fuzz sweep snapshots accuracy pages web web-archive web-test lint format tables defaults tapes bench owner dist dist-try notes release-check release-ready version clean
 .DEFAULT_GOAL := help
 
@@ -40,10 +43,10 @@ demo: $(VENV_DEMO)/.installed ## See a run that does not fit made to fit (instal
 setup: $(VENV)/.installed ## Make .venv with everything that tests and checks need
 
 test: $(VENV)/.installed ## Run what a change needs, in two minutes; TESTS=rules: those with this word in their names
-	env -u ADVISOR_CORPUS $(PYTEST) -m "not oracle and not slow"
+	env -u ADVISOR_CORPUS $(PYTEST) --ignore tests/oracles -m "not oracle and not slow"
 
 check: test ## Run those, then the slow ones: browsers, killed processes, fuzz, grids, full sizes, the corpus
-	$(PYTEST) --dist loadfile -m "slow and not oracle"
+	$(PYTEST) --dist loadfile --ignore tests/oracles -m "slow and not oracle"
 
 oracles: $(VENV)/.installed ## Ask the real transformers, DeepSpeed and axolotl
 	$(PYTEST) --dist loadfile -m oracle

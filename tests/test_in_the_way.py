@@ -75,6 +75,7 @@ def test_a_pipe_or_device_that_a_config_names_is_not_waited_for(folder: Path, na
     assert done.returncode in (1, 2) and "deepspeed" in done.stdout + done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["full", "concise", "json", "github", "gitlab", "sarif", "markdown"])
 def test_a_config_whose_name_is_no_text_is_checked(folder: Path, output: str):
     os.rename(folder / "run.yaml", os.path.join(os.fsencode(folder), b"\xff\xfe.yaml"))

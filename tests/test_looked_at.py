@@ -168,6 +168,7 @@ def test_a_link_alone_is_not_shown_either(outside: Path):
     assert "`auths`" in text and not re.search(r"SECRET-\d", text)
 
 
+@pytest.mark.slow
 def test_a_json_in_the_repository_is_shown_and_one_that_axolotl_ships(outside: Path):
     repository = Path.cwd()
     (repository / "ds.json").write_text(json.dumps({"zero_optimization": {"stage": 2}, "mine": "VALUE"}, indent=2))

@@ -78,11 +78,13 @@ def advise(config: str) -> tuple[str, ...]:
     return ("-c", ADVISE, config, "--gpus", "1x rtx-4090")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streams", STREAMS)
 def test_a_launch_needs_no_stream_and_leaves_them_as_they_are(folder: Path, streams: str):
     assert run(folder, streams, *launch("small.yml")) == (0, [f"trained {STREAMS[streams]}"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streams", STREAMS)
 def test_a_launch_is_blocked_where_nothing_can_be_said(folder: Path, streams: str):
     assert run(folder, streams, *launch("large.yml")) == (1, [])

@@ -53,6 +53,7 @@ def test_the_advisor_can_estimate_every_case_of_the_matrix():
         assert made.allocated_peak > 0, case.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "changed"),
     [

@@ -287,6 +287,7 @@ def test_pynvml_may_be_a_package(nvml: Put, tmp_path: Path):
     assert detected().gpus_per_node == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -120,6 +120,7 @@ UNUSABLE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("settings", "environment"), UNUSABLE.values(), ids=UNUSABLE)
 def test_settings_that_cannot_be_used_are_left_out_and_the_run_is_checked(
     folder: Path, monkeypatch: pytest.MonkeyPatch, settings: str, environment: dict[str, str]
@@ -236,6 +237,7 @@ def test_what_is_not_to_be_blocked_is_told_to_plugins_further_in(folder: Path):
     assert launch(folder, "--gpus", "1x rtx-4090", *train("small.yml")).stdout == "None\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["RuntimeError('on purpose')", "SystemExit('on purpose')"])
 def test_a_fault_of_the_advisor_is_one_line_and_launches(folder: Path, monkeypatch: pytest.MonkeyPatch, fault: str):
     faulty = FAULTY.format(fault=fault)

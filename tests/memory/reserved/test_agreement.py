@@ -21,6 +21,9 @@ WITHIN = 0.005
 EXPANDABLE = Settings(expandable_segments=True)
 """As axolotl sets it; else blocks that are up to 1 MiB too large are not split: CUDACachingAllocator.cpp, should_split."""
 
+CHOSEN = [pytest.param(name, marks=pytest.mark.slow if place % 4 else ()) for place, name in enumerate(CASES)]
+"""One setting in four without delay: each model, base and checkpoint is among them."""
+
 
 def peaks(keys: Mapping[str, Any], gpus: str) -> tuple[int, int]:
     """Allocated bytes at the peak of the tape, and of the ledger."""
@@ -40,7 +43,7 @@ def test_there_are_enough_of_them():
     assert len(CASES) >= 992
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", CHOSEN)
 def test_tape_and_ledger_agree_on_few_layers(name: str):
     keys, gpus = CASES[name]
     tape, ledger = peaks(few_layers(keys), gpus)

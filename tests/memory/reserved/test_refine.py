@@ -98,6 +98,7 @@ def test_what_is_raised_inside_a_replay_leaves_the_published_range(
     assert report.estimate is not None and report.estimate.needed == published.needed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", ["rl: dpo", "eval_batch_size: 32768\nval_set_size: 0.1"])
 def test_a_step_of_very_many_allocations_keeps_the_published_range(make_run: Callable[..., Run], more: str):
     """Each row of a batch of preferences has tensors of its own, so that 32,768 of them would take minutes."""

@@ -320,6 +320,7 @@ rule = Rule(
 """
 
 
+@pytest.mark.slow
 def test_rules_of_the_folder_run_once_they_are_trusted_and_it_is_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -467,6 +468,7 @@ def test_a_large_text_that_is_no_config_is_left_alone(tmp_path: Path):
     with_editor(tmp_path, used)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "params",
     [

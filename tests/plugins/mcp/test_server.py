@@ -122,6 +122,7 @@ def test_texts_that_are_on_no_disk_are_checked_with_their_json(folder: Path):
     assert any("ds.json" in found["file"] and found["level"] == "error" for found in said["findings"])
 
 
+@pytest.mark.slow
 def test_rules_of_the_folder_are_not_run_and_the_answer_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(folder.parent / "state"))
     (folder / "theirs" / "rules").mkdir(parents=True)
@@ -162,6 +163,7 @@ def answers_to(folder: Path, *calls: Call, command: Sequence[str] = ADVISOR, **s
     return [each["result"]["content"][0]["text"] for each in sorted(found, key=lambda each: each["id"])[1:]]
 
 
+@pytest.mark.slow
 def test_half_a_surrogate_pair_is_answered(folder: Path):
     config = "base_model: x/\ud800\U0001f600\\ud800\n"
     check, explain = answers_to(folder, ("check", {"config": config}), ("explain", {"rule": "\udc00"}))
@@ -169,6 +171,7 @@ def test_half_a_surrogate_pair_is_answered(folder: Path):
     assert "unknown rule `\ufffd`" in explain
 
 
+@pytest.mark.slow
 def test_a_price_that_is_none_is_refused(folder: Path):
     for price in (-1, float("nan"), float("inf")):
         (said,) = answers_to(folder, ("hardware", {"path": LORA, "price": price}))
@@ -229,6 +232,7 @@ def test_a_plugin_that_cannot_be_loaded_harms_nobody_else(monkeypatch: pytest.Mo
     assert result.exit_code == 2 and "cannot be loaded: No module named 'no'" in " ".join(result.output.split())
 
 
+@pytest.mark.slow
 def test_an_argument_that_a_tool_does_not_have_is_refused_with_the_near_one(folder: Path):
     tools, wrong, other = asked(folder, ("check", {"path": LORA, "gpu": "1x rtx-3060"}), ("check", {"cards": 8}))
     assert all(tool.input_schema["additionalProperties"] is False for tool in tools.tools)

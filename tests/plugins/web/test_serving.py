@@ -50,6 +50,7 @@ def test_a_path_that_is_none_is_not_found(port: int, path: str):
         assert status == 404 and b"SECRET" not in body
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_a_link_that_unpacks_without_end_is_none():
     deflate = zlib.compressobj(9, wbits=-15)

@@ -77,6 +77,7 @@ def test_what_the_browser_never_runs_is_left_out(part: str):
     assert "advisor/rules/lint/unknown_key.py" in names and "advisor/rules/flowchart.toml" in names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changed", ["advisor/util.py", "advisor/rules/flowchart.toml", "advisor/plugins/web/static/page.js"]
 )
