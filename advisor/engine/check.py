@@ -50,6 +50,8 @@ class Options:
     """Whether a replay of the step decides about a tight run; it takes a second where an answer must come sooner."""
     details: bool = False
     """Also the time of a step and the basis of the estimate, which JSON and ``estimate`` show."""
+    reserved: bool = True
+    """Whether details have the reserved range of a replay, half a second a run, and not the published one."""
     extra_rules: Mapping[str, Rule] | None = None
 
     def wants(self, rule: str) -> bool:
@@ -113,8 +115,8 @@ def second_of(run: Run, options: Options) -> "Second | None":
 
 def replayed(run: Run, options: Options) -> Estimate | None:
     """The estimate; near the limit, and where the reserved range is shown, with what a replay says of it."""
-    found = estimate(run)
-    if found is None or not options.replays or (found.verdict != "tight" and not options.details):
+    found, shows = estimate(run), options.details and options.reserved
+    if found is None or not options.replays or (found.verdict != "tight" and not shows):
         return found
     from advisor.memory.reserved.refine import settled, with_reserved
     from advisor.memory.rows import as_counted
@@ -122,7 +124,7 @@ def replayed(run: Run, options: Options) -> Estimate | None:
     try:
         run = as_counted(run)
         found = settled(run, found)
-        return with_reserved(run, found) if options.details else found
+        return with_reserved(run, found) if shows else found
     except Exception:  # nothing that a tape lacks keeps an answer back: the published range holds
         return found
 

@@ -48,6 +48,11 @@ class Session:
         """The same without plan, time and basis, which the verdict and what blocks do not need."""
         return replace(self, options=replace(self.options, plans=False, details=False))
 
+    @property
+    def published_ranges(self) -> "Session":
+        """The same with the published reserved range wherever the verdict needs no replay."""
+        return replace(self, options=replace(self.options, reserved=False))
+
     def options_of(self, opened: Opened) -> Options:
         """The options of one run, with the settings' ignores for its YAML and its DeepSpeed JSON."""
         from fnmatch import fnmatch

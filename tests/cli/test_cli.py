@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from advisor.cli.check import MOST_REPLAYED
 from advisor.cli.main import main
 
 FULL = """\
@@ -334,3 +335,16 @@ def test_a_card_that_a_name_leaves_open_is_said_on_the_screen(folder: Path, comm
 def test_a_price_is_a_number_that_ends(folder: Path, price: str):
     result = run("estimate", "fits.yaml", "--gpus", "1x h200", "--tokens", "1M", "--price", price)
     assert result.exit_code == 2 and "price" in result.output and "Traceback" not in result.output
+
+
+def test_beyond_the_first_few_json_has_the_published_range_and_the_same_verdict(folder: Path):
+    for number in range(MOST_REPLAYED + 1):
+        (folder / f"fits-{number}.yaml").write_text(FITS)
+    files = (f"fits-{number}.yaml" for number in range(MOST_REPLAYED + 1))
+    found = [
+        one["memory"] | {"verdict": one["verdict"], "seconds": one["time"]["step"]}
+        for one in json.loads(run("check", *files, "--gpus", "1x h200", "--output-format", "json").output)["runs"]
+    ]
+    assert [one["basis"]["ranges"] for one in found] == ["replay"] * MOST_REPLAYED + ["published"]
+    said = [{key: one[key] for key in ("verdict", "needed", "allocated_peak", "phases", "seconds")} for one in found]
+    assert said[-1] == said[0]
