@@ -16,7 +16,7 @@ from advisor.util import toml_library
 ROOT = Path(__file__).parents[2]
 LISTED = Path(__file__).with_name("mutants.toml")
 ASKED = ("-m", "pytest", "-n", "auto", "--maxprocesses", "4", "-x", "-q", "--no-header", "-p", "no:cacheprovider")
-ASKED += ("--ignore", "tests/oracles")
+ASKED += ("--ignore", "tests/oracles", "--ignore", "tests/mutants")
 FAST = "not oracle and not slow"
 
 

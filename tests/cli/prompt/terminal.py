@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import sys
 from pathlib import Path
 
@@ -23,6 +24,11 @@ QUESTION = re.compile(r"Apply this edit \[([a-z?,]+)\]\?(?:\x1b\[0m)? ")
 STEERING = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|\r")
 
 
+def heeding_ctrl_c() -> None:
+    """A job in the background of a shell ignores ctrl-C, and so would what it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Terminal:
     """What a person at the prompt sees, and what they type."""
 
@@ -38,6 +44,7 @@ class Terminal:
             encoding="utf-8",
             dimensions=(50, 80),
             timeout=20,
+            preexec_fn=heeding_ctrl_c,
         )
 
     def asks(self) -> str:
