@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
+import venv
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,40 +36,46 @@ class Mutant:
 def listed() -> list[Mutant]:
     """The mutants of the file."""
     rows = toml_library().loads(LISTED.read_text(encoding="utf-8"))["mutant"]
-    return [Mutant(**{**row, "near": tuple(row["near"])}) for row in rows]
+    return [Mutant(row["name"], row["file"], row["old"], row["new"], tuple(row["near"])) for row in rows]
 
 
 def copied(folder: Path) -> Path:
-    """The tracked files and those not ignored, with the packages where an installation has them."""
+    """The tracked files and those not ignored; the interpreter that has the advisor from there, and all else from here."""
     files = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     names = subprocess.run(files, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
     for name in filter(None, names):
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / name)
-    for name in ("rules", "plugins"):
-        (folder / "advisor" / name).symlink_to(folder / name)
-    return folder
+    venv.create(folder / ".venv", symlinks=True)
+    (packages,) = (folder / ".venv").glob("lib/*/site-packages")
+    (packages / "here.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+    interpreter = folder / ".venv" / "bin" / "python"
+    install = ("-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--editable", str(folder))
+    subprocess.run([interpreter, *install], check=True)
+    return interpreter
 
 
-def killer(folder: Path, mutant: Mutant) -> str | None:
+def killer(interpreter: Path, mutant: Mutant) -> str | None:
     """The first test that fails; None where the mutant survives them all."""
-    path = folder / mutant.file
+    path = interpreter.parents[2] / mutant.file
     text = path.read_text(encoding="utf-8")
     assert text.count(mutant.old) == 1, f"{mutant.name}: `{mutant.old}` stands {text.count(mutant.old)} times"
     path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
     try:
-        return failing(folder, mutant.near) or failing(folder, ())
+        return failing(interpreter, mutant.near) or failing(interpreter, ())
     finally:
         path.write_text(text, encoding="utf-8")
 
 
-def failing(folder: Path, places: tuple[str, ...]) -> str | None:
+def failing(interpreter: Path, places: tuple[str, ...]) -> str | None:
     """The first test of some places that fails, or a word of what else went wrong."""
-    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     environment.pop("ADVISOR_CORPUS", None)
-    command = [sys.executable, *ASKED, "-m", FAST, *places]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    command = [interpreter, *ASKED, "-m", FAST, *places]
+    done = subprocess.run(
+        command, cwd=interpreter.parents[2], env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode == 0:
         return None
     failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
@@ -78,10 +86,11 @@ def main(word: str = "") -> int:
     """Prints what became of each mutant; how many survive."""
     survivors = 0
     with tempfile.TemporaryDirectory() as temporary:
-        folder = copied(Path(temporary))
+        interpreter = copied(Path(temporary))
+        assert not (found := failing(interpreter, ())), f"without a mutant: {found}"
         for mutant in listed():
             if word in mutant.name:
-                found = killer(folder, mutant)
+                found = killer(interpreter, mutant)
                 survivors += found is None
                 print(
                     f"{'survives' if found is None else 'killed'}: {mutant.name}{f' ({found})' if found else ''}",
