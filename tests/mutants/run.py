@@ -17,8 +17,8 @@ from advisor.util import toml_library
 
 ROOT = Path(__file__).parents[2]
 LISTED = Path(__file__).with_name("mutants.toml")
-ASKED = ("-m", "pytest", "-n", "auto", "--maxprocesses", "4", "-x", "-q", "--no-header", "-p", "no:cacheprovider")
-ASKED += ("--ignore", "tests/oracles", "--ignore", "tests/mutants")
+PYTEST = ("-m", "pytest", "-n", "auto", "--maxprocesses", "4", "-x", "-q", "--no-header", "-p", "no:cacheprovider")
+ASKED = (*PYTEST, "--ignore", "tests/oracles", "--ignore", "tests/mutants")
 FAST = "not oracle and not slow"
 
 
