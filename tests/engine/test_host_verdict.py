@@ -9,6 +9,8 @@ from click.testing import CliRunner
 
 from advisor.cli.main import main
 from advisor.memory import estimate
+from advisor.opening import open_configs
+from advisor.record import replace
 from advisor.util import GIB
 
 FULL = {
@@ -98,12 +100,35 @@ def test_paged_states_that_the_gpu_cannot_hold_need_the_host():
 
 
 def estimate_of(gpus: str, config: dict[str, object] = FULL):
-    from advisor.opening import open_configs
-
     Path("run.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     found = estimate(open_configs(Path("run.yaml"), None, gpus).run)
     assert found is not None
     return found
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+def test_swap_counts_for_what_is_pageable_alone(pinned: bool):
+    offloads = {
+        **OFFLOADS,
+        "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "pin_memory": pinned}},
+    }
+    Path("offload.json").write_text(json.dumps(offloads))
+    Path("run.yaml").write_text(yaml.safe_dump(FULL, sort_keys=False))
+    run = open_configs(Path("run.yaml"), None, "4x a100-80gb").run
+    found = estimate(run)
+    assert found is not None
+    assert run.hardware is not None
+    pageable = sum(term.bytes for term in found.host if not term.pinned)
+    assert 0 < pageable <= found.host_peak
+    assert (pageable == found.host_peak) is not pinned
+    here = replace(run.hardware, host_bytes=found.host_needed.low - pageable, swap_bytes=0)
+    swapping = replace(here, swap_bytes=1 << 50)
+    without, with_swap = (estimate(replace(run, hardware=one)) for one in (here, swapping))
+    assert without is not None
+    assert with_swap is not None
+    assert without.verdict == "does-not-fit"
+    assert with_swap.host_usable == here.host_bytes + pageable
+    assert with_swap.verdict != "does-not-fit"
 
 
 @pytest.mark.parametrize("host", ["64GiB", "1TiB"])

@@ -14,8 +14,8 @@ from advisor.memory.reserved import autograd
 from advisor.memory.reserved.assembly import recorded
 from advisor.memory.reserved.autograd import EMPTIED
 from advisor.memory.reserved.coverage import covered, uncovered
-from advisor.memory.reserved.refine import settled, with_reserved
-from advisor.memory.reserved.replay import replayed
+from advisor.memory.reserved.refine import least, settled, with_reserved
+from advisor.memory.reserved.replay import replayed, reserved_peaks
 from advisor.memory.reserved.settings import Settings, settings_of
 from advisor.memory.reserved.timeline import timeline
 from advisor.models.architecture import Linear
@@ -62,6 +62,14 @@ def test_the_reserved_range_of_a_covered_run_is_a_few_percent_wide(run: Run, fou
     assert any("replay" in note for note in refined.notes)
     assert not any("published runs of this kind" in note for note in refined.notes)
     assert refined.needed == found.needed
+
+
+def test_the_range_has_room_for_what_no_tape_sees_and_three_segments_more(run: Run, found: Estimate):
+    """torch maps 20 MiB at a time, each pool and stream for itself."""
+    least_reserved, most_reserved = reserved_peaks(run)
+    refined = with_reserved(run, found).reserved_peak
+    assert refined.low == pytest.approx(0.98 * least_reserved, abs=1)
+    assert refined.high >= 1.05 * most_reserved + 3 * (20 << 20)
 
 
 def test_no_more_is_reserved_than_a_card_has(run: Run, found: Estimate):
@@ -140,6 +148,14 @@ def test_a_tight_run_that_no_order_brings_through_does_not_fit(run: Run, found: 
     refined = settled(run, estimated)
     assert refined.verdict == "does-not-fit"
     assert found.allocated_peak <= refined.needed.low <= 1.1 * found.allocated_peak
+
+
+def test_a_tape_is_not_believed_closer_to_the_limit_than_it_agrees_with_the_ledger(run: Run, found: Estimate):
+    """Half a percent below it passes; two percent are more than tape and ledger ever differ."""
+    needed = least(run, tight(found, round(0.9 * found.allocated_peak)))
+    within, beyond = (tight(found, round(needed / factor)) for factor in (1.0, 1.03))
+    assert settled(run, within) is within
+    assert settled(run, beyond).verdict == "does-not-fit"
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.0])
