@@ -28,7 +28,7 @@ FSDP_2 = {
 
 def plain(key: str, after: str | None = None) -> Editor:
     """Sets one key of the same meaning."""
-    return lambda config, value: [Set(key, value, after=after if after and after in config else None)]
+    return lambda _config, value: [Set(key, value, after=after)]
 
 
 def set_accumulation(config: Document, value: object) -> list[Change]:
