@@ -7,6 +7,8 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from advisor.util import path_shown
+
 LOST = (OSError, ValueError, AttributeError)
 """What writing to a full, a closed, or no stream at all raises."""
 CLOSED = (("stdin", os.O_WRONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_RDONLY))
@@ -54,7 +56,7 @@ def aside(text: str, *, color: bool | None = None) -> None:
 
 def tell(line: str) -> None:
     """Says one line in the advisor's name."""
-    aside(f"advisor: {line}")
+    aside(f"advisor: {path_shown(line)}")
 
 
 @contextmanager

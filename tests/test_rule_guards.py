@@ -71,6 +71,7 @@ EQUIVALENT: Mapping[str, str] = {
     "lora-kernels-unpatchable: finds: without `if run.config.get(key)`": PLACE,
     "lora-kernels-unpatchable: finds: without `run.lora is not None`": TYPES,
     "lower-zero-stage: when: without `run.zero is not None`": TYPES,
+    "mics-without-its-init: finds: without `section is None`": SECTION,
     "modules-to-save-embeddings: finds: without `if not named`": QUICK,
     "offload-param-below-stage-3: finds: without `run.deepspeed is None`": SECTION,
     "optimizer-in-deepspeed-json: finds: without `section is None`": SECTION,

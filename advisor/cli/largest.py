@@ -13,6 +13,7 @@ from advisor.progress import doing, shown
 from advisor.record import record
 from advisor.report.style import Style
 from advisor.report.wording import number
+from advisor.util import path_shown
 
 TAKE_BACK = {
     "sequence_len": ("shorter-sequences",),
@@ -54,7 +55,9 @@ def lines(answer: Answer, style: Style) -> Iterator[str]:
     """The file and its cards, then one line for each search."""
     run = answer.opened.run
     assert run.hardware is not None
-    yield from style.prose(f"largest {answer.key} on {run.hardware.title}", f"{run.config.file}   ", "strong", indent=2)
+    yield from style.prose(
+        f"largest {answer.key} on {run.hardware.title}", f"{path_shown(run.config.file)}   ", "strong", indent=2
+    )
     yield ""
     yield from style.prose(words(answer.as_written, answer), "  as written  ")
     yield from style.prose(words(answer.planned, answer), "  with steps  ")

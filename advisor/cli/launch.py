@@ -1,6 +1,7 @@
 """``advisor launch``: checks the run that a command is about to start, and then becomes that command."""
 
 import os
+import re
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from advisor.streams import aside, flush, hushed, tell
 
 NOT_FOUND, NOT_RUNNABLE = 127, 126
 """What a shell says of a command that is not there, or that it may not run."""
+OWN = re.compile("ADVISOR_RULES|PATH|HOME|USERPROFILE|(XDG|LD|DYLD|GIT)_.*|PYTHON.*")
+"""What decides which programs and rules this process runs: never taken from a script that is only read."""
 RANKS = ("RANK", "SLURM_PROCID", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK")
 
 
@@ -62,7 +65,7 @@ def trouble_in_a_line() -> Generator[None]:
 
 def examined_run(command: Command, options: RunOptions, *, whole: bool) -> Examined | None:
     """The run that the command starts; ``whole`` with all that is said of it. None, with a line, if there is none."""
-    os.environ.update(command.environment)
+    os.environ.update({name: said for name, said in command.environment.items() if not OWN.fullmatch(name)})
     if command.scale.devices:
         os.environ["CUDA_VISIBLE_DEVICES"] = command.scale.devices
     if command.config is None:

@@ -2,8 +2,10 @@
 
 import gc
 import math
+import os
 import sys
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Any
 
 import click
@@ -12,6 +14,7 @@ from advisor.about import VERSION
 from advisor.errors import InputError
 from advisor.report import FORMATS
 from advisor.streams import aside, silence_output, take_places, write_all_letters
+from advisor.util import path_shown
 
 GPUS_HELP = 'The target: "8x a100-80gb", "2n8x h100-80gb host=1TiB".'
 PLUGINS = "advisor.commands"
@@ -71,8 +74,24 @@ class Amount(click.FloatRange):
         return found
 
 
+class OwnCommand(click.Command):
+    """One of the advisor's own."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words; a file that is called like an option, which ``*.yaml`` puts among them, is none."""
+        words = () if ctx.ignore_unknown_options else args  # `launch` stops for nothing
+        for word in takewhile(lambda word: word != "--", words):
+            if word.startswith("-") and word != "-" and os.path.lexists(word):
+                file = path_shown(word)
+                remedy = f"`./{file}` if the file is meant; move the file if the option is"
+                raise InputError(f"`{file}` is an option, and a file here is called so", remedy=remedy)
+        return super().parse_args(ctx, args)
+
+
 class Group(Telling, click.Group):
     """Commands that do so: the advisor's own, and those of plugins, which are looked for where no own one answers."""
+
+    command_class = OwnCommand
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All of them, for the help."""

@@ -51,8 +51,9 @@ def parts_of(run: Run, model: Architecture, uncounted: tuple[Uncounted, ...]) ->
         yield from parts_of_towers(run, model)
     if effective_optimizer(run).approximate:
         yield Part(f"states of `{run.optimizer}` are read from its description", MEASURE)
-    if run.tensor_parallel_size > 1:
-        yield Part("activations inside layers that `tensor_parallel_size` divides are counted whole", MEASURE)
+    if run.tensor_ranks > 1:
+        key = "tensor_parallel_size" if run.tensor_parallel_size > 1 else "autotp_size"
+        yield Part(f"activations inside layers that `{key}` divides are counted whole", MEASURE)
     yield from (Part(fact) for fact in model.extra)
     yield from (Part(f"`{one.key}` is not counted") for one in uncounted)
 

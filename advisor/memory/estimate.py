@@ -41,10 +41,10 @@ def estimate(run: Run) -> Estimate | None:
     """The memory of a run, or None if its model, its hardware or a value is unknown. Asked once for each run."""
     if run.model is None or run.hardware is None or run.unreadable:
         return None
-    hardware, rows = run.hardware, rows_of(run)
+    hardware, rows, whole = run.hardware, rows_of(run), whole_of(run, run.model)
     run, model = counted_run(run, run.model)
     weights = weights_of(run, model)
-    phases = tuple(phases_of(run, model, weights))
+    phases = tuple(phases_of(run, model, weights, whole))
     peak = max(phases, key=lambda phase: phase.bytes)
     missing, host, range_ = uncounted(run), hosted(run, model), beyond_vllm(needed, run, peak)
     return Estimate(
@@ -102,6 +102,11 @@ def counted_run(run: Run, model: Architecture) -> tuple[Run, Architecture]:
     return as_counted(run if apart is model else replace(run, model=apart)), apart
 
 
+def whole_of(run: Run, model: Architecture) -> Architecture | None:
+    """The model that is loaded before AutoTP cuts it, in the engine: deepspeed/runtime/engine.py:280-281@0.18.9."""
+    return with_layers_apart(run, model) if run.autotp_size > 1 and run.tensor_parallel_size == 1 else None
+
+
 def beyond_vllm(ranged: Callable[[Run, int], Range], run: Run, peak: Phase) -> Range:
     """The range of all but vLLM's share, which is of one piece, and that share."""
     share = sum(term.bytes for term in peak.terms if term.name == VLLM_NAME)
@@ -109,15 +114,15 @@ def beyond_vllm(ranged: Callable[[Run, int], Range], run: Run, peak: Phase) -> R
     return Range(rest.low + share, rest.high + share)
 
 
-def phases_of(run: Run, model: Architecture, weights: Weights) -> list[Phase]:
-    """Every phase of a step, at its worst moment."""
+def phases_of(run: Run, model: Architecture, weights: Weights, whole: Architecture | None = None) -> list[Phase]:
+    """Every phase of a step, at its worst moment. ``whole``: what is loaded, where that is cut only later."""
     asleep = standing(run, model, weights)
     states = (*asleep, *resident_vllm(run))
     copies, computing = autocast_terms(run, model, weights), dequantized_terms(run, model)
     training = (*states, *retained_terms(run, model))
     losing = (*training, *between_micro_steps(run, weights))
     late = autocast_terms(run, model, weights, "loss")
-    load = load_terms(run, model, weights)
+    load = load_terms(run, whole or model, weights_of(run, whole) if whole else weights)
     compared = ebft_phases(run, model, (*losing, *copies))
     answered = [*rollout_phase(run, model, weights, asleep, load), *of_name("generation", compared)]
     phases = [

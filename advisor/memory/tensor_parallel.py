@@ -1,30 +1,65 @@
-"""What tensor parallelism cuts: linear layers of the decoder and the head, not embeddings, norms, routers or towers."""
+"""What tensor parallelism cuts: linear layers of the decoder, not embeddings, norms, routers or towers.
 
-from advisor.models import Architecture, Tensor
+transformers' (``tensor_parallel_size``) cuts the head and experts as well, DeepSpeed's (``autotp_size``) does not.
+"""
+
+from advisor.models import Architecture, Attention, Tensor
 from advisor.record import replace
 from advisor.run import Run
 
 ROW_WISE = ("o_proj", "down_proj", "out_proj", "c_proj", "dense", "dense_4h_to_h", "wo", "w2")
 """Layers that are cut along their inputs: transformers/models/llama/configuration_llama.py:49-57@5.16.1 and others."""
+PLAIN = frozenset({"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"})
+"""Llama's linear layers, all of which AutoTP cuts, by the model's plan or by its own search."""
 WHOLE = frozenset({"embedding", "norm", "router", "vision", "audio", "projector"})
 
 
 def cut(run: Run, model: Architecture) -> Architecture:
     """The model as one rank has it: weights, gradients and states follow.
 
-    Measured with two ranks over gloo, to the byte: tests/oracles/test_tensor_parallel.py.
+    Measured over gloo, to the byte: tests/oracles/test_tensor_parallel.py, tests/oracles/test_autotp.py.
     """
-    if run.tensor_parallel_size == 1:
+    ranks = run.tensor_ranks
+    if ranks == 1:
         return model
-    return replace(model, tensors=tuple(local(tensor, run.tensor_parallel_size) for tensor in model.tensors))
+    return replace(model, tensors=tuple(piece(tensor, ranks, run.autotp_size > 1) for tensor in model.tensors))
+
+
+def piece(tensor: Tensor, ranks: int, by_deepspeed: bool) -> Tensor:
+    """One rank's piece of a weight: DeepSpeed replaces modules of the decoder's plan, in which no head stands.
+
+    deepspeed/runtime/engine.py:570-647, module_inject/auto_tp.py:351-405@0.18.9.
+    """
+    return tensor if by_deepspeed and tensor.kind in {"head", "experts"} else local(tensor, ranks)
 
 
 def local(tensor: Tensor, ranks: int) -> Tensor:
     """One rank's piece of a weight."""
-    if tensor.kind in WHOLE or not (tensor.linear or tensor.kind in {"head", "experts"}):
+    if tensor.kind in WHOLE or not (tensor.linear or tensor.kind in {"head", "experts"} or is_projection(tensor)):
         return tensor
     along = len(tensor.shape) - 1 if tensor.module.endswith(ROW_WISE) else max(0, len(tensor.shape) - 2)
     sizes = [-(-size // ranks) if axis == along else size for axis, size in enumerate(tensor.shape)]
     if len(sizes) == 1 and tensor.module.endswith(ROW_WISE):  # the bias behind a sum over ranks
         return tensor
     return replace(tensor, shape=tuple(sizes))
+
+
+def is_projection(tensor: Tensor) -> bool:
+    """Whether it is the weight, or the bias, of one of Llama's linear layers."""
+    return tensor.kind not in WHOLE and tensor.module.rpartition(".")[2] in PLAIN
+
+
+def is_plain(model: Architecture) -> bool:
+    """Whether AutoTP cuts this model as ``piece`` does: Llama's seven projections, norms that need no whole heads.
+
+    Fused projections and norms over all heads stop in the first forward pass, experts go by another plan.
+    """
+    return all(
+        tensor.kind in {"embedding", "norm", "head"} or is_projection(tensor) for tensor in model.tensors
+    ) and not any(is_across_heads(tensor, block.attention) for tensor in model.tensors for block in model.blocks)
+
+
+def is_across_heads(tensor: Tensor, attention: Attention | None) -> bool:
+    """Whether a norm works on the queries or keys of all heads at once, as OLMo 2's do."""
+    wider = attention is not None and tensor.numel > attention.head_dim
+    return wider and tensor.module.endswith(("q_norm", "k_norm"))

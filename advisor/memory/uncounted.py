@@ -13,6 +13,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from advisor.memory.tensor_parallel import is_plain
 from advisor.record import record
 from advisor.run import Run
 from advisor.run.axolotl.flags import plugin_names
@@ -71,6 +72,17 @@ class Row:
         return (self.at or self.key).partition(".")[0]
 
 
+AUTOTP = Row(
+    level="TPTrainingConfig",
+    key="autotp_size",
+    at="tensor_parallel.autotp_size",
+    memory="either",
+    what="of this model's layers it is not known which AutoTP divides, or whether it can",
+    source="deepspeed/module_inject/auto_tp.py:351-405@0.18.9; tests/oracles/test_autotp.py",
+)
+"""For the models whose layers are not Llama's."""
+
+
 @cache
 def rows() -> tuple[Row, ...]:
     """The keys whose memory is not known."""
@@ -89,6 +101,8 @@ def deepspeed_rows() -> tuple[Row, ...]:
 def uncounted(run: Run) -> tuple[Uncounted, ...]:
     """What this run turns on that is not counted. Of other trainers no key of the YAML is known to mean anything."""
     there = [row for row in deepspeed_rows() if is_on_in_deepspeed(run, row)] if run.zero is not None else []
+    if run.autotp_size > 1 and run.model is not None and not is_plain(run.model):
+        there.append(AUTOTP)
     if run.stack.trainer == "axolotl":
         written = run.config.values_mapping
         there += [row for row in rows() if row.top in written and is_on(run, row)]
@@ -99,6 +113,8 @@ def is_on_in_deepspeed(run: Run, row: Row) -> bool:
     """Whether the JSON sets the key to a value that takes effect at the run's stage; "auto" is the default."""
     section = run.deepspeed
     if section is None or row.top not in section or (row.stages and run.zero_stage not in row.stages):
+        return False
+    if row.needs is not None and is_off(section.at(row.needs)):
         return False
     value = section.at(row.at or row.key)
     if row.on is not None:

@@ -10,7 +10,7 @@ from advisor.report.style import Style
 from advisor.report.time import Training, time_blocks, time_ledger
 from advisor.report.wording import VERDICTS, StepRow, number, second, span
 from advisor.run import Run
-from advisor.util import gib
+from advisor.util import gib, path_shown
 
 BAR_COLUMNS = 20
 EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -45,7 +45,7 @@ def render(report: Report, rows: Sequence[StepRow], style: Style, *, ledger: boo
 
 def header(report: Report, style: Style) -> list[str]:
     """The file, the run in one line, the hardware."""
-    lines = style.prose(report.summary, f"{report.file}   ", "strong", indent=2)
+    lines = style.prose(report.summary, f"{path_shown(report.file)}   ", "strong", indent=2)
     return [*lines, *style.prose(report.hardware)] if report.hardware else lines
 
 

@@ -71,7 +71,7 @@ def steps_of(run: Run, tokens: float | None) -> float | None:
         return None
     epochs = run.config.get("num_epochs", 1)
     epochs = epochs if isinstance(epochs, (int, float)) and epochs > 0 else 1
-    a_step = run.tokens * run.gradient_accumulation_steps * run.world_size / run.tensor_parallel_size
+    a_step = run.tokens * run.gradient_accumulation_steps * run.world_size / run.tensor_ranks
     return max(1.0, tokens * epochs / a_step)
 
 

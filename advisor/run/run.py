@@ -111,6 +111,8 @@ class Zero:
     """ZeRO-3 without an explicit ``bf16.enabled: true`` builds its shards in fp32 while loading."""
     master_bytes: int = 4
     """Of one element of the master weights: 2 with ``bf16_master_weights_and_grads``, or fp16's."""
+    autotp_size: int = 1
+    """``tensor_parallel.autotp_size``: ranks that DeepSpeed's engine cuts the decoder's linear layers over."""
     own_optimizer: str | None = None
     """The type in the JSON's own ``optimizer`` block, which wins over the YAML's."""
 
@@ -301,15 +303,28 @@ class Run:
         return self.hardware is None or self.world_size > 1
 
     @property
+    def tensor_ranks(self) -> int:
+        """Ranks that a layer is cut over: axolotl's ``tensor_parallel_size``, or DeepSpeed's AutoTP, which it fills in.
+
+        They read the same rows: accelerate/data_loader.py:1122-1130@1.13.0.
+        """
+        return max(self.tensor_parallel_size, self.autotp_size)
+
+    @property
+    def autotp_size(self) -> int:
+        """Ranks that DeepSpeed's AutoTP cuts layers over, once the whole model is loaded; 1 without it."""
+        return self.sharding.autotp_size if isinstance(self.sharding, Zero) else 1
+
+    @property
     def data_parallel_size(self) -> int:
         """Ranks that see different data."""
-        return max(1, self.world_size // (self.tensor_parallel_size * self.context_parallel_size))
+        return max(1, self.world_size // (self.tensor_ranks * self.context_parallel_size))
 
     @property
     def shard_size(self) -> int:
         """Ranks that states are divided over: ZeRO's or FSDP's group."""
         if not isinstance(self.sharding, Fsdp):
-            return max(1, self.world_size // self.tensor_parallel_size)
+            return max(1, self.world_size // self.tensor_ranks)
         if self.dp_shard_size:
             return self.dp_shard_size * self.context_parallel_size
         return max(1, self.world_size // (self.tensor_parallel_size * self.dp_replicate_size))

@@ -24,9 +24,9 @@ def finds(run: Run) -> Iterator[Hit]:
     elif run.fsdp is not None and run.fsdp.version == 2:
         message = f"{said} with FSDP2: accelerate imports what transformers {SINCE} no longer has, and stops; remove it"
         yield Hit("tensor_parallel_size", message, edits)
-    elif run.zero_stage == 3:
-        message = f"{said} with ZeRO-3: DeepSpeed refuses AutoTP at this stage; remove it"
-        yield Hit("tensor_parallel_size", message, edits)
+    elif run.zero is not None:
+        message = f"{said} with DeepSpeed: transformers has cut the layers that DeepSpeed broadcasts, and torch stops"
+        yield Hit("tensor_parallel_size", f"{message}; remove it, or move it to the JSON as `autotp_size`", edits)
     elif run.lora is not None:
         if run.lora.target_linear or ROW_WISE & {name.rpartition(".")[2] for name in run.lora.targets}:
             message = f"{said} with adapters on `o_proj` or `down_proj`: their sums over ranks are left out, so that"
@@ -65,13 +65,15 @@ rule = Rule(
         Under axolotl 0.19.0's pins transformers cuts a model over all ranks or not at all, and torch neither clips nor
         steps where cut weights meet whole ones. With FSDP2 accelerate fails on an import. Adapters on layers that are
         cut along their inputs train without a sign of what is wrong: the sums over ranks are missing, and after one
-        layer the ranks' hidden states differ.
+        layer the ranks' hidden states differ. DeepSpeed stops as it sends each weight from one rank to the others, or at
+        ZeRO-3 sooner.
     """,
     cost="Each GPU then reads rows of its own, so there are fewer accumulation steps; without sharding it needs more.",
     safe=True,
     source=(
         "transformers/distributed/mixin.py:157-164@5.16.1; accelerate/accelerator.py:1616@1.13.0; "
-        "deepspeed/runtime/engine.py:515-516@0.18.9; tests/oracles/test_tensor_parallel.py"
+        "axolotl/loaders/model.py:972-977@0.19.0; deepspeed/runtime/engine.py:515-516@0.18.9; "
+        "tests/oracles/test_tensor_parallel.py, tests/oracles/test_autotp.py"
     ),
     examples=(
         Example(
@@ -153,6 +155,7 @@ rule = Rule(
                 tensor_parallel_size: 2
                 deepspeed: ds.json
             """,
+            fires=True,
         ),
         Example(
             gpus="2x h100-80gb",
@@ -215,8 +218,6 @@ rule = Rule(
             before="""
                 base_model: meta-llama/Llama-3.1-8B
                 tensor_parallel_size: 2
-                max_grad_norm: 0
-                optimizer: adamw_torch
                 fsdp_version: 1
                 fsdp_config:
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP

@@ -2,12 +2,13 @@
 
 import pytest
 
-from advisor.memory.estimate import counted_run
+from advisor.memory.estimate import counted_run, estimate
 from advisor.memory.forward import checkpoints
 from advisor.memory.gradients import gradient_terms
 from advisor.memory.model import autocast_terms, load_terms, reference_terms, stored_terms
 from advisor.memory.optimizer_states import optimizer_terms
 from advisor.memory.weights import weights_of
+from advisor.opening import open_configs
 
 from .small import ADAPTER, CPU, LAYER, LORA, TABLE, UPCAST, P, fsdp, named, small
 
@@ -53,6 +54,38 @@ def test_tensor_parallelism_divides_all_but_embeddings_and_norms(tmp_path):
     assert bytes_of(stored_terms(run, weights)) == bytes_
     assert bytes_of(gradient_terms(run, weights)) == bytes_
     assert bytes_of(optimizer_terms(run, weights)) == 2 * bytes_
+
+
+AUTOTP = {"tensor_parallel": {"autotp_size": 2}}
+
+
+def test_autotp_divides_layers_and_no_table(tmp_path):
+    found = small(tmp_path, gpus=4, zero={"stage": 1}, json=AUTOTP, optimizer="adamw_torch")
+    run, model = counted_run(found.run, found.model)
+    weights = weights_of(run, model)
+    elements = 2 * TABLE + 9 * 100 + 4 * (LAYER - 200) // 2
+    assert bytes_of(stored_terms(run, weights)) == 2 * elements
+    assert (run.data_parallel_size, run.shard_size) == (2, 2)
+    assert bytes_of(optimizer_terms(run, weights)) == 12 * elements // 2
+
+
+def test_autotp_divides_what_is_loaded_whole(tmp_path):
+    found = estimate(small(tmp_path, zero={"stage": 1}, json=AUTOTP).run)
+    plain = estimate(small(tmp_path, zero={"stage": 1}).run)
+    assert found is not None
+    assert plain is not None
+    loads = [next(phase.bytes for phase in each.phases if phase.name == "load") for each in (found, plain)]
+    assert loads[0] == loads[1] >= 2 * P
+    steps = [next(phase.bytes for phase in each.phases if phase.name == "optimizer step") for each in (found, plain)]
+    assert steps[0] != steps[1]
+
+
+def test_autotp_of_fused_projections_is_not_counted():
+    config = {"base_model": "microsoft/Phi-3-mini-4k-instruct", "bf16": True}
+    deepspeed = {"zero_optimization": {"stage": 1}, "bf16": {"enabled": True}, **AUTOTP}
+    found = estimate(open_configs(config, deepspeed, "2x a100-80gb").run)
+    assert found is not None
+    assert [one.key for one in found.uncounted] == ["tensor_parallel.autotp_size"]
 
 
 def test_zero_3_shards_8_bit_weights_and_keeps_them(tmp_path):

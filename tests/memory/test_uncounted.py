@@ -210,7 +210,12 @@ def of_zero(stage: int = 3, **more: Any) -> dict[str, Any]:
         (of_zero(memory_efficient_linear=False), "zero_optimization.memory_efficient_linear"),
         (of_zero(memory_efficient_linear=True), None),
         (of_zero(stage3_model_persistence_threshold="auto"), None),
-        ({**of_zero(1), "tensor_parallel": {"autotp_size": 4}}, "tensor_parallel.autotp_size"),
+        ({**of_zero(1), "tensor_parallel": {"autotp_size": 4}}, None),
+        (
+            {**of_zero(1), "tensor_parallel": {"autotp_size": 4, "preset_model": "llama"}},
+            "tensor_parallel.preset_model",
+        ),
+        ({**of_zero(1), "tensor_parallel": {"autotp_size": 0, "preset_model": "llama"}}, None),
         ({**of_zero(1), "sequence_parallel_size": 2}, "sequence_parallel_size"),
         ({**of_zero(1), "sequence_parallel_size": 1}, None),
         ({**of_zero(1), "communication_data_type": "fp32"}, "communication_data_type"),

@@ -254,6 +254,10 @@ def test_experts_that_are_spread_get_their_tokens_over_the_links():
 
 def test_tensor_parallelism_has_no_time():
     assert "tensor_parallel_size" in unpriced("8x h100-80gb", tensor_parallel_size=8).reason
+    zero = {"zero_optimization": {"stage": 1}, "bf16": {"enabled": True}, "tensor_parallel": {"autotp_size": 2}}
+    found = step_time(open_configs(LLAMA, zero, "8x h100-80gb").run)
+    assert isinstance(found, Unpriced)
+    assert "autotp_size" in found.reason
 
 
 def test_a_doubt_names_deepspeeds_keys_that_send_other_bytes():

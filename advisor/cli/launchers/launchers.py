@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from advisor.record import record, replace
-from advisor.util import is_mapping
+from advisor.util import is_mapping, read_start
 
 Count = Literal["nodes", "per_node", "total", "devices"]
 """Nodes; processes of each node; processes of all nodes; or a list of this node's GPUs."""
@@ -60,6 +60,8 @@ ENVIRONMENT: Mapping[str, Count] = {
     "PET_NNODES": "nodes",
     "PET_NPROC_PER_NODE": "per_node",
 }
+MOST_BYTES = 1 << 16
+"""Of accelerate's config file, which has some twenty lines."""
 SINGLE_NODE = {"torchrun": "standalone"}
 """Flags without a value that say there is one node."""
 
@@ -86,12 +88,14 @@ def from_accelerate_file(tokens: Sequence[str]) -> Scale:
     home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
     path = Path(said[0]) if said else home / "accelerate" / "default_config.yaml"
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError):
+        # Not from a pipe, which the command itself has yet to read.
+        values = yaml.safe_load(read_start(path, MOST_BYTES).decode())
+    except (OSError, ValueError, RecursionError, yaml.YAMLError):
         return Scale()
     scale = Scale()
     for key, count in FLAGS["accelerate"].items():
-        scale = told(scale, count, str(values[key])) if is_mapping(values) and key in values else scale
+        value = values.get(key) if is_mapping(values) else None
+        scale = told(scale, count, str(value)) if isinstance(value, int | str) else scale
     return scale
 
 

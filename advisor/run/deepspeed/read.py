@@ -57,8 +57,14 @@ def zero(reader: Reader, hidden_size: int | None, filled: Precision | None = Non
         force_cpu_adam=reader.source.at("zero_force_ds_cpu_optimizer", True) is not False,
         loads_fp32=stage == 3 and not any(says_half(reader, key, filled) for key in ("bf16", "fp16")),
         master_bytes=2 if has_half_masters(reader) else 4,
+        autotp_size=autotp_size(reader),
         own_optimizer=named_optimizer(reader),
     )
+
+
+def autotp_size(reader: Reader) -> int:
+    """``tensor_parallel.autotp_size``; 0 and 1 turn AutoTP off: deepspeed/runtime/engine.py:280@0.18.9."""
+    return max(1, reader.integer("tensor_parallel.autotp_size", 1, "DeepSpeed's default: off"))
 
 
 def says_half(reader: Reader, name: str, filled: Precision | None) -> bool:
