@@ -4,7 +4,9 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from math import isqrt
 from pathlib import Path
 from typing import Any, TypeGuard, cast
@@ -81,6 +83,34 @@ def read_start(path: str | os.PathLike[str], most: int) -> bytes:
     return b"".join(pieces)
 
 
+def lies_in(root: str, path: str) -> bool:
+    """Whether a file lies below a folder once links are followed; ``root`` is a real path."""
+    return os.path.realpath(path).startswith(os.path.join(root, ""))
+
+
+BOUND: ContextVar[str | None] = ContextVar("BOUND", default=None)
+"""The real path of the folder outside of which nothing is shown, whatever repository it lies in; None without one."""
+
+
+@contextmanager
+def confined(root: str) -> Generator[None]:
+    """What is done in here shows files below a folder alone."""
+    token = BOUND.set(os.path.realpath(root))
+    try:
+        yield
+    finally:
+        BOUND.reset(token)
+
+
+def is_out_of_bounds(path: str | os.PathLike[str]) -> bool:
+    """Whether a path leads out of the folder that all is confined to."""
+    root = BOUND.get()
+    try:
+        return root is not None and not lies_in(root, os.fspath(path))
+    except ValueError:  # no path: it holds a NUL
+        return True
+
+
 GIB = 1 << 30
 MAX_BYTES = 10 << 20
 """Of a config file: more is not read."""
@@ -106,6 +136,16 @@ def gib(bytes_: int) -> str:
 def seconds(value: float) -> str:
     """Digits of a time that count: ``0.46``, ``9.80``, ``12.3``, ``1,234``."""
     return f"{value:,.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+
+
+def program_on_path(name: str) -> str | None:
+    """A program as the path has it, its relative folders aside, which may be what is looked at."""
+    file = f"{name}.exe" if os.name == "nt" else name
+    for folder in filter(os.path.isabs, os.get_exec_path()):
+        path = os.path.join(folder, file)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
 
 
 def cache_folder() -> Path:

@@ -219,6 +219,28 @@ def test_a_link_inside_the_repository_is_followed(here: Path, monkeypatch: pytes
     assert (repository / "link.yaml").is_symlink() and "lora_dropout" in (repository / "run.yaml").read_text()
 
 
+@pytest.mark.parametrize("repository", [True, False])
+def test_a_folder_that_is_searched_shows_nothing_that_a_link_leads_to_outside(
+    here: Path, monkeypatch: pytest.MonkeyPatch, repository: bool
+):
+    """With or without a repository; what is named itself, the user wants to be checked."""
+    folder = here.parent / "repo"
+    if not repository:
+        (folder / ".git").rmdir()
+    secret = here.parent / "secret.yaml"
+    secret.write_text(CONFIG + "password: SECRET-1\n")
+    (folder / "inner").mkdir()
+    (folder / "inner" / "link.yaml").symlink_to(secret)
+    (folder / "link.yaml").symlink_to(folder / "run.yaml")
+    monkeypatch.chdir(folder)
+    for path in (".", str(folder), "inner"):
+        result = check(path)
+        assert "is a link out of" in result.stderr and "inner/link.yaml" in result.stderr
+        assert "SECRET-1" not in result.output and str(secret) not in result.output
+    assert "is a link" not in check("link.yaml").output
+    assert "SECRET-1" in check("inner/link.yaml").output
+
+
 @pytest.mark.parametrize("how", ["file", "folder"])
 @pytest.mark.parametrize(
     "options",

@@ -60,8 +60,8 @@ def found_in(paths: Sequence[str], changed: "Changed | None", excluded: Excluded
         return
     with doing("looking for configs"):
         files = list(candidates(paths, excluded))
-    for file, named in each(files, lambda file: file[0]):
-        found = as_config(opened_file(file, named), named=named)
+    for file, named, searched in each(files, lambda file: file[0]):
+        found = as_config(opened_file(file, named, searched), named=named)
         if found is not None and (changed is None or changed.concerns(found)):
             yield found
 

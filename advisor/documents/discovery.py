@@ -29,14 +29,17 @@ DTYPES = ("bf16", "fp16")
 
 def gathered(paths: Sequence[str]) -> Iterator[Document | InputError]:
     """The axolotl configs and DeepSpeed JSONs among ``paths``, and what could not be read, in order, each once."""
-    for file, named in candidates(paths):
-        found = opened(file, named)
+    for file, named, searched in candidates(paths):
+        found = opened(file, named, searched)
         if found is not None:
             yield found
 
 
-def candidates(paths: Sequence[str], excluded: Excluded = NOTHING) -> Iterator[tuple[str, bool]]:
-    """The files that may be configs, each once, and whether they were named outright; those are never excluded."""
+def candidates(paths: Sequence[str], excluded: Excluded = NOTHING) -> Iterator[tuple[str, bool, str | None]]:
+    """The files that may be configs, each once, and whether they were named outright; those are never excluded.
+
+    Last is the folder that was searched for it, None for a path that was given.
+    """
     seen: set[str] = set()
     # pre-commit names every YAML of a commit, whatever it is for.
     chosen = not os.environ.get("PRE_COMMIT")
@@ -46,7 +49,7 @@ def candidates(paths: Sequence[str], excluded: Excluded = NOTHING) -> Iterator[t
             left_out = named and not chosen and excluded.has_above(file)
             if real not in seen and not left_out:
                 seen.add(real)
-                yield file, named and chosen
+                yield file, named and chosen, None if named else path
 
 
 def files_of(path: str, excluded: Excluded) -> Iterator[tuple[str, bool]]:
@@ -68,16 +71,18 @@ def files_of(path: str, excluded: Excluded) -> Iterator[tuple[str, bool]]:
     yield from ((folder, True) for folder in refused)
 
 
-def opened(file: str, named: bool) -> Document | InputError | None:
+def opened(file: str, named: bool, searched: str | None = None) -> Document | InputError | None:
     """The document if it is a YAML that was named, an axolotl config, or a DeepSpeed JSON.
 
     A YAML found in a folder, and any JSON, that cannot be read counts only if it looks like one. A link that leads out
-    of the checkout shows nothing of what it leads to, unless it was named.
+    of the checkout, or without one of the folder that was ``searched``, shows nothing of what it leads to, unless it
+    was named.
     """
     if not looks_like_config(file, named):
         return None
-    if not named and os.path.islink(file) and leads_out(file):
-        return InputError("is a link out of its repository", file, remedy="name it to have it checked", note=True)
+    if not named and os.path.islink(file) and leads_out(file, searched):
+        where = "its repository" if leads_out(file) else "the folder that is searched"
+        return InputError(f"is a link out of {where}", file, remedy="name it to have it checked", note=True)
     try:
         document = read(file)
     except InputError as error:

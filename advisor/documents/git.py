@@ -12,7 +12,7 @@ from hashlib import sha1, sha256
 
 from advisor.errors import InputError
 from advisor.record import record
-from advisor.util import read_start
+from advisor.util import program_on_path, read_start
 
 SETTINGS = (
     "core.fsmonitor=false",
@@ -83,11 +83,9 @@ def answer(folder: str, *arguments: str) -> bytes:
 
 
 def program() -> str:
-    """Git as the path has it, its relative folders aside, which may be what is looked at. ``InputError``."""
-    for folder in filter(os.path.isabs, os.get_exec_path()):
-        path = os.path.join(folder, "git.exe" if os.name == "nt" else "git")
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
+    """Git as the path has it. ``InputError`` where it is not there."""
+    if found := program_on_path("git"):
+        return found
     raise InputError("git cannot be run: it is not on the path", remedy="install git")
 
 

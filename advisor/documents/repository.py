@@ -4,12 +4,17 @@ import os
 from collections.abc import Iterable
 
 from advisor.errors import InputError
+from advisor.util import BOUND, lies_in
 
 
 def repository_of(file: str) -> str:
-    """The real path of the nearest folder above a file with a ``.git``, else of the folder that the file is in."""
+    """The real path of the nearest folder above a file with a ``.git``, else of the folder that the file is in.
+
+    It ends at the folder that all is confined to.
+    """
     folder = os.path.realpath(os.path.dirname(os.path.abspath(file)))
-    return checkout_of(folder) or folder
+    found, root = checkout_of(folder) or folder, BOUND.get()
+    return root if root is not None and lies_in(found, root) else found
 
 
 def checkout_of(folder: str) -> str | None:
@@ -23,14 +28,12 @@ def checkout_of(folder: str) -> str | None:
     return current
 
 
-def lies_in(root: str, path: str) -> bool:
-    """Whether a file lies below a folder once links are followed; ``root`` is a real path."""
-    return os.path.realpath(path).startswith(os.path.join(root, ""))
+def leads_out(path: str, searched: str | None = None) -> bool:
+    """Whether a path in a checkout leads out of it, through a link of the file or of a folder on the way.
 
-
-def leads_out(path: str) -> bool:
-    """Whether a path in a checkout leads out of it, through a link of the file or of a folder on the way."""
-    root = checkout_of(os.path.dirname(os.path.abspath(path)))
+    Without a checkout, out of the folder that was ``searched`` for it, if one was.
+    """
+    root = checkout_of(os.path.dirname(os.path.abspath(path))) or searched
     return root is not None and not lies_in(os.path.realpath(root), path)
 
 

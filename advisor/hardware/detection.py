@@ -11,6 +11,7 @@ from advisor.hardware.asking import answer_of
 from advisor.hardware.catalogue import catalogue, find_gpu
 from advisor.hardware.gpu import DETECTED, GIB, Gpu, Hardware
 from advisor.record import record, replace
+from advisor.util import program_on_path
 
 QUERY = ("index", "uuid", "name", "memory.total", "memory.free", "compute_cap", "mig.mode.current")
 MIB = 1 << 20
@@ -111,12 +112,19 @@ def usual_driver_bytes(shown: int) -> int:
 def _cards() -> list[Card]:
     """The GPUs as nvidia-smi shows them: it costs less than an interpreter with pynvml. NVML where it has no answer."""
     try:
-        answer = answer_of(("nvidia-smi", f"--query-gpu={','.join(QUERY)}", "--format=csv,noheader,nounits"))
+        answer = answer_of((_smi(), f"--query-gpu={','.join(QUERY)}", "--format=csv,noheader,nounits"))
         return [_card(line) for line in answer.splitlines() if line.strip()]
     except TimeoutError:  # the driver hangs, and would again
         raise
     except Exception:  # not there, too old for a column, or broken
         return [_card(line) for line in answer_of(_nvml()).splitlines()]
+
+
+def _smi() -> str:
+    """Where nvidia-smi is; ``OSError`` where it is not on the path."""
+    if found := program_on_path("nvidia-smi"):
+        return found
+    raise FileNotFoundError("nvidia-smi is not on the path")
 
 
 def _nvml() -> tuple[str, ...]:

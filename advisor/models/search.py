@@ -15,7 +15,7 @@ from advisor.errors import InputError
 from advisor.models import catalogue, hub
 from advisor.models.architecture import Architecture
 from advisor.record import record, replace
-from advisor.util import MAX_BYTES, Buffers, read_start
+from advisor.util import MAX_BYTES, Buffers, is_out_of_bounds, read_start
 
 _STORED: tuple[tuple[re.Pattern[str], str | None], ...] = (
     (re.compile(r"[-_](unsloth-)?(bnb|4bit|nf4)\b", re.IGNORECASE), "bitsandbytes"),
@@ -127,9 +127,10 @@ def resolve_with_config(
     search = _Search(name, overrides or {}, text_only, buffers)
     if model_config is not None:
         path = Path(os.path.expanduser(model_config))
-        if not os.path.exists(path) and buffers.at(path) is None:
+        file = path / "config.json" if os.path.isdir(path) else path
+        if is_out_of_bounds(file) or (not os.path.exists(path) and buffers.at(path) is None):
             return standing_in(search, model_config, folder, offline)
-        found = search.read(path / "config.json" if os.path.isdir(path) else path, model_config)
+        found = search.read(file, model_config)
         advice = ("give --model-config a config.json that can be read",)
         return found or search.unknown(advice), search.config
     for found in _sources(search, folder, offline):
@@ -157,7 +158,9 @@ def _sources(search: _Search, folder: str, offline: bool) -> Iterator[Architectu
     name = search.name
     # Not pathlib's own tests: they raise where a name is too long or its `~` is nobody's.
     for path in dict.fromkeys((Path(os.path.expanduser(name)), Path(folder, name))):
-        if os.path.isfile(path / "config.json") or search.buffers.at(path / "config.json"):
+        if is_out_of_bounds(path / "config.json"):
+            search.trouble.append(f"{path} is outside of the folder whose files may be read")
+        elif os.path.isfile(path / "config.json") or search.buffers.at(path / "config.json"):
             yield search.read(path / "config.json", str(path / "config.json"))
     for path in hub.cached_configs(name):
         yield search.read(path, "Hugging Face cache")

@@ -128,7 +128,8 @@ def under_environment(settings: Settings, fault: Fault = stop) -> Settings:
             name = key.replace("-", "_")
             origins = {**settings.origins, name: (variable, 0)}
             if key == "rules":
-                settings = replace(settings, rules=folders_of(value), origins=origins)
+                with going_on(fault):
+                    settings = replace(settings, rules=folders_of(value), origins=origins)
                 continue
             try:
                 READERS[key](value)
@@ -141,8 +142,11 @@ def under_environment(settings: Settings, fault: Fault = stop) -> Settings:
 
 
 def folders_of(value: str) -> tuple[str, ...]:
-    """The folders of ``ADVISOR_RULES``."""
-    names = (name.strip() for line in value.splitlines() for name in line.split(os.pathsep))
+    """The folders of ``ADVISOR_RULES``. ``InputError`` for a relative one: it would lead into whatever is looked at."""
+    names = [name.strip() for line in value.splitlines() for name in line.split(os.pathsep)]
+    for name in filter(None, names):
+        if not os.path.isabs(name):
+            raise InputError(f"`{RULES}` has the relative path `{name}`", remedy="set it to an absolute path")
     return tuple(os.path.abspath(name) for name in names if name)
 
 

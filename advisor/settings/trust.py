@@ -65,7 +65,11 @@ def named(folder: str, by: str) -> Pack:
 
 
 def as_trusted(folder: str) -> Pack | str:
-    """The pack of a folder that is as it was when it was trusted; else why it does not run."""
+    """The pack of a folder that is as it was when it was trusted; else why it does not run.
+
+    Its rules see their real path: next to a link that leads to it lies what nobody has trusted.
+    """
+    folder = os.path.realpath(folder)
     known = recorded(folder)
     if known is None:
         return "rules are code, and nobody has trusted these"

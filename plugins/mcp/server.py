@@ -15,6 +15,7 @@ from advisor.record import replace
 from advisor.report import render_rule
 from advisor.session import RunOptions
 from advisor.session.rule_selection import Tell, near
+from advisor.util import confined
 
 from . import answers
 from .asked import Asked, asked
@@ -45,6 +46,10 @@ def server_of(root: str, options: RunOptions) -> Any:
     ) -> Asked:
         said = replace(options, gpus=on or options.gpus, model_config=model)
         return asked(root, config, path, files, said, tell)
+
+    def told(answer: Callable[[Tell], answers.Answer | str]) -> str:
+        with confined(root):
+            return said_of(answer)
 
     @server.tool(annotations=READS, structured_output=False)
     def check(
@@ -149,7 +154,7 @@ def unknown(argument: str, known: list[str]) -> str:
     )
 
 
-def told(answer: Callable[[Tell], answers.Answer | str]) -> str:
+def said_of(answer: Callable[[Tell], answers.Answer | str]) -> str:
     """An answer as text, with what it told on the way; what goes wrong is an error with its reason."""
     notes: list[str] = []
     try:

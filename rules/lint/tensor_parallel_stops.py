@@ -65,8 +65,8 @@ rule = Rule(
         Under axolotl 0.19.0's pins transformers cuts a model over all ranks or not at all, and torch neither clips nor
         steps where cut weights meet whole ones. With FSDP2 accelerate fails on an import. Adapters on layers that are
         cut along their inputs train without a sign of what is wrong: the sums over ranks are missing, and after one
-        layer the ranks' hidden states differ. DeepSpeed stops as it sends each weight from one rank to the others, or at
-        ZeRO-3 sooner.
+        layer the ranks' hidden states differ. DeepSpeed stops as it sends each weight from one rank to the others, or
+        at ZeRO-3 sooner.
     """,
     cost="Each GPU then reads rows of its own, so there are fewer accumulation steps; without sharding it needs more.",
     safe=True,

@@ -202,6 +202,20 @@ def test_a_machine_without_nvidia_smi_has_no_hardware(nvml: Put, monkeypatch: py
     assert detect() is None
 
 
+@pytest.mark.parametrize("entry", ["", ".", "bin"])
+def test_no_program_of_the_working_directory_is_asked(
+    nvml: Put, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, entry: str
+):
+    """It may be somebody else's repository; what a path names relatively lies there."""
+    folder = tmp_path / "repo" / entry
+    folder.mkdir(parents=True)
+    put(folder, monkeypatch, f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    monkeypatch.setenv("PATH", f"{entry}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    monkeypatch.chdir(tmp_path / "repo")
+    detect()
+    assert not (tmp_path / "ran").exists()
+
+
 @pytest.mark.parametrize("script", ["exec yes", "yes | cat", "yes &\nyes"])
 def test_an_endless_answer_is_cut_off(nvml: Put, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str):
     """Without waiting for the end of its time, and with no more of it kept than an answer may be."""

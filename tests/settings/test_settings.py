@@ -146,10 +146,24 @@ def test_the_environment_goes_before_the_file(write: Write, monkeypatch: pytest.
 def test_folders_of_rules_in_the_environment_go_before_those_of_the_file(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setenv("ADVISOR_RULES", os.pathsep.join(["ours", "/opt/theirs"]))
+    monkeypatch.setenv("ADVISOR_RULES", os.pathsep.join([str(tmp_path / "ours"), "/opt/theirs"]))
     settings = load_settings(write("a/advisor.toml", EVERYTHING))
     assert settings.rules == (str(tmp_path / "ours"), "/opt/theirs")
     assert settings.origins["rules"] == ("ADVISOR_RULES", 0)
+
+
+def test_a_relative_folder_of_rules_in_the_environment_is_an_error(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It would be another one in each folder that is looked at."""
+    folder = write("a/advisor.toml", 'rules = ["own"]\n')
+    for value in ("ours", "/opt/theirs\nours\n", "~/ours"):
+        monkeypatch.setenv("ADVISOR_RULES", value)
+        with pytest.raises(InputError, match="`ADVISOR_RULES` has the relative path `.*ours`; set it to an absolute"):
+            load_settings(folder)
+    heard: list[InputError] = []
+    assert load_settings(folder, fault=heard.append).rules == (str(tmp_path / "a" / "own"),)
+    assert len(heard) == 1
 
 
 @pytest.mark.parametrize("value", ["sarif=../x", "full=/tmp/x", "concise="])

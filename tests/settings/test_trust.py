@@ -106,7 +106,7 @@ def test_the_line_names_the_command_that_trusts_them(here: Path, monkeypatch: py
 @pytest.mark.parametrize("how", ["option", "environment"])
 def test_rules_that_the_call_names_run_untrusted(here: Path, monkeypatch: pytest.MonkeyPatch, how: str):
     if how == "environment":
-        monkeypatch.setenv("ADVISOR_RULES", "house")
+        monkeypatch.setenv("ADVISOR_RULES", str(here / "house"))
     options = ("--rules", "house") if how == "option" else ()
     result = run("check", *options, "run.yaml")
     assert result.exit_code == 1 and "[house-rule]" in result.stdout and ran(here)
@@ -116,11 +116,11 @@ def test_rules_that_the_call_names_run_untrusted(here: Path, monkeypatch: pytest
 
 def test_the_call_goes_before_the_environment_and_that_before_the_settings(here: Path, monkeypatch: pytest.MonkeyPatch):
     (here / "other").mkdir()
-    monkeypatch.setenv("ADVISOR_RULES", "house")
+    monkeypatch.setenv("ADVISOR_RULES", str(here / "house"))
     assert "[house-rule]" not in run("check", "--rules", "other", "run.yaml").stdout
     assert run("check", "--rules", "nowhere", "run.yaml").stderr.startswith("error: no such folder of rules")
     run("trust")
-    monkeypatch.setenv("ADVISOR_RULES", "other")
+    monkeypatch.setenv("ADVISOR_RULES", str(here / "other"))
     assert "[house-rule]" not in run("check", "run.yaml").stdout
 
 
@@ -245,6 +245,26 @@ def test_what_is_trusted_is_a_folder_by_its_real_path(here: Path, monkeypatch: p
     (other / "advisor.toml").write_text('rules = ["linked"]\n')
     (other / "linked").symlink_to(here / "house")
     assert "[house-rule]" in run("check", str(other / "run.yaml")).stdout and ran(here)
+
+
+def test_rules_behind_a_link_find_what_lies_next_to_their_real_folder(here: Path):
+    """Next to the link lies somebody else's repository, whose modules a rule would import."""
+    (here / "house" / "house_rule.py").write_text(
+        "import os, sys\n"
+        "sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(__file__)), 'lib'))\n"
+        "import of_the_linked_house\n"
+        "del sys.path[0]\n" + RULE.format(mark=str(here.parent / "ran"))
+    )
+    hostile = here.parent / "hostile"
+    for folder, text in ((here, ""), (hostile, f"open({str(here.parent / 'theirs')!r}, 'w').close()\n")):
+        (folder / "lib").mkdir(parents=True)
+        (folder / "lib" / "of_the_linked_house.py").write_text(text)
+    run("trust")
+    (hostile / "advisor.toml").write_text('rules = ["linked"]\n')
+    (hostile / "run.yaml").write_text(CONFIG)
+    (hostile / "linked").symlink_to(here / "house")
+    assert "[house-rule]" in run("check", str(hostile / "run.yaml")).stdout and ran(here)
+    assert not (here.parent / "theirs").exists()
 
 
 def test_rules_outside_of_the_repository_and_settings_in_pyproject_are_no_other_case(here: Path):

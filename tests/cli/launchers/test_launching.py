@@ -106,8 +106,9 @@ def test_what_cannot_be_checked_is_one_line_and_launches(folder: Path, name: str
 
 UNUSABLE = {
     "fail-on of the environment": ("", {"ADVISOR_FAIL_ON": "zzz"}),
-    "rules of the environment": ("", {"ADVISOR_RULES": "nowhere"}),
-    "rules that fail": ("", {"ADVISOR_RULES": "rules"}),
+    "rules of the environment": ("", {"ADVISOR_RULES": "{folder}/nowhere"}),
+    "rules of the environment by a relative path": ("", {"ADVISOR_RULES": "rules"}),
+    "rules that fail": ("", {"ADVISOR_RULES": "{folder}/rules"}),
     "no TOML": ("gpus = [", {}),
     "unknown key": ("gpu = '1x t4'", {}),
     "wrong type": ("fail-on = 12", {}),
@@ -129,7 +130,7 @@ def test_settings_that_cannot_be_used_are_left_out_and_the_run_is_checked(
     (folder / "rules").mkdir()
     (folder / "rules" / "faulty.py").write_text("raise RuntimeError('on purpose')\n")
     for name, value in environment.items():
-        monkeypatch.setenv(name, value)
+        monkeypatch.setenv(name, value.format(folder=folder))
     done = launch(folder, "--gpus", "1x rtx-4090", *train("large.yml"))
     assert done.returncode == 1 and "blocked by does-not-fit" in done.stderr, done.stderr
     assert done.stderr.count("left out of the settings: ") == 1 and "not checked" not in done.stderr
@@ -243,7 +244,7 @@ def test_a_fault_of_the_advisor_is_one_line_and_launches(folder: Path, monkeypat
     faulty = FAULTY.format(fault=fault)
     (folder / "rules").mkdir()
     (folder / "rules" / "faulty.py").write_text(faulty)
-    monkeypatch.setenv("ADVISOR_RULES", "rules")
+    monkeypatch.setenv("ADVISOR_RULES", str(folder / "rules"))
     done = launch(folder, "--gpus", "1x rtx-4090", *train("large.yml"))
     assert done.returncode == 7
     assert "on purpose" in done.stderr and "not checked" in done.stderr

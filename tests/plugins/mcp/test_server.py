@@ -1,6 +1,8 @@
 """The server, asked by the SDK's own client over standard input and output."""
 
+import importlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from advisor.cli.main import PLUGINS, main
+from advisor.session import RunOptions
 
 mcp: Any = pytest.importorskip("mcp.client.client", reason="the SDK `mcp` is not installed")
 stdio: Any = pytest.importorskip("mcp.client.stdio")
@@ -161,6 +164,91 @@ def answers_to(folder: Path, *calls: Call, command: Sequence[str] = ADVISOR, **s
         ends.cancel()
         server.stdin.close()
     return [each["result"]["content"][0]["text"] for each in sorted(found, key=lambda each: each["id"])[1:]]
+
+
+@pytest.fixture
+def sub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The root of a server, which is a folder of a repository; what lies beside it is not the agent's to read."""
+    root = tmp_path / "repo" / "sub"
+    (root / "inner").mkdir(parents=True)
+    (tmp_path / "repo" / ".git").mkdir()
+    monkeypatch.chdir(root)
+    return root
+
+
+def served(root: Path, name: str, arguments: dict[str, Any]) -> str:
+    """What a tool of a server in this process says, also where it is an error."""
+    module: Any = importlib.import_module("advisor.plugins.mcp.server")
+    server = module.server_of(str(root), RunOptions(gpus="8x a100-80gb", details=True))
+    try:
+        return text(anyio.run(server.call_tool, name, arguments))
+    except module.ToolError as error:
+        return str(error)
+
+
+SECRETS = {
+    "auths": {"SECRET-KEY": "SECRET-1"},
+    "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "nvme_path": "SECRET-2"}},
+    "gradient_clipping": "SECRET-3",
+    "bf16": {"enabled": True},
+}
+
+
+@pytest.mark.parametrize("named", ["../x.json", "link.json", "absolute"])
+@pytest.mark.parametrize("content", [json.dumps(SECRETS, indent=2), '{"bf16": "SECRET-1"}', '{"a": "SECRET-1" "b"}'])
+def test_of_a_json_outside_the_root_only_names_of_keys_are_said(sub: Path, named: str, content: str):
+    """Though it lies in the repository that the root is a folder of."""
+    secret = sub.parent / "x.json"
+    secret.write_text(content)
+    (sub / "link.json").symlink_to(secret)
+    config = SMALL.replace("adapter: lora\n", "").replace("batch_size: 1", "batch_size: 64")
+    (sub / "run.yaml").write_text(f"{config}deepspeed: {secret if named == 'absolute' else named}\n")
+    said = ""
+    for name in ("check", "plan", "estimate", "hardware"):
+        said += served(sub, name, {"path": "run.yaml"})
+        said += served(sub, name, {"config": (sub / "run.yaml").read_text()})
+    said += served(sub, "plan", {"path": "run.yaml", "change_training": True, "text": True})
+    assert "outside the repository" in said
+    assert not re.search(r"SECRET-\d", said), said
+
+
+def test_a_json_of_the_root_is_shown_from_each_of_its_folders(sub: Path):
+    (sub / "x.json").write_text(json.dumps({"zero_optimization": {"stage": 7}, "bf16": {"enabled": True}}))
+    (sub / "inner" / "run.yaml").write_text(f"{SMALL}deepspeed: ../x.json\n")
+    said = served(sub, "check", {"path": "inner/run.yaml"})
+    assert "x.json" in said and "outside the repository" not in said
+
+
+@pytest.mark.parametrize("how", ["absolute", "above", "link", "link of its config", "comment", "home", "settings"])
+def test_no_model_outside_the_root_is_read(sub: Path, monkeypatch: pytest.MonkeyPatch, how: str):
+    model = sub.parent / "model"
+    model.mkdir()
+    (model / "config.json").write_text('{"model_type": "SECRET"}')
+    (sub / "link").symlink_to(model)
+    (sub / "copy").mkdir()
+    (sub / "copy" / "config.json").symlink_to(model / "config.json")
+    (sub / "advisor.toml").write_text(f'[models]\n"acme/support" = "{model}"\n' if how == "settings" else "")
+    monkeypatch.setenv("HOME", str(sub.parent))
+    names = {
+        "absolute": str(model),
+        "above": "../model",
+        "link": "link",
+        "link of its config": "copy",
+        "comment": f"acme/own  # advisor: model={model}/config.json",
+        "home": "~/model",
+        "settings": "acme/support",
+    }
+    (sub / "run.yaml").write_text(SMALL.replace("Qwen/Qwen3-0.6B", names[how]))
+    said = served(sub, "check", {"path": "run.yaml"}) + served(sub, "estimate", {"path": "run.yaml"})
+    assert "SECRET" not in said and "outside of the folder whose files may be read" in said
+    assert "SECRET" not in served(sub, "check", {"path": "run.yaml", "model": "~/model"})
+
+
+def test_a_model_of_the_root_is_read(sub: Path):
+    (sub / "model").mkdir()
+    (sub / "model" / "config.json").write_text('{"model_type": "of-the-root"}')
+    (sub / "run.yaml").write_text(SMALL.replace("Qwen/Qwen3-0.6B", "./model"))
+    assert "of-the-root" in served(sub, "check", {"path": "run.yaml"})
 
 
 @pytest.mark.slow
