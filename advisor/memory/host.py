@@ -17,6 +17,7 @@ ZERO_OFFLOAD = (
     "deepspeed/runtime/zero/stage_1_and_2.py, stage3.py@0.18.9: master 4, fp32 gradient 4, half staging 2, states;"
     " master and gradient 2 each in half precision, states of DeepSpeedCPUAdam then still fp32 (ops/adam/cpu_adam.py)"
 )
+ONE_GRADIENT = "deepspeed/runtime/zero/stage_1_and_2.py:563-570@0.18.9: temp_grad_buffer_for_cpu_offload"
 PARAM_OFFLOAD = "deepspeed/runtime/zero/stage3.py:905-911@0.18.9: trainable shards always pinned"
 ACTIVATIONS = "trl OffloadActivations, axolotl hidden_states offload: pinned copies of what is offloaded"
 FSDP_OFFLOAD = "torch CPUOffloadPolicy(pin_memory=True): shards, gradients and states"
@@ -67,6 +68,8 @@ def zero_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]
         terms.append(HostTerm("master weights and gradients", buffers, pinned, text, ZERO_OFFLOAD, unrounded=asked))
         text = f"{states:g} B x {moved:,} x {local} ranks"
         terms.append(HostTerm("optimizer states", round(states * moved) * local, False, text, ZERO_OFFLOAD))
+        if zero.stage < 3:
+            terms.append(one_gradient(weights, local, pinned))
     if zero.offload_params == "cpu":
         trained = local * rounded_up(2 * shard)
         text = f"2 B x {shard:,} x {local} ranks"
@@ -79,6 +82,14 @@ def zero_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]
             text = f"2 B x {weights.elements:,} / {zero.secondary_partition_size} x {local} ranks"
             terms.append(HostTerm("second partition", second, zero.pin_params, text, SECONDARY))
     return tuple(term for term in (*terms, *nvme_terms(run, zero, weights, local)) if term.bytes)
+
+
+def one_gradient(weights: Weights, local: int, pinned: bool) -> HostTerm:
+    """The buffer through which a gradient's part comes, as large as the largest one: stages 1 and 2."""
+    size = 2 * weights.largest_trained
+    text = f"2 B x {weights.largest_trained:,}, the largest parameter, x {local} ranks"
+    kept = rounded_up(size) if pinned else size
+    return HostTerm("one gradient", local * kept, pinned, text, ONE_GRADIENT, unrounded=local * size)
 
 
 def offloaded_state_width(run: Run, zero: Zero) -> float:

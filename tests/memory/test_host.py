@@ -11,6 +11,7 @@ from .small import CPU, LORA, P, fsdp, named, small
 SHARD = -(-P // 2)
 MASTER, STATES = "master weights and gradients", "optimizer states"
 BOTH = 2 * SHARD
+ONE = {"one gradient": 2 * 2 * 100_000}
 TWICE = {"gradient_accumulation_steps": 2}
 PAGED = {"optimizer": "paged_adamw_32bit"}
 PINNED = {"device": "cpu", "pin_memory": True}
@@ -21,14 +22,14 @@ PINNED = {"device": "cpu", "pin_memory": True}
     [
         ({}, {}),
         ({"zero": {"stage": 2}}, {}),
-        # Master weights 4 B, fp32 gradients 4, staging 2; AdamW's states 8.
-        ({"zero": {"stage": 2, "offload_optimizer": CPU}}, {MASTER: 10 * BOTH, STATES: 8 * BOTH}),
-        ({"zero": {"stage": 2, "offload_optimizer": CPU}, **TWICE}, {MASTER: 12 * BOTH, STATES: 8 * BOTH}),
+        # Master weights 4 B, fp32 gradients 4, staging 2; AdamW's states 8. Below stage 3 a gradient as large as any.
+        ({"zero": {"stage": 2, "offload_optimizer": CPU}}, {MASTER: 10 * BOTH, STATES: 8 * BOTH} | ONE),
+        ({"zero": {"stage": 2, "offload_optimizer": CPU}, **TWICE}, {MASTER: 12 * BOTH, STATES: 8 * BOTH} | ONE),
         ({"zero": {"stage": 3, "offload_optimizer": CPU}, **TWICE}, {MASTER: 10 * BOTH, STATES: 8 * BOTH}),
         # 4 B and 2 B x 300,450 take the powers of two above 1,201,800 and 600,900.
         (
             {"zero": {"stage": 2, "offload_optimizer": PINNED}},
-            {MASTER: 2 * (2 * 2**21 + 2**20), STATES: 8 * BOTH},
+            {MASTER: 2 * (2 * 2**21 + 2**20), STATES: 8 * BOTH, "one gradient": 2 * 2**18},
         ),
         ({"zero": {"stage": 3, "offload_param": CPU}}, {"trained shards": 2 * 2**20}),
         (
