@@ -3,6 +3,8 @@
 transformers' (``tensor_parallel_size``) cuts the head and experts as well, DeepSpeed's (``autotp_size``) does not.
 """
 
+from collections.abc import Iterable
+
 from advisor.models import Architecture, Attention, Tensor
 from advisor.record import replace
 from advisor.run import Run
@@ -13,6 +15,8 @@ PLAIN = frozenset({"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj
 """Llama's linear layers, all of which AutoTP cuts, by the model's plan or by its own search."""
 WHOLE = frozenset({"embedding", "norm", "router", "vision", "audio", "projector"})
 
+APART = frozenset({"embedding", "head", "vision", "audio", "projector"})
+
 
 def cut(run: Run, model: Architecture) -> Architecture:
     """The model as one rank has it: weights, gradients and states follow.
@@ -22,7 +26,15 @@ def cut(run: Run, model: Architecture) -> Architecture:
     ranks = run.tensor_ranks
     if ranks == 1:
         return model
-    return replace(model, tensors=tuple(piece(tensor, ranks, run.autotp_size > 1) for tensor in model.tensors))
+    tensors = tuple(piece(tensor, ranks, run.autotp_size > 1) for tensor in model.tensors)
+    share = of_layers(tensors) / max(1, of_layers(model.tensors))
+    blocks = tuple(replace(block, parameters=round(block.parameters * share)) for block in model.blocks)
+    return replace(model, tensors=tensors, blocks=blocks)
+
+
+def of_layers(tensors: Iterable[Tensor]) -> int:
+    """Elements of the decoder's layers, and of the last norm, which is next to nothing."""
+    return sum(tensor.elements for tensor in tensors if tensor.kind not in APART)
 
 
 def piece(tensor: Tensor, ranks: int, by_deepspeed: bool) -> Tensor:

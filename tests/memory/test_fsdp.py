@@ -12,6 +12,7 @@ from advisor.memory.fsdp import (
     root_gradients,
     waiting_head,
 )
+from advisor.opening import open_configs
 
 from .small import LAYER as SMALL_LAYER
 from .small import LORA as SMALL_LORA
@@ -279,3 +280,28 @@ def test_fsdp_2_copies_the_root_unit_out_of_what_it_gathered(tmp_path, keys, as_
 def test_fsdp_1_holds_inputs_of_frozen_layers(tmp_path, keys, inputs):
     found = small(tmp_path, **keys)
     assert sum(term.bytes for term in held_inputs(found.run, found.model)) == inputs * 2 * 10 * 100
+
+
+def test_units_of_layers_that_are_cut_over_ranks_are_pieces():
+    """Llama 3.1 8B over two tensor-parallel ranks: the embedding whole, half of head and layers, whole norms."""
+    keys = {
+        "base_model": "meta-llama/Llama-3.1-8B",
+        "tensor_parallel_size": 2,
+        "dp_shard_size": 2,
+        "fsdp_version": 2,
+        "fsdp_config": {
+            "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+            "transformer_layer_cls_to_wrap": "LlamaDecoderLayer",
+        },
+        "sequence_len": 512,
+        "bf16": True,
+    }
+    found = estimate(open_configs(keys, None, "4x a100-80gb", None).run)
+    assert found is not None
+    terms = [term for phase in found.phases for term in phase.terms]
+    assert min(term.bytes for term in terms) >= 0
+    norms = 2 * 4096
+    (root,) = {term.bytes for term in terms if term.name == "gathered root unit"}
+    assert root == pytest.approx(2 * (TABLE + TABLE / 2), rel=1e-4)
+    layers = max(term.bytes for term in terms if term.name == "gathered layers")
+    assert layers == pytest.approx(2 * 2 * ((LAYER - norms) / 2 + norms), rel=1e-3)
