@@ -72,7 +72,10 @@ class ApproximatePart(Model):
 
 
 class Basis(Model):
-    """``exact``: compared with the real modules by an oracle; ``ranges``: what the reserved range rests on."""
+    """``exact``: compared with the real modules by an oracle; ``ranges``: what the reserved range rests on.
+
+    Of a call with more than four configs, those after the fourth have the published range.
+    """
 
     kind: Literal["exact", "traced", "approximate"]
     parts: list[ApproximatePart]
