@@ -58,6 +58,7 @@ def test_a_pipe_in_a_folder_is_not_waited_for(folder: Path):
     assert "run.yaml" in shell(folder, "advisor check --gpus '1x t4' .").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["check", "estimate", "check --fix"])
 @pytest.mark.parametrize("named", ["pipe.yaml", "pipe.json", "<(cat run.yaml)", "/dev/zero"])
 def test_a_pipe_or_device_that_is_named_is_refused_in_one_line(folder: Path, command: str, named: str):

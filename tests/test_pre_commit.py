@@ -46,7 +46,10 @@ OTHERS = {
     "notes.txt": "base_model: [\n",
 }
 Commit = Callable[..., subprocess.CompletedProcess[str]]
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("pre_commit") is None, reason="needs pre-commit")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(importlib.util.find_spec("pre_commit") is None, reason="needs pre-commit"),
+]
 
 
 def git(folder: Path, *arguments: str) -> str:

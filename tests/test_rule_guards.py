@@ -124,6 +124,7 @@ def file_of(rule: Rule) -> Path:
     return built_in_folder() / rule.stage / f"{rule.id.replace('-', '_')}.py"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_some_example_fails_without_each_clause(rule: Rule):
     survivors = set(Guarded(rule, file_of(rule)).survivors())

@@ -81,6 +81,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_an_agent_checks_plans_and_chooses_cards(folder: Path):
     on = {"path": LORA, "gpus": "1x rtx-4090"}
     tools, *results = asked(
