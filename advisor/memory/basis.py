@@ -52,8 +52,7 @@ def parts_of(run: Run, model: Architecture, uncounted: tuple[Uncounted, ...]) ->
     if effective_optimizer(run).approximate:
         yield Part(f"states of `{run.optimizer}` are read from its description", MEASURE)
     if run.tensor_ranks > 1:
-        key = "tensor_parallel_size" if run.tensor_parallel_size > 1 else "autotp_size"
-        yield Part(f"activations inside layers that `{key}` divides are counted whole", MEASURE)
+        yield Part(f"activations inside layers that `{run.tensor_ranks_key}` divides are counted whole", MEASURE)
     yield from (Part(fact) for fact in model.extra)
     yield from (Part(f"`{one.key}` is not counted") for one in uncounted)
 

@@ -14,8 +14,8 @@ ROW_WISE = ("o_proj", "down_proj", "out_proj", "c_proj", "dense", "dense_4h_to_h
 PLAIN = frozenset({"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"})
 """Llama's linear layers, all of which AutoTP cuts, by the model's plan or by its own search."""
 WHOLE = frozenset({"embedding", "norm", "router", "vision", "audio", "projector"})
-
 APART = frozenset({"embedding", "head", "vision", "audio", "projector"})
+"""What stands outside of the decoder's layers."""
 
 
 def cut(run: Run, model: Architecture) -> Architecture:

@@ -311,6 +311,11 @@ class Run:
         return max(self.tensor_parallel_size, self.autotp_size)
 
     @property
+    def tensor_ranks_key(self) -> str:
+        """The key that cuts layers over ranks."""
+        return "tensor_parallel_size" if self.tensor_parallel_size > 1 else "autotp_size"
+
+    @property
     def autotp_size(self) -> int:
         """Ranks that DeepSpeed's AutoTP cuts layers over, once the whole model is loaded; 1 without it."""
         return self.sharding.autotp_size if isinstance(self.sharding, Zero) else 1

@@ -38,8 +38,7 @@ def step_time(run: Run, conditions: Conditions = USUAL, constants: Constants = S
     if run.hardware.nodes > 1 and run.hardware.network_bytes_per_s is None:
         return Unpriced("the network between the nodes is not stated", "add `net=100Gb/s` to the GPUs")
     if run.tensor_ranks > 1:
-        key = "tensor_parallel_size" if run.tensor_parallel_size > 1 else "autotp_size"
-        return Unpriced(f"what `{key}` divides and sends is not modelled")
+        return Unpriced(f"what `{run.tensor_ranks_key}` divides and sends is not modelled")
     if run.ebft is not None:
         return Unpriced("`rl: ebft` compares completions by a second network, whose time is not modelled")
     return priced(Work(run, run.model, card, conditions))

@@ -54,7 +54,11 @@ done <<< "$WHERE"
 
 # Rules are code: they are those of the folders that the input names, else those that the settings name, which a pull
 # request takes from its base, settings and rules.
-export ADVISOR_RULES=$RULES
+export ADVISOR_RULES=
+while read -r folder; do
+    folder=${folder%$'\r'}
+    [ -z "$folder" ] || options+=(--rules "$folder")
+done <<< "$RULES"
 if [ -z "$RULES" ] && [ "$ISOLATED" != true ]; then
     base=$RUNNER_TEMP/advisor-base
     rm -rf "$base"

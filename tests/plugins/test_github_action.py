@@ -202,9 +202,10 @@ def test_rules_are_run_from_folders_that_the_input_names_and_after_a_push_from_t
     settings(workspace)
     trusted = workspace.parent / "trusted"
     shutil.copytree(workspace / "rules", trusted)
-    job(workspace, rules=f"{trusted}\r\n").step("Check")
-    assert (workspace / "pwned").exists()
-    (workspace / "pwned").unlink()
+    for folder in (str(trusted), "rules"):
+        job(workspace, rules=f"{folder}\r\n").step("Check")
+        assert (workspace / "pwned").exists()
+        (workspace / "pwned").unlink()
     Job(workspace, {}, event="push").step("Check")
     assert (workspace / "pwned").exists()
 
