@@ -94,7 +94,7 @@ defaults: $(VENV)/.installed ## Rewrite the defaults of config classes, and the 
 	$(BIN)/python -m tests.models.defaults
 
 tapes: $(VENV)/.installed ## Record the allocations of training steps again, from the installed torch, transformers and PEFT
-	$(BIN)/python -m tests.memory.reserved.record
+	$(BIN)/python -m tests.allocations.record
 
 bench: $(VENV)/.installed ## Time a cold check, and all configs of the corpus
 	$(BIN)/python -m tests.benchmarks.cold

@@ -20,6 +20,7 @@ FLOORS = {
     "models": "the architectures: catalogue, families, parts",
     "run": "Documents -> `Run`: one training run in the field's own terms; `axolotl/` and `deepspeed/` read and write",
     "memory": "`Run` -> `Estimate`: phases of terms, in bytes",
+    "allocations": "`Run` -> the order in which a step allocates, replayed through torch's allocator",
     "speed": "`Run` -> `StepTime`: kernels, links, host and optimizer, in seconds",
     "tracing": "what the formulas do not know, asked of transformers in a process of its own",
     "opening": "files -> `Run`: finds the JSON, the model and the hardware that a YAML means",

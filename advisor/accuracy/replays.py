@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from advisor.accuracy.groups import Share
 from advisor.accuracy.judging import Judged, holds, verdict, width
+from advisor.allocations.coverage import covered
+from advisor.allocations.refine import settled, with_reserved
 from advisor.memory.kinds import kind_of
-from advisor.memory.reserved.coverage import covered
-from advisor.memory.reserved.refine import settled, with_reserved
 from advisor.record import record, replace
 from advisor.util import GIB
 

@@ -87,13 +87,13 @@ def price_of(asked: EstimateOptions, run: Run) -> float | None:
 
 def drawn(found: Examined, file: str, format: str) -> str:  # noqa: A002
     """Writes the timeline; as blocks for the screen. ``InputError`` where no tape covers the run."""
-    from advisor.memory.reserved.coverage import uncovered
+    from advisor.allocations.coverage import uncovered
 
     run = found.run
     if missing := ", ".join(uncovered(run)):
         path = run.config.file
         raise InputError(f"there is no timeline of this run: not covered are {missing}", path, remedy="leave it out")
-    from advisor.memory.reserved.timeline import timeline
+    from advisor.allocations.timeline import timeline
     from advisor.report.timeline import blocks, svg
 
     try:

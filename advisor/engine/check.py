@@ -118,7 +118,7 @@ def replayed(run: Run, options: Options) -> Estimate | None:
     found, shows = estimate(run), options.details and options.reserved
     if found is None or not options.replays or (found.verdict != "tight" and not shows):
         return found
-    from advisor.memory.reserved.refine import settled, with_reserved
+    from advisor.allocations.refine import settled, with_reserved
     from advisor.memory.rows import as_counted
 
     try:

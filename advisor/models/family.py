@@ -137,7 +137,7 @@ class Family:
     soft_capped: bool = False
     """Whether logits are capped: tanh keeps its output (models/gemma2/modeling_gemma2.py@5.16.1)."""
     has_tapes: bool = False
-    """Whether layers like its own were recorded for the replay of torch's allocator: tests/memory/reserved."""
+    """Whether layers like its own were recorded for the replay of torch's allocator: tests/allocations."""
     has_liger_tapes: bool = False
     """Whether tapes have its layers as Liger patches them: liger_kernel/transformers/monkey_patch.py@0.8.1."""
     text_is_taped: bool = False

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
 
-from advisor.memory.reserved.timeline import ALIVE, Alive, Moment, Span, Timeline
+from advisor.allocations.timeline import ALIVE, Alive, Moment, Span, Timeline
 from advisor.report.style import Style
 from advisor.util import GIB, gib
 

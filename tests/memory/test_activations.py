@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.allocations.coverage import uncovered
 from advisor.memory.activations import (
     checkpoint_bytes,
     forward_working_bytes,
@@ -16,7 +17,6 @@ from advisor.memory.activations import (
     working_bytes,
 )
 from advisor.memory.activations.attention import varlen
-from advisor.memory.reserved.coverage import uncovered
 from advisor.models.architecture import Architecture, Attention, Block, Kind, Linear, Mlp
 from advisor.opening import open_configs
 from advisor.run import Lora, Run

@@ -276,7 +276,7 @@ WIDENED = "mamba2 with an fp32 stream"
 HANDED_ON = {"apertus", "arcee", "gemma3n_text", "gemma3n_text with thresholds", "mpt", "nemotron_h"}
 """4-bit layers hand on the fp32 of norms, squares, exponentials or streams; the plain layers of a trace do not.
 
-See test_four_bit, and the recordings of Apertus in tests/memory/reserved.
+See test_four_bit, and the recordings of Apertus in tests/allocations.
 """
 
 

@@ -13,9 +13,9 @@ pytest.importorskip("peft")
 if find_spec("liger_kernel") is None or find_spec("triton") is not None:
     pytest.skip("needs liger-kernel, and no Triton", allow_module_level=True)
 
-from tests.memory.reserved import kernels, liger  # noqa: E402
-from tests.memory.reserved.record import recorded  # noqa: E402
-from tests.memory.reserved.settings import LIGER  # noqa: E402
+from tests.allocations import kernels, liger  # noqa: E402
+from tests.allocations.record import recorded  # noqa: E402
+from tests.allocations.settings import LIGER  # noqa: E402
 
 from .no_triton import without_triton  # noqa: E402
 

@@ -11,7 +11,7 @@ from accelerate.utils.operations import convert_to_fp32  # noqa: E402
 
 from advisor.memory import loss  # noqa: E402
 from advisor.run import Rollouts  # noqa: E402
-from tests.memory.reserved.preferences import Gather, LogSumExp  # noqa: E402
+from tests.allocations.preferences import Gather, LogSumExp  # noqa: E402
 
 from .families import described, family, run_of  # noqa: E402
 from .trace import Setting, trace  # noqa: E402

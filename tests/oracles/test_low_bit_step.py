@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from advisor.allocations.autograd.autograd import Storage, Tape, Tensor
+from advisor.allocations.autograd.torchao import CODES, compiled_step
 from advisor.memory.optimizers import OPTIMIZERS
-from advisor.memory.reserved.autograd import Storage, Tape, Tensor
-from advisor.memory.reserved.torchao import CODES, compiled_step
 
 pytest.importorskip("torchao")
 

@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
+from advisor.allocations.timeline import ALIVE, Timeline, timeline
 from advisor.cli.main import main
 from advisor.memory import estimate
-from advisor.memory.reserved.timeline import ALIVE, Timeline, timeline
 from advisor.report.style import Style
 from advisor.report.timeline import blocks, svg, told
 from advisor.run import Run
@@ -120,7 +120,7 @@ def test_the_command_writes_the_picture_or_says_what_no_tape_covers(tmp_path: Pa
 def test_a_step_that_cannot_be_replayed_has_no_picture_and_one_clear_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("advisor.memory.reserved.autograd.MOST_ALLOCATIONS", 1000)
+    monkeypatch.setattr("advisor.allocations.autograd.autograd.MOST_ALLOCATIONS", 1000)
     (tmp_path / "run.yaml").write_text(CONFIG)
     asked = ["estimate", "--isolated", "--gpus", "1x a100-80gb", str(tmp_path / "run.yaml")]
     result = CliRunner().invoke(main, [*asked, "--timeline", str(tmp_path / "step.svg")])

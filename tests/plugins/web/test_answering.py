@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from advisor.plugins.web import answering
 
+from advisor.allocations import refine
 from advisor.memory import Estimate
-from advisor.memory.reserved import refine
 from advisor.run import Run
 
 CONFIG = """\

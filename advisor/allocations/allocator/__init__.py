@@ -1,0 +1,1 @@
+"""torch's caching allocator: blocks, segments, settings."""

@@ -1,0 +1,1 @@
+"""What torch's operations allocate, and when backward frees it."""

@@ -1,0 +1,1 @@
+"""A model's layers, in the order in which they allocate."""

@@ -1,0 +1,1 @@
+"""Losses of the trainers, and scores in place of a head."""

@@ -1,0 +1,1 @@
+"""The model put together, and one optimizer step over it."""

@@ -1,0 +1,1 @@
+"""Vision towers, encoders and projectors: from pixels to the decoder's stream."""

@@ -1,0 +1,113 @@
+"""Run -> how its model sees, and what the processor hands over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from advisor.allocations.autograd.operations import FULL, LONG
+from advisor.allocations.layers.mrope import ThreeAxes
+from advisor.allocations.layers.positions import AXES
+from advisor.allocations.vision.encoders import Patches
+from advisor.allocations.vision.sight import Sight
+from advisor.allocations.vision.sights import SIGHTS
+from advisor.memory.towers import at_tower, clips, images_of, keeps, sees
+
+if TYPE_CHECKING:
+    from advisor.allocations.vision.named_weights import Parts
+    from advisor.allocations.vision.towers import Towers
+    from advisor.models import Architecture
+    from advisor.models.tower import Tower
+    from advisor.run import Run
+
+BY_PLACE = frozenset({"by place", "in windows", "downsampled"})
+"""Ways of models whose processors say where images are, and how many patches they have along their edges."""
+
+
+def sight_of(run: Run, model: Architecture, towers: Towers) -> Sight | None:
+    """How a run's model sees; none, where it is given no images."""
+    if not (sees(run) and is_known(model)):
+        return None
+    tower = model.towers[0]
+    inner = at_tower(run, tower)
+    rows, length = inner.micro_batch_size, inner.sequence_len
+    _, build = SIGHTS[model.family.sight]
+    parts = build(towers, tower)
+    return Sight(
+        patches_of(run, tower, parts),
+        rows,
+        tower.block.hidden,
+        pixels_of(run, tower),
+        rows * (length - tower.grid.extra),
+        parts.convolution,
+        parts.hold,
+        parts.embed,
+        [parts.layer(index) for index in range(tower.block.count)],
+        parts.after,
+        parts.join,
+        asks_for_gradients=keeps(run, model, tower),
+        by_image=parts.by_image,
+        sides=sides_of(run, tower) if parts.places else (0, 0),
+        positions=positions_of(run, tower) if parts.places else None,
+        strided=parts.strided,
+        looks={"pooled": 0, "unshuffled": 2}.get(model.family.sight, 1),
+        by_index=model.family.sight == "projected",
+        in_blocks=model.family.sight == "pooled",
+    )
+
+
+def patches_of(run: Run, tower: Tower, parts: Parts) -> Patches:
+    """The patches of a micro-step: a row of all, or one of each image."""
+    inner, images = at_tower(run, tower), images_of(run)
+    count, length = inner.micro_batch_size, inner.sequence_len
+    if not parts.by_image:
+        return Patches(count, length)
+    if not parts.places:
+        return Patches(1, count * length)
+    windows = tower.grid.windows(images.width, images.height)
+    return Patches(1, count * length, images=count, windows=count * windows)
+
+
+def sides_of(run: Run, tower: Tower) -> tuple[int, int]:
+    """Patches along the height and the width of an image."""
+    images = images_of(run)
+    across, down = tower.grid.sides(images.width, images.height)
+    return down, across
+
+
+def positions_of(run: Run, tower: Tower) -> ThreeAxes:
+    """What counts the positions of words and images."""
+    height, width = (side // tower.grid.merge for side in sides_of(run, tower))
+    return ThreeAxes(clips(images_of(run), tower), height, width)
+
+
+def columns_of(model: Architecture) -> int:
+    """Tensors of as many whole numbers as there are tokens: words, mask, labels, and what kind of token each is."""
+    return 4 if model.family.sight in {"pooled", *BY_PLACE} else 3
+
+
+def inputs_of(run: Run, model: Architecture) -> tuple[int, ...]:
+    """Bytes of what else the processor returns for a micro-step: pixels in fp32, and masks of patches or pixels."""
+    pixels = [pixels_of(run, tower) for tower in model.towers]
+    match model.family.sight:
+        case "unshuffled":
+            masks = [at_tower(run, tower).tokens for tower in model.towers]
+        case "projected":
+            masks = [count // 3 for count in pixels]
+        case way if way in BY_PLACE:
+            return *(FULL * count for count in pixels), AXES * LONG * at_tower(run, model.towers[0]).micro_batch_size
+        case _:
+            masks = []
+    return tuple(FULL * count for count in (*pixels, *masks))
+
+
+def pixels_of(run: Run, tower: Tower) -> int:
+    """Numbers of the pixels of a micro-step."""
+    inner = at_tower(run, tower)
+    return tower.entry * inner.micro_batch_size * (inner.sequence_len - tower.grid.extra)
+
+
+def is_known(model: Architecture) -> bool:
+    """Whether tapes have how a model sees."""
+    named = {tensor.name for tensor in model.tensors}
+    marker, _ = SIGHTS.get(model.family.sight, ("", None))
+    return any(name.endswith("." + marker) for name in named) and len(model.towers) == 1
