@@ -139,3 +139,21 @@ def test_contributing_has_the_same_floors():
     rows = [f"| `advisor/{name}{'.py' if name in LOOSE else '/'}` | {what} |" for name, what in FLOORS.items()]
     missing = [row for row in rows if row not in text]
     assert not missing, "\n".join(["CONTRIBUTING.md lacks:", *missing])
+
+
+ROOMS = ("allocator", "autograd", "losses", "layers", "vision", "step")
+"""Of the allocations, from the ground up."""
+
+
+def test_no_room_of_the_allocations_imports_one_above_it():
+    inside = [name for name in MODULES if name.startswith("allocations.") and name.count(".") == 2]
+    upward = {
+        f"{name} -> {target}"
+        for name in inside
+        for target in imports(name)
+        if target.count(".") == 2
+        and target.startswith("allocations.")
+        and ROOMS.index(target.split(".")[1]) > ROOMS.index(name.split(".")[1])
+    }
+    assert upward == set()
+    assert {name.split(".")[1] for name in inside} == set(ROOMS)

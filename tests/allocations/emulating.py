@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from advisor.allocations.autograd.autograd import Event, Tape
 from advisor.allocations.layers.loading import Loader
-from advisor.allocations.layers.mixer import Batch
+from advisor.allocations.shared import Batch
 from advisor.allocations.step.assembly import APART, COLUMNS, batch_of, comparison
 from advisor.allocations.step.building import base_model
 from advisor.allocations.step.ddp import Buckets, replicated

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.allocations.autograd.autograd import Node, Tape, Tensor, node_for
 from advisor.allocations.autograd.operations import FULL, alike, autocast, back_alike, cast
-from advisor.allocations.layers.positions import AXES
+from advisor.allocations.shared import AXES
 from advisor.models import Attention
 
 

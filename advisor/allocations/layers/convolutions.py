@@ -11,8 +11,7 @@ from advisor.record import record
 if TYPE_CHECKING:
     from advisor.allocations.autograd.linears import Linear
     from advisor.allocations.autograd.norms import Norm
-    from advisor.allocations.layers.layers import Feed
-    from advisor.allocations.layers.mixer import Batch, Tables
+    from advisor.allocations.shared import Batch, Feed, Tables
 
 
 @record(eq=False)

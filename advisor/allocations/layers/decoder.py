@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from advisor.allocations.autograd.norms import Norm
     from advisor.allocations.layers.delta_nets import DeltaNet
     from advisor.allocations.layers.latents import Latent
-    from advisor.allocations.layers.mixer import Batch, Mixer, Tables
+    from advisor.allocations.layers.mixer import Mixer
     from advisor.allocations.layers.positions import Axes
+    from advisor.allocations.shared import Batch, Tables
     from advisor.allocations.vision.sight import Sight
 
 

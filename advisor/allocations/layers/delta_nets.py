@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from advisor.allocations.autograd.autograd import Node, Tape, Tensor
     from advisor.allocations.autograd.linears import Linear
     from advisor.allocations.layers.loading import Loader
-    from advisor.allocations.layers.mixer import Batch, Tables
+    from advisor.allocations.shared import Batch, Tables
     from advisor.models import Attention, Block
 
 INPUTS = ("in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a")

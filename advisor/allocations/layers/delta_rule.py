@@ -8,7 +8,7 @@ from advisor.allocations.autograd.autograd import Node, Tape, Tensor, node_for
 from advisor.allocations.autograd.operations import FULL
 
 if TYPE_CHECKING:
-    from advisor.allocations.layers.mixer import Batch
+    from advisor.allocations.shared import Batch
     from advisor.models import Attention
 
 CHUNK = 64

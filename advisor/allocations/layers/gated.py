@@ -14,7 +14,7 @@ from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.allocations.autograd.autograd import Tape, Tensor
-    from advisor.allocations.layers.mixer import Batch, Tables
+    from advisor.allocations.shared import Batch, Tables
 
 
 @record(eq=False)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from advisor.allocations.autograd.linears import Linear
     from advisor.allocations.autograd.norms import Norm
     from advisor.allocations.layers.loading import Loader
-    from advisor.allocations.layers.mixer import Batch, Tables
+    from advisor.allocations.shared import Batch, Tables
     from advisor.models import Attention, Block
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from advisor.allocations.autograd import fused, liger
 from advisor.allocations.autograd.operations import activation, add, dropped, product, scaled, split
-from advisor.allocations.layers.mixer import Batch, Mixer, Tables, together
+from advisor.allocations.layers.mixer import Mixer, together
+from advisor.allocations.shared import Batch, Feed, Tables
 from advisor.record import record
 
 if TYPE_CHECKING:
@@ -80,10 +81,6 @@ class Plain:
         hidden = self.activation(tape, hidden)
         hidden = self.down(tape, hidden)
         return dropped(tape, hidden) if self.drops else hidden
-
-
-Feed = Callable[["Tape", "Tensor"], "Tensor"]
-"""An MLP, or experts."""
 
 
 @record(eq=False)

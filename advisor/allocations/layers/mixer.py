@@ -10,6 +10,7 @@ from advisor.allocations.autograd.attention import by_head, by_position, flash, 
 from advisor.allocations.autograd.linears import Adapted
 from advisor.allocations.autograd.masks import efficient
 from advisor.allocations.autograd.operations import cast, copied, dropped, joined, piece, scaled, split
+from advisor.allocations.shared import Batch, Tables
 from advisor.models.family import LIKE_LLAMA, Taped
 from advisor.record import record
 
@@ -18,39 +19,6 @@ if TYPE_CHECKING:
     from advisor.allocations.autograd.linears import Linear
     from advisor.allocations.autograd.norms import Norm
     from advisor.models import Attention
-
-Tables = tuple["Tensor", ...]
-"""Cosines and sines; the positions, which layers are given and do not read; and the mask, if there is one."""
-
-
-@record(eq=False)
-class Batch:
-    """Rows of one length, and how a forward over them is kept for backward."""
-
-    rows: int
-    length: int
-    checkpointing: str = ""
-    """``reentrant``, ``non-reentrant`` or none."""
-    masked: bool = False
-    """Whether sdpa gets a mask."""
-    columns: int = 1
-    """Tensors of as many whole numbers as there are tokens."""
-    others: tuple[int, ...] = ()
-    """Bytes of what else a processor returns for a batch."""
-    apart: bool = False
-    """Whether these are of half the rows each."""
-    ids: Tensor | None = None
-    """The tokens, where a trained embedding alone keeps them."""
-
-    @property
-    def column(self) -> int:
-        """Whole numbers of one such tensor."""
-        return self.tokens // 2 if self.apart else self.tokens
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of all rows."""
-        return self.rows * self.length
 
 
 @record(eq=False)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.allocations.autograd.operations import LONG
-from advisor.allocations.layers.positions import AXES, counted
+from advisor.allocations.layers.positions import counted
+from advisor.allocations.shared import AXES
 from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.allocations.autograd.autograd import Tape, Tensor
-    from advisor.allocations.layers.mixer import Batch
+    from advisor.allocations.shared import Batch
 
 
 @record(eq=False)

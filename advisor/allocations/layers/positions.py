@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from advisor.allocations.autograd.operations import FULL, HALF, LONG
+from advisor.allocations.shared import AXES
 
 if TYPE_CHECKING:
     from advisor.allocations.autograd.autograd import Tape, Tensor
-    from advisor.allocations.layers.mixer import Batch
+    from advisor.allocations.shared import Batch
 
-AXES = 3
-"""Time, height and width."""
 Axes = Literal["", "apart", "joined", "written over"]
 """What becomes of positions of three axes: ``models.family.Taped``."""
 

@@ -11,7 +11,7 @@ from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.allocations.autograd.linears import Linear, Plain
-    from advisor.allocations.layers.mixer import Batch
+    from advisor.allocations.shared import Batch
     from advisor.models.architecture import StateSpace
 
 

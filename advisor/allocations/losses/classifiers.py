@@ -10,7 +10,7 @@ from advisor.allocations.losses import losses
 
 if TYPE_CHECKING:
     from advisor.allocations.autograd.linears import Plain
-    from advisor.allocations.layers.decoder import Batch
+    from advisor.allocations.shared import Batch
 
 INT = 4
 

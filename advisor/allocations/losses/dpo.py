@@ -13,7 +13,8 @@ from advisor.memory.loss import ENTROPY_ROWS
 from advisor.record import replace
 
 if TYPE_CHECKING:
-    from advisor.allocations.layers.decoder import Batch, Model
+    from advisor.allocations.layers.decoder import Model
+    from advisor.allocations.shared import Batch
 
 
 class Preferred:

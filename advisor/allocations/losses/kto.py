@@ -13,7 +13,8 @@ from advisor.record import replace
 
 if TYPE_CHECKING:
     from advisor.allocations.autograd.autograd import Tape, Tensor
-    from advisor.allocations.layers.decoder import Batch, Model
+    from advisor.allocations.layers.decoder import Model
+    from advisor.allocations.shared import Batch
 
 
 class Unpaired:

@@ -9,7 +9,7 @@ from advisor.allocations.autograd.operations import FULL, LONG, cast, piece, sav
 
 if TYPE_CHECKING:
     from advisor.allocations.autograd.linears import Plain
-    from advisor.allocations.layers.decoder import Batch
+    from advisor.allocations.shared import Batch
 
 Scored = tuple[Tensor, Tensor]
 """Logits and loss."""

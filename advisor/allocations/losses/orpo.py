@@ -15,7 +15,8 @@ from advisor.allocations.losses.losses import negative_log_likelihood, without_l
 from advisor.record import record, replace
 
 if TYPE_CHECKING:
-    from advisor.allocations.layers.decoder import Batch, Model
+    from advisor.allocations.layers.decoder import Model
+    from advisor.allocations.shared import Batch
 
 
 @record(eq=False)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor.allocations.autograd import liger
 from advisor.allocations.autograd.autograd import Node, Tape, Tensor, node_for
 from advisor.allocations.autograd.operations import FULL, HALF, LONG, cast
-from advisor.allocations.losses import classifiers, losses
+from advisor.allocations.losses import classifiers, liger_losses, losses
 from advisor.memory.towers import counted
 
 if TYPE_CHECKING:
     from advisor.allocations.autograd.linears import Plain
-    from advisor.allocations.layers.decoder import Batch, Score
+    from advisor.allocations.layers.decoder import Score
+    from advisor.allocations.shared import Batch
     from advisor.run import Run
 
 INT = 4
@@ -24,7 +24,11 @@ def score_of(run: Run) -> Score:
     """The head and the loss of a run."""
     if run.classifier is not None:
         return classifiers.by_sequence if run.classifier == "sequence" else classifiers.by_token
-    others: dict[str, Score] = {"cut": cut, "liger": liger.cross_entropy, "liger-fused": liger.fused_linear}
+    others: dict[str, Score] = {
+        "cut": cut,
+        "liger": liger_losses.cross_entropy,
+        "liger-fused": liger_losses.fused_linear,
+    }
     if run.loss in others:
         return others[run.loss]
     if run.model is not None and run.model.family.own_loss:

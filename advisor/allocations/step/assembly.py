@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from advisor.allocations.autograd.autograd import Event, Tape
 from advisor.allocations.layers.loading import Loader
-from advisor.allocations.layers.mixer import Batch
 from advisor.allocations.losses.dpo import Preferred
 from advisor.allocations.losses.kto import Unpaired
 from advisor.allocations.losses.orpo import Odds
+from advisor.allocations.shared import Batch
 from advisor.allocations.step.building import base_model
 from advisor.allocations.step.ddp import buckets_of, replicated
 from advisor.allocations.step.step import Trainer

@@ -14,7 +14,7 @@ from advisor.allocations.losses.dpo import Preferred
 
 if TYPE_CHECKING:
     from advisor.allocations.layers.decoder import Model
-    from advisor.allocations.layers.mixer import Batch
+    from advisor.allocations.shared import Batch
     from advisor.allocations.step.ddp import Reducer
 
 

@@ -11,7 +11,7 @@ from advisor.record import record
 if TYPE_CHECKING:
     from advisor.allocations.autograd.autograd import Tape, Tensor
     from advisor.allocations.autograd.norms import Norm
-    from advisor.allocations.layers.mixer import Batch
+    from advisor.allocations.shared import Batch
     from advisor.allocations.vision.sight import Embedded, Sight
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from advisor.allocations.autograd.autograd import Tape, Tensor
     from advisor.allocations.autograd.linears import Linear
     from advisor.allocations.autograd.norms import Norm
-    from advisor.allocations.layers.layers import Feed
+    from advisor.allocations.shared import Feed
     from advisor.models import Attention
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from advisor.allocations.autograd.operations import FULL, LONG
 from advisor.allocations.layers.mrope import ThreeAxes
-from advisor.allocations.layers.positions import AXES
+from advisor.allocations.shared import AXES
 from advisor.allocations.vision.encoders import Patches
 from advisor.allocations.vision.sight import Sight
 from advisor.allocations.vision.sights import SIGHTS

@@ -13,7 +13,7 @@ from advisor.allocations.autograd.places import real_images
 from advisor.record import record, replace
 
 if TYPE_CHECKING:
-    from advisor.allocations.layers.mixer import Batch
+    from advisor.allocations.shared import Batch
     from advisor.allocations.vision.encoders import Encode, Patches
 
 Embedded = tuple["Tensor", tuple["Tensor", ...], tuple["Tensor", ...]]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from advisor.allocations.autograd.autograd import Tape, Tensor
     from advisor.allocations.autograd.linears import Linear
     from advisor.allocations.autograd.norms import Norm
-    from advisor.allocations.layers.mixer import Batch
+    from advisor.allocations.shared import Batch
     from advisor.allocations.vision.encoders import Patches
     from advisor.allocations.vision.projectors import TwoLinears
     from advisor.allocations.vision.sight import Embedded, Sight

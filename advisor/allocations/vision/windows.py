@@ -9,7 +9,7 @@ from advisor.allocations.autograd.operations import FULL, LONG
 from advisor.record import record
 
 if TYPE_CHECKING:
-    from advisor.allocations.layers.mixer import Batch
+    from advisor.allocations.shared import Batch
     from advisor.allocations.vision.sight import Embedded, Join, Sight
     from advisor.allocations.vision.visual import ByPlace
 
