@@ -8,7 +8,7 @@ from advisor.engine.finding import Report
 from advisor.errors import InputError
 from advisor.memory import Estimate
 from advisor.opening import Config, config_document, open_configs
-from advisor.session import RunOptions, examine, examine_text, plain_session, text_session
+from advisor.session import RunOptions, check_config, check_config_text, plain_session, text_session
 from advisor.speed import Conditions, StepTime, Unpriced
 from advisor.speed import step_time as priced_run
 
@@ -60,7 +60,7 @@ def check(
 ) -> Report:
     """Findings, verdict and plan of a run, as ``advisor check`` reports them."""
     session = plain_session(RunOptions(gpus=gpus, stack=stack, details=True))
-    return examine(config_document(axolotl, deepspeed), session).report
+    return check_config(config_document(axolotl, deepspeed), session).report
 
 
 def check_text(
@@ -92,4 +92,4 @@ def check_text(
         ignore=tuple(ignore),
         details=True,
     )
-    return examine_text(text, file, text_session(file, options, files=files, settings=settings)).report
+    return check_config_text(text, file, text_session(file, options, files=files, settings=settings)).report

@@ -59,7 +59,7 @@ class Context:
 
 
 @record(eq=False)
-class Opened:
+class LoadedRun:
     """A run, and what could not be found for it."""
 
     run: Run
@@ -68,7 +68,7 @@ class Opened:
     """Where the run was read from; None if it was put together from values."""
 
 
-def open_run(config: Document, context: Context) -> Opened:
+def open_run(config: Document, context: Context) -> LoadedRun:
     """The run that a YAML describes. What is wrong with its values is an ``InputError`` at their place."""
     hardware = hardware_for(config, context)
     section, editable = deepspeed_for(config, context)
@@ -93,10 +93,10 @@ def open_run(config: Document, context: Context) -> Opened:
 
     model = with_traces(*model_for(config, context), built, context)
     if isinstance(model, Architecture):
-        return Opened(with_prepared_rows(built(model)), context=context)
+        return LoadedRun(with_prepared_rows(built(model)), context=context)
     reason = f" ({model.reason})" if model.reason else ""
     run = replace(built(None), model_reason=reason, model_config=model.config, model_hints=model.remedies)
-    return Opened(run, model, context)
+    return LoadedRun(run, model, context)
 
 
 def with_prepared_rows(run: Run) -> Run:
@@ -259,7 +259,7 @@ def namers(root: str) -> Counter[str]:
     return found
 
 
-def json_of(opened: Opened) -> str:
+def json_of(opened: LoadedRun) -> str:
     """The real path of the JSON that a run has read; empty without one."""
     section = opened.run.deepspeed
     return os.path.realpath(section.file) if section is not None and not section.prefix else ""
@@ -270,7 +270,7 @@ def left_alone(documents: Iterable[Document], named: Container[str]) -> list[Doc
     return [document for document in documents if os.path.realpath(document.file) not in named]
 
 
-def open_json(document: Document, context: Context) -> Opened:
+def open_json(document: Document, context: Context) -> LoadedRun:
     """The JSON as a run without a YAML. A value of a wrong type is an ``InputError`` at its place."""
     nothing = parse(b"", document.file, "yaml")
     run = build_run(
@@ -282,7 +282,7 @@ def open_json(document: Document, context: Context) -> Opened:
         working_directory=context.working_directory,
         deepspeed_editable=is_own(document, document.file),
     )
-    return Opened(run)
+    return LoadedRun(run)
 
 
 def open_configs(
@@ -290,7 +290,7 @@ def open_configs(
     deepspeed: Config | None = None,
     gpus: str | None = None,
     stack: Mapping[str, object] | None = None,
-) -> Opened:
+) -> LoadedRun:
     """The run of these configs, with nothing else said of it."""
     return open_run(config_document(axolotl, deepspeed), Context(gpus=gpus, stack=read_stack(stack)))
 

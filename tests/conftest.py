@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.documents import parse
-from advisor.opening import Context, Opened, open_run
+from advisor.opening import Context, LoadedRun, open_run
 from advisor.run import Run
 from advisor.run.stack import read_stack
 
@@ -55,7 +55,7 @@ def make_run(tmp_path: Path) -> Callable[..., Run]:
 
 def opened(
     folder: Path, text: str, gpus: str | None = None, deepspeed: str | None = None, stack: Mapping[str, object] = {}
-) -> Opened:
+) -> LoadedRun:
     """The run of a YAML text that lies in ``folder``."""
     if deepspeed is not None:
         (folder / "ds.json").write_text(deepspeed)

@@ -12,7 +12,7 @@ from advisor.engine.check import Options, check_run
 from advisor.engine.finding import Finding, Report
 from advisor.engine.fix import Fixed, fixed, report_after
 from advisor.errors import InputError
-from advisor.opening import Context, Opened, open_run
+from advisor.opening import Context, LoadedRun, open_run
 
 
 @dataclass
@@ -29,7 +29,7 @@ def kept(file: Path, context: Context, options: Options, *, unsafe: bool) -> Kep
     return kept_of(file, opened, lambda: check_run(opened, options), options, unsafe=unsafe)
 
 
-def kept_of(file: Path, opened: Opened, before: Callable[[], Report], options: Options, *, unsafe: bool) -> Kept:
+def kept_of(file: Path, opened: LoadedRun, before: Callable[[], Report], options: Options, *, unsafe: bool) -> Kept:
     """The same of a run that is open already, whose report of ``before`` is asked for where something was written."""
     assert opened.context is not None
     result = fixed(opened, options, unsafe=unsafe)

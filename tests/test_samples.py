@@ -12,7 +12,7 @@ from advisor.documents import read
 from advisor.engine.check import Options, check_run
 from advisor.engine.finding import OF_HOST, Report
 from advisor.engine.fix import fixed, report_after
-from advisor.opening import Context, Opened, open_run
+from advisor.opening import Context, LoadedRun, open_run
 from advisor.report import render_check
 
 ROOT = Path(__file__).parents[1]
@@ -39,7 +39,7 @@ def _in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-def opened(name: str) -> Opened:
+def opened(name: str) -> LoadedRun:
     return open_run(read(f"sample_configs/{name}.yaml"), Context())
 
 

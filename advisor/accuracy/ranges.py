@@ -8,7 +8,7 @@ from math import ceil, floor
 from advisor.accuracy.errors import percentile
 from advisor.accuracy.judging import Judged
 from advisor.memory.evidence import Evidence, Reserved, Slack
-from advisor.memory.kinds import ANY, expandable_segments, kinds_of, sharding_of
+from advisor.memory.run_kind import ANY, expandable_segments, kinds_of, sharding_of
 
 LEAST_RUNS = 10
 """Fewer of a kind say nothing of their own; they count in the wider kinds."""

@@ -11,7 +11,7 @@ from advisor.accuracy.groups import Share
 from advisor.accuracy.judging import Judged, holds, verdict, width
 from advisor.allocations.coverage import covered
 from advisor.allocations.refine import settled, with_reserved
-from advisor.memory.kinds import kind_of
+from advisor.memory.run_kind import kind_of
 from advisor.record import record, replace
 from advisor.util import GIB
 

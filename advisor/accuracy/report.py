@@ -11,7 +11,7 @@ from advisor.accuracy.held_out import HeldOut, by_file, by_repository, held_out
 from advisor.accuracy.judging import Judged, width
 from advisor.accuracy.ranges import sure
 from advisor.accuracy.replays import NearLimit, Replayed, near_limits, replays
-from advisor.memory.kinds import expandable_segments, kind_of
+from advisor.memory.run_kind import expandable_segments, kind_of
 from advisor.record import record
 from advisor.util import GIB
 

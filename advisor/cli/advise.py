@@ -7,7 +7,7 @@ from advisor.cli.launchers.placement import cloud_of, config_of, hardware_of, se
 from advisor.cli.output import exit_code, say
 from advisor.documents.discovery import is_config, no_config
 from advisor.errors import InputError
-from advisor.session import RunOptions, examine
+from advisor.session import RunOptions, check_config
 from advisor.streams import unheard
 
 
@@ -21,7 +21,7 @@ def advise_command(tokens: Sequence[str], options: RunOptions) -> int:
     if not is_config(config):
         raise no_config(config.file)
     hardware = hardware_of(command, config, session, cloud)
-    report = examine(config, session, hardware=hardware).report
+    report = check_config(config, session, hardware=hardware).report
     with unheard():
         say([report], session)
     return exit_code([report], [], session)

@@ -20,7 +20,7 @@ from advisor.errors import InputError
 from advisor.opening import deepspeed_candidates, open_json
 from advisor.record import record, replace
 from advisor.report.fingerprint import code
-from advisor.session import Examined, Session, examine, examined
+from advisor.session import CheckedRun, Session, check_config, check_loaded
 from advisor.util import MAX_BYTES, Buffers, read_start, regex
 
 OPTION = "--against"
@@ -142,7 +142,7 @@ def base_of(path: str, revision: str) -> Base:
     return Base(revision, top, tree(top, base_in(top, revision, OPTION)))
 
 
-def compared(found: Examined, session: Session, base: Base) -> Report:
+def compared(found: CheckedRun, session: Session, base: Base) -> Report:
     """The report, with what was there before and does not count set apart."""
     then = report_at(found, session, base)
     known = known_findings(found.report, then) if then else ()
@@ -158,7 +158,7 @@ def compared(found: Examined, session: Session, base: Base) -> Report:
     return replace(found.report, findings=kept, against=against)
 
 
-def report_at(found: Examined, session: Session, base: Base) -> Report | None:
+def report_at(found: CheckedRun, session: Session, base: Base) -> Report | None:
     """What was said of the config then, on today's hardware; None where it was not there or cannot be read."""
     run = found.run
     text = base.text(run.config.file)
@@ -166,10 +166,10 @@ def report_at(found: Examined, session: Session, base: Base) -> Report | None:
         return None
     try:
         if run.is_json_alone:
-            return examined(open_json(parse(text, run.config.file, "json"), session.context), session).report
+            return check_loaded(open_json(parse(text, run.config.file, "json"), session.context), session).report
         config = parse(text, run.config.file, "yaml")
         context = replace(session.context, buffers=jsons_at(config.get("deepspeed"), run.config.file, base))
-        return examine(config, replace(session, context=context), hardware=run.hardware, speed=False).report
+        return check_config(config, replace(session, context=context), hardware=run.hardware, speed=False).report
     except InputError:
         return None
 

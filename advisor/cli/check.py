@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.cli.inputs import nothing, opened_runs, opening, tell
-from advisor.cli.kept import Kept
 from advisor.cli.options import CheckOptions
 from advisor.cli.output import exit_code, say, targets
+from advisor.cli.report_spool import ReportSpool
 from advisor.engine.finding import Report
 from advisor.engine.suppression import said_once
 from advisor.errors import InputError
-from advisor.opening import Opened
+from advisor.opening import LoadedRun
 from advisor.progress import shown
 from advisor.record import replace
-from advisor.session import Examined, Session, examined, session_for
+from advisor.session import CheckedRun, Session, check_loaded, session_for
 from advisor.streams import aside
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def check_command(paths: Sequence[str], options: CheckOptions) -> int:
 
 
 def judged(
-    runs: Iterable[Opened | InputError], session: Session, against: str | None = None
+    runs: Iterable[LoadedRun | InputError], session: Session, against: str | None = None
 ) -> tuple[list[InputError], Sequence[Report]]:
     """The reports of the runs, each let go once it is judged; what is wrong with one keeps none of the others."""
     errors: list[InputError] = []
@@ -65,21 +65,21 @@ def judged(
                 if isinstance(run, InputError):
                     raise run
                 asked = session if place < MOST_REPLAYED else session.published_ranges
-                found = report(examined(run, asked), asked)
+                found = report(check_loaded(run, asked), asked)
             except InputError as error:
                 errors.append(error)
             else:
                 yield found
 
-    return errors, Kept(said_once(reports()))
+    return errors, ReportSpool(said_once(reports()))
 
 
-def reporter(formats: Sequence[str], against: str | None) -> Callable[[Examined, Session], Report]:
+def reporter(formats: Sequence[str], against: str | None) -> Callable[[CheckedRun, Session], Report]:
     """What becomes of a run: its report, with the cards that would do and the comparison, where they are asked for."""
     left = MOST_WITH_CARDS if any(each.partition("=")[0] == "html" for each in formats) else 0
     bases: dict[str, Base] = {}
 
-    def report(found: Examined, session: Session) -> Report:
+    def report(found: CheckedRun, session: Session) -> Report:
         nonlocal left
         left -= 1
         cards = with_cards(found, session) if left >= 0 else found.report
@@ -88,7 +88,7 @@ def reporter(formats: Sequence[str], against: str | None) -> Callable[[Examined,
     return report
 
 
-def compare(found: Examined, session: Session, against: str, bases: "dict[str, Base]") -> Report:
+def compare(found: CheckedRun, session: Session, against: str, bases: "dict[str, Base]") -> Report:
     """The report next to that of another revision; git is asked once a folder."""
     from advisor.cli.against import base_of, compared
 
@@ -98,7 +98,7 @@ def compare(found: Examined, session: Session, against: str, bases: "dict[str, B
     return compared(found, session, bases[folder])
 
 
-def with_cards(found: Examined, session: Session) -> Report:
+def with_cards(found: CheckedRun, session: Session) -> Report:
     """The report with the cards that would do."""
     from advisor.cli.hardware import offers_of
     from advisor.report.cards import entries

@@ -14,7 +14,7 @@ from advisor.progress import doing, shown
 from advisor.record import record, replace
 from advisor.report.terminal import colored, draws, own_style, width
 from advisor.run import Run
-from advisor.session import Examined, RunOptions, examine, session_for
+from advisor.session import CheckedRun, RunOptions, check_config, session_for
 from advisor.util import regex
 
 TOKENS = regex(r"(\d+(?:\.\d+)?)\s*([kmbt]?)", re.IGNORECASE)
@@ -43,13 +43,13 @@ def estimate_command(path: str, options: RunOptions, asked: EstimateOptions) -> 
     session = session_for([path], replace(options, details=True), detects=True)
     config = config_at(path)
     if asked.largest is not None:
-        from advisor.cli.largest import answered, show
+        from advisor.cli.max_value import answered, show
 
         opened = open_run(config, session.context)
         check_hardware(opened.run, path)
         return show(answered(asked.largest, opened, session.options_of(opened)), asked.format, own_style())
     with shown(), doing(path):
-        found = examine(config, session, speed=False)
+        found = check_config(config, session, speed=False)
     check_hardware(found.run, path)
     from advisor.report import render_estimate
     from advisor.report.wording import step_rows
@@ -85,7 +85,7 @@ def price_of(asked: EstimateOptions, run: Run) -> float | None:
     return read_prices(asked.prices).get(card)
 
 
-def drawn(found: Examined, file: str, format: str) -> str:  # noqa: A002
+def drawn(found: CheckedRun, file: str, format: str) -> str:  # noqa: A002
     """Writes the timeline; as blocks for the screen. ``InputError`` where no tape covers the run."""
     from advisor.allocations.coverage import uncovered
 

@@ -4,23 +4,23 @@ from pathlib import Path
 
 import click
 
-from advisor.cli.moving import moved_to
 from advisor.cli.options import CheckOptions
 from advisor.cli.output import exit_code, say
+from advisor.cli.output_dir import moved_to
 from advisor.documents import write_all
 from advisor.documents.repository import refuse_links
 from advisor.engine.check import Options, check_run
 from advisor.engine.fix import Fixed, fixed, merged, report_after
-from advisor.engine.sharing import shared_out
+from advisor.engine.shared_json import shared_out
 from advisor.engine.suppression import said_once
 from advisor.errors import InputError
-from advisor.opening import Opened, namers
+from advisor.opening import LoadedRun, namers
 from advisor.progress import each, shown
 from advisor.record import replace
 from advisor.session import Session
 
 
-def fix_or_diff(opened: list[Opened], errors: list[InputError], session: Session, asked: CheckOptions) -> int:
+def fix_or_diff(opened: list[LoadedRun], errors: list[InputError], session: Session, asked: CheckOptions) -> int:
     """``--fix`` and ``--diff``."""
     options = [replace(session.options_of(run), faster=asked.faster) for run in opened]
     moved = moved_to(asked.output_dir, opened) if asked.output_dir else []
@@ -59,7 +59,7 @@ def show_diff(
     click.echo(text, nl=False)
     if any(not error.note for error in errors):
         return 2
-    befores = [Opened(result.before) for result in results]
+    befores = [LoadedRun(result.before) for result in results]
     reports = [check_run(before, option) for before, option in zip(befores, options, strict=True)]
     answered = text and any(finding for report in reports for finding in report.findings)
     code = exit_code(reports, errors, session, exit_zero=exit_zero)

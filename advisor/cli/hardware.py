@@ -11,7 +11,7 @@ from advisor.cli.prices import read_prices
 from advisor.engine.cards import Row, all_gpus
 from advisor.engine.check import planner
 from advisor.engine.choice import Wanted, chosen_rows, every_row
-from advisor.engine.larger import on_hardware
+from advisor.engine.hardware_that_fits import on_hardware
 from advisor.errors import InputError
 from advisor.hardware import Gpu, gpu_named, parse_hardware
 from advisor.opening import open_run

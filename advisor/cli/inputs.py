@@ -10,7 +10,7 @@ from advisor.documents.discovery import candidates, from_stdin
 from advisor.documents.discovery import opened as opened_file
 from advisor.documents.excluding import Excluded
 from advisor.errors import InputError
-from advisor.opening import Context, Opened, json_of, left_alone, open_json, open_run
+from advisor.opening import Context, LoadedRun, json_of, left_alone, open_json, open_run
 from advisor.progress import doing, each, shown
 from advisor.report.terminal import colored
 from advisor.schemas.sweeps import as_config
@@ -20,24 +20,26 @@ from advisor.streams import aside
 if TYPE_CHECKING:
     from advisor.cli.changed_since import Changed
 
-Opener = Callable[[Document, Context], Opened]
+Opener = Callable[[Document, Context], LoadedRun]
 
 
 def opened_runs(
     paths: Sequence[str], session: Session, changed: "Changed | None" = None
-) -> tuple[list[InputError], list[Opened]]:
+) -> tuple[list[InputError], list[LoadedRun]]:
     """The runs of all paths, or of those that changed, and what could not be read; the errors are reported at once."""
     with shown():
         found = list(opening(paths, session, changed))
     errors = [each_found for each_found in found if isinstance(each_found, InputError)]
-    opened = [each_found for each_found in found if isinstance(each_found, Opened)]
+    opened = [each_found for each_found in found if isinstance(each_found, LoadedRun)]
     tell(errors)
     if not found:
         aside(nothing(changed))
     return errors, opened
 
 
-def opening(paths: Sequence[str], session: Session, changed: "Changed | None" = None) -> Iterator[Opened | InputError]:
+def opening(
+    paths: Sequence[str], session: Session, changed: "Changed | None" = None
+) -> Iterator[LoadedRun | InputError]:
     """The runs one after the other, so that none need stay, then the JSONs that none of them names."""
     jsons: list[Document] = []
     named: set[str] = set()
@@ -46,7 +48,7 @@ def opening(paths: Sequence[str], session: Session, changed: "Changed | None" = 
             jsons.append(found)
             continue
         opened = found if isinstance(found, InputError) else attempted(open_run, found, session.context)
-        if isinstance(opened, Opened):
+        if isinstance(opened, LoadedRun):
             named.add(json_of(opened))
         yield opened
     for document in left_alone(jsons, named):
@@ -66,7 +68,7 @@ def found_in(paths: Sequence[str], changed: "Changed | None", excluded: Excluded
             yield found
 
 
-def attempted(opener: Opener, document: Document, context: Context) -> Opened | InputError:
+def attempted(opener: Opener, document: Document, context: Context) -> LoadedRun | InputError:
     """The run of a document, or what is wrong with it."""
     try:
         return opener(document, context)

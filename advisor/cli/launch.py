@@ -13,7 +13,7 @@ from advisor.engine.finding import Finding, Report
 from advisor.errors import InputError
 from advisor.record import replace
 from advisor.report.terminal import colored, draws, width
-from advisor.session import Examined, RunOptions, examine
+from advisor.session import CheckedRun, RunOptions, check_config
 from advisor.session.disk import shortage
 from advisor.streams import aside, flush, hushed, tell
 
@@ -63,7 +63,7 @@ def trouble_in_a_line() -> Generator[None]:
         tell(f"not checked: {type(error).__name__}: {error}")
 
 
-def examined_run(command: Command, options: RunOptions, *, whole: bool) -> Examined | None:
+def examined_run(command: Command, options: RunOptions, *, whole: bool) -> CheckedRun | None:
     """The run that the command starts; ``whole`` with all that is said of it. None, with a line, if there is none."""
     os.environ.update({name: said for name, said in command.environment.items() if not OWN.fullmatch(name)})
     if command.scale.devices:
@@ -81,7 +81,7 @@ def examined_run(command: Command, options: RunOptions, *, whole: bool) -> Exami
     hardware = hardware_of(command, config, session, cloud)
     if hardware is not None and hardware.assumed and cloud is None:
         tell(hardware.assumed)
-    return examine(config, session if whole else session.verdict_alone, hardware=hardware, speed=False)
+    return check_config(config, session if whole else session.verdict_alone, hardware=hardware, speed=False)
 
 
 def explain(report: Report, against: Sequence[Finding]) -> None:

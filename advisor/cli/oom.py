@@ -11,11 +11,11 @@ from advisor.cli.crash_log.log import log_text
 from advisor.cli.crash_log.next_steps import next_steps
 from advisor.cli.options import config_at
 from advisor.errors import InputError
-from advisor.opening import Context, Opened, open_run
+from advisor.opening import Context, LoadedRun, open_run
 from advisor.record import replace
 from advisor.report.terminal import colored, draws, width
 from advisor.run import Run
-from advisor.session import RunOptions, Session, examined, session_for
+from advisor.session import RunOptions, Session, check_loaded, session_for
 
 
 def oom_command(log: str, config: str | None, options: RunOptions) -> int:
@@ -40,7 +40,7 @@ def oom_command(log: str, config: str | None, options: RunOptions) -> int:
     lines = (*by_message(death), *guessed, *comparison(opened.run, death), *((less,) if less else ()))
     tell(log, death, lines if planned else (*lines, *next_steps(death)))
     if planned and run.hardware is not None:
-        show(Opened(run, opened.unknown_model), session)
+        show(LoadedRun(run, opened.unknown_model), session)
     return 0
 
 
@@ -51,7 +51,7 @@ def tell(log: str, death: Death, lines: tuple[str, ...]) -> None:
         click.echo(f"  {line}")
 
 
-def opened_run(config: str, death: Death, seen: Guess | None, context: Context) -> Opened:
+def opened_run(config: str, death: Death, seen: Guess | None, context: Context) -> LoadedRun:
     """The run that died, on the hardware that is stated, or that the log shows."""
     document = config_at(config)
     opened = open_run(document, context)
@@ -64,12 +64,12 @@ def opened_run(config: str, death: Death, seen: Guess | None, context: Context) 
     return opened
 
 
-def show(opened: Opened, session: Session) -> None:
+def show(opened: LoadedRun, session: Session) -> None:
     """The plan, from what was really free."""
     from advisor.report import render_check
     from advisor.report.wording import VERDICT_RULES
 
-    report = examined(opened, session, speed=False).report
+    report = check_loaded(opened, session, speed=False).report
     kept = tuple(one for one in report.findings if one.step or one.rule in VERDICT_RULES)
     color = colored(sys.stdout)
     text = render_check([replace(report, findings=kept)], "full", color=color, width=width(), unicode=draws(sys.stdout))

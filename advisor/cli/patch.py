@@ -16,7 +16,7 @@ from advisor.engine.finding import Report
 from advisor.engine.fix import Fixed, merged, report_after
 from advisor.engine.suppression import said_once
 from advisor.errors import InputError
-from advisor.opening import Opened
+from advisor.opening import LoadedRun
 from advisor.record import replace
 from advisor.report.terminal import own_style
 from advisor.session import Session
@@ -42,7 +42,7 @@ def validate_prompt(paths: Sequence[str], options: CheckOptions) -> None:
         raise InputError("-p needs an interactive terminal", remedy="use --fix, or --diff to see what it writes")
 
 
-def prompted(opened: list[Opened], errors: list[InputError], session: Session, asked: CheckOptions) -> int:
+def prompted(opened: list[LoadedRun], errors: list[InputError], session: Session, asked: CheckOptions) -> int:
     """Asks, writes, and reports; 130 if it was interrupted, with every file as it was."""
     options = [session.options_of(run) for run in opened]
     try:
@@ -58,7 +58,7 @@ def prompted(opened: list[Opened], errors: list[InputError], session: Session, a
     return exit_code(reports, errors, session, exit_zero=asked.exit_zero)
 
 
-def all_reviewed(opened: Sequence[Opened], options: Sequence[Options], session: Session) -> list[Review]:
+def all_reviewed(opened: Sequence[LoadedRun], options: Sequence[Options], session: Session) -> list[Review]:
     """What was accepted of each file; nothing of those that a ``q`` leaves."""
     style = own_style()
     prompt = Prompt(style, session.context)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 from functools import cached_property
 
-from advisor.engine.larger import on_hardware
+from advisor.engine.hardware_that_fits import on_hardware
 from advisor.engine.regression import errors_but_memory
 from advisor.engine.states import State
 from advisor.hardware import Gpu, Hardware, find_gpu, gpu_names

@@ -4,27 +4,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.documents import Edit, PatchError
-from advisor.engine.certainty import certain_hits, without_echoes
+from advisor.engine.advice import Planner, with_advice
 from advisor.engine.finding import LEVELS, OF_HOST, PLANNED, Finding, Fix, Report, WholePlan
-from advisor.engine.help import Planner, with_help
+from advisor.engine.flowchart_status import rungs_of
 from advisor.engine.locations import document_of, place_of
+from advisor.engine.placeholders import certain_hits, without_echoes
 from advisor.engine.plan import Tier, plan_fit
 from advisor.engine.plan_findings import step_finding, step_findings, whole_plan
 from advisor.engine.registry import Tiers, built_in_rules, flowchart
-from advisor.engine.room import offers, sequence
 from advisor.engine.rule import Hit, Rule, Stage
-from advisor.engine.rungs import rungs_of
+from advisor.engine.speedups import offers, sequence
 from advisor.engine.states import Plan, State
 from advisor.engine.suppression import quiet_in, suppressed
 from advisor.memory import Estimate, estimate
-from advisor.opening import Opened
+from advisor.opening import LoadedRun
 from advisor.record import record, replace
 from advisor.run import Fsdp, Run, Zero
 from advisor.run.build import prefixed
 
 if TYPE_CHECKING:
     from advisor.memory.basis import Basis
-    from advisor.memory.second import Second
+    from advisor.memory.shorter_rows import ShorterRows
     from advisor.speed import StepTime, Unpriced
 
 
@@ -67,7 +67,7 @@ class Options:
         return self.wants(rule) and (not rule.endswith("-says") or rule in (self.extra_rules or {}))
 
 
-def check_run(opened: Opened, options: Options) -> Report:
+def check_run(opened: LoadedRun, options: Options) -> Report:
     """All that is said of one run."""
     run, start = opened.run, State(opened.run)
     found = replayed(run, options)
@@ -75,7 +75,7 @@ def check_run(opened: Opened, options: Options) -> Report:
     plan = planned(run, found, options)
     if plan is not None:
         plans = planner(options)
-        findings = [with_help(run, finding, plan, plans) for finding in findings]
+        findings = [with_advice(run, finding, plan, plans) for finding in findings]
         # Where the texts have no place for them, the errors stand alone.
         steps = step_findings(plan.steps, safe_only=options.safe_only) or []
         plan = plan if steps else None
@@ -104,11 +104,11 @@ def check_run(opened: Opened, options: Options) -> Report:
     )
 
 
-def second_of(run: Run, options: Options) -> "Second | None":
+def second_of(run: Run, options: Options) -> "ShorterRows | None":
     """The estimate for rows of another length, where it is asked for."""
     if options.row_length is None:
         return None
-    from advisor.memory.second import second_estimate
+    from advisor.memory.shorter_rows import second_estimate
 
     return second_estimate(run, options.row_length, lambda shorter: replayed(shorter, options))
 

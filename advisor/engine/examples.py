@@ -7,11 +7,11 @@ from textwrap import dedent
 
 from advisor.documents import read
 from advisor.engine.fix import with_changes
-from advisor.engine.room import back
 from advisor.engine.rule import Example, Rule
+from advisor.engine.speedups import back
 from advisor.engine.states import State, Step
 from advisor.engine.steps import alternatives, best_step
-from advisor.opening import Context, Opened, open_run
+from advisor.opening import Context, LoadedRun, open_run
 from advisor.run import Run
 from advisor.run.build import edited
 from advisor.run.stack import read_stack
@@ -44,7 +44,7 @@ def example_failures(rule: Rule, example: Example) -> Iterator[str]:
         yield from differences(example, run, after, memory)
 
 
-def opened(example: Example, folder: Path) -> Opened:
+def opened(example: Example, folder: Path) -> LoadedRun:
     """The run of an example, its files written to ``folder``."""
     config = folder / "config.yaml"
     config.write_text(text_of(example.before), encoding="utf-8")

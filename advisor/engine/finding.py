@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from advisor.documents import Edit
     from advisor.memory.basis import Basis
     from advisor.memory.ledger import Estimate, Verdict
-    from advisor.memory.second import Second
+    from advisor.memory.shorter_rows import ShorterRows
     from advisor.speed import StepTime, Unpriced
 
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")
@@ -138,7 +138,7 @@ class Report:
     """The time of a step, or why it has none; None where nobody asked (``Options.details``)."""
     basis: "Basis | None" = None
     """How well the estimate is founded, where that was asked."""
-    second: "Second | None" = None
+    second: "ShorterRows | None" = None
     """The estimate for rows of another length, where that was asked (``--row-length``)."""
     cards: tuple[tuple[str, ...], ...] = ()
     """The table of ``advisor hardware`` for this run, its heads first, where that was asked."""

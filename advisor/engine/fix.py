@@ -7,14 +7,14 @@ from advisor.engine.check import Options, check_run, finding_of, lint_hits, plan
 from advisor.engine.finding import Finding, Report
 from advisor.engine.plan_findings import step_findings, unified
 from advisor.engine.regression import new_errors
-from advisor.engine.room import sequence
 from advisor.engine.rule import Hit
+from advisor.engine.speedups import sequence
 from advisor.engine.states import Plan, State
 from advisor.engine.steps import host_suffices
 from advisor.engine.suppression import is_ignored
 from advisor.errors import InputError
 from advisor.memory import estimate
-from advisor.opening import Context, Opened, deepspeed_for, open_run
+from advisor.opening import Context, LoadedRun, deepspeed_for, open_run
 from advisor.record import record, replace
 from advisor.run import Run
 from advisor.run.build import prefixed, rebuilt, with_config
@@ -34,7 +34,7 @@ class Fixed:
     done: tuple[Finding, ...]
     plan: Plan | None
     context: Context | None = None
-    """As of ``Opened``."""
+    """As of ``LoadedRun``."""
 
     @property
     def documents(self) -> tuple[Document, ...]:
@@ -60,7 +60,7 @@ def is_changed(document: Document) -> bool:
     return not has_shipped_name(document.file) if document.is_new else bool(document.pending)
 
 
-def fixed(opened: Opened, options: Options, *, unsafe: bool) -> Fixed:
+def fixed(opened: LoadedRun, options: Options, *, unsafe: bool) -> Fixed:
     """The run with its lint fixes and its plan made, as far as they are allowed and add no error."""
     result = settled(opened, options, unsafe=unsafe, memory=False)
     if new_errors(opened.run, result.run):  # a fix of a lint rule needs memory that no plan gives back
@@ -68,7 +68,7 @@ def fixed(opened: Opened, options: Options, *, unsafe: bool) -> Fixed:
     return result
 
 
-def settled(opened: Opened, options: Options, *, unsafe: bool, memory: bool) -> Fixed:
+def settled(opened: LoadedRun, options: Options, *, unsafe: bool, memory: bool) -> Fixed:
     """Lint fixes and plan in turn, until neither has anything left to do; ``memory`` as in ``new_errors``."""
     run, done, plan = opened.run, list[Finding](), None
     safe = replace(options, safe_only=not unsafe)
@@ -91,7 +91,7 @@ def settled(opened: Opened, options: Options, *, unsafe: bool, memory: bool) -> 
     return Fixed(opened.run, run, (*done, *(steps or ())), plan, opened.context)
 
 
-def made_faster(opened: Opened, options: Options, *, unsafe: bool, memory: bool) -> tuple[Run, list[Finding]]:
+def made_faster(opened: LoadedRun, options: Options, *, unsafe: bool, memory: bool) -> tuple[Run, list[Finding]]:
     """A run that fits, made faster by what room is left, and linted again, until neither has anything left to do."""
     run, done = opened.run, list[Finding]()
     for _ in range(MOST_ROUNDS):
@@ -119,7 +119,7 @@ def joined(plan: Plan, more: Plan) -> Plan:
     return Plan((*plan.steps, *more.steps), more.skipped, more.end)
 
 
-def lint_fixed(opened: Opened, options: Options, *, unsafe: bool, memory: bool) -> tuple[Run, list[Finding]]:
+def lint_fixed(opened: LoadedRun, options: Options, *, unsafe: bool, memory: bool) -> tuple[Run, list[Finding]]:
     """The run with the edits of its lint findings, asked again until there are none left."""
     run, done = opened.run, list[Finding]()
     for _ in range(MOST_PASSES):
@@ -130,7 +130,7 @@ def lint_fixed(opened: Opened, options: Options, *, unsafe: bool, memory: bool) 
     return run, done
 
 
-def lint_pass(opened: Opened, options: Options, *, unsafe: bool, memory: bool) -> tuple[Run, list[Finding]]:
+def lint_pass(opened: LoadedRun, options: Options, *, unsafe: bool, memory: bool) -> tuple[Run, list[Finding]]:
     """The run with edits that touch no key twice and add no error, and what they answer."""
     run = opened.run
     touched: set[tuple[str, object]] = set()
@@ -149,7 +149,7 @@ def lint_pass(opened: Opened, options: Options, *, unsafe: bool, memory: bool) -
     return run, done
 
 
-def attempted(opened: Opened, hit: Hit, *, memory: bool) -> Run | None:
+def attempted(opened: LoadedRun, hit: Hit, *, memory: bool) -> Run | None:
     """The run with the edits of one finding; None where they cannot be made, or add an error."""
     run = opened.run
     try:
@@ -204,19 +204,19 @@ def report_after(result: Fixed, options: Options) -> Report:
     return replace(check_run(as_written(result), options), fixed=len(result.done), applied=result.done)
 
 
-def as_written(result: Fixed) -> Opened:
+def as_written(result: Fixed) -> LoadedRun:
     """The run read again from what was written: the YAML's own text, and the JSON from where it lies now."""
     run, context = result.run, result.context
     config = run.config.rebased()
     if run.is_json_alone:
-        return Opened(rebuilt(run, config, rebased(run)))
+        return LoadedRun(rebuilt(run, config, rebased(run)))
     found = open_run(config, context) if context is not None else None
     if found is not None and (found.run.deepspeed is not None or run.deepspeed is None):
         return found
     section, editable = deepspeed_for(config, Context(working_directory=run.working_directory))
     if section is None:  # a JSON that is named from another folder
         section, editable = rebased(run), run.deepspeed_editable
-    return Opened(rebuilt(replace(run, deepspeed_editable=editable), config, section), context=context)
+    return LoadedRun(rebuilt(replace(run, deepspeed_editable=editable), config, section), context=context)
 
 
 def rebased(run: Run) -> Section | None:

@@ -5,12 +5,12 @@ from dataclasses import field
 
 from advisor.engine.axes import FIRST, LENGTH, families
 from advisor.engine.finding import Skipped
+from advisor.engine.plan_steps import Goal, plan_steps
 from advisor.engine.points import Moves, Walk, with_rules
 from advisor.engine.rule import Rule
 from advisor.engine.search import EQUAL, Point, fastest, is_roomy, leanest, points, usable_of
 from advisor.engine.states import Plan, State
 from advisor.engine.steps import alternatives, best_step
-from advisor.engine.telling import Goal, told
 from advisor.record import record
 
 LAST = frozenset({"no-checkpointing", "larger-micro-batch"})
@@ -66,9 +66,9 @@ def search_from(start: State, flowchart: Sequence[Tier], *, safe_only: bool) -> 
     asked = ((FIRST, 0),) if FIRST in rules and not safe_only else ()
     if Walk(start, rules, rules).after(asked) is None:
         asked = ()
-    told = sorted(rules, key=lambda rule: rule in LAST)
+    plan_steps = sorted(rules, key=lambda rule: rule in LAST)
     walk = Walk(start, rules, rules, safe_only=safe_only, asked=asked)
-    return Search(walk, {rule: rank for rank, rule in enumerate(told)})
+    return Search(walk, {rule: rank for rank, rule in enumerate(plan_steps)})
 
 
 def as_asked(search: Search) -> Plan | None:
@@ -138,7 +138,7 @@ def shortened(search: Search, walk: Walk) -> Plan | None:
 
 def plan_to(search: Search, walk: Walk, moves: Moves, goal: Goal) -> Plan | None:
     """The plan that moves of a walk lead to; None where the documents, or an error rule, do not have it."""
-    steps = told(walk, search.order, moves, goal, kept=walk.asked)
+    steps = plan_steps(walk, search.order, moves, goal, kept=walk.asked)
     if steps is None:
         return None
     return Plan(steps, (), steps[-1].after if steps else walk.start)

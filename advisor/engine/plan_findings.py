@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 
 from advisor.documents import Document, Edit, PatchError, as_path
-from advisor.engine.figures import figures
+from advisor.engine.cost_text import cost_text
 from advisor.engine.finding import Finding, Fix, WholePlan
 from advisor.engine.locations import run_place
 from advisor.engine.states import Plan, State, Step
@@ -64,7 +64,7 @@ def step_finding(step: Step, number: int = 0, *, safe_only: bool = False) -> Fin
         message=message,
         place=run_place(step.before.run),
         title=rule.title,
-        cost=" ".join(filter(None, (rule.cost, figures(step.before, step.after)))),
+        cost=" ".join(filter(None, (rule.cost, cost_text(step.before, step.after)))),
         why=rule.why,
         source=rule.source,
         fix=fix,

@@ -2,7 +2,7 @@
 
 from functools import cached_property
 
-from advisor.engine.dropping import end_if_dropped
+from advisor.engine.cancellation import end_if_cancelled
 from advisor.engine.finding import Skipped
 from advisor.engine.rule import Rule
 from advisor.memory import Estimate, Verdict, estimate, host_bytes, lower_bound
@@ -21,7 +21,7 @@ class State:
     @cached_property
     def estimate(self) -> Estimate:
         """The memory."""
-        end_if_dropped()
+        end_if_cancelled()
         found = estimate(self.run)
         assert found is not None, "a plan needs a model and hardware"
         return found
@@ -29,7 +29,7 @@ class State:
     @cached_property
     def at_least(self) -> int:
         """Bytes below which ``needed`` is not, known before the estimate is."""
-        end_if_dropped()
+        end_if_cancelled()
         return lower_bound(self.run)
 
     @cached_property

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from advisor.memory.freezing import freezes_all
-from advisor.memory.groups import Group, Shape, base_width, group_of
 from advisor.memory.lora_targets import expert_paths, layers_wrapped, named, rank_at, stacked, ties_ends
+from advisor.memory.weight_groups import Group, Shape, base_width, group_of
 from advisor.models import Architecture, Tensor
 from advisor.run import Lora, Run, Zero
 

@@ -12,7 +12,6 @@ from advisor.memory.gradients import (
     reduces_early,
     reduction_terms,
 )
-from advisor.memory.groups import Weights
 from advisor.memory.layer_ends import (
     TIED,
     embedding_bytes,
@@ -26,6 +25,7 @@ from advisor.memory.model import autocast_terms
 from advisor.memory.offloading import brought_back_terms
 from advisor.memory.optimizers import optimizer_named
 from advisor.memory.towers import backward_terms, counted, tower_terms
+from advisor.memory.weight_groups import Weights
 from advisor.models import Architecture, Block
 from advisor.run import Fsdp, Run, Zero
 

@@ -4,8 +4,8 @@ from math import prod
 
 from advisor.memory.activations.lora_kernels import MLP, fused
 from advisor.memory.fsdp import Moment, gathered_units
-from advisor.memory.groups import Weights
 from advisor.memory.ledger import Term
+from advisor.memory.weight_groups import Weights
 from advisor.models import Architecture, Block, Tensor
 from advisor.run import Fsdp, Run, Zero
 

@@ -6,8 +6,8 @@ with their master weights instead (deepspeed/runtime/engine.py, save_checkpoint@
 
 import math
 
-from advisor.memory.groups import Weights
 from advisor.memory.optimizer_states import effective_optimizer, flat_state_width, state_bytes
+from advisor.memory.weight_groups import Weights
 from advisor.memory.weights import weights_of
 from advisor.record import record
 from advisor.run import Run, Zero

@@ -3,8 +3,8 @@
 from advisor.memory import loss
 from advisor.memory.activations import forward_working_bytes, head_saved_bytes
 from advisor.memory.forward import SAVED, kept_terms, norm_text
-from advisor.memory.groups import Weights, base_width
 from advisor.memory.ledger import Phase, Term
+from advisor.memory.weight_groups import Weights, base_width
 from advisor.models import Architecture
 from advisor.record import replace
 from advisor.run import Ebft, Run, Zero

@@ -10,7 +10,6 @@ from advisor.memory.ebft import ebft_phases, network_terms
 from advisor.memory.forward import CHECKPOINTS, SAVED, WORKING, evaluation_phases, loss_phases
 from advisor.memory.generation import VLLM_NAME, resident_vllm, rollout_phase
 from advisor.memory.gradients import between_micro_steps, bucket_copies, step_gradients
-from advisor.memory.groups import Weights
 from advisor.memory.host import host_needed, host_terms, host_usable
 from advisor.memory.layers_apart import with_layers_apart
 from advisor.memory.ledger import Estimate, HostTerm, Phase, PhaseName, Range, Rows, Term
@@ -30,6 +29,7 @@ from advisor.memory.rows import as_counted, rows_of
 from advisor.memory.tensor_parallel import cut
 from advisor.memory.towers import counted, image_notes, images_of
 from advisor.memory.uncounted import uncounted
+from advisor.memory.weight_groups import Weights
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture
 from advisor.record import replace

@@ -18,11 +18,11 @@ from advisor.memory.activations.altup import streams
 from advisor.memory.deepspeed import buckets_at_loss, gathered_terms, lasting_buckets
 from advisor.memory.fsdp import root_copied
 from advisor.memory.generation import generation_terms
-from advisor.memory.groups import Weights
-from advisor.memory.joining import INT8
 from advisor.memory.ledger import Phase, Term
 from advisor.memory.offloading import inputs_on_the_way
+from advisor.memory.projector import INT8
 from advisor.memory.towers import counted, forward_terms, tower_terms
+from advisor.memory.weight_groups import Weights
 from advisor.models import Architecture, Block
 from advisor.models.family import family_of
 from advisor.record import replace

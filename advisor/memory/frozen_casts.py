@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from advisor.memory.groups import Weights
 from advisor.memory.ledger import Term
+from advisor.memory.weight_groups import Weights
 from advisor.models import Architecture
 from advisor.run import Run
 

@@ -5,8 +5,8 @@ from typing import Literal
 from advisor.memory.activations import checkpoint_bytes
 from advisor.memory.activations.lora_kernels import all_adapter_elements
 from advisor.memory.gradients import accumulates_whole, gradient_terms
-from advisor.memory.groups import Group, Weights
 from advisor.memory.ledger import Term
+from advisor.memory.weight_groups import Group, Weights
 from advisor.models import Architecture
 from advisor.record import replace
 from advisor.run import Fsdp, Run

@@ -2,10 +2,10 @@
 
 from advisor.memory.activations import forward_working_bytes
 from advisor.memory.deepspeed import gathers
-from advisor.memory.groups import Weights
 from advisor.memory.ledger import Phase, Term
 from advisor.memory.liger_policy import scores_again, scoring_bytes
 from advisor.memory.loss import scored_tokens
+from advisor.memory.weight_groups import Weights
 from advisor.models import Architecture
 from advisor.record import replace
 from advisor.run import Rollouts, Run

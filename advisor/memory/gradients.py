@@ -1,8 +1,8 @@
 """Gradients: how many bytes of them lie on one GPU, and when."""
 
-from advisor.memory.groups import Weights
 from advisor.memory.ledger import Term
 from advisor.memory.optimizers import optimizer_named
+from advisor.memory.weight_groups import Weights
 from advisor.memory.zero_shards import beyond_buckets, in_first_bucket, widest_shard
 from advisor.run import Fsdp, Run, Zero
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from advisor.hardware import Hardware
 from advisor.memory.activations import checkpoint_bytes, saved_bytes
 from advisor.memory.deepspeed import SECONDARY
-from advisor.memory.groups import Weights
 from advisor.memory.ledger import HostTerm, Range
 from advisor.memory.nvme import nvme_terms, rounded_up
 from advisor.memory.offloading import recomputes_under_hooks, weight_bytes
 from advisor.memory.optimizer_states import effective_optimizer, flat_state_width, state_bytes, sub_groups_kept
+from advisor.memory.weight_groups import Weights
 from advisor.models import Architecture
 from advisor.run import Fsdp, Run, Zero
 

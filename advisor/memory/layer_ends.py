@@ -19,11 +19,11 @@ from advisor.memory.activations.experts import stacks
 from advisor.memory.ebft import one_graph
 from advisor.memory.forward import SAVED, WORKING, decoder_terms
 from advisor.memory.gradients import gradient_terms
-from advisor.memory.groups import Weights
 from advisor.memory.ledger import Term
 from advisor.memory.lora_targets import stacked
 from advisor.memory.offloading import passing_working, recomputes_under_hooks
 from advisor.memory.optimizers import optimizer_named
+from advisor.memory.weight_groups import Weights
 from advisor.models import Architecture, Block
 from advisor.record import replace
 from advisor.run import Fsdp, Run, Zero

@@ -6,8 +6,8 @@ from advisor.memory.activations.lora_kernels import adapter_elements, all_adapte
 from advisor.memory.adapters import expert_adapter_elements
 from advisor.memory.deepspeed import embedding_elements, largest_module
 from advisor.memory.frozen_casts import Moment, frozen_casts
-from advisor.memory.groups import Weights, base_width
 from advisor.memory.ledger import Term
+from advisor.memory.weight_groups import Weights, base_width
 from advisor.memory.weights import LOADER, is_upcast, loaded_weights
 from advisor.memory.workspaces import SOURCE as CUBLAS
 from advisor.memory.workspaces import THREADS, workspace_bytes

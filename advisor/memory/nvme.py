@@ -1,8 +1,8 @@
 """What ZeRO-Infinity keeps on a node that offloads to NVMe: buffers and gradients on the host, states on disk."""
 
-from advisor.memory.groups import Weights
 from advisor.memory.ledger import HostTerm
 from advisor.memory.optimizer_states import effective_optimizer, flat_state_width, largest_sub_group
+from advisor.memory.weight_groups import Weights
 from advisor.run import Run, Zero
 from advisor.util import gib
 

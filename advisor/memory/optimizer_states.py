@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from math import prod
 
-from advisor.memory.groups import Group, Shape, Weights
 from advisor.memory.ledger import Term
 from advisor.memory.optimizers import BYTES, LEAST_PAGED, LEAST_QUANTIZED, OPTIMIZERS, Optimizer, Width, optimizer_named
+from advisor.memory.weight_groups import Group, Shape, Weights
 from advisor.memory.zero_shards import flat_groups, groups_of, widest_shard
 from advisor.run import Fsdp, Run, Zero
 

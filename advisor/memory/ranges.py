@@ -7,8 +7,8 @@ the cache grows beyond it. Both rest on published runs.
 from collections.abc import Sequence
 
 from advisor.memory.evidence import Evidence, published_evidence
-from advisor.memory.kinds import ANY, expandable_segments, kind_of, kinds_of, sharding_of
 from advisor.memory.ledger import Range
+from advisor.memory.run_kind import ANY, expandable_segments, kind_of, kinds_of, sharding_of
 from advisor.record import record, replace
 from advisor.run import Run
 

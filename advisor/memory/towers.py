@@ -15,10 +15,10 @@ from advisor.memory.activations import (
 )
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import fp32_branches
-from advisor.memory.joining import INT8, TRACED, entering_terms, joining_terms, words_term
 from advisor.memory.ledger import Term
 from advisor.memory.lora_targets import is_target
 from advisor.memory.offloading import limit
+from advisor.memory.projector import INT8, TRACED, entering_terms, joining_terms, words_term
 from advisor.memory.weights import trained_count
 from advisor.models import Architecture
 from advisor.models.tower import Tower, Traced

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from advisor.memory.adapters import TOWERS, adapter_groups
 from advisor.memory.freezing import unfrozen_matcher
-from advisor.memory.groups import Shape, Weights, base_width, group_of
+from advisor.memory.weight_groups import Shape, Weights, base_width, group_of
 from advisor.models import Architecture, Tensor
 from advisor.record import replace
 from advisor.run import Fsdp, Run, Zero

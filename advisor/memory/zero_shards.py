@@ -7,7 +7,7 @@ sides of it: deepspeed/runtime/zero/stage_1_and_2.py:982-1022,1516-1532@0.18.9.
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from advisor.memory.groups import Shape, Weights
+from advisor.memory.weight_groups import Shape, Weights
 from advisor.record import record
 from advisor.run import Run, Zero
 

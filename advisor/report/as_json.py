@@ -12,7 +12,7 @@ from advisor.engine.finding import Against, Finding, Fix, Place, Report, WholePl
 from advisor.engine.registry import is_built_in
 from advisor.memory.basis import Basis
 from advisor.memory.ledger import Estimate, Phase, Range
-from advisor.memory.second import Second
+from advisor.memory.shorter_rows import ShorterRows
 from advisor.report.style import Style
 from advisor.report.wording import APPLICABILITY
 from advisor.speed import StepTime
@@ -110,7 +110,7 @@ def memory(estimate: Estimate, basis: Basis | None = None) -> dict[str, Any]:
     }
 
 
-def second(found: Second) -> dict[str, Any]:
+def second(found: ShorterRows) -> dict[str, Any]:
     """The estimate for rows of another length, which the verdict does not rest on; null where rows have one length."""
     value = found.estimate
     known = value and {

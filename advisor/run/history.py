@@ -21,7 +21,7 @@ class MeasuredRun:
     """What a run that went through has shown. Bytes of one GPU; nothing in it names a file, a dataset or a model."""
 
     kind: str
-    """As ``memory/kinds.py`` has it."""
+    """As ``memory/run_kind.py`` has it."""
     gpu: str
     """The catalogue's id."""
     gpus: int

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from advisor.documents.excluding import Excluded, excluded
 from advisor.engine.check import Options
 from advisor.engine.rule import Level
-from advisor.opening import Context, Opened
+from advisor.opening import Context, LoadedRun
 from advisor.record import record, replace
 from advisor.run.history import measured_here
 from advisor.session.flowcharts import chosen
@@ -53,7 +53,7 @@ class Session:
         """The same with the published reserved range wherever the verdict needs no replay."""
         return replace(self, options=replace(self.options, reserved=False))
 
-    def options_of(self, opened: Opened) -> Options:
+    def options_of(self, opened: LoadedRun) -> Options:
         """The options of one run, with the settings' ignores for its YAML and its DeepSpeed JSON."""
         from fnmatch import fnmatch
 

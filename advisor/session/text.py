@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from advisor.documents import parse
 from advisor.record import replace
-from advisor.session.examine import Examined, examine
+from advisor.session.check_config import CheckedRun, check_config
 from advisor.session.options import RunOptions
 from advisor.session.rule_selection import Tell, on_stderr
 from advisor.session.session import Session, session_for
@@ -31,6 +31,6 @@ def text_session(
     return replace(session, context=context)
 
 
-def examine_text(text: str, file: str, session: Session, *, speed: bool = True) -> Examined:
+def check_config_text(text: str, file: str, session: Session, *, speed: bool = True) -> CheckedRun:
     """Everything that is found of a text. ``InputError``, with line and remedy, where it cannot be read."""
-    return examine(parse(text.encode(), file, "yaml"), session, speed=speed)
+    return check_config(parse(text.encode(), file, "yaml"), session, speed=speed)

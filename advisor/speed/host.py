@@ -1,8 +1,8 @@
 """What waits for the host: hooks of sharding, copies over PCIe, an optimizer on the CPU."""
 
 from advisor.hardware import Hardware
-from advisor.memory.groups import Weights
 from advisor.memory.host import offloaded_state_width
+from advisor.memory.weight_groups import Weights
 from advisor.record import record
 from advisor.run import Fsdp, Run, Zero
 from advisor.speed.card import is_geforce

@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 from advisor.hardware import Hardware, Link
 from advisor.memory.activations import checkpoints
 from advisor.memory.gradients import accumulates_whole
-from advisor.memory.groups import Group, Weights
+from advisor.memory.weight_groups import Group, Weights
 from advisor.record import record
 from advisor.run import Fsdp, Run, Zero
 from advisor.speed.constants import Constants

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from advisor.hardware import Hardware
-from advisor.memory.groups import Weights
 from advisor.memory.optimizer_states import optimizer_terms
+from advisor.memory.weight_groups import Weights
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture
 from advisor.run import Fsdp, Run, Zero

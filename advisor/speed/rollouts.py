@@ -4,7 +4,7 @@ A roofline without a figure behind it: each token reads the weights and the keys
 """
 
 from advisor.memory.generation import cached_layers, prompt_tokens
-from advisor.memory.groups import Weights
+from advisor.memory.weight_groups import Weights
 from advisor.models import Architecture
 from advisor.run import Rollouts, Run, Zero
 from advisor.speed.card import Card

@@ -12,7 +12,7 @@ from advisor.errors import InputError
 from advisor.hardware import Hardware
 from advisor.record import replace
 from advisor.run.overrides import OF_THE_COMMAND
-from advisor.session import Examined, RunOptions, examine, lenient_session
+from advisor.session import CheckedRun, RunOptions, check_config, lenient_session
 from advisor.session.launched import launched_on
 from advisor.util import is_mapping
 
@@ -22,7 +22,7 @@ ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 FILE = "axolotl_config_path"
 
 
-def checked(cfg: Mapping[str, Any], settings: AdvisorSettings, *, whole: bool = True) -> Examined:
+def checked(cfg: Mapping[str, Any], settings: AdvisorSettings, *, whole: bool = True) -> CheckedRun:
     """Checks the config as axolotl loaded it; ``whole``: with plan, time and basis, which only one rank shows.
 
     Where edits of the file cannot be shown, its values are judged alone.
@@ -64,12 +64,12 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any], above: Path = ()) ->
             yield Set((*above, key), value)
 
 
-def judged(config: Document, settings: AdvisorSettings, *, whole: bool) -> Examined:
+def judged(config: Document, settings: AdvisorSettings, *, whole: bool) -> CheckedRun:
     """The report, under the settings of the config's folder."""
     options = RunOptions(stack=allocator_here(), details=whole)
     session = lenient_session([config.file], options, detects=False, here=True, tell=told)
     hardware = launched_on(config, session, lambda hardware: scaled(config, hardware), stated=settings.gpus)
-    return examine(config, session if whole else session.verdict_alone, hardware=hardware, speed=False)
+    return check_config(config, session if whole else session.verdict_alone, hardware=hardware, speed=False)
 
 
 def told(line: str) -> None:

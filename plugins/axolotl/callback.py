@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from advisor.memory import Estimate
-from advisor.memory.kinds import expandable_segments, kind_of
+from advisor.memory.run_kind import expandable_segments, kind_of
 from advisor.run import Run
 from advisor.run.history import MeasuredRun, append
 from advisor.speed import StepTime, step_time

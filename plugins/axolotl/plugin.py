@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from advisor.session import Examined
+    from advisor.session import CheckedRun
 
     from .callback import Peaks
 
@@ -27,7 +27,7 @@ TRAIN = ("axolotl", "cli", "train")
 class AdvisorPlugin(Base):
     """Hooks of axolotl/integrations/base.py:54-310@0.19.0. What goes wrong in here never stops a training."""
 
-    checked: "Examined | None" = None
+    checked: "CheckedRun | None" = None
     peaks: "Peaks | None" = None
     record = False
 

@@ -7,9 +7,9 @@ from advisor.documents.discovery import is_config, is_deepspeed, may_be_deepspee
 from advisor.engine.check import check_run
 from advisor.engine.finding import Report
 from advisor.engine.fix import Fixed, fixed
-from advisor.opening import Opened, open_json, open_run
+from advisor.opening import LoadedRun, open_json, open_run
 from advisor.record import record, replace
-from advisor.session import Examined, RunOptions, Session, examined, text_session
+from advisor.session import CheckedRun, RunOptions, Session, check_loaded, text_session
 from advisor.session.rule_selection import Tell, on_stderr
 from advisor.util import Buffers
 
@@ -28,7 +28,7 @@ class Checked:
 
     path: str
     text: str
-    found: Examined
+    found: CheckedRun
 
     @property
     def report(self) -> Report:
@@ -69,10 +69,10 @@ class Checker:
         return Checked(path, text, quick(opened, session))
 
 
-def quick(opened: Opened, session: Session) -> Examined:
+def quick(opened: LoadedRun, session: Session) -> CheckedRun:
     """Everything but plan, offers and time."""
     fast = replace(session, options=replace(session.options, plans=False, details=False))
-    return examined(opened, fast, speed=False)
+    return check_loaded(opened, fast, speed=False)
 
 
 def with_plan(checked: Checked) -> Report:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Generic, TypeVar
 
-from advisor.engine.dropping import Dropped, ends_with
+from advisor.engine.cancellation import Cancelled, ends_with
 
 Answer = TypeVar("Answer")
 PAUSE = 0.3
@@ -33,7 +33,7 @@ class Pausing(Generic[Answer]):
 
     def run(self) -> None:
         """In a thread of its own, so that keys are answered meanwhile."""
-        with ends_with(self.dropped), suppress(Dropped, RuntimeError):  # nobody waits, or the loop is closed
+        with ends_with(self.dropped), suppress(Cancelled, RuntimeError):  # nobody waits, or the loop is closed
             self.loop.call_soon_threadsafe(self.finish, self.attempted())
 
     def attempted(self) -> Answer | None:

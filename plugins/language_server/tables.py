@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from advisor.engine.dropping import end_if_dropped
-from advisor.engine.largest import KEYS, largest, with_value
+from advisor.engine.cancellation import end_if_cancelled
+from advisor.engine.max_value import KEYS, max_value, with_value
 from advisor.errors import InputError
 from advisor.memory import Estimate, estimate
-from advisor.opening import Opened
+from advisor.opening import LoadedRun
 from advisor.record import record
 from advisor.report.markdown import escaped
 from advisor.report.wording import VERDICTS, number
@@ -41,7 +41,7 @@ class Row:
     time: StepTime | None
 
 
-def table(opened: Opened, key: str) -> str:
+def table(opened: LoadedRun, key: str) -> str:
     """Markdown; empty where the key changes neither memory nor time, or nothing is known."""
     rows = [row for value in values_of(key, opened.run.config.get(key)) if (row := tried(opened, key, value))]
     if len({(row.estimate.needed.high, row.time and round(row.time.expected, 3)) for row in rows}) < 2:
@@ -60,11 +60,11 @@ def line(row: Row, *, written: bool) -> str:
     return f"| {mark}{cell(shown_value(row.value))}{mark} | {needed} | {verdict} | {time} |"
 
 
-def longest(opened: Opened, key: str) -> str:
+def longest(opened: LoadedRun, key: str) -> str:
     """The largest value that fits, of the keys that have one."""
     if key not in KEYS:
         return ""
-    found = largest(opened, key)
+    found = max_value(opened, key)
     if found.value is None:
         return "\n\nNot even the smallest fits."
     return f"\n\nThe largest that fits: **{found.value:,}** ({number(found.needed)} GiB)."
@@ -82,9 +82,9 @@ def values_of(key: str, value: object) -> Sequence[object]:
             return (*known, *([value] if known and value is not None and value not in known else []))
 
 
-def tried(opened: Opened, key: str, value: object) -> Row | None:
+def tried(opened: LoadedRun, key: str, value: object) -> Row | None:
     """The run with another value; None where that cannot be read or counted."""
-    end_if_dropped()
+    end_if_cancelled()
     try:
         run: Run = with_value(opened, key, value)
     except (InputError, ValueError):

@@ -9,7 +9,7 @@ from advisor.engine.fix import Fixed, fixed, report_after
 from advisor.memory.ledger import Estimate, Range
 from advisor.report.cards import Offer
 from advisor.report.wording import offers, remarks, room, steps
-from advisor.session import Examined
+from advisor.session import CheckedRun
 from advisor.speed import StepTime
 from advisor.util import GIB
 
@@ -72,7 +72,7 @@ def step(found: Finding) -> Answer:
     return said | ({"cost": found.cost} if found.cost else {})
 
 
-def estimated(found: Examined, *, ledger: bool) -> Answer:
+def estimated(found: CheckedRun, *, ledger: bool) -> Answer:
     """``estimate``: phases and parts; with ``ledger`` every term of the peak."""
     said, memory = head(found.report), found.report.estimate
     if memory is None:
@@ -91,7 +91,7 @@ def estimated(found: Examined, *, ledger: bool) -> Answer:
 
 def planned(one: Asked, *, unsafe: bool, text: bool) -> Answer:
     """``plan``: what ``--fix`` would write, as one diff; with ``text`` also the files."""
-    found = one.examined(speed=False)
+    found = one.checked_run(speed=False)
     result = fixed(found.opened, found.options, unsafe=unsafe)
     after = report_after(result, found.options)
     said: Answer = {"before": head(found.report), "after": head(after)}
@@ -111,7 +111,7 @@ def contents(result: Fixed) -> dict[str, str]:
 
 def cards(one: Asked, tokens: float | None, price: float | None) -> Answer:
     """``hardware``: cards that would do, best first."""
-    found = one.examined(speed=False)
+    found = one.checked_run(speed=False)
     rows = [card(offer) for offer in offers_of(found.run, one.session, tokens, price)]
     return {"run": found.report.summary, "cards": rows}
 

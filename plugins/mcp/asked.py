@@ -7,7 +7,7 @@ from advisor.documents import read
 from advisor.documents.repository import lies_in
 from advisor.errors import InputError
 from advisor.record import record
-from advisor.session import Examined, RunOptions, Session, examine_text, text_session
+from advisor.session import CheckedRun, RunOptions, Session, check_config_text, text_session
 from advisor.session.rule_selection import Tell
 
 UNSAVED = "config.yaml"
@@ -22,9 +22,9 @@ class Asked:
     file: str
     session: Session
 
-    def examined(self, *, speed: bool = True) -> Examined:
+    def checked_run(self, *, speed: bool = True) -> CheckedRun:
         """Everything that is found of it. ``InputError`` where it cannot be read."""
-        return examine_text(self.text, self.file, self.session, speed=speed)
+        return check_config_text(self.text, self.file, self.session, speed=speed)
 
 
 def asked(

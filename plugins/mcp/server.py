@@ -60,7 +60,7 @@ def server_of(root: str, options: RunOptions) -> Any:
         model: str | None = None,
     ) -> str:
         """Verdict, findings with their lines, and the steps that make the run fit. `files`: unsaved JSONs by name."""
-        return told(lambda tell: answers.checked(about(config, path, gpus, files, model, tell).examined().report))
+        return told(lambda tell: answers.checked(about(config, path, gpus, files, model, tell).checked_run().report))
 
     @server.tool(annotations=READS, structured_output=False)
     def estimate(
@@ -74,7 +74,7 @@ def server_of(root: str, options: RunOptions) -> Any:
         """Memory by phase and part, and the time of a step. `ledger`: each term with arithmetic and source."""
         return told(
             lambda tell: answers.estimated(
-                about(config, path, gpus, files, model, tell).examined(speed=False), ledger=ledger
+                about(config, path, gpus, files, model, tell).checked_run(speed=False), ledger=ledger
             )
         )
 

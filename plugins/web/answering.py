@@ -20,7 +20,7 @@ from advisor.report.html_page import cards, findings, time, verdict
 from advisor.report.html_plan import plan, room
 from advisor.report.time import Training
 from advisor.report.wording import remarks
-from advisor.session import Examined, RunOptions, Session, examine_text, text_session
+from advisor.session import CheckedRun, RunOptions, Session, check_config_text, text_session
 from advisor.util import GIB
 
 CONFIG = "run.yaml"
@@ -37,7 +37,7 @@ def quick(request: str) -> str:
     """Verdict, memory and findings, without what takes longer than a key."""
     try:
         asked = json.loads(request)
-        _, found = examined(asked, replays=False)
+        _, found = check_loaded(asked, replays=False)
     except InputError as error:
         return json.dumps({"error": unreadable(error), "verdict": "unknown"})
     return json.dumps({**head(found), "stated": chosen(found) if is_stated(asked) else None})
@@ -57,7 +57,7 @@ def is_stated(asked: Asked) -> bool:
     return bool(said) and said != asked.get("taken")
 
 
-def chosen(found: Examined) -> dict[str, Any] | None:
+def chosen(found: CheckedRun) -> dict[str, Any] | None:
     """The GPUs of the comment as the fields of the page have them."""
     hardware = found.run.hardware
     if hardware is None:
@@ -77,7 +77,7 @@ def chosen(found: Examined) -> dict[str, Any] | None:
 def full(request: str) -> str:
     """Plan, time, room and ledger, and the files as the fixes leave them."""
     try:
-        _, found = examined(json.loads(request), plans=True)
+        _, found = check_loaded(json.loads(request), plans=True)
     except InputError:
         return json.dumps({"html": "", "safe": {}, "all": {}})
     safe, every = patched(found, unsafe=False), patched(found, unsafe=True)
@@ -88,7 +88,7 @@ def full(request: str) -> str:
 def reserved(request: str) -> str:
     """Verdict, memory and findings again, with what torch reserves in a replay of the step."""
     try:
-        _, found = examined(json.loads(request), details=True)
+        _, found = check_loaded(json.loads(request), details=True)
     except InputError:
         return json.dumps({})
     return json.dumps(head(found))
@@ -97,7 +97,7 @@ def reserved(request: str) -> str:
 def matrix(request: str) -> str:
     """The cards that would do."""
     try:
-        session, found = examined(json.loads(request))
+        session, found = check_loaded(json.loads(request))
         return json.dumps({"html": cards(entries(offers_of(found.run, plans_of(session))))})
     except InputError:
         return json.dumps({"html": ""})
@@ -108,9 +108,9 @@ def plans_of(session: Session) -> Session:
     return replace(session, options=replace(session.options, plans=True))
 
 
-def examined(
+def check_loaded(
     asked: Asked, *, plans: bool = False, replays: bool = True, details: bool = False
-) -> tuple[Session, Examined]:
+) -> tuple[Session, CheckedRun]:
     """The run of the texts on the page. ``InputError`` where they cannot be read."""
     files: dict[str, str] = {name: text for name, text in asked["files"].items() if text.strip()}
     model = MODEL if MODEL in files else None
@@ -118,10 +118,10 @@ def examined(
     options = RunOptions(gpus=gpus, model_config=model, details=details)
     session = text_session(CONFIG, options, files=files)
     session = replace(session, options=replace(session.options, plans=plans, replays=replays))
-    return session, examine_text(asked["config"], CONFIG, session, speed=plans)
+    return session, check_config_text(asked["config"], CONFIG, session, speed=plans)
 
 
-def head(found: Examined) -> dict[str, str]:
+def head(found: CheckedRun) -> dict[str, str]:
     """The verdict, and what stands first."""
     return {"verdict": found.report.verdict, "top": top(found.report)}
 
@@ -133,7 +133,7 @@ def top(report: Report) -> str:
     return about + verdict(report) + (memory(found) if found else "") + findings(remarks(report))
 
 
-def rest(found: Examined) -> str:
+def rest(found: CheckedRun) -> str:
     """What waits for a pause."""
     report = found.report
     terms = ledger(report.estimate) if report.estimate else ""
@@ -141,7 +141,7 @@ def rest(found: Examined) -> str:
     return plan(report) + time(time_of(found.run), Training()) + room(report) + details
 
 
-def patched(found: Examined, *, unsafe: bool) -> dict[str, str]:
+def patched(found: CheckedRun, *, unsafe: bool) -> dict[str, str]:
     """The files as ``--fix`` would leave them."""
     try:
         result = fixed(found.opened, found.options, unsafe=unsafe)

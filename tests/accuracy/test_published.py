@@ -14,8 +14,8 @@ from advisor.accuracy.published import published
 from advisor.accuracy.ranges import derived
 from advisor.accuracy.report import Accuracy, accuracy
 from advisor.cli.main import main
-from advisor.memory.kinds import ANY, kind_of, sharding_of
 from advisor.memory.ranges import reservation
+from advisor.memory.run_kind import ANY, kind_of, sharding_of
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,8 @@ from advisor.accuracy.judging import Judged, judged
 from advisor.accuracy.ranges import LEAST_RUNS, derived, reserved_range, slack_of, slack_under_pressure
 from advisor.memory import estimate
 from advisor.memory.evidence import published_evidence
-from advisor.memory.kinds import ANY, kind_of, sharding_of
 from advisor.memory.ranges import fragmentation, reservation
+from advisor.memory.run_kind import ANY, kind_of, sharding_of
 from advisor.run import Run
 
 Make = Callable[..., Run]
@@ -116,7 +116,7 @@ def test_expandable_segments_are_taken_from_runs_that_have_them_where_there_are_
 
 @pytest.mark.parametrize(("trainer", "torch"), [*product(("axolotl", "hf-trainer"), ("2.1.2", "2.8.0", "2.13.0"))])
 def test_axolotl_turns_expandable_segments_on_from_torch_2_2(make_run: Make, trainer, torch):
-    from advisor.memory.kinds import expandable_segments
+    from advisor.memory.run_kind import expandable_segments
 
     run = make_run(LORA, stack={"trainer": trainer, "torch": torch})
     assert expandable_segments(run) == (trainer == "axolotl" and torch != "2.1.2")

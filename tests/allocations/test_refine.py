@@ -19,7 +19,7 @@ from advisor.engine.check import Options, check_run
 from advisor.memory import Estimate, estimate
 from advisor.memory.ledger import Range
 from advisor.models.architecture import Linear
-from advisor.opening import Opened
+from advisor.opening import LoadedRun
 from advisor.run import Images, Run
 
 CONFIG = """\
@@ -101,7 +101,7 @@ def test_what_is_raised_inside_a_replay_leaves_the_published_range(
     monkeypatch.setattr(f"advisor.allocations.replay.{function}", fails)
     published = tight(found, found.usable) if function == "goes_through" else found
     monkeypatch.setattr("advisor.engine.check.estimate", lambda _: published)
-    report = check_run(Opened(run), Options(plans=False, details=True))
+    report = check_run(LoadedRun(run), Options(plans=False, details=True))
     assert report.verdict == published.verdict
     assert report.estimate is not None and report.estimate.needed == published.needed
 
@@ -111,7 +111,7 @@ def test_what_is_raised_inside_a_replay_leaves_the_published_range(
 def test_a_step_of_very_many_allocations_keeps_the_published_range(make_run: Callable[..., Run], more: str):
     """Each row of a batch of preferences has tensors of its own, so that 32,768 of them would take minutes."""
     changed = make_run(CONFIG.replace("micro_batch_size: 1", f"micro_batch_size: 32768\n{more}"))
-    report = check_run(Opened(changed), Options(plans=False, details=True))
+    report = check_run(LoadedRun(changed), Options(plans=False, details=True))
     assert report.verdict == "does-not-fit"
     assert report.estimate is not None and (more != "rl: dpo" or report.estimate.ranges == "published")
 
@@ -122,13 +122,13 @@ def test_a_replay_ends_where_its_tape_is_too_long(run: Run, found: Estimate, mon
     recorded.cache_clear()
     with pytest.raises(autograd.LongTapeError):
         recorded(run)
-    report = check_run(Opened(run), Options(plans=False, details=True))
+    report = check_run(LoadedRun(run), Options(plans=False, details=True))
     assert report.estimate is not None and report.estimate.ranges == "published"
 
 
 def test_an_allocation_larger_than_any_card_has_an_answer(make_run: Callable[..., Run]):
     rows = CONFIG.replace("micro_batch_size: 1", "micro_batch_size: 8192").replace("512", "131072")
-    assert check_run(Opened(make_run(rows)), Options(plans=False, details=True)).verdict == "does-not-fit"
+    assert check_run(LoadedRun(make_run(rows)), Options(plans=False, details=True)).verdict == "does-not-fit"
 
 
 def tight(found: Estimate, usable: int) -> Estimate:

@@ -7,7 +7,7 @@ shares of the peak and of the links, after what is usually reached.
 from collections.abc import Callable, Mapping
 
 from advisor.memory.activations import checkpoints
-from advisor.memory.groups import Weights
+from advisor.memory.weight_groups import Weights
 from advisor.memory.weights import weights_of
 from advisor.run import Fsdp, Run, Zero
 from advisor.speed import StepTime, step_time

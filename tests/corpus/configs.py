@@ -14,7 +14,7 @@ from advisor.engine.check import Options, check_run
 from advisor.engine.finding import Report
 from advisor.engine.fix import Fixed, fixed
 from advisor.memory import estimate
-from advisor.opening import Context, Opened, open_run
+from advisor.opening import Context, LoadedRun, open_run
 
 GPUS = "4x rtx-4090"
 
@@ -59,7 +59,7 @@ class Case:
     """One config of the corpus on some hardware."""
 
     name: str
-    opened: Opened
+    opened: LoadedRun
     options: Options
 
     @cached_property

@@ -8,14 +8,14 @@ from advisor.documents import Remove, Set, read
 from advisor.engine.check import Options, finding_of, lint_hits
 from advisor.engine.fix import fixed
 from advisor.engine.locations import json_hit
-from advisor.opening import Context, Opened, open_run
+from advisor.opening import Context, LoadedRun, open_run
 
 MODEL = "base_model: Qwen/Qwen2.5-3B\n"
 OFFLOADS = '{"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}, "train_batch_size": "auto"}'
 RULE = "offload-param-below-stage-3"
 
 
-def run_of(folder: Path, **files: str) -> Opened:
+def run_of(folder: Path, **files: str) -> LoadedRun:
     """The run of ``run.yaml`` among these files; ``_`` in a name stands for the dot."""
     for name, text in files.items():
         (folder / ".".join(name.rsplit("_", 1))).write_text(text, encoding="utf-8")

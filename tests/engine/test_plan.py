@@ -4,9 +4,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 from advisor.engine.check import Options, fit_rules, tiers_of
+from advisor.engine.flowchart_status import rungs_of
 from advisor.engine.plan import plan_fit
 from advisor.engine.registry import built_in_rules, flowcharts, tiers
-from advisor.engine.rungs import rungs_of
 from advisor.engine.states import State
 from advisor.memory import estimate
 from advisor.run.build import edited

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from advisor.cli.main import main
 from advisor.engine.check import Options, check_run
 from advisor.engine.fix import fixed
-from advisor.opening import Opened
+from advisor.opening import LoadedRun
 from tests.conftest import opened
 
 TIGHT = """\
@@ -32,11 +32,11 @@ GPUS = "1x rtx-4090"
 
 
 @pytest.fixture
-def tight(tmp_path: Path) -> Opened:
+def tight(tmp_path: Path) -> LoadedRun:
     return opened(tmp_path, TIGHT, GPUS)
 
 
-def test_a_tight_run_gets_the_safe_steps_that_make_it_fit(tight: Opened):
+def test_a_tight_run_gets_the_safe_steps_that_make_it_fit(tight: LoadedRun):
     report = check_run(tight, Options())
     assert report.verdict == "tight" and report.plan is not None
     assert report.plan.verdict == "fits" and report.plan.safe
@@ -45,7 +45,7 @@ def test_a_tight_run_gets_the_safe_steps_that_make_it_fit(tight: Opened):
     assert report.rungs
 
 
-def test_fix_makes_it_fit_and_has_nothing_left_to_do(tight: Opened):
+def test_fix_makes_it_fit_and_has_nothing_left_to_do(tight: LoadedRun):
     result = fixed(tight, Options(), unsafe=False)
     after = replace(tight, run=result.run)
     assert check_run(after, Options()).verdict == "fits"

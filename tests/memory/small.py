@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from advisor.memory.groups import Weights
 from advisor.memory.ledger import HostTerm, Term
+from advisor.memory.weight_groups import Weights
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture
 from advisor.opening import open_configs

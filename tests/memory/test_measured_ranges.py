@@ -7,8 +7,8 @@ import pytest
 
 from advisor.memory import estimate
 from advisor.memory.evidence import published_evidence
-from advisor.memory.kinds import kind_of
 from advisor.memory.ranges import published, reservation
+from advisor.memory.run_kind import kind_of
 from advisor.run import Run
 from advisor.run.build import rebuilt
 from advisor.run.history import MeasuredRun

@@ -1,7 +1,7 @@
 """What the ranks' shards of DeepSpeed's flat groups touch."""
 
-from advisor.memory.groups import Weights
 from advisor.memory.optimizer_states import largest_sub_group
+from advisor.memory.weight_groups import Weights
 from advisor.memory.weights import weights_of
 from advisor.memory.zero_shards import beyond_buckets, flat_groups, in_first_bucket, shards
 from advisor.opening import open_configs

@@ -18,7 +18,7 @@ import yaml
 
 from advisor.documents import parse
 from advisor.engine.check import Options, check_run
-from advisor.opening import Context, Opened, open_run
+from advisor.opening import Context, LoadedRun, open_run
 from advisor.run import Run
 from advisor.run.stack import read_stack
 
@@ -55,7 +55,7 @@ class Case:
     def errors(self, folder: Path) -> set[str]:
         """The rules that call it an error."""
         run = self.run(folder)
-        return {one.rule for one in check_run(Opened(run), Options(speed=False)).findings if one.level == "error"}
+        return {one.rule for one in check_run(LoadedRun(run), Options(speed=False)).findings if one.level == "error"}
 
 
 @lru_cache(maxsize=1)

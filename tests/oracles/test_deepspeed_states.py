@@ -16,11 +16,11 @@ pytest.importorskip("transformers")
 from advisor.memory import estimate
 from advisor.memory.deepspeed import bucket_terms, flattened_terms, largest_module, live_terms, persistent_terms
 from advisor.memory.gradients import between_micro_steps, reduction_terms, zero_gradients
-from advisor.memory.groups import Weights
 from advisor.memory.ledger import Term
 from advisor.memory.model import stored_terms
 from advisor.memory.optimizer_states import zero_states, zero_step
 from advisor.memory.optimizers import optimizer_named
+from advisor.memory.weight_groups import Weights
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture
 from advisor.opening import open_configs

@@ -15,9 +15,9 @@ pytest.importorskip("transformers")
 from advisor.memory import Estimate, estimate
 from advisor.memory.fsdp import gathered_units, held_inputs
 from advisor.memory.gradients import between_micro_steps, step_gradients
-from advisor.memory.groups import Weights
 from advisor.memory.model import stored_terms
 from advisor.memory.optimizer_states import optimizer_terms
+from advisor.memory.weight_groups import Weights
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture
 from advisor.opening import open_configs

@@ -1,6 +1,6 @@
 """The allocator's settings: what ``PYTORCH_ALLOC_CONF`` says, and what axolotl sets where it says nothing."""
 
-from advisor.memory.kinds import expandable_segments
+from advisor.memory.run_kind import expandable_segments
 from advisor.record import record
 from advisor.run import Run
 

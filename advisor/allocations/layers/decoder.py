@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from advisor.allocations.layers.mixer import Mixer
     from advisor.allocations.layers.positions import Axes
     from advisor.allocations.shared import Batch, Tables
-    from advisor.allocations.vision.sight import Sight
+    from advisor.allocations.vision.vision_tower import Sight
 
 
 Score = Callable[["Tape", "Tensor", "Plain", "Batch"], tuple["Tensor | None", "Tensor"]]

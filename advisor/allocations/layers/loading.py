@@ -10,8 +10,8 @@ from advisor.allocations.autograd.norms import Norm
 from advisor.allocations.autograd.operations import FULL, HALF
 from advisor.memory.adapters import named
 from advisor.memory.freezing import freezes_all
-from advisor.memory.groups import base_width
 from advisor.memory.lora_targets import is_target, layers_named, rank_at
+from advisor.memory.weight_groups import base_width
 from advisor.memory.weights import quantized_width, storage
 from advisor.models import Architecture, Tensor
 from advisor.models.architecture import Linear as Shape

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from advisor.allocations.shared import Batch
 
 
-class Preferred:
+class Dpo:
     """The loss of a policy next to its reference: the model without its adapters, or a copy of its own."""
 
     def __init__(self, reference: Model | None) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from advisor.allocations.shared import Batch
 
 
-class Unpaired:
+class Kto:
     """The loss of a policy next to its reference, the model without adapters or a copy, and both for other answers."""
 
     def __init__(self, reference: Model | None) -> None:

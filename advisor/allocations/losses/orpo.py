@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @record(eq=False)
-class Odds:
+class Orpo:
     """The cross-entropy of chosen rows, less the odds of all; metrics need the logits until it is there."""
 
     alone: bool = True

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from advisor.allocations.autograd.autograd import Event, Tape
 from advisor.allocations.layers.loading import Loader
-from advisor.allocations.losses.dpo import Preferred
-from advisor.allocations.losses.kto import Unpaired
-from advisor.allocations.losses.orpo import Odds
+from advisor.allocations.losses.dpo import Dpo
+from advisor.allocations.losses.kto import Kto
+from advisor.allocations.losses.orpo import Orpo
 from advisor.allocations.shared import Batch
 from advisor.allocations.step.building import base_model
 from advisor.allocations.step.ddp import buckets_of, replicated
@@ -91,9 +91,9 @@ def recorded(run: Run) -> Recorded:
 def comparison(tape: Tape, run: Run) -> Callable[[Tape, Model, Batch], Tensor]:
     """The trainer's own loss, with a model of its own to compare with where it has one."""
     if run.rl in APART:
-        return Odds(alone=run.rl == "orpo", chosen=run.chosen_cross_entropy)
+        return Orpo(alone=run.rl == "orpo", chosen=run.chosen_cross_entropy)
     reference = second(tape, run) if run.reference_model else None
-    return Unpaired(reference) if run.rl == "kto" else Preferred(reference)
+    return Kto(reference) if run.rl == "kto" else Dpo(reference)
 
 
 def second(tape: Tape, run: Run) -> Model:

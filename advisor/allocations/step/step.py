@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from advisor.allocations.autograd.autograd import EMPTIED, Tape, Tensor, backward
 from advisor.allocations.autograd.operations import FULL, LONG
 from advisor.allocations.autograd.optimizers import clipped, stepped
-from advisor.allocations.losses.dpo import Preferred
+from advisor.allocations.losses.dpo import Dpo
 
 if TYPE_CHECKING:
     from advisor.allocations.layers.decoder import Model
@@ -79,7 +79,7 @@ class Trainer:
             self.reducer.enter_backward(reduces=is_last)
         backward(tape, loss, root)
         self.last = loss.detached()
-        if isinstance(self.model.compare, Preferred):
+        if isinstance(self.model.compare, Dpo):
             tape.events.append(EMPTIED)  # axolotl/core/trainers/dpo/trainer.py, training_step@0.19.0
         tape.mark("backward")
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from advisor.allocations.autograd.autograd import Tape, Tensor
     from advisor.allocations.autograd.norms import Norm
     from advisor.allocations.shared import Batch
-    from advisor.allocations.vision.sight import Embedded, Sight
+    from advisor.allocations.vision.vision_tower import Embedded, Sight
 
 
 @record(eq=False)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from advisor.allocations.autograd.operations import FULL, LONG
 from advisor.allocations.layers.mrope import ThreeAxes
 from advisor.allocations.shared import AXES
+from advisor.allocations.vision.encoder_builders import SIGHTS
 from advisor.allocations.vision.encoders import Patches
-from advisor.allocations.vision.sight import Sight
-from advisor.allocations.vision.sights import SIGHTS
+from advisor.allocations.vision.vision_tower import Sight
 from advisor.memory.towers import at_tower, clips, images_of, keeps, sees
 
 if TYPE_CHECKING:

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from advisor.allocations.autograd.linears import Linear
     from advisor.allocations.autograd.norms import Norm
     from advisor.allocations.shared import Batch, Feed
-    from advisor.allocations.vision.sight import Embedded, Sight
-    from advisor.allocations.vision.visual import ByPlace
+    from advisor.allocations.vision.vision_tower import Embedded, Sight
+    from advisor.allocations.vision.visual import RotaryTower
 
 
 @record(eq=False)
-class Sampled:
+class InterpolatedPositions:
     """A table sampled in fp32: models/glm4v, Glm4vVisionModel.forward, Glm4vVisionEmbeddings.forward@5.16.1."""
 
-    inner: ByPlace
+    inner: RotaryTower
     norm: Norm
     table: Tensor
 

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from advisor.allocations.autograd.autograd import Tensor as Memory
     from advisor.allocations.autograd.linears import Linear
     from advisor.allocations.vision.encoders import Encode
-    from advisor.allocations.vision.sight import After, Embed, Hold, Join
     from advisor.allocations.vision.towers import Towers
+    from advisor.allocations.vision.vision_tower import After, Embed, Hold, Join
 
 Convolution = tuple["Memory", "Memory | None"]
 
 
-class Within:
+class NamedWeights:
     """The weights below one name."""
 
     def __init__(self, towers: Towers, prefix: str) -> None:
@@ -45,9 +45,9 @@ class Within:
         """An RMS norm like Llama's."""
         return Norm("rms", self.weight(f"{name}.weight"))
 
-    def below(self, name: str) -> Within:
+    def below(self, name: str) -> NamedWeights:
         """The weights below a name in it."""
-        return Within(self.towers, f"{self.prefix}{name}.")
+        return NamedWeights(self.towers, f"{self.prefix}{name}.")
 
 
 @record(eq=False)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from advisor.allocations.autograd.autograd import Node, Tape, Tensor
     from advisor.allocations.autograd.linears import Linear
     from advisor.allocations.autograd.norms import Norm
-    from advisor.allocations.vision.sight import Sight
+    from advisor.allocations.vision.vision_tower import Sight
 
 
 @record(eq=False)

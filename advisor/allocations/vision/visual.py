@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from advisor.allocations.shared import Batch
     from advisor.allocations.vision.encoders import Patches
     from advisor.allocations.vision.projectors import TwoLinears
-    from advisor.allocations.vision.sight import Embedded, Sight
+    from advisor.allocations.vision.vision_tower import Embedded, Sight
     from advisor.models import Attention
 
 
 @record(eq=False)
-class ByPlace:
+class RotaryTower:
     """Tables of rows and columns: models/qwen2_vl, Qwen2VisionTransformerPretrainedModel.forward@5.16.1."""
 
     head_dim: int
@@ -72,7 +72,7 @@ class ByPlace:
 
 
 @record(eq=False)
-class Turning:
+class RotaryAttention:
     """Attention with one projection, rotated in fp32: models/qwen2_vl, VisionAttention.forward@5.16.1."""
 
     attention: Attention

@@ -10,8 +10,8 @@ from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.allocations.shared import Batch
-    from advisor.allocations.vision.sight import Embedded, Join, Sight
-    from advisor.allocations.vision.visual import ByPlace
+    from advisor.allocations.vision.vision_tower import Embedded, Join, Sight
+    from advisor.allocations.vision.visual import RotaryTower
 
 INT = 4
 
@@ -20,7 +20,7 @@ INT = 4
 class InWindows:
     """Patches and tables of their places in that order."""
 
-    inner: ByPlace
+    inner: RotaryTower
     merged: int
     """Patches of a token."""
 

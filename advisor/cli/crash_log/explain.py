@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor.cli.crash_log.frames import PHASES
 from advisor.cli.crash_log.parse import Death
-from advisor.engine.larger import on_hardware
+from advisor.engine.hardware_that_fits import on_hardware
 from advisor.memory import Estimate, Phase, estimate
 from advisor.record import replace
 from advisor.run import Run

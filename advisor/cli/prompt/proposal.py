@@ -15,7 +15,7 @@ from advisor.engine.plan_findings import step_edits, step_finding
 from advisor.engine.states import Plan, State
 from advisor.engine.suppression import is_ignored
 from advisor.memory import estimate
-from advisor.opening import Opened
+from advisor.opening import LoadedRun
 from advisor.record import record, replace
 from advisor.run import Run
 
@@ -51,7 +51,7 @@ class Proposal:
 class Review:
     """One file under review: the run with what was accepted, and what was answered so far."""
 
-    opened: Opened
+    opened: LoadedRun
     run: Run
     options: Options
     done: tuple[Finding, ...] = ()

@@ -4,6 +4,13 @@ Formulas follow the structure of a layer, operation by operation; a traced trans
 byte.
 """
 
+from advisor.memory.activations.backward_peak import (
+    last_weight_bytes,
+    multiplying_bytes,
+    passing_bytes,
+    stack_gradient_bytes,
+    working_bytes,
+)
 from advisor.memory.activations.evaluation import forward_working_bytes
 from advisor.memory.activations.experts import checkpoints
 from advisor.memory.activations.from_trace import facts_of, traced_source
@@ -18,13 +25,6 @@ from advisor.memory.activations.non_layer import (
     cached_bytes,
     checkpoint_bytes,
     head_saved_bytes,
-)
-from advisor.memory.activations.transient import (
-    last_weight_bytes,
-    multiplying_bytes,
-    passing_bytes,
-    stack_gradient_bytes,
-    working_bytes,
 )
 
 __all__ = [

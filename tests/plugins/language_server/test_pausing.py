@@ -7,7 +7,7 @@ from typing import Any
 
 from advisor.plugins.language_server.pausing import Pausing
 
-from advisor.engine.dropping import end_if_dropped
+from advisor.engine.cancellation import end_if_cancelled
 
 
 def run(used: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -30,7 +30,7 @@ def test_dropped_work_ends_and_tells_nobody():
         started.set()
         try:
             while True:
-                end_if_dropped()
+                end_if_cancelled()
         finally:
             ended.set()
 
@@ -57,7 +57,7 @@ def test_dropped_work_ends_only_where_nothing_is_half_done():
         sum(range(100_000))
         done.append("one whole piece")
         try:
-            end_if_dropped()
+            end_if_cancelled()
             done.append("another")
         finally:
             ended.set()

@@ -11,13 +11,13 @@ from advisor.allocations.autograd.norms import Norm
 from advisor.allocations.layers.layers import Gated, Plain
 from advisor.allocations.vision.embedding import Rotating, WithClass, WithFound, WithPositions, WithResized
 from advisor.allocations.vision.encoders import Encoding, Mixing, ScaledEncoding
-from advisor.allocations.vision.named_weights import Parts, Within
+from advisor.allocations.vision.named_weights import NamedWeights, Parts
 from advisor.allocations.vision.projectors import Merged, Pooled, Projected, Shuffled, TwoLinears, Unshuffled
 from advisor.allocations.vision.qwen_vl import glm4v, qwen2_5_vl, qwen2_vl
 
 if TYPE_CHECKING:
-    from advisor.allocations.vision.sight import Join
     from advisor.allocations.vision.towers import Towers
+    from advisor.allocations.vision.vision_tower import Join
     from advisor.models.tower import Tower
 
 VISION = "model.vision_tower."
@@ -26,14 +26,14 @@ PROJECTOR = "model.multi_modal_projector."
 
 def internvl(towers: Towers, tower: Tower) -> Parts:
     """models/internvl/modeling_internvl.py, InternVLVisionModel, InternVLMultiModalProjector@5.16.1."""
-    around, after = Within(towers, VISION), Within(towers, PROJECTOR)
+    around, after = NamedWeights(towers, VISION), NamedWeights(towers, PROJECTOR)
     embed = WithClass(around.weight("embeddings.cls_token"), around.weight("embeddings.position_embeddings"))
     join = Shuffled(after.norm("layer_norm"), after.linear("linear_1"), after.linear("linear_2"))
     convolution = around.convolution("embeddings.patch_embeddings.projection")
     return Parts(convolution, embed, partial(internvl_layer, around, tower), join, hold="pixels")
 
 
-def internvl_layer(around: Within, tower: Tower, index: int) -> ScaledEncoding:
+def internvl_layer(around: NamedWeights, tower: Tower, index: int) -> ScaledEncoding:
     """models/internvl/modeling_internvl.py, InternVLVisionLayer@5.16.1."""
     here = around.below(f"encoder.layer.{index}")
     attention = tower.block.attention
@@ -49,7 +49,7 @@ def internvl_layer(around: Within, tower: Tower, index: int) -> ScaledEncoding:
 
 def gemma3(towers: Towers, tower: Tower) -> Parts:
     """models/gemma3/modeling_gemma3.py, Gemma3Model.get_image_features@5.16.1."""
-    around, after = Within(towers, VISION), Within(towers, PROJECTOR)
+    around, after = NamedWeights(towers, VISION), NamedWeights(towers, PROJECTOR)
     projection = after.weight("mm_input_projection_weight")
     embed = WithPositions(around.weight("embeddings.position_embedding.weight"))
     norm = Norm("offset rms", after.weight("mm_soft_emb_norm.weight"))
@@ -59,7 +59,7 @@ def gemma3(towers: Towers, tower: Tower) -> Parts:
     return Parts(around.convolution("embeddings.patch_embedding"), embed, layer, join, (after,), strided=True)
 
 
-def siglip_layer(around: Within, tower: Tower, strided: bool, index: int) -> Encoding:
+def siglip_layer(around: NamedWeights, tower: Tower, strided: bool, index: int) -> Encoding:
     """models/siglip/modeling_siglip.py, SiglipEncoderLayer@5.16.1.
 
     What comes out of a convolution lies channel by channel, and so does all that is added to it.
@@ -77,8 +77,8 @@ def siglip_layer(around: Within, tower: Tower, strided: bool, index: int) -> Enc
 
 def smolvlm(towers: Towers, tower: Tower) -> Parts:
     """models/smolvlm/modeling_smolvlm.py, SmolVLMModel.get_image_features@5.16.1."""
-    around = Within(towers, "model.vision_model.")
-    join = Projected(Within(towers, "model.connector.modality_projection.").linear("proj"))
+    around = NamedWeights(towers, "model.vision_model.")
+    join = Projected(NamedWeights(towers, "model.connector.modality_projection.").linear("proj"))
     layer = partial(siglip_layer, around, tower, True)
     after, convolution = around.norm("post_layernorm", strided=True), around.convolution("embeddings.patch_embedding")
     return Parts(convolution, WithFound(), layer, join, (after,), hold="real images", strided=True)
@@ -86,7 +86,7 @@ def smolvlm(towers: Towers, tower: Tower) -> Parts:
 
 def lfm2_vl(towers: Towers, tower: Tower) -> Parts:
     """models/lfm2_vl/modeling_lfm2_vl.py, Lfm2VlModel.get_image_features@5.16.1, with SigLIP 2."""
-    around, after = Within(towers, VISION), Within(towers, PROJECTOR)
+    around, after = NamedWeights(towers, VISION), NamedWeights(towers, PROJECTOR)
     first = around.linear("embeddings.patch_embedding")
     assert isinstance(first, Weighted), "coverage.towers_see"
     both = TwoLinears(after.linear("linear_1"), after.linear("linear_2"))
@@ -97,27 +97,27 @@ def lfm2_vl(towers: Towers, tower: Tower) -> Parts:
 
 def llava(towers: Towers, tower: Tower) -> Parts:
     """models/llava/modeling_llava.py, LlavaModel.get_image_features@5.16.1, with Pixtral's encoder."""
-    after = Within(towers, PROJECTOR)
+    after = NamedWeights(towers, PROJECTOR)
     return pixtral(towers, tower, TwoLinears(after.linear("linear_1"), after.linear("linear_2")))
 
 
 def mistral3(towers: Towers, tower: Tower) -> Parts:
     """models/mistral3/modeling_mistral3.py, Mistral3Model.get_image_features@5.16.1."""
-    after = Within(towers, PROJECTOR)
+    after = NamedWeights(towers, PROJECTOR)
     both = TwoLinears(after.linear("linear_1"), after.linear("linear_2"))
     return pixtral(towers, tower, Merged(after.rms("norm"), after.linear("patch_merger.merging_layer"), both))
 
 
 def pixtral(towers: Towers, tower: Tower, join: Join) -> Parts:
     """models/pixtral/modeling_pixtral.py, PixtralVisionModel@5.16.1."""
-    around = Within(towers, VISION)
+    around = NamedWeights(towers, VISION)
     assert tower.block.attention is not None
     embed = Rotating(around.rms("ln_pre"), tower.block.attention.head_dim)
     layer = partial(pixtral_layer, around, tower)
     return Parts(around.convolution("patch_conv"), embed, layer, join, by_image=True)
 
 
-def pixtral_layer(around: Within, tower: Tower, index: int) -> Encoding:
+def pixtral_layer(around: NamedWeights, tower: Tower, index: int) -> Encoding:
     """models/pixtral/modeling_pixtral.py, PixtralAttentionLayer@5.16.1."""
     here = around.below(f"transformer.layers.{index}")
     attention = tower.block.attention

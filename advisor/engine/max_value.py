@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from advisor.documents import Set
 from advisor.engine.states import Plan, State
 from advisor.errors import InputError
-from advisor.opening import Opened, open_run
+from advisor.opening import LoadedRun, open_run
 from advisor.record import record, replace
 from advisor.run import Run
 
@@ -17,7 +17,7 @@ MOST = {"sequence_len": LONGEST, "micro_batch_size": LARGEST_BATCH}
 
 
 @record
-class Largest:
+class MaxValue:
     """``value`` is None where not even the smallest fits; ``needed`` and ``verdict`` are those of the run with it."""
 
     value: int | None
@@ -29,38 +29,38 @@ class Largest:
     changes_training: bool = False
 
 
-def largest(opened: Opened, key: str) -> Largest:
+def max_value(opened: LoadedRun, key: str) -> MaxValue:
     """As written, whatever the length that the model was trained for."""
     return searched(key, lambda value: outcome(with_value(opened, key, value)))
 
 
-def largest_planned(opened: Opened, key: str, planner: Callable[[Run], Plan]) -> Largest:
+def max_value_planned(opened: LoadedRun, key: str, planner: Callable[[Run], Plan]) -> MaxValue:
     """With the plan's steps, less those that would take the value back."""
     return searched(key, lambda value: planned_outcome(with_value(opened, key, value), key, planner))
 
 
-def with_value(opened: Opened, key: str, value: object) -> Run:
+def with_value(opened: LoadedRun, key: str, value: object) -> Run:
     """The run with another value of the key."""
     config = opened.run.config.changed(Set(key, value))
     assert opened.context is not None, "a run that was opened has a context"
     return open_run(config, opened.context).run
 
 
-def outcome(run: Run) -> Largest:
+def outcome(run: Run) -> MaxValue:
     """What is needed as written."""
     found = State(run).estimate
-    return Largest(None, found.needed.low, found.verdict)
+    return MaxValue(None, found.needed.low, found.verdict)
 
 
-def planned_outcome(run: Run, key: str, planner: Callable[[Run], Plan]) -> Largest:
+def planned_outcome(run: Run, key: str, planner: Callable[[Run], Plan]) -> MaxValue:
     """What is needed at the end of the plan; a plan that changes the key answers another question."""
     plan = planner(run)
     end = plan.end
     verdict = "does-not-fit" if end.run.config.get(key) != run.config.get(key) else end.estimate.verdict
-    return Largest(None, end.needed, verdict, steps=plan.names, changes_training=not plan.safe)
+    return MaxValue(None, end.needed, verdict, steps=plan.names, changes_training=not plan.safe)
 
 
-def searched(key: str, tried: Callable[[int], Largest]) -> Largest:
+def searched(key: str, tried: Callable[[int], MaxValue]) -> MaxValue:
     """Doubles, then halves: memory only grows with either key."""
     unit, most = KEYS[key], MOST[key] // KEYS[key]
     low, best = 0, None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from advisor.engine.check import Options
 from advisor.engine.fix import Fixed, fixed
-from advisor.opening import Opened, is_own
+from advisor.opening import LoadedRun, is_own
 from advisor.record import replace
 from advisor.run import Run
 
@@ -35,6 +35,6 @@ def name_in(run: Run) -> str:
 
 def fixed_further(result: Fixed, options: Options, *, unsafe: bool) -> Fixed:
     """The fixes with those that may now land in the JSON."""
-    opened = Opened(replace(result.run, deepspeed_editable=True), context=result.context)
+    opened = LoadedRun(replace(result.run, deepspeed_editable=True), context=result.context)
     more = fixed(opened, options, unsafe=unsafe)
     return replace(more, before=result.before, done=(*result.done, *more.done), plan=more.plan or result.plan)

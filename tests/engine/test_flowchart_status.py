@@ -1,8 +1,8 @@
 """The user's flowchart beside a plan, a word for each rung."""
 
 from advisor.engine.check import Options, fit_rules, tiers_of
+from advisor.engine.flowchart_status import rungs_of
 from advisor.engine.plan import plan_fit
-from advisor.engine.rungs import rungs_of
 from advisor.engine.states import State
 
 FULL = """

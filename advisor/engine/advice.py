@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from advisor.engine.finding import OF_HOST, Finding
-from advisor.engine.larger import hardware_that_would_do
+from advisor.engine.hardware_that_fits import hardware_that_would_do
 from advisor.engine.states import Plan
 from advisor.memory import estimate
 from advisor.record import replace
@@ -14,7 +14,7 @@ Planner = Callable[[Run, bool], Plan]
 """Plans for a run, with safe steps alone or with all."""
 
 
-def with_help(run: Run, finding: Finding, plan: Plan, planner: Planner) -> Finding:
+def with_advice(run: Run, finding: Finding, plan: Plan, planner: Planner) -> Finding:
     """The answer to "does batch size one fit?", how far the plan gets, and the hardware that would do."""
     found = estimate(run)
     if found is None or finding.rule != (OF_HOST if found.lacks_host else "does-not-fit"):

@@ -34,7 +34,9 @@ class Goal:
         return host_suffices(start, end)
 
 
-def told(walk: Walk, order: Mapping[str, int], moves: Moves, goal: Goal, kept: Moves = ()) -> tuple[Step, ...] | None:
+def plan_steps(
+    walk: Walk, order: Mapping[str, int], moves: Moves, goal: Goal, kept: Moves = ()
+) -> tuple[Step, ...] | None:
     """The steps of the flowchart that lead to the goal; None where they do not, or add an error.
 
     ``kept`` come first, needed or not.

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from advisor.cli.kept import Kept
+from advisor.cli.report_spool import ReportSpool
 from advisor.documents import read
 from advisor.engine.finding import Report
 from advisor.report import FORMATS, render_check
-from advisor.session import RunOptions, Session, examine, session_for
+from advisor.session import RunOptions, Session, check_config, session_for
 
 SAMPLES = sorted((Path(__file__).parents[2] / "sample_configs").glob("*.yaml"))
 
@@ -24,12 +24,12 @@ def session() -> Session:
 
 @pytest.fixture(scope="module")
 def reports(session: Session) -> list[Report]:
-    return [examine(read(path), session).report for path in SAMPLES]
+    return [check_config(read(path), session).report for path in SAMPLES]
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_says_the_same_of_reports_that_waited_in_a_file(name: str, reports: list[Report]):
-    kept = Kept(iter(reports), most=1)
+    kept = ReportSpool(iter(reports), most=1)
     assert len(kept.held) == 1 and len(kept) == len(reports)
     assert render_check(kept, name) == render_check(reports, name)
     assert kept[-1].file == reports[-1].file and [one.file for one in kept[1:3]] == [one.file for one in reports[1:3]]
@@ -38,7 +38,7 @@ def test_every_format_says_the_same_of_reports_that_waited_in_a_file(name: str, 
 def test_without_room_for_a_file_all_are_held(reports: list[Report], monkeypatch: pytest.MonkeyPatch):
     files: Iterator[Any] = iter([Full(2)])
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda: next(files))
-    kept = Kept(reports, most=1)
+    kept = ReportSpool(reports, most=1)
     assert [one.file for one in kept] == [one.file for one in reports]
     assert len(kept.held) == len(reports)
 

@@ -10,7 +10,7 @@ MOST_HELD = 500
 """Of some 30 kB each."""
 
 
-class Kept(Sequence[Report]):
+class ReportSpool(Sequence[Report]):
     """Reports in order: those past ``MOST_HELD`` in a temporary file without a name, where there is room for one."""
 
     def __init__(self, reports: Iterable[Report], most: int = MOST_HELD) -> None:

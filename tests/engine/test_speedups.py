@@ -9,7 +9,7 @@ from advisor.cli.main import main
 from advisor.documents import read
 from advisor.engine.check import Options, check_run, room_rules
 from advisor.engine.fix import fixed
-from advisor.engine.room import GAIN, offers, sequence
+from advisor.engine.speedups import GAIN, offers, sequence
 from advisor.engine.states import State, loses_masters
 from advisor.opening import Context, open_run
 

@@ -7,17 +7,17 @@ from advisor.engine.blocking import blockers
 from advisor.engine.check import Options, check_run
 from advisor.engine.finding import Finding, Report
 from advisor.hardware import Hardware
-from advisor.opening import Opened, open_run
+from advisor.opening import LoadedRun, open_run
 from advisor.record import record, replace
 from advisor.run import Run
 from advisor.session.session import Session
 
 
 @record(eq=False)
-class Examined:
+class CheckedRun:
     """One run with all that was found."""
 
-    opened: Opened
+    opened: LoadedRun
     options: Options
     report: Report
 
@@ -32,17 +32,19 @@ class Examined:
         return blockers(self.report, self.options)
 
 
-def examine(config: Document, session: Session, *, hardware: Hardware | None = None, speed: bool = True) -> Examined:
+def check_config(
+    config: Document, session: Session, *, hardware: Hardware | None = None, speed: bool = True
+) -> CheckedRun:
     """Everything that is found of one config.
 
     ``hardware`` comes before all that options, config and settings say. ``speed``: also what the room allows.
     ``InputError`` where the config cannot be read as a run.
     """
     context = replace(session.context, hardware=hardware) if hardware else session.context
-    return examined(open_run(config, context), session, speed=speed)
+    return check_loaded(open_run(config, context), session, speed=speed)
 
 
-def examined(opened: Opened, session: Session, *, speed: bool = True) -> Examined:
+def check_loaded(opened: LoadedRun, session: Session, *, speed: bool = True) -> CheckedRun:
     """The same of a run that is open."""
     options = replace(session.options_of(opened), speed=speed)
-    return Examined(opened, options, check_run(opened, options))
+    return CheckedRun(opened, options, check_run(opened, options))

@@ -12,7 +12,7 @@ GB = 1e9
 TOLD: tuple[tuple[Kind, str], ...] = (("compute", "compute"), ("host", "CPU and PCIe"))
 
 
-def figures(before: State, after: State) -> str:
+def cost_text(before: State, after: State) -> str:
     """``In this run: 6.1 -> 27.5 GB a step over the links; compute 40.1 -> 52.3 s (+30%).``, as far as that changes."""
     parts = (traffic_words(before, after), *time_words(before, after), host_words(before, after))
     said = [part for part in parts if part]

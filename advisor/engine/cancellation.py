@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from threading import Event
 
 
-class Dropped(BaseException):
+class Cancelled(BaseException):
     """Raised inside of work that nobody waits for any more."""
 
 
@@ -23,8 +23,8 @@ def ends_with(dropped: Event) -> Generator[None]:
         _dropped.reset(before)
 
 
-def end_if_dropped() -> None:
-    """Raises ``Dropped`` where nobody waits any more."""
+def end_if_cancelled() -> None:
+    """Raises ``Cancelled`` where nobody waits any more."""
     event = _dropped.get()
     if event is not None and event.is_set():
-        raise Dropped
+        raise Cancelled

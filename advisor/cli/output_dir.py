@@ -5,21 +5,21 @@ from collections.abc import Sequence
 
 from advisor.documents import Document
 from advisor.documents.repository import lies_in
-from advisor.opening import Opened
+from advisor.opening import LoadedRun
 from advisor.record import record, replace
 from advisor.run import Run
 from advisor.run.deepspeed import Section
 
 
 @record(eq=False)
-class Moved:
+class MovedRun:
     """A run with its files in another folder, and those files: they are written there, changed or not."""
 
-    opened: Opened
+    opened: LoadedRun
     documents: tuple[Document, ...]
 
 
-def moved_to(folder: str, opened: Sequence[Opened]) -> list[Moved]:
+def moved_to(folder: str, opened: Sequence[LoadedRun]) -> list[MovedRun]:
     """The runs in ``folder``, in the folders that they lie in below what they have in common."""
     above = [os.path.dirname(os.path.abspath(each_run.run.config.file)) for each_run in opened]
     root = os.path.commonpath(above) if above else ""
@@ -29,7 +29,7 @@ def moved_to(folder: str, opened: Sequence[Opened]) -> list[Moved]:
     ]
 
 
-def moved(opened: Opened, folder: str) -> Moved:
+def moved(opened: LoadedRun, folder: str) -> MovedRun:
     """One run with its YAML in ``folder``, and its JSON too if that is looked for next to the YAML."""
     run, section = opened.run, opened.run.deepspeed
     config = replace(run.config, file=os.path.normpath(os.path.join(folder, os.path.basename(run.config.file))))
@@ -45,9 +45,9 @@ def moved(opened: Opened, folder: str) -> Moved:
     return with_files(opened, replace(run, config=config, deepspeed=section, deepspeed_editable=False), config)
 
 
-def with_files(opened: Opened, run: Run, *documents: Document) -> Moved:
+def with_files(opened: LoadedRun, run: Run, *documents: Document) -> MovedRun:
     """The moved run with its files."""
-    return Moved(replace(opened, run=run), documents)
+    return MovedRun(replace(opened, run=run), documents)
 
 
 def next_to_it(run: Run, section: Section, folder: str) -> str:

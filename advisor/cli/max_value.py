@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import click
 
 from advisor.engine.check import Options, planner
-from advisor.engine.largest import Largest, check_key, largest, largest_planned
+from advisor.engine.max_value import MaxValue, check_key, max_value, max_value_planned
 from advisor.errors import InputError
-from advisor.opening import Opened
+from advisor.opening import LoadedRun
 from advisor.progress import doing, shown
 from advisor.record import record
 from advisor.report.style import Style
@@ -27,12 +27,12 @@ class Answer:
     """The largest value of a key for one run."""
 
     key: str
-    opened: Opened
-    as_written: Largest
-    planned: Largest
+    opened: LoadedRun
+    as_written: MaxValue
+    planned: MaxValue
 
 
-def answered(key: str, opened: Opened, options: Options) -> Answer:
+def answered(key: str, opened: LoadedRun, options: Options) -> Answer:
     """Both searches. ``InputError`` for another key, and where there is no estimate."""
     check_key(key)
     run = opened.run
@@ -41,8 +41,8 @@ def answered(key: str, opened: Opened, options: Options) -> Answer:
         raise InputError(f"has no estimate: {what}", run.config.file, remedy="see `advisor check`")
     plan = planner(options.without(TAKE_BACK[key]))
     with shown(), doing(f"looking for the largest {key}"):
-        as_written = largest(opened, key)
-        return Answer(key, opened, as_written, largest_planned(opened, key, lambda run: plan(run, False)))
+        as_written = max_value(opened, key)
+        return Answer(key, opened, as_written, max_value_planned(opened, key, lambda run: plan(run, False)))
 
 
 def show(answer: Answer, format_: str, style: Style) -> int:
@@ -68,7 +68,7 @@ def lines(answer: Answer, style: Style) -> Iterator[str]:
         yield from style.prose(f"the model has {positions:,} positions", "  note: ", "note")
 
 
-def words(found: Largest, answer: Answer) -> str:
+def words(found: MaxValue, answer: Answer) -> str:
     """One search in words."""
     hardware = answer.opened.run.hardware
     assert hardware is not None
@@ -90,7 +90,7 @@ def as_json(answer: Answer) -> str:
     return json.dumps({**named, **said}, indent=2)
 
 
-def one(found: Largest) -> dict[str, object]:
+def one(found: MaxValue) -> dict[str, object]:
     """One search."""
     return {
         "value": found.value,

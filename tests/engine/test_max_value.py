@@ -8,9 +8,9 @@ from click.testing import CliRunner
 
 from advisor.cli.main import main
 from advisor.documents import parse
-from advisor.engine.largest import STEP_OF_LENGTH, largest, with_value
+from advisor.engine.max_value import STEP_OF_LENGTH, max_value, with_value
 from advisor.memory import estimate
-from advisor.opening import Context, Opened, open_run
+from advisor.opening import Context, LoadedRun, open_run
 
 QLORA = """\
 base_model: meta-llama/Llama-3.1-8B
@@ -28,11 +28,11 @@ attn_implementation: flash_attention_2
 """
 
 
-def opened(text: str, gpus: str) -> Opened:
+def opened(text: str, gpus: str) -> LoadedRun:
     return open_run(parse(text.encode(), "run.yaml", "yaml"), Context(gpus=gpus))
 
 
-def verdict(run: Opened, key: str, value: int) -> str:
+def verdict(run: LoadedRun, key: str, value: int) -> str:
     found = estimate(with_value(run, key, value))
     assert found is not None
     return found.verdict
@@ -42,13 +42,13 @@ def verdict(run: Opened, key: str, value: int) -> str:
 @pytest.mark.parametrize("gpus", ["1x rtx-4090", "1x a100-40gb"])
 def test_the_largest_fits_and_the_next_does_not(key: str, step: int, gpus: str):
     run = opened(QLORA, gpus)
-    found = largest(run, key)
+    found = max_value(run, key)
     assert found.value is not None and verdict(run, key, found.value) == "fits"
     assert verdict(run, key, found.value + step) != "fits"
 
 
 def test_where_the_smallest_does_not_fit_there_is_none():
-    found = largest(opened(QLORA.replace("8B", "70B"), "1x rtx-4090"), "micro_batch_size")
+    found = max_value(opened(QLORA.replace("8B", "70B"), "1x rtx-4090"), "micro_batch_size")
     assert found.value is None and found.verdict == "does-not-fit"
 
 

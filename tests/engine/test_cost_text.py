@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from advisor.engine.figures import figures
+from advisor.engine.cost_text import cost_text
 from advisor.engine.states import State
 from advisor.run.build import edited
 from advisor.speed import traffic
@@ -24,7 +24,7 @@ STAGE_1 = '{"zero_optimization": {"stage": 1}, "bf16": {"enabled": true}}'
 
 
 def after(run, **edits):
-    return figures(State(run), State(edited(run, edits, "step")))
+    return cost_text(State(run), State(edited(run, edits, "step")))
 
 
 def test_zero_2_reduces_in_every_micro_step_what_zero_1_reduces_once(make_run):
@@ -55,7 +55,7 @@ def test_checkpoints_say_what_they_compute_again(make_run):
 
 def test_nothing_is_said_where_nothing_changes(make_run):
     run = make_run(LORA, "1x a100-80gb")
-    assert figures(State(run), State(run)) == ""
+    assert cost_text(State(run), State(run)) == ""
 
 
 def test_layer_inputs_on_the_host_travel_twice_in_each_micro_step(make_run):

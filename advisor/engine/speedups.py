@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping
 
 from advisor.engine.axes import KNOWN, families, leaves
+from advisor.engine.plan_steps import Goal, plan_steps
 from advisor.engine.points import Walk
 from advisor.engine.regression import new_errors
 from advisor.engine.rule import Rule
 from advisor.engine.search import fastest
 from advisor.engine.states import State, Step
 from advisor.engine.steps import alternatives, host_suffices, run_after
-from advisor.engine.telling import Goal, told
 
 GAIN = 0.95
 """A sequence that leaves more of the time than this is not worth an edit."""
@@ -42,7 +42,7 @@ def sequence(start: State, rules: Mapping[str, Rule]) -> tuple[Step, ...]:
     for point in sorted(found, key=lambda point: point.seconds)[:MOST_ENDS]:
         if point.seconds > GAIN * start.seconds:
             break
-        steps = told(walk, order, point.moves, Goal("fits", seconds=point.seconds))
+        steps = plan_steps(walk, order, point.moves, Goal("fits", seconds=point.seconds))
         if steps and (steps[-1].after.seconds or 0.0) <= GAIN * start.seconds:
             return steps
     return ()
