@@ -52,7 +52,7 @@ class Buffers(dict[str, str]):
     """Texts that are not on disk, or not as they are there: by absolute path."""
 
     @classmethod
-    def beside(cls, file: str, texts: Mapping[str, str]) -> "Buffers":
+    def next_to(cls, file: str, texts: Mapping[str, str]) -> "Buffers":
         """Texts whose names are relative to the folder of ``file``."""
         folder = os.path.dirname(os.path.abspath(file))
         return cls({os.path.normpath(os.path.join(folder, name)): text for name, text in texts.items()})

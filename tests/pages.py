@@ -51,7 +51,7 @@ def page(rule: Rule) -> str:
 def covered(rule: str) -> Iterator[str]:
     """A point for each row of the table of refusals that the rule reads."""
     for row in (row for rows in refusals().get(rule, {}).values() for row in rows):
-        with_ = f" with `{row.beside}`" if row.beside else f" without {row.without}" if row.without else ""
+        with_ = f" with `{row.next_to}`" if row.next_to else f" without {row.without}" if row.without else ""
         plugin = f" ({row.plugin})" if row.plugin else ""
         yield f"- {prose(f'`{row.at}`{with_}{plugin}: {row.because}')}"
 

@@ -1,7 +1,11 @@
 """CONTRIBUTING.md names what a contributor has to write, and every verb and path that it names is there."""
 
+import ast
+import io
 import json
 import re
+import tokenize
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
@@ -50,3 +54,38 @@ def test_every_path_is_there(name: str):
     )
     made_up = {"advisor/report/my_format.py"}
     assert [path for path in sorted(paths - made_up) if not (ROOT / path).exists()] == []
+
+
+WRITTEN = sorted(path for folder in ("advisor", "plugins", "rules", "tests") for path in (ROOT / folder).rglob("*.py"))
+DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
+
+
+def words_to_avoid() -> re.Pattern[str]:
+    """The words that the guide's list puts after "not"."""
+    line = next(line for line in TEXT.splitlines() if line.startswith("- No archaisms"))
+    avoided = "|".join(re.findall(r'not "([^"]+)"', line))
+    return re.compile(rf"(?<![\w-])({avoided})(?![\w-])", re.IGNORECASE)
+
+
+def told_in(source: str) -> Iterator[tuple[int, str]]:
+    """The names, the comments and the docstrings of a file, with their lines; names of rules and code aside."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+        if token.type == tokenize.NAME:
+            yield token.start[0], token.string.replace("_", " ")
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, DEFINED) and (text := ast.get_docstring(node)):
+            yield node.body[0].lineno, re.sub(r"``.*?``", "", text)
+
+
+def test_names_comments_and_docstrings_keep_to_the_list_of_words():
+    avoided = words_to_avoid()
+    assert avoided.search("It is written anew.")
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {text[:80]}"
+        for path in WRITTEN
+        for line, text in told_in(path.read_text(encoding="utf-8"))
+        if avoided.search(text)
+    ]
+    assert not found, "\n".join(found)

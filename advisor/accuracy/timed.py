@@ -37,7 +37,7 @@ class Timed:
         """The run that was measured."""
         name = self.config["base_model"]
         texts = {f"{name}/config.json": json.dumps(self.model)} if self.model else {}
-        buffers = Buffers.beside("config.yaml", texts)
+        buffers = Buffers.next_to("config.yaml", texts)
         context = Context(gpus=self.gpus, stack=read_stack(self.stack), buffers=buffers)
         return open_run(config_document(self.config, self.deepspeed), context).run
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from advisor.allocations.autograd import torchao
 from advisor.allocations.layers.known_layers import is_latent, is_taped
 from advisor.allocations.vision.image_inputs import is_known
-from advisor.allocations.vision.towers import beside
+from advisor.allocations.vision.towers import is_outside_decoder
 from advisor.memory.activations.attention import masked, varlen
 from advisor.memory.freezing import freezes_all
 from advisor.memory.lora_targets import is_target, layers_named, ties_ends
@@ -113,7 +113,9 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
     family = family_of(decoder)
     if family is None or not family.has_tapes or model.trace is not None:
         yield f"the family {decoder}"
-    elif any(beside(tensor) for tensor in model.tensors) and not (towers_rest(run, model) or towers_see(run, model)):
+    elif any(is_outside_decoder(tensor) for tensor in model.tensors) and not (
+        towers_rest(run, model) or towers_see(run, model)
+    ):
         yield "a tower that computes, or is trained"
     elif not all(is_taped(run, block) for block in model.blocks):
         yield "some of its layers"
@@ -139,19 +141,19 @@ def towers_see(run: Run, model: Architecture) -> bool:
 def begins_inside(run: Run, model: Architecture) -> bool:
     """Whether gradients end at adapters within a tower, for its input needs none."""
     lora = run.lora
-    found = lora is not None and any(is_target(lora, one) for one in linears_beside(model))
+    found = lora is not None and any(is_target(lora, one) for one in linears_outside_decoder(model))
     return found and not all(tower.hooked for tower in model.towers)
 
 
-def linears_beside(model: Architecture) -> Iterator[Linear]:
+def linears_outside_decoder(model: Architecture) -> Iterator[Linear]:
     """The linear layers of towers, and of what joins them to the decoder, by their names alone."""
-    modules = (tensor.module for tensor in model.tensors if beside(tensor) and tensor.linear)
+    modules = (tensor.module for tensor in model.tensors if is_outside_decoder(tensor) and tensor.linear)
     yield from (Linear(one.rpartition(".")[2], 0, 0, "mlp", one) for one in modules)
 
 
 def trains_towers(run: Run, model: Architecture) -> bool:
     """Whether weights of towers, or of what joins them to the decoder, are trained."""
-    return any(trained_count(run, tensor) for tensor in model.tensors if beside(tensor))
+    return any(trained_count(run, tensor) for tensor in model.tensors if is_outside_decoder(tensor))
 
 
 def shows_the_same(run: Run, model: Architecture) -> bool:
@@ -162,7 +164,7 @@ def shows_the_same(run: Run, model: Architecture) -> bool:
 
 def embeds_plainly(run: Run, model: Architecture) -> bool:
     """Whether patches are embedded by a convolution, or by a linear layer as it is."""
-    linears = [one for one in linears_beside(model) if one.name == "patch_embedding"]
+    linears = [one for one in linears_outside_decoder(model) if one.name == "patch_embedding"]
     return not any(run.quantization or (run.lora and is_target(run.lora, one)) for one in linears)
 
 

@@ -30,7 +30,7 @@ MOST_SHOWN = 12
 MOST_PLANNED = 24
 """About 4 s of CPU."""
 FEW_PLANNED = 10
-"""Plans where cards are shown beside other things: about a second of CPU."""
+"""Plans where cards are shown next to other things: about a second of CPU."""
 ANYWHERE = "1x b200"
 """Where a run is read whose own cards are unknown."""
 DURATION = regex(r"(\d+(?:\.\d+)?)\s*([hd])", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""What a step changes beside the memory, in this run's own numbers: compute, traffic, host memory."""
+"""What a step changes next to the memory, in this run's own numbers: compute, traffic, host memory."""
 
 from advisor.engine.states import State
 from advisor.memory.weights import weights_of
@@ -52,7 +52,7 @@ def host_words(before: State, after: State) -> str:
 
 
 def trained_on_node(run: Run) -> int:
-    """Trained parameters of which one node keeps states; 0 for adapters, beside which other things are offloaded."""
+    """Trained parameters of which one node keeps states; 0 for adapters, next to which other things are offloaded."""
     if run.model is None or run.hardware is None or run.adapter is not None:
         return 0
     return weights_of(run, run.model).trained_elements // run.hardware.nodes

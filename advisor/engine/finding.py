@@ -129,7 +129,7 @@ class Report:
     room: WholePlan | None = None
     """The steps with which the room that is left is used, as one."""
     rungs: tuple[Rung, ...] = ()
-    """The user's flowchart beside the plan."""
+    """The user's flowchart next to the plan."""
     fixed: int = 0
     """Findings that ``--fix`` has fixed in this call."""
     applied: tuple[Finding, ...] = ()

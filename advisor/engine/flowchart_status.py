@@ -1,4 +1,4 @@
-"""The user's own flowchart beside a plan: what became of each of its rungs."""
+"""The user's own flowchart next to a plan: what became of each of its rungs."""
 
 from collections.abc import Callable, Mapping
 from typing import Literal

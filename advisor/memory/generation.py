@@ -29,7 +29,7 @@ def generation_terms(run: Run, model: Architecture, weights: Weights) -> tuple[T
 
 
 def rollout_phase(run: Run, model: Architecture, weights: Weights, fixed: Terms, loaded: Terms) -> tuple[Phase, ...]:
-    """GRPO's answers, which vLLM needs awake: beside ``fixed`` as they are made, and beside ``loaded`` as it starts."""
+    """GRPO's answers, which vLLM needs awake: with ``fixed`` as they are made, and with ``loaded`` as it starts."""
     made = run.rollouts
     if made is None:
         return ()

@@ -104,7 +104,7 @@ FAMILIES: dict[str, Family] = {
     "apertus": Family(
         Decoder(
             _HEAD_NORM,
-            plain(beside=("mlp.act_fn.alpha_p", "mlp.act_fn.alpha_n")),
+            plain(loose_names=("mlp.act_fn.alpha_p", "mlp.act_fn.alpha_n")),
             norms=("attention_layernorm", "feedforward_layernorm"),
             deviations=Deviations(
                 activation=XIELU,

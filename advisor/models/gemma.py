@@ -143,7 +143,7 @@ def gemma3n_plan(c: Config) -> list[Layer]:
     ]
 
 
-def gemma3n_beside(c: Config, layer: Layer) -> Tensors:
+def gemma3n_loose(c: Config, layer: Layer) -> Tensors:
     """AltUp's prediction and correction, and the low-rank LAuReL branch."""
     inputs, hidden, rank = c.size("altup_num_inputs", 4), c.hidden, c.size("laurel_rank", 64)
     altup = (
@@ -188,7 +188,7 @@ FAMILIES: dict[str, Family] = {
             gemma3n_mlp,
             gemma3n_plan,
             (*SANDWICH, "post_per_layer_input_norm"),
-            loose=gemma3n_beside,
+            loose=gemma3n_loose,
             outside=gemma3n_outside,
             deviations=Deviations(norm="fp32 rms", root_by_power=True, widens_stream=True),
         ),

@@ -51,11 +51,11 @@ def plain(
     down: str = "mlp.down_proj",
     *,
     bias: bool | str = False,
-    beside: tuple[str, ...] = (),
+    loose_names: tuple[str, ...] = (),
 ) -> Builder:
     """Two linears with an activation between them; four times hidden wide where the config gives no width.
 
-    ``beside`` names parameters of one element, such as a trained activation's.
+    ``loose_names`` are the names of parameters of one element, such as a trained activation's.
     """
 
     def build(c: Config, _: Layer) -> Part:
@@ -63,7 +63,7 @@ def plain(
         tensors = (
             *linear(up, c.hidden, width, "mlp", biased),
             *linear(down, width, c.hidden, "mlp", biased),
-            *(tensor for name in beside for tensor in loose(name, (1,), "mlp")),
+            *(tensor for name in loose_names for tensor in loose(name, (1,), "mlp")),
         )
         return Part(tensors, mlp=Mlp(width, gated=False))
 

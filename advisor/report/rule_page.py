@@ -59,9 +59,9 @@ def subtitle(rule: Rule) -> str:
 def covers(rule: str) -> Iterator[str]:
     """The rows of the table of refusals that the rule reads, one a line."""
     for row in (row for rows in refusals().get(rule, {}).values() for row in rows):
-        beside = f" with `{row.beside}`" if row.beside else f" without {row.without}" if row.without else ""
+        next_to = f" with `{row.next_to}`" if row.next_to else f" without {row.without}" if row.without else ""
         plugin = f" ({row.plugin})" if row.plugin else ""
-        yield f"  `{row.at}`{beside}{plugin}: {row.because}"
+        yield f"  `{row.at}`{next_to}{plugin}: {row.because}"
 
 
 def section(title: str, text: str, style: Style) -> list[str]:

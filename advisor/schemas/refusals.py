@@ -2,7 +2,7 @@
 
 ``refusals.jsonl`` has a row for each. ``at`` is the key that the finding points at, and the row is looked at only where
 that key is there; ``when`` maps paths to conditions that all hold. Paths that begin with ``@`` are facts of the run.
-``beside`` or ``without`` names what it is at odds with or lacks. ``fix`` sets keys, or removes them by null.
+``next_to`` or ``without`` names what it is at odds with or lacks. ``fix`` sets keys, or removes them by null.
 ``plugin``: only where that plugin is listed, since its keys are dropped otherwise. ``since``: from that version on.
 """
 
@@ -35,7 +35,7 @@ class Refusal:
     because: str
     remedy: str
     source: str
-    beside: str = ""
+    next_to: str = ""
     without: str = ""
     fix: Mapping[str, Any] | None = None
     plugin: str = ""
@@ -58,8 +58,8 @@ class Refusal:
     def hit(self, run: Run, look: Look) -> Hit:
         """What is said of it, and the edit."""
         head = shown(self.at, look)
-        if self.beside and look(self.beside) is not None:
-            head += f" with {shown(self.beside, look)}"
+        if self.next_to and look(self.next_to) is not None:
+            head += f" with {shown(self.next_to, look)}"
         head += f" without {self.without}" if self.without else ""
         return Hit(placed(run, self.at), refused(run, head, self.because, self.remedy, self.since), self.changes(run))
 

@@ -27,7 +27,7 @@ def text_session(
 ) -> Session:
     """The session of a text that is called ``file``; ``files`` and ``settings`` as in ``advisor.check_text``."""
     session = session_for([file], options, detects=False, tell=tell) if settings else plain_session(options)
-    context = replace(session.context, buffers=Buffers.beside(file, files or {}))
+    context = replace(session.context, buffers=Buffers.next_to(file, files or {}))
     return replace(session, context=context)
 
 

@@ -61,7 +61,7 @@ class Settings:
 def load_settings(folder: str | Path, *, isolated: bool = False, fault: Fault = stop) -> Settings:
     """The settings for the files of ``folder``: those of its nearest ancestor, and the environment over them.
 
-    ``isolated`` passes over the files; environment variables still count. Raises ``InputError`` with file,
+    ``isolated`` skips the files; environment variables still count. Raises ``InputError`` with file,
     line and remedy for what cannot be read, unless ``fault`` goes on without it.
     """
     return under_environment(Settings() if isolated else settings_in_file(folder, fault), fault)

@@ -45,7 +45,7 @@ def terms(run: Run, model: Architecture, weights: Weights, card: Card, links: Li
 
 
 def rows_at_once(run: Run, model: Architecture, weights: Weights, made: Rollouts) -> int:
-    """Rows whose keys and values vLLM has room for beside its weights; all of them where the model itself answers."""
+    """Rows whose keys and values vLLM has room for next to its weights; all of them where the model itself answers."""
     if made.engine == "model" or run.hardware is None:
         return made.rows
     room = made.share * run.hardware.gpu.total_bytes - run.compute_bytes * weights.elements

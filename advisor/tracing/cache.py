@@ -59,10 +59,10 @@ def read(file: Path) -> Architecture | None:
 
 def write(file: Path, model: Architecture) -> None:
     """Writes a trace at once or not at all. A cache that cannot be written is no reason to stop."""
-    beside = file.with_name(f".{file.name}.{os.getpid()}")
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(json.dumps({"format": FORMAT, "model": encoded(model)}), encoding="utf-8")
-        beside.replace(file)
+        temporary.write_text(json.dumps({"format": FORMAT, "model": encoded(model)}), encoding="utf-8")
+        temporary.replace(file)
     except OSError:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

@@ -92,7 +92,7 @@ def runs(
     chosen = {group.first: layers[group.first] for group in found}
     watch = Watch(chosen)
     points: dict[int, Points] = {index: {} for index in chosen}
-    beside: list[tuple[int, int]] = []
+    outside: list[tuple[int, int]] = []
 
     def mark(weight: torch.Tensor) -> None:
         if watch.recorder is not None:
@@ -111,8 +111,8 @@ def runs(
             still = recorded(model, watch, weights, facts, length, train=False)
             for index, one in points.items():
                 note(one, length, step, still, index)
-            beside.append((length, kept_outside(step, chosen, model)))
-    return [layer_trace(facts, points[group.first]) for group in found], Growth(tuple(beside))
+            outside.append((length, kept_outside(step, chosen, model)))
+    return [layer_trace(facts, points[group.first]) for group in found], Growth(tuple(outside))
 
 
 def note(points: Points, length: int, step: Trace, still: Trace, index: int) -> None:

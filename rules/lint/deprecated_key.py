@@ -11,7 +11,7 @@ from advisor.schemas import Found, axolotl_keys, bare
 from advisor.util import is_mapping
 
 # With the new key axolotl refuses these: old-key-beside-new.
-REFUSED_BESIDE_NEW = {*LEGACY_ATTENTION, "liger_swiglu", "pretrain_multipack_buffer_size"}
+REFUSED_WITH_NEW = {*LEGACY_ATTENTION, "liger_swiglu", "pretrain_multipack_buffer_size"}
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -27,7 +27,7 @@ def finds(run: Run) -> Iterator[Hit]:
 
 def says_another(run: Run, key: str, row: Mapping[str, Any]) -> bool:
     """Whether fsdp1-deprecated, flash-attention-unsupported or old-key-beside-new speaks of this key instead."""
-    refused = key in REFUSED_BESIDE_NEW and any(run.config.get(name) for name in row.get("to", ()))
+    refused = key in REFUSED_WITH_NEW and any(run.config.get(name) for name in row.get("to", ()))
     return refused or key == "fsdp" or (key == "flash_attention" and not can_flash(run))
 
 

@@ -34,7 +34,7 @@ def finds(run: Run) -> Iterator[Hit]:
 
 
 def refused_by_parameters(run: Run, lora: Lora) -> Iterator[Hit]:
-    """What PEFT cannot do on experts' stacks; of dropout beside targets that are named so, axolotl speaks itself."""
+    """What PEFT cannot do on experts' stacks; of dropout next to targets that are named so, axolotl speaks itself."""
     named = bool(run.config.get("lora_target_parameters"))
     where = "`lora_target_parameters`" if named else "targets that PEFT moves to the experts' stacked parameters"
     if lora.dropout and not named:

@@ -8,7 +8,7 @@ from advisor.engine.locations import json_hit
 
 ZERO = "zero_optimization."
 SIZE = f"{ZERO}mics_shard_size"
-BESIDE = f"{ZERO}mics_hierarchical_params_gather"
+NEEDED_WITH_MICS = f"{ZERO}mics_hierarchical_params_gather"
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -18,7 +18,7 @@ def finds(run: Run) -> Iterator[Hit]:
         return
     size = section.at(SIZE)
     if isinstance(size, int) and size > 0:
-        edits = [Remove(SIZE)] + [Remove(BESIDE)] * (section.at(BESIDE) is not None)
+        edits = [Remove(SIZE)] + [Remove(NEEDED_WITH_MICS)] * (section.at(NEEDED_WITH_MICS) is not None)
         message = f"`mics_shard_size: {size}`: DeepSpeed stops, as transformers shards the model over all GPUs; remove"
         yield json_hit(run, SIZE, f"{message} it", *edits)
 

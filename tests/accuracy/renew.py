@@ -1,4 +1,4 @@
-"""Writes what rests on the published runs anew: the table of ranges, and the figures in the README (make accuracy)."""
+"""Writes what rests on the published runs again: the table of ranges, and the figures in the README (make accuracy)."""
 
 import json
 from collections.abc import Iterator, Mapping

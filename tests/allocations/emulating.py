@@ -106,7 +106,7 @@ OLD = -1
 NUMBER = 8
 """Bytes of the largest number: the norms of gradients and what is made of them are not compared."""
 ROWS = 64
-BESIDE_GRADIENTS = 512
+NEXT_TO_GRADIENTS = 512
 """What DDP sends of buffers and of the order of gradients."""
 
 
@@ -136,6 +136,6 @@ def canonical(events: Sequence[Event], start: int, least: int = NUMBER) -> list[
 def least_compared(setting: Mapping[str, Any]) -> int:
     """Bytes up to which tensors of a setting are not compared: numbers, and in preferences those of rows."""
     if setting["replicas"]:
-        return BESIDE_GRADIENTS
+        return NEXT_TO_GRADIENTS
     by_row = setting["preferences"] or setting["images"] or setting["classifier"] == "sequence"
     return ROWS if by_row else NUMBER

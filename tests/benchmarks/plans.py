@@ -78,7 +78,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A plan's end beside the grid's best."""
+    """A plan's end next to the grid's best."""
 
     label: str
     ratios: Mapping[str, float]

@@ -71,7 +71,7 @@ def test_a_changed_json_brings_the_yamls_that_name_it(repository: Path):
 
 
 @pytest.mark.slow
-def test_a_json_beside_the_yaml_is_followed_from_another_folder(repository: Path):
+def test_a_json_next_to_the_yaml_is_followed_from_another_folder(repository: Path):
     (repository / "configs" / "beside.json").write_text(ZERO)
     (repository / "configs" / "two.yaml").write_text(MODEL + "deepspeed: beside.json\n")
     commit(repository)

@@ -1,4 +1,4 @@
-"""The user's flowchart beside a plan, a word for each rung."""
+"""The user's flowchart next to a plan, a word for each rung."""
 
 from advisor.engine.check import Options, fit_rules, tiers_of
 from advisor.engine.flowchart_status import rungs_of

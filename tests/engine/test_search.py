@@ -35,7 +35,7 @@ def planned(run, *, safe_only=False, **options):
 
 @pytest.fixture(scope="module")
 def outcomes():
-    """Some random runs, each beside the best of a grid."""
+    """Some random runs, each next to the best of a grid."""
     dice, found = random.Random(7), []
     while len(found) < 14:
         one = outcome(*random_run(dice))

@@ -38,7 +38,7 @@ def compared(lines: list[dict[str, Any]]) -> Iterator[str]:
                 continue
             if line["outcome"] == "ok" and not line["case"].get("cap"):
                 errors.append(peak(found, line) / line["allocated_peak"] - 1)
-            yield f"{line['name']}: {beside(found, line)}"
+            yield f"{line['name']}: {compared_text(found, line)}"
     if errors:
         sizes = sorted(abs(error) for error in errors)
         yield f"{len(errors)} runs: median |error| {median(sizes):.1%}, largest {sizes[-1]:.1%}, bias {median(errors):+.1%}"
@@ -55,7 +55,7 @@ def estimated(line: dict[str, Any], folder: Path) -> Estimate:
     return estimate(config, line["deepspeed"], gpus=f"1x {name}", stack=line["stack"])
 
 
-def beside(found: Estimate, line: dict[str, Any]) -> str:
+def compared_text(found: Estimate, line: dict[str, Any]) -> str:
     """Measured and estimated figures in one line."""
     if line["outcome"] == "error":
         return f"error: {line['error']}"
@@ -65,7 +65,7 @@ def beside(found: Estimate, line: dict[str, Any]) -> str:
     if line["outcome"] == "oom":
         return f"oom in {line['failed_in']}, estimated {size(found.allocated_peak)}, {found.verdict}"
     whole = f"measured {size(line['allocated_peak'])}, estimated {size(peak(found, line))}"
-    parts = [f"{whole} ({peak(found, line) / line['allocated_peak'] - 1:+.1%})", phases_beside(found, line)]
+    parts = [f"{whole} ({peak(found, line) / line['allocated_peak'] - 1:+.1%})", phase_text(found, line)]
     if line["reserved_peak"]:
         inside = found.reserved_peak
         parts.append(f"reserved {size(line['reserved_peak'])} in {size(inside.low)} to {size(inside.high)}")
@@ -74,7 +74,7 @@ def beside(found: Estimate, line: dict[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def phases_beside(found: Estimate, line: dict[str, Any]) -> str:
+def phase_text(found: Estimate, line: dict[str, Any]) -> str:
     """How far each phase is off."""
     known = {phase.name: counted(phase, line) for phase in found.phases}
     both = {name: figure for name, figure in measured_phases(line).items() if name in known}

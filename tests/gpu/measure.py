@@ -131,7 +131,7 @@ def finished(lines: list[dict[str, Any]], device: str, *, retry_errors: bool) ->
     return {Case(**line["case"]) for line in kept if not (retry_errors and line["outcome"] == "error")}
 
 
-def mend(path: Path) -> None:
+def complete(path: Path) -> None:
     """Takes off a last line that was cut off."""
     if path.exists() and not (text := path.read_bytes()).endswith(b"\n"):
         path.write_bytes(text[: text.rfind(b"\n") + 1])
@@ -139,7 +139,7 @@ def mend(path: Path) -> None:
 
 def measure(cases: list[Case], output: Path, settings: Settings) -> None:
     """Run all cases in order, while time is left; the next process imports while one runs."""
-    mend(output)
+    complete(output)
     peaks = peaks_of(lines_of(output), settings.device)
     waiting: subprocess.Popen[str] | None = None
     child: subprocess.Popen[str] | None = None

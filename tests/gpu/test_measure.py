@@ -126,7 +126,7 @@ def test_a_line_that_was_cut_off_is_dropped_and_its_case_run_again(tmp_path: Pat
     path = written(tmp_path / "out.jsonl", first, second)
     path.write_bytes(path.read_bytes()[:-40])
     assert remaining(path) == [second, *rest]
-    measure.mend(path)
+    measure.complete(path)
     assert len(path.read_text().splitlines()) == 1
     assert path.read_text().endswith("\n")
 

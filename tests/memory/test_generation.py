@@ -1,4 +1,4 @@
-"""What GRPO holds beside training: vLLM's share of the card, the answers' cache, the reference, the answers' logits."""
+"""What GRPO holds next to training: vLLM's share of the card, the answers' cache, the reference, the answers' logits."""
 
 from pathlib import Path
 from typing import Any

@@ -92,7 +92,7 @@ def test_during_forward(tmp_path, keys, expected):
     # A bucket of 150,000 takes the embedding and the attention of the first layer: its next matrix is one too many.
     [(10**6, P), (150_000, P - (TABLE + 4 * 100 * 100) + TOUCHED)],
 )
-def test_stage_1_makes_its_shard_beside_what_the_first_bucket_left(tmp_path, bucket, elements):
+def test_stage_1_makes_its_shard_next_to_what_the_first_bucket_left(tmp_path, bucket, elements):
     found = small(tmp_path, zero={"stage": 1, "overlap_comm": False, "reduce_bucket_size": bucket})
     assert named(reduction_terms(found.run, found.weights)) == {"gradients and their shard": 2 * elements}
 

@@ -55,7 +55,7 @@ def test_states_and_master_weights(tmp_path, keys, expected):
 CAST = (2 + 4) * FLAT
 """The flat copy in half precision, and its cast."""
 STEPPING = (4 + 4) * FLAT
-"""Gradients and temporaries in fp32, beside the shard in half precision: the norms' gradients keep it."""
+"""Gradients and temporaries in fp32, next to the shard in half precision: the norms' gradients keep it."""
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ STEPPING = (4 + 4) * FLAT
         ({"zero": {"stage": 3, "offload_optimizer": CPU}, "stack": {"deepspeed": "0.16.9"}}, {}),
     ],
 )
-def test_beside_them_in_the_step(tmp_path, keys, expected):
+def test_next_to_them_in_the_step(tmp_path, keys, expected):
     found = small(tmp_path, **keys)
     assert named(step_terms(found.run, found.weights)) == expected
 

@@ -170,7 +170,7 @@ def test_what_embeddings_return_is_a_leaf_under_adapters_alone():
 
 
 @pytest.mark.parametrize("config", [GEMMA, CHECKPOINTED | {"base_model": "google/gemma-3n-E2B-it"}])
-def test_what_embeddings_return_is_counted_once_beside_images(config: dict[str, Any]):
+def test_what_embeddings_return_is_counted_once_next_to_images(config: dict[str, Any]):
     terms = next(one.terms for one in of(config).phases if one.name == "backward")
     kept = [term.name for term in terms if term.part == "activations" and "embedding" in term.name]
     assert [name for name in kept if "tower" not in name] == ["words' embeddings"]

@@ -69,7 +69,7 @@ def test_small_variant_has_the_parameters_of_transformers(variant: dict[str, Any
     assert describe(variant["config"], "variant", "test").parameters == variant["parameters"]
 
 
-def test_facts_beside_the_count_come_from_the_config() -> None:
+def test_facts_next_to_the_count_come_from_the_config() -> None:
     model = describe(LLAMA, "org/model", "somewhere")
 
     assert (model.name, model.source, model.model_type) == ("org/model", "somewhere", "llama")

@@ -38,7 +38,7 @@ def blanks(*names: str) -> Iterator[None]:
         del sys.modules[name]
 
 
-def beside(package: str, name: str) -> ModuleType:
+def loaded_alone(package: str, name: str) -> ModuleType:
     """A module of a package that itself would import half of axolotl."""
     folder = importlib.util.find_spec(package.rpartition(".")[0]).submodule_search_locations[0]
     spec = importlib.util.spec_from_file_location(
@@ -57,7 +57,9 @@ with blanks(*NOT_ASKED), without_triton(), mock.patch.multiple(torch.amp, **ON_C
     from axolotl.monkeypatch import lora_kernels
     from axolotl.utils.dict import DictDefault
 
-lora_kernels.get_causal_lm_model_cls_prefix = beside("axolotl.utils.callbacks", "models").get_causal_lm_model_cls_prefix
+lora_kernels.get_causal_lm_model_cls_prefix = loaded_alone(
+    "axolotl.utils.callbacks", "models"
+).get_causal_lm_model_cls_prefix
 __all__ = ["fused", "lora", "lora_kernels", "patches"]
 ALL = ("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel")
 

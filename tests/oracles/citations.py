@@ -54,7 +54,7 @@ class Cited:
 def cited(source: str) -> Iterator[Cited]:
     """What a rule's ``source`` cites: ``file:lines@version``.
 
-    Of several files of one package, the first is given in full, the others from the package on or beside the one
+    Of several files of one package, the first is given in full, the others from the package on or next to the one
     before, and the last has the version.
     """
     for part in source.split(";"):

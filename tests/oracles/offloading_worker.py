@@ -25,12 +25,12 @@ from advisor.tracing.allocations import Trace
 from advisor.tracing.cuda_emulation import CudaHabits
 from advisor.tracing.recorder import Recorder
 
-from .axolotl_kernels import DictDefault, beside
+from .axolotl_kernels import DictDefault, loaded_alone
 from .families import FAMILIES
 from .offloading_cases import CASES, LAYERS, TOKENS, Case
 from .trace import Setting, adapted, decoder_layers, own_loss, watch
 
-mixins = beside("axolotl.core.trainers.mixins", "activation_checkpointing")
+mixins = loaded_alone("axolotl.core.trainers.mixins", "activation_checkpointing")
 CARD = property(lambda _tensor: torch.device("cuda"))
 
 

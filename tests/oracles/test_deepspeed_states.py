@@ -391,7 +391,7 @@ def test_stage_1_accumulates_all_gradients(trained: Trained) -> None:
 
 
 @each([*PLAIN_1, Case(1, world=3)])
-def test_stage_1_makes_its_shard_beside_all_gradients(trained: Trained) -> None:
+def test_stage_1_makes_its_shard_next_to_all_gradients(trained: Trained) -> None:
     # The first tensor is larger than the bucket: nothing has moved when the first rank's shard is made.
     assert trained.at("shard made")[0] == trained.half * (trained.trained + trained.touched(0))
 
@@ -449,7 +449,7 @@ def test_stage_3_keeps_its_gradient_shard(trained: Trained) -> None:
 
 
 @each(case for case in CASES if case.stage == 3)
-def test_persistent_parameters_are_whole_beside_their_shards(trained: Trained) -> None:
+def test_persistent_parameters_are_whole_next_to_their_shards(trained: Trained) -> None:
     n, threshold = trained.case.world, trained.case.threshold
     numels = [*itertools.chain(*trained.groups), *trained.ranks[0]["frozen"]]
     small = sorted(numel for numel in numels if numel <= threshold)

@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM
 
 from advisor.memory.uncounted import uncounted
 
-from .axolotl_kernels import beside
+from .axolotl_kernels import loaded_alone
 from .families import FAMILIES
 
 pytestmark = pytest.mark.oracle
@@ -42,7 +42,7 @@ def trained():
     optimizer = torch.optim.AdamW(weight for weight in model.parameters() if weight.requires_grad)
     asked = SimpleNamespace(lisa_n_layers=ACTIVE, lisa_step_interval=1, lisa_layers_attribute="model.layers")
     trainer = SimpleNamespace(model=model, args=asked)
-    return model, optimizer, beside("axolotl.utils.callbacks", "lisa").lisa_callback_factory(trainer)
+    return model, optimizer, loaded_alone("axolotl.utils.callbacks", "lisa").lisa_callback_factory(trainer)
 
 
 def step(model, optimizer, callback, number):

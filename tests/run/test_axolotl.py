@@ -38,7 +38,7 @@ def test_every_fact_knows_its_key(make_run):
         ("bf16:", "1x a100-80gb", "bf16"),
     ],
 )
-def test_precision_is_resolved_on_the_card_at_hand(make_run, said, gpus, precision):
+def test_precision_is_resolved_on_the_card_of_the_run(make_run, said, gpus, precision):
     assert make_run(LLAMA + said + "\n", gpus).precision == precision
 
 

@@ -1,4 +1,4 @@
-"""``make tables``: writes the key tables anew from the installed axolotl and DeepSpeed."""
+"""``make tables``: writes the key tables again from the installed axolotl and DeepSpeed."""
 
 import json
 import sys

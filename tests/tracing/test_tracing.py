@@ -201,7 +201,7 @@ def open_run_of(folder: Path) -> Any:
     return open_run(read(folder / "run.yaml"), Context()).run
 
 
-def test_other_facts_are_traced_anew_and_without_asking_scaled(folder: Path, process: Asked) -> None:
+def test_other_facts_are_traced_again_and_without_asking_scaled(folder: Path, process: Asked) -> None:
     call("check", "--trace", "run.yaml")
     lora = YAML + "adapter: lora\nlora_r: 8\nlora_alpha: 16\nlora_target_linear: true\n"
     (folder / "run.yaml").write_text(lora)

@@ -17,7 +17,7 @@ from advisor.allocations.losses.scores import score_of
 from advisor.allocations.step.hybrids import side_by_side
 from advisor.allocations.step.nemotron_h import single
 from advisor.allocations.vision.image_inputs import sight_of
-from advisor.allocations.vision.towers import Towers, beside
+from advisor.allocations.vision.towers import Towers, is_outside_decoder
 from advisor.memory.activations import lora_kernels
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.models.deviations import LLAMA
@@ -42,7 +42,9 @@ def base_model(loader: Loader) -> Model:
     loader.resting = [] if sight else list(loader.adapted)
     model, tensors = loader.model, {tensor.kind: tensor for tensor in reversed(loader.model.tensors)}
     table = tensors["embedding"]
-    biased = {t.module.rpartition(".")[2] for t in model.tensors if t.name.endswith(".bias") and not beside(t)}
+    biased = {
+        t.module.rpartition(".")[2] for t in model.tensors if t.name.endswith(".bias") and not is_outside_decoder(t)
+    }
     embedding = loader.plain(table.numel, table.module)
     embedding.embedding = True
     windows = {block: block.attention and block.attention.window for block in model.blocks}

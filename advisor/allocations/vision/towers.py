@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from advisor.allocations.layers.loading import Loader
     from advisor.models import Tensor
 
-BESIDE = frozenset({"vision", "audio", "projector"})
+OUTSIDE_DECODER = frozenset({"vision", "audio", "projector"})
 
 
-def beside(tensor: Tensor) -> bool:
+def is_outside_decoder(tensor: Tensor) -> bool:
     """Whether a tensor belongs to a tower, or to what joins it to the decoder."""
-    return tensor.kind in BESIDE
+    return tensor.kind in OUTSIDE_DECODER
 
 
 class Towers:
@@ -29,7 +29,7 @@ class Towers:
     def __init__(self, loader: Loader) -> None:
         self.linears: dict[str, Linear] = {}
         self.weights: dict[str, Memory] = {}
-        tensors = [tensor for tensor in loader.model.tensors if beside(tensor)]
+        tensors = [tensor for tensor in loader.model.tensors if is_outside_decoder(tensor)]
         biased = {tensor.module for tensor in tensors if tensor.name.endswith(".bias")}
         for _, group in groupby(tensors, key=lambda tensor: tensor.name.partition(".*.")[0]):
             self.load(loader, list(group), biased)

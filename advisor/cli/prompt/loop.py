@@ -72,7 +72,7 @@ def introduce(proposal: Proposal, ahead: Steps | None, prompt: Prompt) -> Steps 
     if (plan := proposal.plan) is not None:
         steps = plan.names
         if steps != ahead:
-            lines += [*plan_lines(plan, prompt.style, anew=ahead is not None), ""]
+            lines += [*plan_lines(plan, prompt.style, fresh=ahead is not None), ""]
         ahead = steps[1:]
     prompt.show([*lines, *proposal_lines(proposal, prompt.style)])
     return ahead

@@ -43,9 +43,9 @@ def file_lines(run: Run, style: Style) -> list[str]:
     return [first, *rest]
 
 
-def plan_lines(plan: Plan, style: Style, *, anew: bool) -> list[str]:
+def plan_lines(plan: Plan, style: Style, *, fresh: bool) -> list[str]:
     """How many steps are ahead, and where they end."""
-    lead = "new plan: " if anew else "plan: "
+    lead = "new plan: " if fresh else "plan: "
     count = counted(len(plan.steps), "step")
     end = plan.end.estimate
     words = f"{count}, {ENDS[plan.verdict]}{end.condition} ({fill(end)})"

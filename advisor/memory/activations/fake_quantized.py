@@ -1,4 +1,4 @@
-"""Quantization-aware training: each linear layer quantizes its weight and input anew, and autograd keeps the steps."""
+"""Quantization-aware training: each linear layer quantizes its weight and input again, and autograd keeps the steps."""
 
 from __future__ import annotations
 

@@ -73,6 +73,6 @@ def of_activation_gradient(n: Numbers, without_and_with: tuple[int, int]) -> int
 
 
 def shared_amounts(n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
-    """What the MLP beside the experts keeps."""
+    """What the MLP next to the experts keeps."""
     if mlp.shared_width:
         yield from dense_amounts(n, family, mlp, "f shared", recomputed=False)

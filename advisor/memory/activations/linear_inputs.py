@@ -110,7 +110,7 @@ def site_amounts(run: Run, n: Numbers, site: Site) -> Iterator[Amount]:
     if n.trained and not keeps_inputs(run):
         return
     if n.trained:
-        # Autocast casts a tensor anew for each linear; it caches casts of weights only
+        # Autocast casts a tensor again for each linear; it caches casts of weights only
         # (ATen/autocast_mode.cpp).
         copies = max(1, len(site.linears)) if site.source != n.compute else 1
         if not site.kept_anyway:

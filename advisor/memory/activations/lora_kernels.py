@@ -89,7 +89,7 @@ def mlp_gradients(lora: Lora, n: Numbers) -> Iterator[Amount]:
     """The MLP's backward at its end: gradients of the product, of both inputs, and of each output times B.
 
     Those of gate and up are written over gate and up, the product over its gradient (kernels/swiglu.py:118-178@0.19.0).
-    With DoRA the gradients of the output, of gate and of up are written anew, times its scale, and the old ones stay.
+    With DoRA the gradients of the output, of gate and of up are written again, times its scale, and the old ones stay.
     """
     scaled = n.compute if lora.dora else 0
     yield n.compute + 2 * scaled, "f"

@@ -5,7 +5,7 @@ from advisor.run.edits import RunEdits
 
 FIXED = "0.19.3"
 """DeepSpeed from which non-reentrant checkpoints work with frozen weights that ZeRO-3 shards."""
-# TRL's trainers for these force reentrant checkpoints upon an adapter under ZeRO-3; those for ORPO and SimPO do not.
+# TRL's trainers for these force reentrant checkpoints on an adapter under ZeRO-3; those for ORPO and SimPO do not.
 FORCED = frozenset(["dpo", "ipo", "kto", "grpo", "gdpo", "ebft"])
 # The embedding and the head by the names that PEFT ties (EMBEDDING_LAYER_NAMES, peft/utils/constants.py:399@0.20.0).
 TIED_BY_PEFT = frozenset(["embed_tokens", "lm_head"])

@@ -1,4 +1,4 @@
-"""Edits of the run -> edits of a DeepSpeed config, and the configs that the advisor writes anew."""
+"""Edits of the run -> edits of a DeepSpeed config, and the configs that the advisor writes again."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

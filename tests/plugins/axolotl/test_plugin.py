@@ -301,7 +301,7 @@ def test_an_internal_error_stops_nothing(
 
     from advisor.plugins.axolotl import before_training
 
-    monkeypatch.setattr(before_training, "examine", broken)
+    monkeypatch.setattr(before_training, "check_config", broken)
     plugin.register(cfg(advisor=SMALL))
     assert [record.getMessage() for record in log.records] == ["not checked: RecursionError: deep"]
 

@@ -169,7 +169,7 @@ def answers_to(folder: Path, *calls: Call, command: Sequence[str] = ADVISOR, **s
 
 @pytest.fixture
 def sub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The root of a server, which is a folder of a repository; what lies beside it is not the agent's to read."""
+    """The root of a server, which is a folder of a repository; what lies next to it is not the agent's to read."""
     root = tmp_path / "repo" / "sub"
     (root / "inner").mkdir(parents=True)
     (tmp_path / "repo" / ".git").mkdir()
