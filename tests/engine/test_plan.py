@@ -4,11 +4,13 @@ from dataclasses import replace
 from itertools import pairwise
 
 from advisor.engine.check import Options, fit_rules, tiers_of
+from advisor.engine.check import planned as checked_plan
 from advisor.engine.flowchart_status import rungs_of
 from advisor.engine.plan import plan_fit
 from advisor.engine.registry import built_in_rules, flowcharts, tiers
 from advisor.engine.states import State
 from advisor.memory import estimate
+from advisor.memory.ledger import Uncounted
 from advisor.run.build import edited
 
 FULL = """
@@ -220,3 +222,12 @@ def test_no_step_leads_to_memory_that_nobody_counts(make_run):
     assert skipped["lora"] == "memory would not be known: nothing counts `fp8` (fp8 copies next to adapters)"
     rungs = {rung.name: (rung.word, rung.detail) for rung in rungs_of(State(run), plan, fit_rules(Options()))}
     assert rungs["LoRA"] == ("impossible", skipped["lora"])
+
+
+def test_no_plan_is_made_where_memory_is_not_counted_though_the_run_does_not_fit(make_run):
+    run = make_run(QLORA, "1x rtx-4090")
+    counted = replace(estimate(run), usable=1 << 30)
+    more = replace(counted, uncounted=(Uncounted("some_key", "something", "more", "test"),))
+    assert counted.verdict == more.verdict == "does-not-fit"
+    assert checked_plan(run, counted, Options()) is not None
+    assert checked_plan(run, more, Options()) is None

@@ -3,6 +3,7 @@
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from advisor.cli.main import main
@@ -68,6 +69,15 @@ def test_what_gains_little_is_no_sequence(make_run):
     fast = make_run(LORA.replace("gradient_checkpointing: true\n", ""), "1x b200")
     steps = sequence_of(fast)
     assert not steps or steps[-1].after.seconds <= GAIN * State(fast).seconds
+
+
+@pytest.mark.parametrize(("left", "gains"), [(0.94, True), (0.96, False)])
+def test_a_sequence_leaves_no_more_than_95_percent_of_the_time(make_run, left: float, gains: bool):
+    """The start is said to take as long as makes the same end leave so much."""
+    run = make_run(LORA, "1x a100-80gb")
+    start = State(run)
+    vars(start)["seconds"] = sequence_of(run)[-1].after.seconds / left
+    assert bool(sequence(start, room_rules(Options()))) == gains
 
 
 def test_other_offers_stay_single(make_run):

@@ -101,6 +101,8 @@ def test_capped_logits_cost_one_more_tensor():
     capped = replace(MODEL, model_type="gemma2")
     run = run_of()
     assert per_logit(loss.loss_saved_bytes(run, capped)) == 6
+    plain, more = loss.logits_of(run, MODEL), loss.logits_of(run, capped)
+    assert (more.saved, more.forward, more.backward) == (plain.saved + 2, plain.forward + 2, plain.backward + 2)
 
 
 def test_masked_tokens_are_scored_at_the_worst_case() -> None:

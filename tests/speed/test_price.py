@@ -15,6 +15,8 @@ from advisor.opening import open_configs
 from advisor.speed import StepTime, Unpriced, host, link, step_time, traffic
 from advisor.speed import constants as k
 from advisor.speed.card import card_of
+from advisor.speed.price import doubts_of_time
+from advisor.speed.step_time import TimeTerm
 
 LLAMA = {
     "base_model": "meta-llama/Llama-3.1-8B",
@@ -153,6 +155,14 @@ def test_without_a_stated_link_the_cards_own_pcie_is_assumed():
 
 def test_an_assumed_link_that_carries_little_is_no_doubt():
     assert timed("2x rtx-3090", **LORA).confidence == "usual"
+
+
+@pytest.mark.parametrize(("sent", "doubtful"), [(9.0, False), (11.0, True)])
+def test_an_assumed_link_makes_a_time_doubtful_from_a_tenth_of_it_on(sent: float, doubtful: bool):
+    terms = [TimeTerm("all else", "compute", 100 - sent, "", ""), TimeTerm("collectives", "link", sent, "", "")]
+    assumed, stated = parse_hardware("2x rtx-4090"), parse_hardware("2x rtx-4090 link=pcie")
+    assert bool([*doubts_of_time(assumed, terms, host_bound=False)]) == doubtful
+    assert not [*doubts_of_time(stated, terms, host_bound=False)]
 
 
 def test_several_nodes_need_their_network():

@@ -1,0 +1,146 @@
+"""What decides between two points: how much faster, how many edits, how much memory; each margin from both sides."""
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from advisor.engine.choice import best_of
+from advisor.engine.cost_text import differ
+from advisor.engine.flowchart_status import compared
+from advisor.engine.plan_steps import Goal, about, necessary
+from advisor.engine.points import Moves
+from advisor.engine.search import EQUAL, fastest, is_roomy, leanest, seconds_of
+from advisor.memory.ledger import Range
+
+FASTER: Moves = (("fused-kernels", 0), ("fused-loss", 0))
+SHORTER: Moves = (("fused-loss", 0),)
+
+
+def state(seconds: float | None = 100, needed: int = 50, verdict: str = "fits", high: int = 50) -> Any:
+    """As much of a state as a comparison asks for: a card of 100 bytes, a host that nobody asks about."""
+    estimate = SimpleNamespace(verdict=verdict, needed=Range(needed, high), usable=100, uncounted=())
+    run = SimpleNamespace(micro_batch_size=1, hardware=None)
+    return SimpleNamespace(
+        seconds=seconds,
+        shown_seconds=None,
+        needed=needed,
+        at_least=needed,
+        verdict=verdict,
+        estimate=estimate,
+        run=run,
+    )
+
+
+class Walked:
+    """A walk of which it is said where each set of moves leads, in whatever order they are made."""
+
+    def __init__(self, ends: Mapping[Moves, Any]):
+        self.ends = {frozenset(moves): end for moves, end in ends.items()}
+        self.start = state()
+        self.sizes = ((1, ()),)
+        self.batched: dict[Any, Any] = {}
+        self.rules: dict[str, Any] = {}
+
+    def after(self, moves: Moves) -> Any:
+        return self.ends.get(frozenset(moves))
+
+
+def first(ends: Mapping[Moves, Any]) -> Moves:
+    """The point that is taken first."""
+    walk: Any = Walked(ends)
+    return fastest(walk, list(ends))[0].moves
+
+
+@pytest.mark.parametrize(("seconds", "chosen"), [(104, SHORTER), (106, FASTER)])
+def test_within_5_percent_of_the_fastest_fewer_edits_come_first(seconds: float, chosen: Moves):
+    assert first({FASTER: state(100), SHORTER: state(seconds)}) == chosen
+
+
+@pytest.mark.parametrize(("seconds", "chosen"), [(101.5, "b"), (102.5, "a")])
+def test_within_2_percent_of_the_fastest_less_memory_comes_first(seconds: float, chosen: str):
+    assert first({(("a", 0),): state(100, needed=50), (("b", 0),): state(seconds, needed=40)}) == ((chosen, 0),)
+
+
+@pytest.mark.parametrize(
+    ("rule", "seconds", "is_taken"),
+    [("fsdp-2", 88, False), ("fsdp-2", 86, True), ("half-masters", 92, False), ("half-masters", 90, True)],
+)
+def test_an_edit_more_is_made_for_fsdp_2_at_15_percent_and_for_half_masters_at_10(
+    rule: str, seconds: float, is_taken: bool
+):
+    other: Moves = ((rule, 0), ("fused-loss", 0))
+    assert (first({SHORTER: state(100), other: state(seconds)}) == other) == is_taken
+
+
+def test_where_no_time_is_modelled_a_step_more_is_never_as_fast():
+    assert seconds_of(state(None), FASTER) > EQUAL * seconds_of(state(None), SHORTER) > EQUAL
+
+
+@pytest.mark.parametrize(("high", "roomy"), [(95, True), (96, False)])
+def test_5_percent_of_a_card_are_left_free(high: int, roomy: bool):
+    assert is_roomy(state(high=high)) == roomy
+
+
+def test_of_the_points_that_need_least_eight_are_looked_at():
+    ends = {((f"rule-{n}", 0),): state(needed=n) for n in range(1, 13)}
+    walk: Any = Walked(ends)
+    assert [point.state.needed for point in leanest(walk, list(ends), within=100)] == [*range(1, 9)]
+
+
+A, B = ("a", 0), ("b", 0)
+
+
+def needed_of(ends: Mapping[Moves, Any], goal: Goal) -> Moves:
+    """The moves of a and b that the end needs."""
+    walk: Any = Walked(ends)
+    return necessary(walk, {"a": 0, "b": 1}, (A, B), about(walk, (A, B), goal), ())
+
+
+def test_of_two_steps_either_of_which_is_enough_the_first_of_the_flowchart_stays():
+    assert needed_of({(A, B): state(), (A,): state(), (B,): state()}, Goal("fits")) == (A,)
+
+
+@pytest.mark.parametrize(("seconds", "steps"), [(101.5, (A,)), (102.5, (A, B))])
+def test_a_step_that_gains_less_than_2_percent_is_not_worth_an_edit(seconds: float, steps: Moves):
+    """The goal itself lies as low as it can for the end."""
+    ends = {(A, B): state(100), (A,): state(seconds), (B,): state(200)}
+    assert needed_of(ends, Goal("fits", seconds=100 / EQUAL)) == steps
+
+
+@pytest.mark.parametrize(
+    ("end", "goal", "is_met"),
+    [
+        (state(104), Goal("fits", seconds=100), True),
+        (state(106), Goal("fits", seconds=100), False),
+        (state(high=96), Goal("fits", seconds=100), False),
+        (state(high=96), Goal("fits"), True),
+        (state(high=96), Goal("fits", high=96), True),
+        (state(high=97), Goal("fits", high=96), False),
+        (state(needed=50), Goal("does-not-fit", needed=50), True),
+        (state(needed=51), Goal("does-not-fit", needed=50), False),
+        (state(verdict="tight"), Goal("fits"), False),
+        (state(verdict="fits"), Goal("tight"), True),
+    ],
+)
+def test_an_end_will_do_up_to_each_limit_of_its_goal(end: Any, goal: Goal, is_met: bool):
+    assert goal.is_met(state(), end, ()) == is_met
+
+
+@pytest.mark.parametrize(("seconds", "word"), [(100.5, "not needed"), (101.5, "slower here")])
+def test_a_rung_is_slower_from_1_percent_on(seconds: float, word: str):
+    assert compared(state(100), state(seconds)) == (word, "")
+
+
+@pytest.mark.parametrize(("new", "said"), [(101.9, False), (102.2, True), (97.9, True)])
+def test_a_change_of_2_percent_is_worth_a_word(new: float, said: bool):
+    assert differ(100, new) == said
+
+
+@pytest.mark.parametrize(("worth", "cards"), [(1.2, 1), (1.3, 2)])
+def test_fewer_cards_are_shown_where_they_cost_no_more_than_a_quarter_more(worth: float, cards: int):
+    rows: Any = [SimpleNamespace(worth=w, hardware=SimpleNamespace(world_size=n)) for n, w in ((2, 1.0), (1, worth))]
+    wanted: Any = SimpleNamespace(worth=lambda row: row.worth)
+    best: Any = best_of(wanted, rows)
+    assert best.hardware.world_size == cards
