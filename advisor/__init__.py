@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from advisor.about import VERSION
-from advisor.engine.rule import Example, Hit, Rule
+from advisor.engine.example import Example, but, only, without
+from advisor.engine.rule import Hit, Rule
 
 if TYPE_CHECKING:
     from advisor.api import check, check_text, estimate, step_time
@@ -26,10 +27,13 @@ __all__ = [
     "RunEdits",
     "Set",
     "__version__",
+    "but",
     "check",
     "check_text",
     "estimate",
+    "only",
     "step_time",
+    "without",
 ]
 HOMES = {
     "Remove": "documents",

@@ -9,8 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from advisor.engine.example import Example
 from advisor.engine.examples import differences, opened, outcome
-from advisor.engine.rule import Example, Rule
+from advisor.engine.rule import Rule
 from advisor.run import Run
 
 Put = Callable[[ast.expr], None]
@@ -93,7 +94,7 @@ class Guarded:
 
 def opened_examples(rule: Rule, folder: Path) -> Iterator[tuple[Example, Run]]:
     """The examples of a rule, each with its run."""
-    for number, example in enumerate(rule.examples):
+    for number, example in enumerate(rule.expanded):
         own = folder / str(number)
         own.mkdir()
         yield example, opened(example, own).run

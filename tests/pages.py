@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from inspect import cleandoc
 from pathlib import Path
 
+from advisor.engine.example import Example
 from advisor.engine.registry import built_in_rules
-from advisor.engine.rule import Example, Rule, Stage
+from advisor.engine.rule import Rule, Stage
 from advisor.report.rule_page import PROOFS, SAFE, STAGES, applicability, edits, example_diff, subtitle
 from advisor.schemas.refusals import refusals
 
@@ -43,7 +44,7 @@ def page(rule: Rule) -> str:
     if rows := list(covered(rule.id)):
         blocks += ["## What it covers", "\n".join(rows)]
     for title, wanted in (("## Examples", True), ("## Says nothing about", False)):
-        shown = [example for example in rule.examples if example.expects_finding is wanted]
+        shown = [example for example in rule.expanded if example.expects_finding is wanted]
         blocks += [title, *(block for example in shown for block in example_blocks(example))] if shown else []
     return "\n\n".join([*blocks, "## Source", prose(rule.source), "[All rules](index.md)"]) + "\n"
 

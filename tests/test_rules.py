@@ -24,7 +24,7 @@ def test_every_rule_tells_what_why_and_where_from(rule: Rule):
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.stage == "fit"], ids=lambda rule: rule.id)
 def test_every_fit_step_shows_what_it_does_to_the_peak(rule: Rule):
-    numbers = [example.memory for example in rule.examples if example.memory]
+    numbers = [example.memory for example in rule.expanded if example.memory]
     assert numbers
     before, after = (float(part) for part in numbers[0].removesuffix(" GiB").split(" -> "))
     assert after < before

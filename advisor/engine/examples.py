@@ -3,11 +3,11 @@
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from textwrap import dedent
 
 from advisor.documents import read
+from advisor.engine.example import Example, text_of
 from advisor.engine.fix import with_changes
-from advisor.engine.rule import Example, Rule
+from advisor.engine.rule import Rule
 from advisor.engine.speedups import back
 from advisor.engine.states import State, Step
 from advisor.engine.steps import alternatives, best_step
@@ -20,11 +20,11 @@ from advisor.util import GIB
 
 def failures_of(rule: Rule) -> Iterator[str]:
     """What the examples of a rule promise and do not keep, one line each."""
-    if not any(example.expects_finding for example in rule.examples):
+    if not any(example.expects_finding for example in rule.expanded):
         yield "no example in which it fires"
-    if all(example.expects_finding for example in rule.examples):
+    if all(example.expects_finding for example in rule.expanded):
         yield "no example in which it stays silent"
-    for number, example in enumerate(rule.examples, 1):
+    for number, example in enumerate(rule.expanded, 1):
         for failure in example_failures(rule, example):
             yield f"example {number}: {failure}"
 
@@ -88,8 +88,3 @@ def differences(example: Example, before: Run, after: Run, memory: str) -> Itera
         yield f"the memory goes {memory}, not {example.memory}"
     if after.global_batch_size != before.global_batch_size:
         yield f"the global batch becomes {after.global_batch_size}"
-
-
-def text_of(block: str) -> str:
-    """A text block without its indentation, with one newline at its end."""
-    return dedent(block).strip("\n") + "\n"

@@ -1,9 +1,9 @@
 """What a rule is: a frozen value that reads like data, with the examples that are its tests and its documentation."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from advisor.engine.example import Example, Variation
 from advisor.record import record
 
 if TYPE_CHECKING:
@@ -14,28 +14,6 @@ if TYPE_CHECKING:
 Level = Literal["error", "warning", "note"]
 Stage = Literal["fit", "speed", "lint"]
 Proof = Literal["rejects", "accepts", "read"]
-
-
-@record(eq=False)
-class Example:
-    """A config for which the rule fires (``after`` given, or ``fires``) or stays silent (neither).
-
-    ``memory`` is what the edit does to the peak on one GPU: ``"42.1 -> 29.0 GiB"``.
-    """
-
-    before: str
-    gpus: str = "1x a100-80gb"
-    after: str | None = None
-    memory: str | None = None
-    deepspeed: str | None = None
-    after_deepspeed: str | None = None
-    stack: Mapping[str, object] = field(default_factory=dict[str, object])
-    fires: bool = False
-
-    @property
-    def expects_finding(self) -> bool:
-        """Whether the rule must speak up about this example."""
-        return self.fires or self.after is not None or self.after_deepspeed is not None
 
 
 @record(eq=False)
@@ -81,7 +59,8 @@ class Rule:
     title: str
     why: str
     source: str
-    examples: tuple[Example, ...]
+    examples: tuple[Example | Variation, ...]
+    """A variation is of the last full one before it that fires."""
     cost: str = ""
     safe: bool | Callable[["Run"], bool] = False
     when: Callable[["Run"], bool] = _never
@@ -92,6 +71,21 @@ class Rule:
     fatal: bool = False
     alone: bool = False
     offer: bool = False
+
+    @property
+    def expanded(self) -> tuple[Example, ...]:
+        """The examples, each in full."""
+        found: list[Example] = []
+        full: Example | None = None
+        for example in self.examples:
+            if isinstance(example, Variation):
+                if full is None:
+                    raise ValueError(f"{self.id}: a variation before the first full example that fires")
+                example = example.of(full)
+            elif example.expects_finding:
+                full = example
+            found.append(example)
+        return tuple(found)
 
     def is_safe(self, run: "Run") -> bool:
         """Whether this rule's edits leave what is trained as it is, for this run."""

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from inspect import cleandoc
 from typing import Any
 
-from advisor.engine.rule import Example, Rule, Stage
+from advisor.engine.example import Example
+from advisor.engine.rule import Rule, Stage
 from advisor.report.snippet import diff_lines
 from advisor.report.style import Style
 from advisor.report.wording import APPLICABILITY
@@ -39,8 +40,8 @@ def page(rule: Rule, style: Style) -> str:
         blocks.append(section("Proof", PROOFS[rule.proof], style))
     if covered := list(covers(rule.id)):
         blocks.append([style.paint("What it covers", "strong"), *covered])
-    blocks += [example_block(example, style) for example in rule.examples if example.expects_finding]
-    silent = [example for example in rule.examples if not example.expects_finding]
+    blocks += [example_block(example, style) for example in rule.expanded if example.expects_finding]
+    silent = [example for example in rule.expanded if not example.expects_finding]
     blocks += [silent_block(example, style) for example in silent[:1]]
     blocks.append(section("Source", rule.source, style))
     return "\n\n".join("\n".join(block) for block in blocks)
@@ -110,7 +111,7 @@ def unified(name: str, before: str, after: str) -> str:
 
 def edits(rule: Rule) -> bool:
     """Whether any example shows an edit."""
-    return any(example.after is not None or example.after_deepspeed is not None for example in rule.examples)
+    return any(example.after is not None or example.after_deepspeed is not None for example in rule.expanded)
 
 
 def applicability(rule: Rule) -> str:
@@ -144,7 +145,7 @@ def as_json(rule: Rule) -> dict[str, Any]:
         "proof": rule.proof if rule.stage == "lint" else None,
         "fatal": rule.fatal,
         "source": rule.source,
-        "examples": [example_json(example) for example in rule.examples],
+        "examples": [example_json(example) for example in rule.expanded],
     }
 
 

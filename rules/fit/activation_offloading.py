@@ -1,6 +1,6 @@
 """Keep layer inputs on the host."""
 
-from advisor import Example, Rule, Run
+from advisor import Example, Rule, Run, but, only
 
 
 def applies(run: Run) -> bool:
@@ -65,49 +65,15 @@ rule = Rule(
             """,
             memory="19.7 -> 11.8 GiB",
         ),
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 32768
-            """,
+        only("base_model: meta-llama/Llama-3.1-8B", "sequence_len: 32768", gpus="1x rtx-4090"),
+        but(
+            "deepspeed: deepspeed_configs/zero3.json",
+            without=("micro_batch_size", "attn_implementation"),
+            gpus="1x a100-80gb",
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 32768
-                gradient_checkpointing: true
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
-                liger_fused_linear_cross_entropy: true
-                deepspeed: deepspeed_configs/zero3.json
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                gradient_checkpointing: offload
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                gradient_checkpointing: true
-                rl: ebft
-            """,
-        ),
+        only("base_model: meta-llama/Llama-3.1-8B", gpus=""),
+        only("base_model: meta-llama/Llama-3.1-8B", "gradient_checkpointing: offload"),
+        only("base_model: meta-llama/Llama-3.1-8B", "gradient_checkpointing: true", "rl: ebft", gpus=""),
         Example(
             gpus="1x rtx-4090",
             before="""
@@ -142,46 +108,18 @@ rule = Rule(
             """,
             memory="18.9 -> 17.9 GiB",
         ),
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 8192
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-                activation_offloading: true
-                gradient_checkpointing_kwargs:
-                  use_reentrant: false
-            """,
+        but("activation_offloading: true", without=("plugins", "liger_fused_linear_cross_entropy"), fixed=True),
+        but(
+            "gradient_checkpointing_kwargs:\n  use_reentrant: true",
+            without=("plugins", "liger_fused_linear_cross_entropy"),
+            fixed=True,
         ),
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "sequence_len: 8192",
+            "gradient_checkpointing: true",
+            "activation_offloading: true",
             gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 8192
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-                activation_offloading: hidden_states
-                gradient_checkpointing_kwargs:
-                  use_reentrant: true
-            """,
-        ),
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 8192
-                gradient_checkpointing: true
-                activation_offloading: true
-            """,
         ),
     ),
 )

@@ -1,6 +1,6 @@
 """Load the weights once a node, and cut them there."""
 
-from advisor import Example, Rule, Run
+from advisor import Example, Rule, Run, only
 
 
 def applies(run: Run) -> bool:
@@ -61,15 +61,11 @@ rule = Rule(
             """,
             memory="31.3 -> 11.6 GiB",
         ),
-        Example(
+        only(
+            "base_model: Qwen/Qwen2.5-14B",
+            "fsdp_version: 2",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  cpu_ram_efficient_loading: true",
             gpus="8x rtx-4090",
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-                  cpu_ram_efficient_loading: true
-            """,
         ),
         Example(
             gpus="8x rtx-4090",
@@ -97,45 +93,28 @@ rule = Rule(
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP
             """,
         ),
-        Example(
+        only(
+            "base_model: Qwen/Qwen2.5-14B",
+            "fsdp_version: 2",
+            "fsdp_config:\n  cpu_ram_efficient_loading: true",
             gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-                fsdp_version: 2
-                fsdp_config:
-                  cpu_ram_efficient_loading: true
-            """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {}
-            """,
-        ),
-        Example(
+        only("base_model: Qwen/Qwen2.5-14B", "deepspeed: zero.json", deepspeed="{}"),
+        only(
+            "base_model: Qwen/Qwen2.5-14B",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
             gpus="8x rtx-4090",
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
         ),
-        Example(
+        only(
+            "base_model: Qwen/Qwen2.5-14B",
+            "fsdp_version: 2",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            "model_quantization_config: FineGrainedFP8Config",
             gpus="8x rtx-4090",
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-                model_quantization_config: FineGrainedFP8Config
-            """,
         ),
     ),
 )

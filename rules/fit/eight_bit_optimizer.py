@@ -1,6 +1,6 @@
 """Optimizer states in 8 bits."""
 
-from advisor import Example, Rule, Run, RunEdits
+from advisor import Example, Rule, Run, RunEdits, but, only
 
 WIDE = frozenset({"adamw_torch", "adamw_torch_fused", "paged_adamw_32bit", "adamw_anyprecision", "optimi_adamw"})
 
@@ -52,57 +52,12 @@ rule = Rule(
             """,
             memory="59.9 -> 48.1 GiB",
         ),
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: adamw_bnb_8bit
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: deepspeed_configs/zero2.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                fsdp_config:
-                  offload_params: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                fsdp_version: 2
-                fsdp_config:
-                  offload_params: true
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                fsdp_config:
-                  offload_params: true
-            """,
-        ),
+        only("base_model: meta-llama/Llama-3.1-8B", "optimizer: adamw_bnb_8bit"),
+        only("base_model: meta-llama/Llama-3.1-8B", "deepspeed: deepspeed_configs/zero1.json", fires=True),
+        but("deepspeed: deepspeed_configs/zero2.json"),
+        but("fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP", without=("deepspeed",), fires=True),
+        but("fsdp_config:\n  offload_params: true", without=("deepspeed",)),
+        but("fsdp_version: 2", "fsdp_config:\n  offload_params: true", without=("deepspeed",), fires=True),
+        but("fsdp_config:\n  offload_params: true", without=("deepspeed",), gpus=""),
     ),
 )

@@ -1,6 +1,6 @@
 """Attention without the matrix of scores."""
 
-from advisor import Example, Rule, Run
+from advisor import Example, Rule, Run, but, only
 
 
 def applies(run: Run) -> bool:
@@ -50,48 +50,19 @@ rule = Rule(
             """,
             memory="82.6 -> 60.8 GiB",
         ),
-        Example(
+        only(
+            "base_model: Qwen/Qwen2.5-1.5B",
+            "attn_implementation: eager",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
             gpus="1x v100-32gb",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                attn_implementation: eager
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
         ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                micro_batch_size: 2
-                bf16: false
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                attn_implementation: flash_attention_2
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: bigscience/bloom-7b1
-            """,
-        ),
+        only("base_model: meta-llama/Llama-3.1-8B", gpus="", fires=True),
+        but("sequence_len: 4096", "micro_batch_size: 2", "bf16: false", gpus="1x a100-80gb"),
+        but("attn_implementation: flash_attention_2", gpus="1x a100-80gb"),
+        only("base_model: nobody/knows-this"),
+        but("base_model: bigscience/bloom-7b1"),
     ),
 )

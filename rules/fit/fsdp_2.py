@@ -1,6 +1,6 @@
 """Shard everything with PyTorch."""
 
-from advisor import Example, Rule, Run, RunEdits
+from advisor import Example, Rule, Run, RunEdits, but, only
 
 
 def applies(run: Run) -> bool:
@@ -59,20 +59,8 @@ rule = Rule(
             """,
             memory="137.6 -> 37.3 GiB",
         ),
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-                rl: dpo
-            """,
-            fires=True,
-        ),
+        only("base_model: Qwen/Qwen2.5-14B"),
+        only("base_model: Qwen/Qwen2.5-14B", "rl: dpo", gpus="8x a100-80gb", fires=True),
         Example(
             gpus="8x a100-80gb",
             before="""
@@ -96,49 +84,37 @@ rule = Rule(
                   state_dict_type: FULL_STATE_DICT
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
+        but(
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            without=("sequence_len", "micro_batch_size", "attn_implementation", "deepspeed"),
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-                adapter: qlora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                load_in_4bit: true
-            """,
+        but(
+            "adapter: qlora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "load_in_4bit: true",
+            without=("sequence_len", "micro_batch_size", "attn_implementation", "deepspeed"),
             fires=True,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-                adapter: qlora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                load_in_4bit: true
-                rl: dpo
-            """,
+        but(
+            "adapter: qlora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "load_in_4bit: true",
+            "rl: dpo",
+            without=("sequence_len", "micro_batch_size", "attn_implementation", "deepspeed"),
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: nobody/knows-this
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                rl: dpo
-            """,
+        but(
+            "base_model: nobody/knows-this",
+            "adapter: qlora",
+            "load_in_4bit: true",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "rl: dpo",
+            without=("sequence_len", "micro_batch_size", "attn_implementation", "deepspeed"),
         ),
     ),
 )

@@ -1,6 +1,6 @@
 """Shard a quantized base with FSDP, which can load it in pieces."""
 
-from advisor import Example, Rule, Run, RunEdits
+from advisor import Example, Rule, Run, RunEdits, but, only
 
 # axolotl refuses these with FSDP1: utils/schemas/validation.py:931-1074@0.19.0.
 WITHOUT_FSDP1 = frozenset(
@@ -127,29 +127,17 @@ rule = Rule(
             """,
             memory="36.8 -> 5.6 GiB",
         ),
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-70B",
+            "adapter: qlora",
+            "load_in_4bit: true",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
             gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-70B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
         ),
-        Example(
-            gpus="2x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-70B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: x
-                deepspeed: deepspeed_configs/zero3.json
-            """,
-        ),
+        only("base_model: meta-llama/Llama-3.1-70B", gpus="2x rtx-4090"),
+        only("base_model: x", "deepspeed: deepspeed_configs/zero3.json"),
         Example(
             gpus="8x h100-80gb",
             before="""
@@ -165,127 +153,30 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
+        but(
+            "base_model: openai-community/gpt2",
+            "optimizer: q_galore_adamw8bit",
+            without=("fsdp_config", "lora_mlp_kernel"),
             gpus="2x rtx-4090",
-            before="""
-                base_model: openai-community/gpt2
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                optimizer: q_galore_adamw8bit
-            """,
         ),
-        Example(
-            gpus="2x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-70B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_mlp_kernel: true
-            """,
-        ),
-        Example(
-            gpus="2x rtx-4090",
-            before="""
-                base_model: openai/gpt-oss-20b
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
-        ),
-        Example(
-            gpus="2x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-70B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                rl: dpo
-            """,
-        ),
-        Example(
-            gpus="2x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-70B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                tensor_parallel_size: 2
-            """,
-        ),
-        Example(
-            gpus="2x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-70B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_mlp_kernel: true
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-                quantize_moe_experts: true
-            """,
-        ),
-        Example(
-            gpus="2x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-70B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                trust_remote_code: true
-            """,
-        ),
-        Example(
+        but(without=("fsdp_config",), gpus="2x rtx-4090"),
+        but("base_model: openai/gpt-oss-20b", without=("fsdp_config", "lora_mlp_kernel"), gpus="2x rtx-4090"),
+        but("rl: dpo", without=("fsdp_config", "lora_mlp_kernel"), gpus="2x rtx-4090"),
+        but("tensor_parallel_size: 2", without=("fsdp_config", "lora_mlp_kernel"), gpus="2x rtx-4090"),
+        but("quantize_moe_experts: true", gpus="2x rtx-4090"),
+        but("trust_remote_code: true", without=("fsdp_config", "lora_mlp_kernel"), gpus="2x rtx-4090"),
+        but("base_model: nobody/knows-this", without=("fsdp_config",), gpus="8x a100-80gb"),
+        but(
+            "base_model: nobody/knows-this",
+            "optimizer: muon",
+            without=("fsdp_config", "lora_mlp_kernel"),
             gpus="8x a100-80gb",
-            before="""
-                base_model: nobody/knows-this
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_mlp_kernel: true
-            """,
         ),
-        Example(
+        but(
+            "base_model: nobody/knows-this",
+            "tensor_parallel_size: 2",
+            without=("fsdp_config", "lora_mlp_kernel"),
             gpus="8x a100-80gb",
-            before="""
-                base_model: nobody/knows-this
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                optimizer: muon
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: nobody/knows-this
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                tensor_parallel_size: 2
-            """,
         ),
     ),
 )

@@ -1,6 +1,6 @@
 """Free gathered weights after forward."""
 
-from advisor import Example, Rule
+from advisor import Example, Rule, but, only
 
 rule = Rule(
     id="fsdp-reshard",
@@ -42,19 +42,10 @@ rule = Rule(
             """,
             memory="89.1 -> 68.7 GiB",
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-32B
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
+        but(
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            without=("sequence_len", "micro_batch_size", "gradient_checkpointing", "attn_implementation"),
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-32B
-            """,
-        ),
+        only("base_model: Qwen/Qwen2.5-32B"),
     ),
 )

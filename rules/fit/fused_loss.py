@@ -1,6 +1,6 @@
 """The loss without the logits."""
 
-from advisor import Example, Rule, Run, RunEdits
+from advisor import Example, Rule, Run, RunEdits, but, only
 
 
 def edits(run: Run) -> RunEdits:
@@ -65,85 +65,29 @@ rule = Rule(
             """,
             memory="19.7 -> 9.4 GiB",
         ),
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 8192
-                plugins:
-                  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin
-            """,
+        but(
+            "plugins:\n  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin",
+            without=("micro_batch_size", "gradient_checkpointing", "attn_implementation"),
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                plugins:
-                  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin
-            """,
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "plugins:\n  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin",
         ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                reward_model: true
-            """,
+        only("base_model: meta-llama/Llama-3.1-8B", "reward_model: true", gpus=""),
+        only("base_model: meta-llama/Llama-3.1-8B", "process_reward_model: true", gpus=""),
+        only("base_model: meta-llama/Llama-3.1-8B", "tensor_parallel_size: 2"),
+        but(
+            "bf16: false",
+            without=("sequence_len", "micro_batch_size", "gradient_checkpointing", "attn_implementation"),
+            gpus="1x a100-80gb",
         ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                process_reward_model: true
-            """,
+        only("base_model: nobody/knows-this"),
+        but(
+            "rl: kto",
+            without=("sequence_len", "micro_batch_size", "gradient_checkpointing", "attn_implementation"),
+            gpus="1x a100-80gb",
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                tensor_parallel_size: 2
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                bf16: false
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                rl: kto
-            """,
-        ),
-        Example(
-            before="""
-                base_model: openai-community/gpt2
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                tensor_parallel_size: 2
-            """,
-        ),
+        only("base_model: openai-community/gpt2"),
+        only("base_model: meta-llama/Llama-3.1-8B", "tensor_parallel_size: 2", gpus=""),
     ),
 )

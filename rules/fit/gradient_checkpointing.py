@@ -1,6 +1,6 @@
 """Keep the inputs of layers, and compute the rest again."""
 
-from advisor import Example, Rule, Run, RunEdits
+from advisor import Example, Rule, Run, RunEdits, but, only
 
 
 def edits(run: Run) -> RunEdits:
@@ -61,53 +61,28 @@ rule = Rule(
             """,
             memory="58.5 -> 29.3 GiB",
         ),
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                gradient_checkpointing: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-            """,
+        only("base_model: meta-llama/Llama-3.1-8B", "gradient_checkpointing: true"),
+        only("base_model: nobody/knows-this", fires=True),
+        but(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "sequence_len: 32768",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 32768
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-            fires=True,
+        but(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "fsdp_config:\n  activation_checkpointing: true",
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                fsdp_config:
-                  activation_checkpointing: true
-            """,
-        ),
-        Example(
+        but(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "fsdp_version: 2",
+            "fsdp_config:\n  activation_checkpointing: true",
             gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                fsdp_version: 2
-                fsdp_config:
-                  activation_checkpointing: true
-            """,
         ),
-        Example(
-            gpus="",
-            before="""
-                base_model: mosaicml/mpt-7b
-            """,
-        ),
+        but("base_model: mosaicml/mpt-7b", gpus=""),
     ),
 )

@@ -1,6 +1,6 @@
 """Master weights in half precision, under ZeRO."""
 
-from advisor import Example, Rule, Run
+from advisor import Example, Rule, Run, only
 from advisor.run import Zero
 
 
@@ -48,37 +48,24 @@ rule = Rule(
             """,  # noqa: E501
             memory="65.7 -> 45.0 GiB",
         ),
-        Example(
+        only("base_model: nobody/knows-this", gpus="8x a100-80gb"),
+        only(
+            "base_model: nobody/knows-this",
+            "bf16: false",
+            "fp16: true",
+            "deepspeed: ds.json",
             gpus="8x a100-80gb",
-            before="""
-                base_model: nobody/knows-this
-            """,
+            deepspeed='{"zero_optimization": {"stage": 2}, "fp16": {"enabled": true}}',
         ),
-        Example(
+        only(
+            "base_model: nobody/knows-this",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "deepspeed: ds.json",
             gpus="8x a100-80gb",
-            before="""
-                base_model: nobody/knows-this
-                bf16: false
-                fp16: true
-                deepspeed: ds.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2}, "fp16": {"enabled": true}}
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: nobody/knows-this
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                deepspeed: ds.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}
-            """,
+            deepspeed='{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}',
         ),
     ),
 )

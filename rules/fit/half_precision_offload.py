@@ -1,6 +1,6 @@
 """A sharded half-precision base on the host instead of a 4-bit one on every GPU."""
 
-from advisor import Example, Rule, Run, RunEdits
+from advisor import Example, Rule, Run, RunEdits, only
 
 
 def edits(run: Run) -> RunEdits:
@@ -78,66 +78,39 @@ rule = Rule(
             """,
             memory="170.3 -> 3.8 GiB",
         ),
-        Example(
+        only(
+            "base_model: mistralai/Mixtral-8x7B-v0.1",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_modules:\n  - q_proj\n  - v_proj",
             gpus="1x rtx-3090",
-            before="""
-                base_model: mistralai/Mixtral-8x7B-v0.1
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules:
-                  - q_proj
-                  - v_proj
-            """,
         ),
-        Example(
-            before="""
-                base_model: mistralai/Mixtral-8x7B-v0.1
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                optimizer: muon
-            """,
+        only(
+            "base_model: mistralai/Mixtral-8x7B-v0.1",
+            "adapter: qlora",
+            "load_in_4bit: true",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "optimizer: muon",
         ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-            """,
+        only("base_model: nobody/knows-this", "adapter: qlora", "load_in_4bit: true", "lora_r: 16", "lora_alpha: 32"),
+        only("base_model: openai/gpt-oss-20b", "adapter: qlora", "load_in_4bit: true", "lora_r: 16", "lora_alpha: 32"),
+        only(
+            "base_model: mistralai/Mixtral-8x7B-v0.1",
+            "adapter: qlora",
+            "load_in_4bit: true",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "rl: dpo",
         ),
-        Example(
-            before="""
-                base_model: openai/gpt-oss-20b
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-            """,
-        ),
-        Example(
-            before="""
-                base_model: mistralai/Mixtral-8x7B-v0.1
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                rl: dpo
-            """,
-        ),
-        Example(
-            before="""
-                base_model: mistralai/Mixtral-8x7B-v0.1
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                unfrozen_parameters:
-                  - model.layers.31
-            """,
+        only(
+            "base_model: mistralai/Mixtral-8x7B-v0.1",
+            "adapter: qlora",
+            "load_in_4bit: true",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "unfrozen_parameters:\n  - model.layers.31",
         ),
         Example(
             gpus="",
@@ -151,15 +124,13 @@ rule = Rule(
                 optimizer: muon
             """,
         ),
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
             gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
         ),
     ),
 )

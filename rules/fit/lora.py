@@ -1,6 +1,6 @@
 """Train small adapters instead of the weights."""
 
-from advisor import Example, Rule, Run, RunEdits
+from advisor import Example, Rule, Run, RunEdits, only
 from advisor.record import replace
 from advisor.run import Adapter
 from advisor.run.axolotl.checkpointing import bears_zero_3, for_new_tokens, for_zero_3
@@ -90,54 +90,25 @@ rule = Rule(
                 lora_target_linear: true
             """,
         ),
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "adapter: lora",
+            "lora_r: 8",
+            "lora_alpha: 16",
+            "lora_target_linear: true",
             gpus="1x a100-40gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 8
-                lora_alpha: 16
-                lora_target_linear: true
-            """,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                unfrozen_parameters:
-                  - model.layers.31
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: q_galore_adamw8bit
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                qat:
-                  weight_dtype: int8
-            """,
-        ),
-        Example(
+        only("base_model: meta-llama/Llama-3.1-8B", "unfrozen_parameters:\n  - model.layers.31"),
+        only("base_model: meta-llama/Llama-3.1-8B", "optimizer: q_galore_adamw8bit"),
+        only("base_model: meta-llama/Llama-3.1-8B", "qat:\n  weight_dtype: int8"),
+        only("base_model: meta-llama/Llama-3.1-8B", "optimizer: q_galore_adamw8bit", gpus=""),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "gradient_checkpointing: true",
+            "selective_checkpointing: mlp",
+            "deepspeed: zero.json",
             gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: q_galore_adamw8bit
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                gradient_checkpointing: true
-                selective_checkpointing: mlp
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 3}}
-            """,
+            deepspeed='{"zero_optimization": {"stage": 3}}',
         ),
     ),
 )

@@ -1,6 +1,6 @@
 """Compute in bf16, or in fp16 with an adapter on cards that have no bf16."""
 
-from advisor import Example, Rule, Run, RunEdits
+from advisor import Example, Rule, Run, RunEdits, but, only
 
 
 def edits(run: Run) -> RunEdits:
@@ -50,34 +50,9 @@ rule = Rule(
             """,
             memory="24.8 -> 14.2 GiB",
         ),
-        Example(
-            gpus="1x a100-40gb",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                bf16: auto
-            """,
-        ),
-        Example(
-            gpus="1x v100-32gb",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                bf16: false
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                bf16: false
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="1x v100-32gb",
-            before="""
-                base_model: nobody/knows-this
-                bf16: false
-            """,
-        ),
+        only("base_model: Qwen/Qwen2.5-1.5B", "bf16: auto", gpus="1x a100-40gb"),
+        only("base_model: Qwen/Qwen2.5-1.5B", "bf16: false", gpus="1x v100-32gb"),
+        only("base_model: Qwen/Qwen2.5-1.5B", "bf16: false", gpus="", fires=True),
+        but("base_model: nobody/knows-this", gpus="1x v100-32gb"),
     ),
 )

@@ -1,6 +1,6 @@
 """Optimizer states on the host."""
 
-from advisor import Example, Rule, Run, RunEdits
+from advisor import Example, Rule, Run, RunEdits, only
 
 # accelerate turns anything else into DeepSpeedCPUAdam with L2 decay: accelerate/utils/deepspeed.py:29-97@1.13.0.
 KEPT = frozenset({"adamw_torch", "adamw_torch_fused"})
@@ -57,25 +57,8 @@ rule = Rule(
             """,
             memory="59.9 -> 23.0 GiB",
         ),
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: deepspeed_configs/zero2.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: muon
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-            fires=True,
-        ),
+        only("base_model: meta-llama/Llama-3.1-8B", "deepspeed: deepspeed_configs/zero2.json"),
+        only("base_model: meta-llama/Llama-3.1-8B", "optimizer: muon"),
+        only("base_model: meta-llama/Llama-3.1-8B", "deepspeed: deepspeed_configs/zero1.json", fires=True),
     ),
 )

@@ -1,6 +1,6 @@
 """Weights on the host."""
 
-from advisor import Example, Rule, Run, RunEdits
+from advisor import Example, Rule, Run, RunEdits, but, only
 from advisor.run.axolotl.checkpointing import bears_zero_3, for_zero_3
 
 
@@ -53,87 +53,48 @@ rule = Rule(
             """,  # noqa: E501
             memory="16.7 -> 9.6 GiB",
         ),
-        Example(
+        only(
+            "base_model: Qwen/Qwen2.5-7B",
+            "deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_params.json",
             gpus="2x rtx-4090",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_params.json
-            """,
         ),
-        Example(
+        only(
+            "base_model: Qwen/Qwen2.5-7B",
+            "deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_params.json",
             gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_params.json
-            """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                gradient_checkpointing: true
-                deepspeed: ds.json
-                unfrozen_parameters:
-                  - model.layers.31
-            """,
-            deepspeed="""
-                {
-                  "zero_optimization": {"stage": 3}
-                }
-            """,
+        but(
+            "unfrozen_parameters:\n  - model.layers.31",
+            without=("sequence_len", "micro_batch_size", "optimizer", "attn_implementation"),
+            gpus="1x a100-80gb",
+            deepspeed='{"zero_optimization": {"stage": 3}}',
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                optimizer: muon
-                deepspeed: ds.json
-            """,
-            deepspeed="""
-                {}
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="2x rtx-4090",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                deepspeed: fsdp_offload_params
-            """,
-            fires=True,
-        ),
-        Example(
+        only("base_model: Qwen/Qwen2.5-7B", "optimizer: muon", "deepspeed: ds.json", deepspeed="{}"),
+        only("base_model: Qwen/Qwen2.5-7B", "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP", fires=True),
+        but("deepspeed: fsdp_offload_params", without=("fsdp_config",), gpus="2x rtx-4090", fires=True),
+        but(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "gradient_checkpointing: true",
+            "selective_checkpointing: mlp",
+            without=("fsdp_config",),
             gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                gradient_checkpointing: true
-                selective_checkpointing: mlp
-            """,
         ),
-        Example(
+        but(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "adapter: qlora",
+            "load_in_4bit: true",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "deepspeed: zero.json",
+            without=("fsdp_config",),
             gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 3}}
-            """,
+            deepspeed='{"zero_optimization": {"stage": 3}}',
         ),
     ),
 )

@@ -1,6 +1,6 @@
 """Quantize the frozen base to 4 bits."""
 
-from advisor import Example, Rule, Run, RunEdits
+from advisor import Example, Rule, Run, RunEdits, but, only
 from advisor.record import replace
 from advisor.run.axolotl.checkpointing import bears_zero_3, for_new_tokens, for_zero_3
 from advisor.run.axolotl.lora_kernels import for_attention
@@ -75,135 +75,60 @@ rule = Rule(
             """,
             memory="22.9 -> 13.2 GiB",
         ),
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 32
-                lora_alpha: 64
-                lora_target_linear: true
-            """,
+        but(
+            "lora_alpha: 64",
+            without=("sequence_len", "micro_batch_size", "gradient_checkpointing", "attn_implementation"),
+            fixed=True,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                gradient_checkpointing: true
-                rl: orpo
-            """,
+        only("base_model: meta-llama/Llama-3.1-8B", "gradient_checkpointing: true", "rl: orpo", fires=True),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "deepspeed: zero.json",
+            deepspeed='{"zero_optimization": {"stage": 3}}',
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {
-                  "zero_optimization": {"stage": 3}
-                }
-            """,
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "fsdp_version: 2",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
+        only("base_model: meta-llama/Llama-3.1-8B", "tensor_parallel_size: 2"),
+        only("base_model: meta-llama/Llama-3.1-8B", "unfrozen_parameters:\n  - model.layers.31"),
+        only("base_model: meta-llama/Llama-3.1-8B", "optimizer: q_galore_adamw8bit"),
+        only("base_model: nobody/knows-this", gpus="1x rtx-4090", fires=True),
+        but("base_model: openai/gpt-oss-20b"),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "fsdp_version: 2",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            "rl: dpo",
+        ),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "rl: orpo",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                tensor_parallel_size: 2
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                unfrozen_parameters:
-                  - model.layers.31
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: q_galore_adamw8bit
-            """,
-        ),
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: nobody/knows-this
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: openai/gpt-oss-20b
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-                rl: dpo
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                rl: orpo
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-            fires=True,
-        ),
-        Example(
+        but("optimizer: q_galore_adamw8bit", without=("rl", "fsdp_config"), gpus=""),
+        but(
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "fsdp_version: 2",
+            "fsdp_config:\n  cpu_ram_efficient_loading: true",
+            without=("rl",),
             gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: q_galore_adamw8bit
-            """,
         ),
-        Example(
+        but("qat:\n  weight_dtype: int8", without=("rl", "fsdp_config"), gpus=""),
+        but(
+            "gradient_checkpointing: true",
+            "selective_checkpointing: mlp",
+            "deepspeed: zero.json",
+            without=("rl", "fsdp_config"),
             gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                fsdp_version: 2
-                fsdp_config:
-                  cpu_ram_efficient_loading: true
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                qat:
-                  weight_dtype: int8
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                gradient_checkpointing: true
-                selective_checkpointing: mlp
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 3}}
-            """,
+            deepspeed='{"zero_optimization": {"stage": 3}}',
         ),
     ),
 )

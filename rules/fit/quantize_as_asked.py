@@ -1,6 +1,6 @@
 """The 4 bits that the config asks for and does not get."""
 
-from advisor import Example, Rule, Run
+from advisor import Example, Rule, Run, but, only
 from advisor.run.axolotl.flags import is_on
 from advisor.run.axolotl.lora_kernels import for_attention
 
@@ -50,41 +50,21 @@ rule = Rule(
             """,
             memory="31.9 -> 9.3 GiB",
         ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
+        but(
+            "base_model: nobody/knows-this",
+            without=("sequence_len", "gradient_checkpointing", "attn_implementation"),
+            gpus="1x a100-80gb",
+            fixed=True,
         ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
+        only(
+            "base_model: nobody/knows-this", "adapter: lora", "lora_r: 16", "lora_alpha: 32", "lora_target_linear: true"
         ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                adapter: lora
-                load_in_4bit: true
-                load_in_8bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
+        but(
+            "base_model: nobody/knows-this",
+            "load_in_8bit: true",
+            without=("sequence_len", "gradient_checkpointing", "attn_implementation"),
+            gpus="1x a100-80gb",
         ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                load_in_4bit: true
-            """,
-        ),
+        only("base_model: nobody/knows-this", "load_in_4bit: true"),
     ),
 )

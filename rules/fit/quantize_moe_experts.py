@@ -1,6 +1,6 @@
 """Quantize stacked experts as well."""
 
-from advisor import Example, Rule, Run, RunEdits
+from advisor import Example, Rule, Run, RunEdits, but, only
 from advisor.run.axolotl.flags import is_on
 
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
@@ -66,42 +66,18 @@ rule = Rule(
             """,
             memory="113.7 -> 19.6 GiB",
         ),
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
+        but(
+            "base_model: meta-llama/Llama-3.1-8B",
+            without=("sequence_len", "micro_batch_size", "gradient_checkpointing", "attn_implementation"),
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                adapter: qlora
-                load_in_4bit: false
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
+        but(
+            "load_in_4bit: false",
+            without=("sequence_len", "micro_batch_size", "gradient_checkpointing", "attn_implementation"),
         ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                quantize_moe_experts: true
-            """,
+        only("base_model: nobody/knows-this"),
+        but(
+            "quantize_moe_experts: true",
+            without=("sequence_len", "micro_batch_size", "gradient_checkpointing", "attn_implementation"),
         ),
     ),
 )

@@ -1,6 +1,6 @@
 """DeepSpeed buffers of a size that suits the card."""
 
-from advisor import Example, Rule, Run, RunEdits
+from advisor import Example, Rule, Run, RunEdits, only
 from advisor.run.deepspeed import live_for
 
 BUCKET = 50_000_000
@@ -59,29 +59,13 @@ rule = Rule(
             """,  # noqa: E501
             memory="5.1 -> 4.0 GiB",
         ),
-        Example(
+        only(
+            "base_model: Qwen/Qwen2.5-1.5B",
+            "deepspeed: zero.json",
             gpus="2x rtx-4090",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2, "reduce_bucket_size": 20000000}, "bf16": {"enabled": true}}
-            """,
+            deepspeed='{"zero_optimization": {"stage": 2, "reduce_bucket_size": 20000000}, "bf16": {"enabled": true}}',
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {}
-            """,
-        ),
+        only("base_model: Qwen/Qwen2.5-1.5B"),
+        only("base_model: Qwen/Qwen2.5-1.5B", "deepspeed: zero.json", deepspeed="{}"),
     ),
 )

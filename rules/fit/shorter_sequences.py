@@ -1,6 +1,6 @@
 """Shorter rows, last of all."""
 
-from advisor import Example, Rule, Run, RunEdits
+from advisor import Example, Rule, Run, RunEdits, only
 
 SHORTEST = 512
 
@@ -53,24 +53,8 @@ rule = Rule(
             """,
             memory="61.3 -> 19.7 GiB",
         ),
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 512
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: nobody/knows-this
-                sequence_len: 1100
-            """,
-        ),
+        only("base_model: meta-llama/Llama-3.1-8B", "sequence_len: 512", gpus="1x rtx-4090"),
+        only("base_model: meta-llama/Llama-3.1-8B"),
+        only("base_model: nobody/knows-this", "sequence_len: 1100"),
     ),
 )

@@ -1,6 +1,6 @@
 """Evaluate in smaller batches."""
 
-from advisor import Example, Rule, Run, RunEdits
+from advisor import Example, Rule, Run, RunEdits, only
 from advisor.util import divisors
 
 
@@ -82,14 +82,12 @@ rule = Rule(
                 evals_per_epoch: 1
             """,
         ),
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "micro_batch_size: 8",
+            "val_set_size: 0.05",
+            "evals_per_epoch: 1",
             gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                micro_batch_size: 8
-                val_set_size: 0.05
-                evals_per_epoch: 1
-            """,
         ),
     ),
 )

@@ -1,6 +1,6 @@
 """Reduce FSDP's gradients in each micro-step."""
 
-from advisor import Example, Rule, Run
+from advisor import Example, Rule, Run, but, only
 
 
 def applies(run: Run) -> bool:
@@ -62,52 +62,37 @@ rule = Rule(
             """,
             memory="92.6 -> 40.0 GiB",
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-32B
-                sequence_len: 2048
-                gradient_accumulation_steps: 1
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
+        but(
+            "gradient_accumulation_steps: 1",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            without=(
+                "micro_batch_size",
+                "gradient_checkpointing",
+                "gradient_checkpointing_kwargs",
+                "attn_implementation",
+            ),
         ),
-        Example(
+        only(
+            "base_model: Qwen/Qwen2.5-32B",
+            "gradient_accumulation_steps: 4",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
             gpus="",
-            before="""
-                base_model: Qwen/Qwen2.5-32B
-                gradient_accumulation_steps: 4
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
         ),
-        Example(
+        only(
+            "base_model: Qwen/Qwen2.5-32B",
+            "gradient_accumulation_steps: 4",
+            "gradient_checkpointing: true",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            "accelerator_config:\n  gradient_accumulation_kwargs:\n    sync_each_batch: true",
             gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-32B
-                gradient_accumulation_steps: 4
-                gradient_checkpointing: true
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-                accelerator_config:
-                  gradient_accumulation_kwargs:
-                    sync_each_batch: true
-            """,
         ),
-        Example(
+        only(
+            "base_model: Qwen/Qwen2.5-32B",
+            "gradient_accumulation_steps: 4",
+            "gradient_checkpointing: true",
+            "deepspeed: zero.json",
             gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-32B
-                gradient_accumulation_steps: 4
-                gradient_checkpointing: true
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {
-                  "zero_optimization": {"stage": 3}
-                }
-            """,
+            deepspeed='{"zero_optimization": {"stage": 3}}',
         ),
     ),
 )

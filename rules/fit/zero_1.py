@@ -1,6 +1,6 @@
 """Shard optimizer states across the GPUs."""
 
-from advisor import Example, Rule, Run
+from advisor import Example, Rule, Run, only
 
 
 def applies(run: Run) -> bool:
@@ -44,27 +44,13 @@ rule = Rule(
             """,
             memory="32.6 -> 19.8 GiB",
         ),
-        Example(
+        only("base_model: nobody/knows-this", "deepspeed: deepspeed_configs/zero1.json", gpus="8x a100-80gb"),
+        only(
+            "base_model: nobody/knows-this",
+            "fsdp_version: 2",
+            "fsdp_config:\n  reshard_after_forward: true",
             gpus="8x a100-80gb",
-            before="""
-                base_model: nobody/knows-this
-                deepspeed: deepspeed_configs/zero1.json
-            """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: nobody/knows-this
-                fsdp_version: 2
-                fsdp_config:
-                  reshard_after_forward: true
-            """,
-        ),
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: nobody/knows-this
-            """,
-        ),
+        only("base_model: nobody/knows-this"),
     ),
 )

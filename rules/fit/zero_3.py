@@ -1,6 +1,6 @@
 """Shard the weights as well."""
 
-from advisor import Example, Rule, Run
+from advisor import Example, Rule, Run, only
 from advisor.run.axolotl.checkpointing import bears_zero_3, for_zero_3
 
 
@@ -46,67 +46,28 @@ rule = Rule(
             """,
             memory="305.2 -> 71.1 GiB",
         ),
-        Example(
+        only("base_model: Qwen/Qwen2.5-32B", "deepspeed: deepspeed_configs/zero3_bf16.json", gpus="8x a100-80gb"),
+        only("base_model: Qwen/Qwen2.5-32B", "deepspeed: deepspeed_configs/zero3_bf16.json", gpus="8x h200"),
+        only(
+            "base_model: Qwen/Qwen2.5-32B", "gradient_checkpointing: true", "unfrozen_parameters:\n  - model.layers.31"
+        ),
+        only("base_model: Qwen/Qwen2.5-32B", "optimizer: muon", gpus="8x a100-80gb"),
+        only(
+            "base_model: Qwen/Qwen3-30B-A3B",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "load_in_8bit: true",
             gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-32B
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
         ),
-        Example(
-            gpus="8x h200",
-            before="""
-                base_model: Qwen/Qwen2.5-32B
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-32B
-                gradient_checkpointing: true
-                unfrozen_parameters:
-                  - model.layers.31
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-32B
-                optimizer: muon
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                load_in_8bit: true
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: nobody/knows-this
-                optimizer: muon
-            """,
-        ),
-        Example(
+        only("base_model: nobody/knows-this", "optimizer: muon", gpus="8x a100-80gb"),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "gradient_checkpointing: true",
+            "unfrozen_parameters:\n  - model.layers.31",
             gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                gradient_checkpointing: true
-                unfrozen_parameters:
-                  - model.layers.31
-            """,
         ),
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: nobody/knows-this
-            """,
-        ),
+        only("base_model: nobody/knows-this"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Set
 
 
@@ -56,38 +56,9 @@ rule = Rule(
                 activation_offloading: hidden_states
             """,
         ),
-        Example(
-            gpus="1x h100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 16384
-                gradient_checkpointing: true
-                activation_offloading: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                gradient_checkpointing: true
-                activation_offloading: true
-                rl: dpo
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                activation_offloading: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                gradient_checkpointing: true
-            """,
-        ),
+        but("adapter: lora", "lora_r: 16", "lora_alpha: 32", "lora_target_linear: true"),
+        but("rl: dpo", without=("sequence_len",), gpus="1x a100-80gb"),
+        only("base_model: Qwen/Qwen2.5-7B", "activation_offloading: true"),
+        only("base_model: Qwen/Qwen2.5-7B", "gradient_checkpointing: true"),
     ),
 )

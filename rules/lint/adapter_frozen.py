@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Remove, Rule, Run
+from advisor import Example, Hit, Remove, Rule, Run, but, only
 from advisor.memory.freezing import freezes_all
 
 
@@ -55,35 +55,13 @@ rule = Rule(
                 lora_target_linear: true
             """,
         ),
-        Example(
-            before="""
-                base_model: google/gemma-3-1b-it
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                unfrozen_parameters:
-                  - .+lora_.+
-            """,
-        ),
-        Example(
-            before="""
-                base_model: google/gemma-3-1b-it
-                unfrozen_parameters:
-                  - ^lm_head.*
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                unfrozen_parameters:
-                  - ^lm_head.*
-            """,
+        but("unfrozen_parameters:\n  - .+lora_.+"),
+        only("base_model: google/gemma-3-1b-it", "unfrozen_parameters:\n  - ^lm_head.*"),
+        but(
+            "base_model: nobody/knows-this",
+            "adapter: lora",
+            "unfrozen_parameters:\n  - ^lm_head.*",
+            without=("load_in_4bit",),
         ),
     ),
 )

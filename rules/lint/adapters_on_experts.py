@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 from advisor.memory.weights import weights_of
 from advisor.models import Architecture
 from advisor.run.axolotl.expert_targets import leaf, moves
@@ -49,83 +49,25 @@ rule = Rule(
     safe=False,
     source="peft/utils/transformers_weight_conversion.py:402-482@0.20.0",
     examples=(
-        Example(
-            before="""
-                base_model: Qwen/Qwen3-Next-80B-A3B-Instruct
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [q_proj, v_proj, shared_expert.gate_proj, shared_expert.up_proj]
-            """,
+        only(
+            "base_model: Qwen/Qwen3-Next-80B-A3B-Instruct",
+            "adapter: qlora",
+            "load_in_4bit: true",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_modules: [q_proj, v_proj, shared_expert.gate_proj, shared_expert.up_proj]",
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: zai-org/GLM-4.5-Air
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
-            fires=True,
+        but(
+            "base_model: zai-org/GLM-4.5-Air", "lora_target_linear: true", without=("lora_target_modules",), fires=True
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen3-Next-80B-A3B-Instruct
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [q_proj, v_proj]
-            """,
-        ),
-        Example(
-            stack={"peft": "0.18.1"},
-            before="""
-                base_model: Qwen/Qwen3-Next-80B-A3B-Instruct
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [q_proj, v_proj, shared_expert.gate_proj, shared_expert.up_proj]
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen3-Next-80B-A3B-Instruct
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [q_proj, v_proj, shared_expert.gate_proj, shared_expert.up_proj]
-                lora_target_parameters: [mlp.experts.gate_up_proj]
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [q_proj, v_proj, gate_proj, up_proj, down_proj]
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen3-Next-80B-A3B-Instruct
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
+        but("lora_target_modules: [q_proj, v_proj]"),
+        but(stack={"peft": "0.18.1"}),
+        but("lora_target_parameters: [mlp.experts.gate_up_proj]"),
+        but("base_model: Qwen/Qwen3-30B-A3B", "lora_target_modules: [q_proj, v_proj, gate_proj, up_proj, down_proj]"),
+        only("base_model: Qwen/Qwen3-Next-80B-A3B-Instruct"),
+        only(
+            "base_model: nobody/knows-this", "adapter: lora", "lora_r: 16", "lora_alpha: 32", "lora_target_linear: true"
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but
 from advisor.documents import Remove
 from advisor.engine.locations import json_hit
 
@@ -78,12 +78,7 @@ rule = Rule(
                 }
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-            """,
+        but(
             deepspeed="""
                 {
                   "zero_optimization": {
@@ -94,24 +89,12 @@ rule = Rule(
                   "bf16": {"enabled": true},
                   "train_micro_batch_size_per_gpu": "auto"
                 }
-            """,
+            """
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {
-                  "zero_optimization": {"stage": 2, "allgather_bucket_size": 50000000, "zenflow": true}
-                }
-            """,
+        but("deepspeed: deepspeed_configs/zero1.json", gpus="1x a100-80gb", deepspeed=""),
+        but(
+            gpus="1x a100-80gb",
+            deepspeed='{"zero_optimization": {"stage": 2, "allgather_bucket_size": 50000000, "zenflow": true}}',
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only, without
 from advisor.documents import Set
 from advisor.run.axolotl.attention import can_flash, plain
 from advisor.schemas import nearest
@@ -89,30 +89,15 @@ rule = Rule(
                 attn_implementation: sdpa
             """,
         ),
-        Example(
-            before="""
-                base_model: google/gemma-4-31B
-                sequence_len: 4096
-                attn_implementation: sdpa
-                gemma4_hybrid_attn_impl: true
-            """,
+        only(
+            "base_model: google/gemma-4-31B",
+            "sequence_len: 4096",
+            "attn_implementation: sdpa",
+            "gemma4_hybrid_attn_impl: true",
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 4096
-                attn_implementation: kernels-community/flash-attn3
-            """,
-        ),
-        Example(
-            before="""
-                base_model: google/gemma-4-31B
-                sequence_len: 4096
-                attn_implementation: flash_attention_2
-                gemma4_hybrid_attn_impl: true
-            """,
-        ),
+        only("base_model: Qwen/Qwen2.5-7B", "sequence_len: 4096", "attn_implementation: kernels-community/flash-attn3"),
+        but("attn_implementation: flash_attention_2"),
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B
@@ -123,17 +108,7 @@ rule = Rule(
                 attn_implementation: flash_attention_2
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                attn_implementation: ""
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-            """,
-        ),
+        but('attn_implementation: ""', fires=True),
+        without("attn_implementation"),
     ),
 )

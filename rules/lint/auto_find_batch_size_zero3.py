@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but
 from advisor.documents import Remove
 
 
@@ -45,20 +45,7 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero3_bf16.json
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-3B
-                micro_batch_size: 4
-                auto_find_batch_size: true
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
-        ),
+        but("base_model: Qwen/Qwen2.5-3B", "deepspeed: deepspeed_configs/zero1.json"),
+        but(without=("micro_batch_size",), gpus="1x a100-80gb", fixed=True),
     ),
 )

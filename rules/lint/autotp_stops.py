@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 from advisor.engine.locations import json_hit
 from advisor.memory.tensor_parallel import is_plain
 
@@ -65,105 +65,47 @@ rule = Rule(
         "accelerate/accelerator.py:2135-2153@1.13.0; tests/oracles/test_autotp.py"
     ),
     examples=(
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "deepspeed: ds.json",
             gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: ds.json
-            """,
             deepspeed='{"zero_optimization": {"stage": 3}, "tensor_parallel": {"autotp_size": 2}}',
             fires=True,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: ds.json
-            """,
-            deepspeed='{"zero_optimization": {"stage": 2}, "tensor_parallel": {"autotp_size": 2}}',
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_target_modules: [q_proj, v_proj]
-                deepspeed: ds.json
-            """,
+        but(deepspeed='{"zero_optimization": {"stage": 2}, "tensor_parallel": {"autotp_size": 2}}'),
+        but(
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_target_modules: [q_proj, v_proj]",
             deepspeed='{"zero_optimization": {"stage": 1}, "tensor_parallel": {"autotp_size": 2}}',
             fires=True,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_target_modules: [q_proj, v_proj]
-                deepspeed: ds.json
-            """,
+        but(
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_target_modules: [q_proj, v_proj]",
             deepspeed='{"zero_optimization": {"stage": 1}, "tensor_parallel": {"autotp_size": 1}}',
         ),
-        Example(
+        but(
             gpus="3x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: ds.json
-            """,
             deepspeed='{"zero_optimization": {"stage": 1}, "tensor_parallel": {"autotp_size": 2}}',
             fires=True,
         ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: ds.json
-            """,
-            deepspeed='{"zero_optimization": {"stage": 1}, "tensor_parallel": {"autotp_size": 2}}',
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                deepspeed: ds.json
-            """,
+        but(gpus="", deepspeed='{"zero_optimization": {"stage": 1}, "tensor_parallel": {"autotp_size": 2}}'),
+        but(
+            "base_model: Qwen/Qwen2.5-7B",
             deepspeed='{"zero_optimization": {"stage": 1}, "tensor_parallel": {"autotp_size": 8}}',
             fires=True,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: nobody/knows-this
-                deepspeed: ds.json
-            """,
+        but(
+            "base_model: nobody/knows-this",
             deepspeed='{"zero_optimization": {"stage": 1}, "tensor_parallel": {"autotp_size": 8}}',
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: microsoft/Phi-3-medium-4k-instruct
-                deepspeed: ds.json
-            """,
+        but(
+            "base_model: microsoft/Phi-3-medium-4k-instruct",
             deepspeed='{"zero_optimization": {"stage": 1}, "tensor_parallel": {"autotp_size": 4}}',
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                tensor_parallel_size: 2
-                deepspeed: ds.json
-            """,
-            deepspeed='{"zero_optimization": {"stage": 3}, "tensor_parallel": {"autotp_size": 2}}',
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            stack={"deepspeed": "0.17.0"},
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: ds.json
-            """,
-            deepspeed='{"zero_optimization": {"stage": 3}, "tensor_parallel": {"autotp_size": 2}}',
-        ),
+        but("tensor_parallel_size: 2"),
+        but(stack={"deepspeed": "0.17.0"}),
     ),
 )

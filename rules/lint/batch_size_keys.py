@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Remove, Set
 from advisor.schemas.refusals import refused
 
@@ -82,30 +82,9 @@ rule = Rule(
                 gradient_accumulation_steps: 8
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 4096
-                micro_batch_size:
-                gradient_accumulation_steps:
-                batch_size: 16
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 4096
-                batch_size: 16
-                micro_batch_size: 2
-                gradient_accumulation_steps:
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-            """,
-        ),
+        but("micro_batch_size:", "gradient_accumulation_steps:", fires=True),
+        but("gradient_accumulation_steps:"),
+        only("base_model: Qwen/Qwen2.5-7B"),
         Example(
             stack={"axolotl": "0.18.0"},
             before="""
@@ -118,19 +97,7 @@ rule = Rule(
                 gradient_accumulation_steps: 1
             """,
         ),
-        Example(
-            stack={"axolotl": "0.18.0"},
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                micro_batch_size: 2
-                gradient_accumulation_steps: 4
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                micro_batch_size: 2
-            """,
-        ),
+        but("gradient_accumulation_steps: 4"),
+        but(stack={}),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Change, Remove, Set
 from advisor.run.axolotl.flags import is_on
 
@@ -68,49 +68,26 @@ rule = Rule(
                 fp16: true
             """,
         ),
-        Example(
-            gpus="1x v100-32gb",
-            before="""
-                base_model: Qwen/Qwen2.5-0.5B
-                bf16: auto
-            """,
-            fires=True,
-        ),
-        Example(
+        only("base_model: Qwen/Qwen2.5-0.5B", "bf16: auto", gpus="1x v100-32gb", fires=True),
+        but(
+            "base_model: Qwen/Qwen2.5-1.5B",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "fp16: true",
             gpus="1x t4",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                bf16: auto
-                fp16: true
-            """,
         ),
-        Example(
-            gpus="1x a100-40gb",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                bf16: true
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-            """,
-        ),
-        Example(
+        but("base_model: Qwen/Qwen2.5-1.5B", "bf16: true", gpus="1x a100-40gb"),
+        only("base_model: Qwen/Qwen2.5-1.5B", gpus=""),
+        only(
+            "base_model: Qwen/Qwen2.5-1.5B",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "bfloat16: 2",
             gpus="1x t4",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                bfloat16: 2
-            """,
             fires=True,
         ),
     ),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.schemas.refusals import hits
 
 
@@ -25,13 +25,7 @@ rule = Rule(
     safe=True,
     source="axolotl/utils/schemas/validation.py:101-1951@0.19.0, line by line in advisor/tables/refusals.jsonl",
     examples=(
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                chat_template: jinja
-            """,
-            fires=True,
-        ),
+        only("base_model: Qwen/Qwen2.5-7B", "chat_template: jinja", fires=True),
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B
@@ -43,44 +37,29 @@ rule = Rule(
                 hf_use_auth_token: true
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                save_strategy: best
-            """,
-            fires=True,
-        ),
-        Example(
+        only("base_model: Qwen/Qwen2.5-7B", "save_strategy: best", fires=True),
+        but(
+            "fsdp_version: 2",
+            "fsdp_config:\n  auto_wrap_policy: SIZE_BASED_WRAP",
+            without=("save_strategy",),
             gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: SIZE_BASED_WRAP
-            """,
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                relora: true
-            """,
+        but(
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "relora: true",
+            without=("save_strategy",),
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                chat_template: jinja
-                chat_template_jinja: "{{ messages }}"
-                push_dataset_to_hub: someone/prepared
-                hf_use_auth_token: true
-                save_strategy: best
-                metric_for_best_model: eval_loss
-            """,
+        but(
+            "chat_template: jinja",
+            'chat_template_jinja: "{{ messages }}"',
+            "push_dataset_to_hub: someone/prepared",
+            "hf_use_auth_token: true",
+            "metric_for_best_model: eval_loss",
         ),
     ),
 )

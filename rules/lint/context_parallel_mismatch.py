@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only, without
 
 PREFERENCES = frozenset({"dpo", "ipo", "kto", "orpo", "simpo"})
 
@@ -51,77 +51,26 @@ rule = Rule(
         "axolotl/monkeypatch/ring_attn/patch.py:100@0.19.0; tests/oracles/test_context_parallel.py"
     ),
     examples=(
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "attn_implementation: flash_attention_2",
+            "rl: dpo",
+            "context_parallel_size: 8",
             gpus="8x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                attn_implementation: flash_attention_2
-                rl: dpo
-                context_parallel_size: 8
-            """,
             fires=True,
         ),
-        Example(
-            gpus="8x h100-80gb",
+        but(
+            "deepspeed: ds.json",
+            "sequence_parallel_degree: 8",
+            without=("rl", "context_parallel_size"),
             deepspeed='{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}',
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                attn_implementation: flash_attention_2
-                deepspeed: ds.json
-                sequence_parallel_degree: 8
-            """,
             fires=True,
         ),
-        Example(
-            gpus="8x h100-80gb",
-            before="""
-                base_model: google/gemma-2-9b
-                attn_implementation: flash_attention_2
-                sample_packing: true
-                context_parallel_size: 8
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="8x h100-80gb",
-            before="""
-                base_model: google/gemma-2-9b
-                attn_implementation: flash_attention_2
-                context_parallel_size: 8
-            """,
-        ),
-        Example(
-            gpus="8x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                attn_implementation: flash_attention_2
-                sample_packing: true
-                context_parallel_size: 8
-            """,
-        ),
-        Example(
-            gpus="8x h100-80gb",
-            before="""
-                base_model: nobody/knows-this
-                attn_implementation: flash_attention_2
-                sample_packing: true
-                context_parallel_size: 8
-            """,
-        ),
-        Example(
-            gpus="8x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                rl: dpo
-            """,
-        ),
-        Example(
-            gpus="8x h100-80gb",
-            before="""
-                base_model: tiiuae/falcon-mamba-7b
-                sample_packing: true
-                context_parallel_size: 8
-            """,
-        ),
+        but("base_model: google/gemma-2-9b", "sample_packing: true", without=("rl",), fires=True),
+        but("base_model: google/gemma-2-9b", without=("rl",)),
+        but("sample_packing: true", without=("rl",)),
+        but("base_model: nobody/knows-this", "sample_packing: true", without=("rl",)),
+        without("attn_implementation", "context_parallel_size"),
+        but("base_model: tiiuae/falcon-mamba-7b", "sample_packing: true", without=("attn_implementation", "rl")),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only, without
 from advisor.documents import Change, Remove, Set
 from advisor.run.axolotl.attention import can_flash, kernel
 from advisor.run.axolotl.flags import is_on
@@ -106,77 +106,31 @@ rule = Rule(
                 attn_implementation: flash_attention_2
             """,
         ),
-        Example(
-            gpus="4x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 65535
-                micro_batch_size: 2
-                flash_attention: true
-                context_parallel_size: 4
-            """,
+        but("sequence_len: 65535", "micro_batch_size: 2", "flash_attention: true"),
+        only("base_model: meta-llama/Llama-3.1-8B", "context_parallel_size: 8", "rl: grpo", fires=True),
+        but("flash_attention: true", "context_parallel_size: 4", "trl:\n  use_liger_loss: true", without=("rl",)),
+        without("context_parallel_size", "rl"),
+        but(
+            "flash_attention: true",
+            "sequence_parallel_degree: 4",
+            "trl:\n  use_liger_loss: true",
+            without=("context_parallel_size",),
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                context_parallel_size: 8
-                rl: grpo
-            """,
-            fires=True,
+        but(
+            "flash_attention: true",
+            "sample_packing: true",
+            "micro_batch_size: 1",
+            "context_parallel_size: 4",
+            without=("rl",),
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                flash_attention: true
-                context_parallel_size: 4
-                trl:
-                  use_liger_loss: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                flash_attention: true
-                sequence_parallel_degree: 4
-                rl: grpo
-                trl:
-                  use_liger_loss: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                flash_attention: true
-                sample_packing: true
-                micro_batch_size: 1
-                context_parallel_size: 4
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                flash_attention: true
-                context_parallel_size: 4
-                rl: grpo
-                trl:
-                  num_generations: 4
-            """,
-        ),
-        Example(
+        but("flash_attention: true", "context_parallel_size: 4", "trl:\n  num_generations: 4"),
+        but(
+            "sequence_len: 65536",
+            "context_parallel_size: 2",
+            "use_glm_dsa_kernels: true",
+            "plugins:\n  - axolotl.integrations.kernels.KernelsPlugin",
+            without=("rl",),
             gpus="2x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 65536
-                context_parallel_size: 2
-                use_glm_dsa_kernels: true
-                plugins:
-                  - axolotl.integrations.kernels.KernelsPlugin
-            """,
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but
 from advisor.documents import Set
 from advisor.memory.optimizers import is_known
 from advisor.run import WITHOUT_DEEPSPEED
@@ -94,63 +94,17 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero2.json
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: lion_8bit
-                deepspeed: deepspeed_configs/zero2.json
-            """,
-            fires=True,
+        but("optimizer: lion_8bit", without=("weight_decay",), fires=True),
+        but("optimizer: adafactor", without=("weight_decay",), fires=True),
+        but("optimizer: paged_adamw_32bit", without=("weight_decay",)),
+        but("deepspeed: deepspeed_configs/zero1.json", without=("weight_decay",)),
+        but("optimizer: nothing_known", without=("weight_decay",), gpus="1x a100-80gb"),
+        but(
+            "deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_all.json",
+            without=("weight_decay",),
+            gpus="1x a100-80gb",
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: adafactor
-                deepspeed: deepspeed_configs/zero2.json
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: paged_adamw_32bit
-                deepspeed: deepspeed_configs/zero2.json
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: adamw_bnb_8bit
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: nothing_known
-                deepspeed: deepspeed_configs/zero2.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: adamw_bnb_8bit
-                deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_all.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: deepspeed_configs/zero2.json
-                fsdp:
-                  - full_shard
-                  - auto_wrap
-            """,
-        ),
+        but("fsdp:\n  - full_shard\n  - auto_wrap", without=("optimizer", "weight_decay"), gpus="1x a100-80gb"),
         Example(
             before="""
                 base_model: meta-llama/Llama-3.1-8B
@@ -163,32 +117,19 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero2.json
             """,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: adamw_bnb_8bit
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2, "cpu_offload": true}}
-            """,
+        but(
+            "optimizer: adamw_bnb_8bit",
+            "deepspeed: zero.json",
+            deepspeed='{"zero_optimization": {"stage": 2, "cpu_offload": true}}',
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: adamw_bnb_8bit
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 0, "offload_optimizer": {"device": "cpu"}}}
-            """,
+        but(
+            "optimizer: adamw_bnb_8bit",
+            "deepspeed: zero.json",
+            deepspeed='{"zero_optimization": {"stage": 0, "offload_optimizer": {"device": "cpu"}}}',
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: adamw_bnb_8bit
-                deepspeed: zero.json
-            """,
+        but(
+            "optimizer: adamw_bnb_8bit",
+            "deepspeed: zero.json",
             deepspeed="""
                 {
                   "optimizer": {

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, without
 from advisor.documents import Set
 from advisor.schemas.refusals import refused
 from advisor.util import is_list, is_mapping
@@ -87,15 +87,7 @@ rule = Rule(
                   - path: tatsu-lab/alpaca
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                datasets:
-                  path: tatsu-lab/alpaca
-                  type: alpaca
-            """,
-            fires=True,
-        ),
+        but("datasets:\n  path: tatsu-lab/alpaca\n  type: alpaca", fires=True),
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B
@@ -108,9 +100,8 @@ rule = Rule(
                   - path: tatsu-lab/alpaca
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
+        but(
+            """
                 datasets:
                   - path: someone/conversations
                     type: chat_template
@@ -120,25 +111,16 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
+        but("""
                 datasets:
                   - path: someone/conversations
                     type: chat_template
                     message_field_role: from
                     message_property_mappings:
                       role: from
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
+            """),
+        without("datasets"),
+        but("""
                 rl: dpo
                 datasets:
                   - path: someone/pairs
@@ -146,51 +128,37 @@ rule = Rule(
                     message_field_role: from
                     message_property_mappings:
                       role: speaker
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
+            """),
+        but("""
                 datasets:
                   - path: someone/conversations
                     type: chat_template
                     chat_template: jinja
                     chat_template_jinja: "{{ messages }}"
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
+            """),
+        but("""
                 datasets:
                   - path: someone/conversations
                     type: chat_template
                     message_field_role: from
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
+            """),
+        but("""
                 datasets:
                   - path: someone/conversations
                     type: chat_template
                     message_property_mappings:
                       role: speaker
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
+            """),
+        but("""
                 datasets:
                   - path: someone/conversations
                     type: chat_template
                     message_field_role: from
                     message_property_mappings:
                       content: value
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
+            """),
+        but(
+            """
                 chat_template_jinja: "{{ messages }}"
                 datasets:
                   - path: someone/conversations

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -37,47 +37,16 @@ rule = Rule(
         "core/builders/causal.py:192-193@0.19.0; transformers/trainer.py:457-461@5.16.1"
     ),
     examples=(
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "deepspeed: deepspeed_configs/zero3_bf16.json",
+            "fsdp_version: 2",
+            "fsdp_config:\n  reshard_after_forward: true\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
             gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: deepspeed_configs/zero3_bf16.json
-                fsdp_version: 2
-                fsdp_config:
-                  reshard_after_forward: true
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
             fires=True,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                rl: dpo
-                deepspeed: deepspeed_configs/zero3_bf16.json
-                fsdp_version: 2
-                fsdp_config:
-                  reshard_after_forward: true
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed:
-                fsdp_version: 2
-                fsdp_config:
-                  reshard_after_forward: true
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
-        ),
+        but("rl: dpo", fires=True),
+        but("deepspeed:"),
+        but(without=("fsdp_version", "fsdp_config"), gpus="1x a100-80gb"),
     ),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Path, Remove
 from advisor.engine.locations import json_hit
 from advisor.schemas import deepspeed_keys
@@ -77,44 +77,14 @@ rule = Rule(
                 {"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                deepspeed: zero.json
-            """,
+        but(
             deepspeed="""
                 {"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "auto"}}, "bf16": {"enabled": true}}
             """,
             fires=True,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 3, "reduce_bucket_size": "auto"}, "gradient_clipping": "auto"}
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {
-                  "optimizer": "auto"
-                }
-            """,
-        ),
+        but(deepspeed='{"zero_optimization": {"stage": 3, "reduce_bucket_size": "auto"}, "gradient_clipping": "auto"}'),
+        only("base_model: meta-llama/Llama-3.1-8B"),
+        but(without=("sequence_len",), gpus="1x a100-80gb", deepspeed='{"optimizer": "auto"}'),
     ),
 )

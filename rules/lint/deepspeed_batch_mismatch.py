@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Set
 from advisor.engine.locations import json_hit
 
@@ -81,14 +81,7 @@ rule = Rule(
                 }
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                micro_batch_size: 2
-                gradient_accumulation_steps: 4
-                deepspeed: zero.json
-            """,
+        but(
             deepspeed="""
                 {
                   "zero_optimization": {"stage": 2},
@@ -98,84 +91,38 @@ rule = Rule(
                   "train_batch_size": 64,
                   "gradient_clipping": 1.0
                 }
-            """,
+            """
         ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {
-                  "train_batch_size": 64
-                }
-            """,
+        but(without=("micro_batch_size", "gradient_accumulation_steps"), gpus="", deepspeed='{"train_batch_size": 64}'),
+        but(
+            "rl: dpo",
+            without=("micro_batch_size", "gradient_accumulation_steps"),
+            deepspeed='{"gradient_clipping": 1.0}',
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-                rl: dpo
-            """,
-            deepspeed="""
-                {
-                  "gradient_clipping": 1.0
-                }
-            """,
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "deepspeed: zero.json",
+            "fsdp:\n  - full_shard\n  - auto_wrap",
+            deepspeed='{"gradient_accumulation_steps": 4}',
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-                fsdp:
-                  - full_shard
-                  - auto_wrap
-            """,
-            deepspeed="""
-                {
-                  "gradient_accumulation_steps": 4
-                }
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-                max_grad_norm: false
-            """,
-            deepspeed="""
-                {
-                  "gradient_clipping": 1.0
-                }
-            """,
+        but(
+            "max_grad_norm: false",
+            without=("micro_batch_size", "gradient_accumulation_steps"),
+            deepspeed='{"gradient_clipping": 1.0}',
             fires=True,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                rl: dpo
-                deepspeed: zero.json
-            """,
+        but(
+            "rl: dpo",
+            without=("micro_batch_size", "gradient_accumulation_steps"),
             deepspeed="""
                 {"zero_optimization": {"stage": 2}, "gradient_clipping": 0.5, "train_micro_batch_size_per_gpu": "auto"}
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                micro_batch_size: 1
-                gradient_accumulation_steps: 1
-                tensor_parallel_size: 2
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2}, "train_batch_size": 4}
-            """,
+        but(
+            "micro_batch_size: 1",
+            "gradient_accumulation_steps: 1",
+            "tensor_parallel_size: 2",
+            deepspeed='{"zero_optimization": {"stage": 2}, "train_batch_size": 4}',
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only, without
 from advisor.documents import Set
 from advisor.engine.locations import json_hit
 
@@ -95,88 +95,26 @@ rule = Rule(
                 }
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                gradient_accumulation_steps: 4
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {
-                  "zero_optimization": {"stage": 2},
-                  "bf16": {"enabled": true},
-                  "train_micro_batch_size_per_gpu": "auto"
-                }
-            """,
+        without("rl"),
+        only("base_model: meta-llama/Llama-3.1-8B", "deepspeed: zero.json", "sample_packing: true", deepspeed="{}"),
+        but(
+            without=("gradient_accumulation_steps",),
+            gpus="1x a100-80gb",
+            deepspeed='{"train_micro_batch_size_per_gpu": "auto"}',
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-                sample_packing: true
-            """,
-            deepspeed="""
-                {}
-            """,
+        but("deepspeed: deepspeed_configs/zero1.json", gpus="1x a100-80gb", deepspeed=""),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "deepspeed: zero.json",
+            "fsdp:\n  - full_shard\n  - auto_wrap",
+            deepspeed="{}",
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                rl: dpo
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {
-                  "train_micro_batch_size_per_gpu": "auto"
-                }
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                rl: dpo
-                gradient_accumulation_steps: 4
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-                fsdp:
-                  - full_shard
-                  - auto_wrap
-            """,
-            deepspeed="""
-                {}
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                rl: dpo
-                gradient_accumulation_steps: 4
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {
-                  "train_micro_batch_size_per_gpu": "auto"
-                }
-            """,
+        but(gpus="1x a100-80gb", deepspeed='{"train_micro_batch_size_per_gpu": "auto"}', stack={"trainer": "trl-sft"}),
+        but(
+            "sample_packing: true",
+            without=("rl", "gradient_accumulation_steps"),
+            deepspeed='{"zero_optimization": {"stage": 2}}',
             stack={"trainer": "trl-sft"},
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            stack={"trainer": "trl-sft"},
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sample_packing: true
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2}}
-            """,
             fires=True,
         ),
     ),

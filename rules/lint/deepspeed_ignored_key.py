@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Rename
 from advisor.engine.locations import json_hit
 from advisor.schemas import Found, Table, deepspeed_keys, nearest
@@ -77,56 +77,14 @@ rule = Rule(
                 {"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}, "gradient_clipping": 1.0}
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2}, "overlap_comm": true}
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2}, "_comment": "ours", "wall_clock_breakdown": false}
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: deepspeed
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {
-                  "zero_optimization": {"error": 2}
-                }
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
+        but(deepspeed='{"zero_optimization": {"stage": 2}, "overlap_comm": true}', fires=True),
+        but(deepspeed='{"zero_optimization": {"stage": 2}, "_comment": "ours", "wall_clock_breakdown": false}'),
+        only("base_model: meta-llama/Llama-3.1-8B", "deepspeed: deepspeed"),
+        but(without=("sequence_len",), gpus="1x a100-80gb", deepspeed='{"zero_optimization": {"error": 2}}'),
+        but(
+            without=("sequence_len",),
+            deepspeed='{"zero_optimization": {"stage": 2}, "gradient_cliping": 1.0}',
             stack={"deepspeed": "0.19.0"},
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2}, "gradient_cliping": 1.0}
-            """,
             fires=True,
         ),
     ),

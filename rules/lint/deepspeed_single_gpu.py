@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Remove
 from advisor.memory import Estimate, estimate
 from advisor.run.build import with_config
@@ -100,14 +100,12 @@ rule = Rule(
                 liger_fused_linear_cross_entropy: true
             """,
         ),
-        Example(
+        only(
+            "base_model: Qwen/Qwen2.5-3B",
+            "gradient_checkpointing: true",
+            "attn_implementation: flash_attention_2",
+            "deepspeed: deepspeed_configs/zero2.json",
             gpus="1x rtx-4090",
-            before="""
-                base_model: Qwen/Qwen2.5-3B
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-                deepspeed: deepspeed_configs/zero2.json
-            """,
         ),
         Example(
             gpus="2x rtx-4090",
@@ -121,20 +119,8 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero1.json
             """,
         ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-        ),
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-70B
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-        ),
+        only("base_model: meta-llama/Llama-3.1-8B", "deepspeed: deepspeed_configs/zero1.json", gpus=""),
+        only("base_model: meta-llama/Llama-3.1-70B", "deepspeed: deepspeed_configs/zero1.json", gpus="1x rtx-4090"),
         Example(
             before="""
                 base_model: meta-llama/Llama-3.1-8B
@@ -147,46 +133,17 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                deepspeed: deepspeed_configs/zero1.json
-                rl: dpo
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                deepspeed: deepspeed_configs/zero2.json
-            """,
-        ),
-        Example(
+        only("base_model: meta-llama/Llama-3.1-8B"),
+        but("deepspeed: deepspeed_configs/zero1.json", "rl: dpo"),
+        only("base_model: nobody/knows-this", "deepspeed: deepspeed_configs/zero2.json"),
+        but(
+            "base_model: meta-llama/Llama-2-13b-hf",
+            "sequence_len: 2304",
+            "gradient_checkpointing: true",
+            "attn_implementation: flash_attention_2",
+            "deepspeed: zero.json",
             gpus="1x rtx-3080",
-            before="""
-                base_model: meta-llama/Llama-2-13b-hf
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 2304
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2, "overlap_comm": true, "offload_optimizer": {"device": "cpu"}}}
-            """,
+            deepspeed='{"zero_optimization":{"stage":2, "overlap_comm":true, "offload_optimizer":{"device":"cpu"}}}',
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Rename
 from advisor.engine.locations import json_hit
 from advisor.schemas import Found, deepspeed_keys, nearest
@@ -65,45 +65,13 @@ rule = Rule(
                 {"zero_optimization": {"stage": 3, "stage3_max_live_parameters": 100000000}, "bf16": {"enabled": true}}
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2}, "compile": {"disable": false, "backend": "inductor"}}
-            """,
+        but(
+            deepspeed='{"zero_optimization": {"stage": 2}, "compile": {"disable": false, "backend": "inductor"}}',
             fires=True,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 3, "max_live_parameters": 1, "offload_param": {"device": "cpu"}}}
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {
-                  "rejects": true
-                }
-            """,
-        ),
+        but(deepspeed='{"zero_optimization":{"stage":3, "max_live_parameters":1, "offload_param":{"device":"cpu"}}}'),
+        only("base_model: meta-llama/Llama-3.1-8B"),
+        but(without=("sequence_len",), gpus="1x a100-80gb", deepspeed='{"rejects": true}'),
         Example(
             gpus="8x a100-80gb",
             stack={"deepspeed": "0.19.3"},
@@ -118,16 +86,6 @@ rule = Rule(
                 {"zero_optimization": {"stage": 3, "stage3_max_live_parameters": 1}}
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            stack={"deepspeed": "0.19.3"},
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 3}, "compile": {"backend": "inductor"}}
-            """,
-        ),
+        but(deepspeed='{"zero_optimization": {"stage": 3}, "compile": {"backend": "inductor"}}'),
     ),
 )

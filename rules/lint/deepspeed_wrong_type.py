@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 from advisor.engine.locations import json_hit
 from advisor.schemas import Found, deepspeed_keys, fits
 from advisor.util import is_mapping
@@ -73,89 +73,32 @@ rule = Rule(
     """,
     source="deepspeed/runtime/config_utils.py:112-120@0.18.9, by way of advisor/tables/deepspeed.json",
     examples=(
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "sequence_len: 4096",
+            "deepspeed: zero.json",
             gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 3, "round_robin_gradients": "maybe"}, "bf16": {"enabled": true}}
-            """,
+            deepspeed='{"zero_optimization":{"stage":3, "round_robin_gradients":"maybe"}, "bf16":{"enabled":true}}',
             fires=True,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2, "offload_optimizer": "cpu"}, "bf16": {"enabled": true}}
-            """,
+        but(
+            deepspeed='{"zero_optimization": {"stage": 2, "offload_optimizer": "cpu"}, "bf16": {"enabled": true}}',
             fires=True,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2, "elastic_checkpoint": "yes", "reduce_bucket_size": 5e8}}
-            """,
+        but(
+            deepspeed='{"zero_optimization":{"stage":2, "elastic_checkpoint":"yes", "reduce_bucket_size":500000000.0}}'
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: deepspeed_configs/zero1.json
-            """,
+        only("base_model: meta-llama/Llama-3.1-8B", "deepspeed: deepspeed_configs/zero1.json"),
+        only("base_model: meta-llama/Llama-3.1-8B"),
+        but(without=("sequence_len",), gpus="1x a100-80gb", deepspeed='{"zero_optimization": {"stage": "two"}}'),
+        but(
+            without=("sequence_len",),
+            gpus="1x a100-80gb",
+            deepspeed='{"zero_optimization": {"stage": 3, "leaf_module": {"classes": 1}}}',
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": "two"}}
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 3, "leaf_module": {"classes": 1}}}
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2, "round_robin": "maybe"}}
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2}, "wall_clock_breakdown": "maybe"}
-            """,
+        but(without=("sequence_len",), deepspeed='{"zero_optimization": {"stage": 2, "round_robin": "maybe"}}'),
+        but(
+            without=("sequence_len",), deepspeed='{"zero_optimization": {"stage": 2}, "wall_clock_breakdown": "maybe"}'
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Set
 from advisor.engine.locations import json_hit
 from advisor.memory import estimate
@@ -91,61 +91,23 @@ rule = Rule(
                 }
             """,
         ),
-        Example(
+        but(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "deepspeed: deepspeed_configs/zero1.json",
+            without=("sequence_len", "plugins", "liger_fused_linear_cross_entropy"),
             gpus="2x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-                deepspeed: deepspeed_configs/zero1.json
-            """,
+            deepspeed="",
         ),
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "deepspeed: zero.json",
             gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {
-                  "zero_optimization": {"stage": 2}
-                }
-            """,
+            deepspeed='{"zero_optimization": {"stage": 2}}',
         ),
-        Example(
-            gpus="2x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-70B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 4096
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
-                liger_fused_linear_cross_entropy: true
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {
-                  "zero_optimization": {"stage": 2, "overlap_comm": true},
-                  "bf16": {"enabled": true}
-                }
-            """,
+        but(
+            "base_model: meta-llama/Llama-3.1-70B",
+            deepspeed='{"zero_optimization": {"stage": 2, "overlap_comm": true}, "bf16": {"enabled": true}}',
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero_optimization.reduce_bucket_size
-            """,
-        ),
+        only("base_model: meta-llama/Llama-3.1-8B", "deepspeed: zero_optimization.reduce_bucket_size"),
     ),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Change, Path, Remove, Rename, Set
 from advisor.run.axolotl.attention import can_flash
 from advisor.run.axolotl.read import LEGACY_ATTENTION
@@ -141,81 +141,30 @@ rule = Rule(
                   final_state_dict_type: FULL_STATE_DICT
             """,
         ),
-        Example(
-            gpus="1x t4",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 4096
-                flash_attention: true
-            """,
+        but("flash_attention: true", without=("fsdp_version", "fsdp_config"), gpus="1x t4", fixed=True),
+        only(
+            "base_model: Qwen/Qwen2.5-7B",
+            "sequence_len: 4096",
+            "flash_attention:",
+            "xformers_attention: false",
+            "attn_implementation: sdpa",
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 4096
-                flash_attention:
-                xformers_attention: false
-                attn_implementation: sdpa
-            """,
+        only(
+            "base_model: Qwen/Qwen2.5-7B",
+            "sequence_len: 4096",
+            "pretrain_multipack_buffer_size: 10000",
+            "streaming_multipack_buffer_size: 5000",
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 4096
-                pretrain_multipack_buffer_size: 10000
-                streaming_multipack_buffer_size: 5000
-            """,
+        only("base_model: Qwen/Qwen2.5-7B", "fsdp: true"),
+        only("base_model: meta-llama/Llama-3.2-1B", "fsdp_final_state_dict_type: false"),
+        only(
+            "base_model: Qwen/Qwen2.5-7B",
+            "fsdp_version: 2",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP",
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                fsdp: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.2-1B
-                fsdp_final_state_dict_type: false
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-                  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                fsdp_version: 2
-                fsdp_config:
-                  fsdp_colour: 1
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                fsdp_version: 2
-                fsdp_config:
-                  1: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                evaluation_strategy: epoch
-                eval_strategy: epoch
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                max_packed_sequence_len: 2048
-            """,
-        ),
+        only("base_model: Qwen/Qwen2.5-7B", "fsdp_version: 2", "fsdp_config:\n  fsdp_colour: 1"),
+        only("base_model: Qwen/Qwen2.5-7B", "fsdp_version: 2", "fsdp_config:\n  1: true"),
+        only("base_model: Qwen/Qwen2.5-7B", "evaluation_strategy: epoch", "eval_strategy: epoch", fires=True),
+        only("base_model: Qwen/Qwen2.5-7B", "max_packed_sequence_len: 2048"),
     ),
 )

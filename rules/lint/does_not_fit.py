@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 from advisor.memory import estimate
 from advisor.util import gib
 
@@ -35,31 +35,16 @@ rule = Rule(
     safe=False,
     source="advisor/memory: phases of terms, each with its own source; `advisor estimate --ledger` prints them",
     examples=(
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 2048
-            """,
-            fires=True,
-        ),
-        Example(
+        only("base_model: meta-llama/Llama-3.1-8B", "sequence_len: 2048", gpus="1x rtx-4090", fires=True),
+        but(
+            "adapter: qlora",
+            "load_in_4bit: true",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "gradient_checkpointing: true",
             gpus="1x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                gradient_checkpointing: true
-                sequence_len: 2048
-            """,
         ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-            """,
-        ),
+        only("base_model: nobody/knows-this"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Change, Remove, Set
 from advisor.util import is_mapping
 
@@ -94,37 +94,17 @@ rule = Rule(
                   activation_checkpointing: false
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                gradient_checkpointing: false
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-                  activation_checkpointing: true
-            """,
+        but("gradient_checkpointing: false", without=("activation_offloading",)),
+        only(
+            "base_model: Qwen/Qwen2.5-7B",
+            "gradient_checkpointing: offload",
+            "fsdp_config:\n  activation_checkpointing: true",
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                gradient_checkpointing: offload
-                fsdp_config:
-                  activation_checkpointing: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                gradient_checkpointing: true
-                fsdp_config:
-                  activation_checkpointing: false
-            """,
+        only("base_model: Qwen/Qwen2.5-7B"),
+        only(
+            "base_model: Qwen/Qwen2.5-7B",
+            "gradient_checkpointing: true",
+            "fsdp_config:\n  activation_checkpointing: false",
         ),
     ),
 )

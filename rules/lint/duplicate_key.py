@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -30,26 +30,22 @@ rule = Rule(
     safe=False,
     source="axolotl/cli/config.py:252-254@0.19.0; yaml/constructor.py, SafeConstructor.construct_mapping@6.0.3",
     examples=(
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 4096
-                micro_batch_size: 1
-                gradient_checkpointing: true
-                micro_batch_size: 8
-            """,
+        only(
+            "base_model: Qwen/Qwen2.5-7B",
+            "sequence_len: 4096",
+            "micro_batch_size: 1\nmicro_batch_size: 8",
+            "gradient_checkpointing: true",
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 4096
+        but(
+            """
                 datasets:
                   - path: tatsu-lab/alpaca
                     type: alpaca
                   - path: tatsu-lab/alpaca_eval
                     type: alpaca
             """,
+            without=("micro_batch_size", "gradient_checkpointing"),
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but
 from advisor.documents import Set
 from advisor.memory.activations import lasting_bytes
 from advisor.run.axolotl.checkpointing import may_be_reentrant
@@ -149,30 +149,12 @@ rule = Rule(
                 gradient_checkpointing: true
             """,
         ),
-        Example(
-            gpus="1x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                load_in_8bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                gradient_checkpointing: true
-            """,
-        ),
-        Example(
-            gpus="1x h100-80gb",
-            before="""
-                base_model: nobody/knows-this-model
-                adapter: lora
-                rl: dpo
-                load_in_8bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                gradient_checkpointing: true
-            """,
+        but("base_model: meta-llama/Llama-3.1-8B", "lora_target_linear: true", without=("lora_target_modules",)),
+        but(
+            "base_model: nobody/knows-this-model",
+            "rl: dpo",
+            "lora_target_linear: true",
+            without=("lora_target_modules",),
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Set
 
 REFUSED = frozenset(["adamw_8bit", "adamw_bnb_8bit"])
@@ -82,40 +82,9 @@ rule = Rule(
                   reshard_after_forward: true
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: adamw_bnb_8bit
-                fsdp_version: 1
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: adamw_torch_8bit
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: adamw_bnb_8bit
-                fsdp_version: 2
-                fsdp:
-                  - full_shard
-                  - auto_wrap
-            """,
-        ),
+        but("fsdp_version: 1", "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP"),
+        but("fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP", fixed=True),
+        only("base_model: meta-llama/Llama-3.1-8B"),
+        but("fsdp:\n  - full_shard\n  - auto_wrap", without=("fsdp_config",), gpus="1x a100-80gb"),
     ),
 )

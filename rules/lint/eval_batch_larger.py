@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Set
 from advisor.memory import Estimate, estimate
 from advisor.util import GIB, gib
@@ -85,73 +85,28 @@ rule = Rule(
                 evals_per_epoch: 1
             """,
         ),
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 4096
-                micro_batch_size: 2
-                eval_batch_size: 2
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-                val_set_size: 0.05
-                evals_per_epoch: 1
-            """,
-        ),
-        Example(
+        but("micro_batch_size: 2", "eval_batch_size: 2"),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "sequence_len: 4096",
+            "eval_batch_size: 8",
+            "val_set_size: 0.05",
+            "evals_per_epoch: 1",
             gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                eval_batch_size: 8
-                val_set_size: 0.05
-                evals_per_epoch: 1
-            """,
         ),
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "eval_batch_size: 8",
+            "val_set_size: 0.05",
+            "evals_per_epoch: 1",
             gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                eval_batch_size: 8
-                val_set_size: 0.05
-                evals_per_epoch: 1
-            """,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                eval_batch_size: 8
-                val_set_size: 0.05
-                evals_per_epoch: 1
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                eval_batch_size: 8
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 4096
-                gradient_checkpointing: true
-                val_set_size: 0.05
-                evals_per_epoch: 1
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
-                liger_fused_linear_cross_entropy: true
-            """,
+        only("base_model: meta-llama/Llama-3.1-8B", "eval_batch_size: 8", "val_set_size: 0.05", "evals_per_epoch: 1"),
+        only("base_model: meta-llama/Llama-3.1-8B", "eval_batch_size: 8"),
+        but(
+            "plugins:\n  - axolotl.integrations.liger.LigerPlugin",
+            "liger_fused_linear_cross_entropy: true",
+            without=("micro_batch_size", "eval_batch_size", "attn_implementation"),
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only, without
 from advisor.memory import Estimate, estimate
 from advisor.util import GIB, gib
 
@@ -75,114 +75,42 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 8192
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
-                liger_fused_linear_cross_entropy: true
-            """,
-        ),
-        Example(
-            gpus="1x t4",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 8192
-                gradient_checkpointing: true
-                val_set_size: 0.05
-                evals_per_epoch: 1
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
-                liger_fused_linear_cross_entropy: true
-            """,
-        ),
-        Example(
+        without("val_set_size", "evals_per_epoch"),
+        but(without=("attn_implementation",), gpus="1x t4"),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "val_set_size: 0.05",
+            "evals_per_epoch: 1",
+            "plugins:\n  - axolotl.integrations.liger.LigerPlugin",
+            "liger_fused_linear_cross_entropy: true",
             gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                val_set_size: 0.05
-                evals_per_epoch: 1
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
-                liger_fused_linear_cross_entropy: true
-            """,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                val_set_size: 0.05
-                evals_per_epoch: 1
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
-                liger_fused_linear_cross_entropy: true
-            """,
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "val_set_size: 0.05",
+            "evals_per_epoch: 1",
+            "plugins:\n  - axolotl.integrations.liger.LigerPlugin",
+            "liger_fused_linear_cross_entropy: true",
         ),
-        Example(
+        but(
+            "sequence_len: 4096",
+            "micro_batch_size: 1",
+            "eval_batch_size: 4",
+            without=("attn_implementation",),
             gpus="1x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 4096
-                micro_batch_size: 1
-                eval_batch_size: 4
-                val_set_size: 0.05
-                evals_per_epoch: 1
-                gradient_checkpointing: true
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
-                liger_fused_linear_cross_entropy: true
-            """,
         ),
-        Example(
+        but(
+            "sequence_len: 2048",
+            "eval_sequence_len: 8192",
+            "test_datasets: [{path: org/data, split: test, type: alpaca}]",
+            without=("attn_implementation", "val_set_size", "plugins", "liger_fused_linear_cross_entropy"),
             gpus="1x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 2048
-                eval_sequence_len: 8192
-                test_datasets: [{path: org/data, split: test, type: alpaca}]
-                evals_per_epoch: 1
-                gradient_checkpointing: true
-            """,
         ),
-        Example(
+        but(
+            "rl: dpo",
+            "dpo_use_liger_kernel: true",
+            without=("attn_implementation", "plugins", "liger_fused_linear_cross_entropy"),
             gpus="1x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 8192
-                val_set_size: 0.05
-                evals_per_epoch: 1
-                gradient_checkpointing: true
-                rl: dpo
-                dpo_use_liger_kernel: true
-            """,
         ),
     ),
 )

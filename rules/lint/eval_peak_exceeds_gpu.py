@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.memory import Estimate, estimate
 from advisor.util import gib
 
@@ -79,50 +79,19 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
+        but("sequence_len: 32768", without=("val_set_size", "evals_per_epoch")),
+        but(
+            without=("sequence_len", "micro_batch_size", "gradient_checkpointing", "attn_implementation"),
+            gpus="1x a100-80gb",
+        ),
+        only("base_model: meta-llama/Llama-3.1-8B", gpus=""),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "sequence_len: 4096",
+            "eval_batch_size: 8",
+            "val_set_size: 0.05",
+            "evals_per_epoch: 1",
             gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 32768
-                micro_batch_size: 1
-                eval_batch_size: 8
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                eval_batch_size: 8
-                val_set_size: 0.05
-                evals_per_epoch: 1
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                eval_batch_size: 8
-                val_set_size: 0.05
-                evals_per_epoch: 1
-            """,
         ),
     ),
 )

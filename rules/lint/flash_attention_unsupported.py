@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Change, Remove, Set
 from advisor.run.axolotl.attention import WIDEST_FLASH_HEAD, Kernel, kernel, plain, widest_head
 from advisor.util import regex
@@ -95,18 +95,8 @@ rule = Rule(
                 attn_implementation: sdpa
             """,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                attn_implementation: xformers
-            """,
-        ),
-        Example(
-            before="""
-                base_model: EleutherAI/pythia-1.4b
-                attn_implementation: eager
-            """,
-        ),
+        only("base_model: meta-llama/Llama-3.1-8B", "attn_implementation: xformers"),
+        but("attn_implementation: eager", fixed=True),
         Example(
             gpus="1x v100-32gb",
             before="""
@@ -154,56 +144,13 @@ rule = Rule(
                 gemma4_hybrid_attn_impl: true
             """,
         ),
-        Example(
-            gpus="1x rtx-3090",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                attn_implementation: flash_attention_2
-            """,
-        ),
-        Example(
-            gpus="8x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-4-Scout-17B-16E
-                attn_implementation: flex_attention
-            """,
-        ),
-        Example(
-            gpus="1x v100-32gb",
-            before="""
-                base_model: meta-llama/Llama-4-Scout-17B-16E
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                flash_attention: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: google/gemma-4-31B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                attn_implementation: flash_attention_2
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-4-Scout-17B-16E
-                attn_implementation: flash_attention_2
-                trust_remote_code: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: google/gemma-4-31B
-                gemma4_hybrid_attn_impl: true
-            """,
-        ),
+        but("base_model: Qwen/Qwen2.5-1.5B", gpus="1x rtx-3090"),
+        but("base_model: meta-llama/Llama-4-Scout-17B-16E", "attn_implementation: flex_attention"),
+        only("base_model: meta-llama/Llama-4-Scout-17B-16E", gpus="1x v100-32gb"),
+        only("base_model: Qwen/Qwen2.5-1.5B", "flash_attention: true", gpus=""),
+        only("base_model: google/gemma-4-31B"),
+        but("base_model: nobody/knows-this", gpus="1x a100-80gb"),
+        but("base_model: meta-llama/Llama-4-Scout-17B-16E", "trust_remote_code: true", gpus="1x a100-80gb"),
+        but(without=("attn_implementation",), gpus="1x a100-80gb", fixed=True),
     ),
 )

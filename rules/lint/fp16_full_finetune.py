@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but
 from advisor.documents import Change, Remove, Set
 from advisor.run.axolotl.flags import is_on
 
@@ -62,86 +62,22 @@ rule = Rule(
                 bf16: true
             """,
         ),
-        Example(
+        but(without=("bf16",), gpus="1x v100-32gb", fires=True),
+        but(
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            without=("bf16",),
             gpus="1x v100-32gb",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                fp16: true
-            """,
-            fires=True,
         ),
-        Example(
-            gpus="1x v100-32gb",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                fp16: true
-            """,
-        ),
-        Example(
-            gpus="8x v100-32gb",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                fp16: true
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                fp16: true
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                fp16: true
-                unfrozen_parameters:
-                  - model.layers.31
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                bf16: true
-                fp16: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                fp16: true
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                fp16: true
-                max_grad_norm: false
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                fp16: true
-                max_grad_norm: false
-                optimizer: adamw_torch
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                bf16: false
-                float16: true
-            """,
-        ),
+        but("deepspeed: deepspeed_configs/zero1.json", without=("bf16",), gpus="8x v100-32gb"),
+        but(without=("bf16",), gpus="", fires=True),
+        but("unfrozen_parameters:\n  - model.layers.31", without=("bf16",), gpus="1x a100-80gb"),
+        but("bf16: true", gpus="1x a100-80gb"),
+        but("fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP", without=("bf16",), gpus="1x a100-80gb"),
+        but("max_grad_norm: false", without=("bf16",), gpus="1x a100-80gb"),
+        but("max_grad_norm: false", "optimizer: adamw_torch", without=("bf16",), gpus="1x a100-80gb", fires=True),
+        but("float16: true", without=("fp16",), gpus="1x a100-80gb"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Change, Remove, Set
 from advisor.run.axolotl.flags import is_on
 
@@ -60,43 +60,15 @@ rule = Rule(
                 bf16: true
             """,
         ),
-        Example(
-            gpus="1x t4",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                fp16: true
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                bf16: true
-                fp16: true
-            """,
-        ),
-        Example(
+        but(without=("bf16",), gpus="1x t4"),
+        only("base_model: Qwen/Qwen2.5-1.5B", gpus=""),
+        but("bf16: true", gpus="1x a100-80gb"),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "fp16: true",
+            "fsdp_version: 1",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
             gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                fp16: true
-                fsdp_version: 1
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
             fires=True,
         ),
         Example(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 from advisor.memory import estimate
 from advisor.models import Architecture
 from advisor.record import replace
@@ -55,58 +55,24 @@ rule = Rule(
         "axolotl/utils/schemas/enums.py:168@0.19.0"
     ),
     examples=(
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "sequence_len: 4096",
+            "gradient_checkpointing: true",
+            "attn_implementation: sdpa",
             gpus="1x h200",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                gradient_checkpointing: true
-                attn_implementation: sdpa
-            """,
             fires=True,
         ),
-        Example(
-            gpus="1x h200",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-            """,
-        ),
-        Example(
-            gpus="1x h200",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 4096
-                gradient_checkpointing: true
-                attn_implementation: sdpa
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                unfrozen_parameters:
-                  - model.layers.31
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-            """,
-        ),
-        Example(
+        but("attn_implementation: flash_attention_2"),
+        but("adapter: lora", "lora_r: 16", "lora_alpha: 32", "lora_target_linear: true"),
+        only("base_model: meta-llama/Llama-3.1-8B", "unfrozen_parameters:\n  - model.layers.31"),
+        only("base_model: nobody/knows-this"),
+        only(
+            "base_model: bigscience/bloom-1b7",
+            "sequence_len: 1024",
+            "micro_batch_size: 1",
+            "gradient_checkpointing: true",
             gpus="1x rtx-3090",
-            before="""
-                base_model: bigscience/bloom-1b7
-                sequence_len: 1024
-                micro_batch_size: 1
-                gradient_checkpointing: true
-            """,
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Remove, Set
 from advisor.util import is_mapping
 
@@ -79,52 +79,23 @@ rule = Rule(
                 fsdp_version: 2
             """,
         ),
-        Example(
-            gpus="8x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                fp8: true
-                fp8_config:
-                  recipe: rowwise
-                fp8_enable_fsdp_float8_all_gather: true
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-                  transformer_layer_cls_to_wrap: LlamaDecoderLayer
-            """,
+        but(
+            "fp8: true",
+            "fp8_config:\n  recipe: rowwise",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+            "  transformer_layer_cls_to_wrap: LlamaDecoderLayer",
             fires=True,
+            fixed=True,
         ),
-        Example(
-            gpus="8x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                fp8_config:
-                  recipe: rowwise
-            """,
-            fires=True,
+        only("base_model: meta-llama/Llama-3.1-8B", "fp8_config:\n  recipe: rowwise", gpus="8x h100-80gb", fires=True),
+        but(
+            "fp8_config:",
+            "fp8_enable_fsdp_float8_all_gather: true",
+            "fsdp_version: 2",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+            "  transformer_layer_cls_to_wrap: LlamaDecoderLayer",
         ),
-        Example(
-            gpus="8x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                fp8_config:
-                fp8_enable_fsdp_float8_all_gather: true
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-                  transformer_layer_cls_to_wrap: LlamaDecoderLayer
-            """,
-        ),
-        Example(
-            gpus="8x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                torch_compile: true
-                fp8: true
-                fp8_config:
-                  recipe: tensorwise
-            """,
-        ),
+        but("torch_compile: true", "fp8: true", "fp8_config:\n  recipe: tensorwise"),
         Example(
             gpus="8x h100-80gb",
             before="""

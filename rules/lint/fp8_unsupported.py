@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Remove
 from advisor.run.axolotl.flags import is_on
 
@@ -53,35 +53,9 @@ rule = Rule(
                 torch_compile: true
             """,
         ),
-        Example(
-            gpus="8x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                bf16: true
-                fp8: true
-                torch_compile: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            gpus="8x mi300x",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                fp8: true
-                torch_compile: true
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                fp8: true
-                torch_compile: true
-            """,
-        ),
+        but(gpus="8x h100-80gb"),
+        only("base_model: meta-llama/Llama-3.1-8B"),
+        but(without=("bf16",), gpus="8x mi300x"),
+        but(without=("bf16",), gpus=""),
     ),
 )

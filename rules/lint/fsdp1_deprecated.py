@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 
 KEYS = ("fsdp_version", "fsdp_config.fsdp_version", "fsdp_config.version")
 
@@ -41,40 +41,15 @@ rule = Rule(
         "transformers/training_args.py:2815-2821@5.16.1"
     ),
     examples=(
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "sequence_len: 4096",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  state_dict_type: FULL_STATE_DICT",
             gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-                  state_dict_type: FULL_STATE_DICT
-            """,
             fires=True,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-                  state_dict_type: FULL_STATE_DICT
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                fsdp:
-                  - full_shard
-            """,
-        ),
+        but("fsdp_version: 2"),
+        only("base_model: meta-llama/Llama-3.1-8B"),
+        but("fsdp:\n  - full_shard", without=("sequence_len", "fsdp_config")),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.run.axolotl.flags import is_on
 
 REFUSED_QUANTIZED = frozenset({"dpo", "ipo", "kto", "orpo"})
@@ -94,157 +94,79 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
-            gpus="4x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                load_in_8bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                rl: dpo
-                fsdp_config:
-                  fsdp_version: 2
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
+        but(
+            "adapter: lora",
+            "load_in_8bit: true",
+            "rl: dpo",
+            "fsdp_config:\n  fsdp_version: 2\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            without=("load_in_4bit", "fsdp_version"),
             fires=True,
         ),
-        Example(
+        only(
+            "base_model: Qwen/Qwen2.5-7B",
+            "optimizer: muon",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
             gpus="4x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                optimizer: muon
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
             fires=True,
         ),
-        Example(
-            gpus="4x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                fsdp_version: 2
-                fsdp_config:
-                  cpu_offload_pin_memory: false
-            """,
+        but("fsdp_version: 2", "fsdp_config:\n  cpu_offload_pin_memory: false", without=("optimizer",), fires=True),
+        but(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "adapter: qlora",
+            "load_in_4bit: true",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "fsdp_version: 1",
+            "fsdp_config:\n  cpu_ram_efficient_loading: true\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            without=("optimizer",),
+        ),
+        but("fsdp_version: 2", "fsdp_config:\n  offload_params: true\n  cpu_offload_pin_memory: false"),
+        only("base_model: Qwen/Qwen2.5-7B", "fsdp_version: 2", "fsdp_config:\n  offload_params: true", "rl: dpo"),
+        but(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "adapter: lora",
+            "load_in_8bit: true",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "fsdp_config:\n  fsdp_version: 2",
+            without=("optimizer",),
+            gpus="1x a100-80gb",
+        ),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "rl: dpo",
+            "fsdp_config:\n  fsdp_version: 2",
+            "load_in_4bit: true",
             fires=True,
         ),
-        Example(
-            gpus="4x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                fsdp_version: 1
-                fsdp_config:
-                  cpu_ram_efficient_loading: true
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
+        only(
+            "base_model: Qwen/Qwen2.5-7B",
+            "optimizer: adamw_torch_fused",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
         ),
-        Example(
-            gpus="4x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                optimizer: muon
-                fsdp_version: 2
-                fsdp_config:
-                  offload_params: true
-                  cpu_offload_pin_memory: false
-            """,
+        only("base_model: Qwen/Qwen2.5-7B", "fsdp_version: 2", "fsdp_config:\n  cpu_ram_efficient_loading: true"),
+        only("base_model: Qwen/Qwen2.5-7B", "fsdp_version: 2", "fsdp_config:\n  cpu_offload_pin_memory: true"),
+        but(
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "load_in_8bit: true",
+            'fsdp_version: "2"',
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            without=("load_in_4bit",),
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                fsdp_version: 2
-                fsdp_config:
-                  offload_params: true
-                rl: dpo
-            """,
+        but(
+            "adapter: qlora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "fsdp_version: 2",
+            "fsdp_config:\n  cpu_ram_efficient_loading: false",
+            without=("rl",),
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                load_in_8bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                fsdp_config:
-                  fsdp_version: 2
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                rl: dpo
-                fsdp_config:
-                  fsdp_version: 2
-                load_in_4bit: true
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                optimizer: adamw_torch_fused
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                fsdp_version: 2
-                fsdp_config:
-                  cpu_ram_efficient_loading: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                fsdp_version: 2
-                fsdp_config:
-                  cpu_offload_pin_memory: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                load_in_8bit: true
-                rl: dpo
-                fsdp_version: "2"
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                fsdp_version: 2
-                fsdp_config:
-                  cpu_ram_efficient_loading: false
-            """,
-        ),
-        Example(
-            gpus="4x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                optimizer: muon
-                fsdp: [full_shard, auto_wrap]
-            """,
-        ),
+        only("base_model: Qwen/Qwen2.5-7B", "optimizer: muon", "fsdp: [full_shard, auto_wrap]", gpus="4x a100-80gb"),
     ),
 )

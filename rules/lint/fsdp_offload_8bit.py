@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but
 from advisor.util import is_mapping
 
 
@@ -58,103 +58,17 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
-            gpus="2x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                optimizer: paged_adamw_8bit
-                fsdp_version: 1
-                fsdp_config:
-                  offload_params: false
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
+        but("fsdp_config:\n  offload_params: false\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP"),
+        but("fsdp_config:\n  offload_params: true", without=("optimizer", "fsdp_version"), gpus="1x a100-80gb"),
+        but("fsdp_version: 2", "fsdp_config:\n  offload_params: true", gpus="1x a100-80gb"),
+        but(without=("optimizer", "fsdp_version", "fsdp_config"), gpus="1x a100-80gb"),
+        but(
+            "fsdp:\n  - full_shard\n  - offload",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            without=("fsdp_version",),
+            gpus="1x a100-80gb",
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                fsdp_config:
-                  offload_params: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                optimizer: paged_adamw_8bit
-                fsdp_version: 2
-                fsdp_config:
-                  offload_params: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                optimizer: paged_adamw_8bit
-                fsdp:
-                  - full_shard
-                  - offload
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                optimizer: paged_adamw_8bit
-                fsdp:
-                  - full_shard
-                  - offload
-            """,
-        ),
-        Example(
-            gpus="2x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                optimizer: paged_adamw_8bit
-                fsdp_version: 1
-                fsdp_config:
-                  offload_params: "false"
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-        ),
+        but("fsdp:\n  - full_shard\n  - offload", without=("fsdp_version", "fsdp_config"), gpus="1x a100-80gb"),
+        but('fsdp_config:\n  offload_params: "false"\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP'),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Remove
 from advisor.util import is_list, is_mapping
 
@@ -77,13 +77,11 @@ rule = Rule(
         "accelerate/utils/dataclasses.py:1840-1850, accelerate/parallelism_config.py:379-386@1.13.0; each of them tried"
     ),
     examples=(
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "sequence_len: 4096",
+            "fsdp: [full_shard, auto_wrap]",
             gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                fsdp: [full_shard, auto_wrap]
-            """,
             fires=True,
         ),
         Example(
@@ -102,65 +100,13 @@ rule = Rule(
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP
             """,
         ),
-        Example(
-            gpus="2n8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                fsdp: [hybrid_shard, auto_wrap]
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-            fires=True,
+        but("fsdp: [hybrid_shard, auto_wrap]", "fsdp_version: 2", gpus="2n8x a100-80gb", fires=True, fixed=True),
+        but(
+            "dp_shard_size: 8", "dp_replicate_size: 2", "fsdp_version: 1", gpus="2n8x a100-80gb", fires=True, fixed=True
         ),
-        Example(
-            gpus="2n8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                dp_shard_size: 8
-                dp_replicate_size: 2
-                fsdp_version: 1
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                fsdp: [full_shard, auto_wrap]
-                fsdp_version: 2
-                fsdp_config:
-                  reshard_after_forward: true
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                fsdp_config:
-                  ? ''
-                  : true
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                tensor_parallel_size: 1
-                fsdp_version: 1
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-        ),
+        but("fsdp: [full_shard, auto_wrap]", "fsdp_version: 2"),
+        only("base_model: meta-llama/Llama-3.1-8B"),
+        only("base_model: meta-llama/Llama-3.1-8B", "fsdp_config:\n  ? ''\n  : true"),
+        but("tensor_parallel_size: 1", "fsdp_version: 1", without=("sequence_len",), fixed=True),
     ),
 )

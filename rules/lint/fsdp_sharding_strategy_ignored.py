@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but
 from advisor.documents import Change, Path, Remove, Rename, Set
 from advisor.run import Fsdp
 from advisor.util import is_mapping
@@ -99,56 +99,15 @@ rule = Rule(
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP
             """,
         ),
-        Example(
+        but(
+            "fsdp_version: 1",
+            "fsdp_config:\n  sharding_strategy: HYBRID_SHARD\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
             gpus="2n8x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                fsdp_version: 1
-                fsdp_config:
-                  sharding_strategy: HYBRID_SHARD
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
             fires=True,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                fsdp_version: 2
-                fsdp_config:
-                  reshard_after_forward: false
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                fsdp_version: 2
-                fsdp_config:
-                  sharding_strategy: FULL_SHARD
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                fsdp: [full_shard, auto_wrap]
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                fsdp_version: 2
-                fsdp_config:
-                  sharding_strategy: 9
-            """,
-            fires=True,
-        ),
+        but(fixed=True),
+        but("fsdp_config:\n  sharding_strategy: FULL_SHARD\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP"),
+        but("fsdp: [full_shard, auto_wrap]", without=("sequence_len", "fsdp_version", "fsdp_config")),
+        but("fsdp_config:\n  sharding_strategy: 9", without=("sequence_len",), fires=True),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Set
 from advisor.engine.locations import json_hit
 
@@ -72,23 +72,12 @@ rule = Rule(
                 }
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                deepspeed: zero.json
-            """,
+        but("deepspeed: deepspeed_configs/zero3_bf16.json", deepspeed=""),
+        but(
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
             deepspeed="""
                 {
                   "zero_optimization": {"stage": 3},
@@ -97,24 +86,8 @@ rule = Rule(
                 }
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-                deepspeed: zero.json
-                tensor_parallel_size: 2
-            """,
-            deepspeed="""
-                {
-                  "zero_optimization": {"stage": 3}
-                }
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-        ),
+        but("tensor_parallel_size: 2", gpus="1x a100-80gb", deepspeed='{"zero_optimization": {"stage": 3}}'),
+        only("base_model: Qwen/Qwen2.5-14B", "deepspeed: deepspeed_configs/zero1.json"),
         Example(
             gpus="8x a100-80gb",
             before="""

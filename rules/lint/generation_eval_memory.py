@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.memory import estimate
 from advisor.memory.generation import GATHERED
 from advisor.util import gib
@@ -54,65 +54,22 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
+        but("base_model: Qwen/Qwen2.5-7B", "deepspeed: deepspeed_configs/zero1.json"),
+        but(
+            without=("sequence_len", "gradient_checkpointing", "attn_implementation", "eval_sample_packing"),
+            gpus="1x a100-80gb",
+        ),
+        but(without=("sequence_len", "gradient_checkpointing", "attn_implementation", "eval_sample_packing"), gpus=""),
+        but(
+            "rl: dpo", without=("sequence_len", "gradient_checkpointing", "attn_implementation", "eval_sample_packing")
+        ),
+        only("base_model: Qwen/Qwen2.5-32B", "deepspeed: deepspeed_configs/zero3_bf16.json", "do_causal_lm_eval: true"),
+        only(
+            "base_model: Qwen/Qwen2.5-7B",
+            "deepspeed: deepspeed_configs/zero3_bf16.json",
+            "val_set_size: 0.05",
+            "evals_per_epoch: 1",
             gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 2048
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-                deepspeed: deepspeed_configs/zero1.json
-                val_set_size: 0.05
-                eval_sample_packing: false
-                evals_per_epoch: 1
-                do_causal_lm_eval: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-32B
-                deepspeed: deepspeed_configs/zero3_bf16.json
-                val_set_size: 0.05
-                evals_per_epoch: 1
-                do_causal_lm_eval: true
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: Qwen/Qwen2.5-32B
-                deepspeed: deepspeed_configs/zero3_bf16.json
-                val_set_size: 0.05
-                evals_per_epoch: 1
-                do_causal_lm_eval: true
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-32B
-                deepspeed: deepspeed_configs/zero3_bf16.json
-                val_set_size: 0.05
-                evals_per_epoch: 1
-                do_causal_lm_eval: true
-                rl: dpo
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-32B
-                deepspeed: deepspeed_configs/zero3_bf16.json
-                do_causal_lm_eval: true
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                deepspeed: deepspeed_configs/zero3_bf16.json
-                val_set_size: 0.05
-                evals_per_epoch: 1
-            """,
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but
 from advisor.documents import Set
 from advisor.engine.locations import json_hit
 
@@ -64,36 +64,8 @@ rule = Rule(
                 }
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                max_grad_norm: 0.5
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-                fsdp:
-                  - full_shard
-                  - auto_wrap
-            """,
-            deepspeed="""
-                {}
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2}}
-            """,
-            fires=True,
-        ),
+        but("deepspeed: deepspeed_configs/zero1.json", deepspeed=""),
+        but("fsdp:\n  - full_shard\n  - auto_wrap", without=("max_grad_norm",), gpus="1x a100-80gb", deepspeed="{}"),
+        but(without=("max_grad_norm",), deepspeed='{"zero_optimization": {"stage": 2}}', fires=True),
     ),
 )

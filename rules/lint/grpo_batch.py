@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import lcm
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 from advisor.schemas.refusals import refused
 from advisor.util import is_mapping
 
@@ -61,58 +61,17 @@ rule = Rule(
     """,
     source="axolotl/utils/schemas/validation.py:828-907@0.19.0",
     examples=(
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                rl: grpo
-                micro_batch_size: 2
-                gradient_accumulation_steps: 1
-                trl:
-                  num_generations: 4
-            """,
+        only(
+            "base_model: Qwen/Qwen2.5-7B",
+            "rl: grpo",
+            "micro_batch_size: 2",
+            "gradient_accumulation_steps: 1",
+            "trl:\n  num_generations: 4",
             fires=True,
         ),
-        Example(
-            gpus="4x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                rl: grpo
-                micro_batch_size: 4
-                gradient_accumulation_steps: 1
-                trl:
-                  num_generations: 4
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="4x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                rl: grpo
-                micro_batch_size: 4
-                gradient_accumulation_steps: 4
-                trl:
-                  num_generations: 4
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                rl: grpo
-                trl:
-                  use_vllm: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                rl: grpo
-                micro_batch_size: 2
-                gradient_accumulation_steps: 1
-                trl:
-                  num_generations: 4
-                  generation_batch_size: 8
-            """,
-        ),
+        but("micro_batch_size: 4", gpus="4x a100-80gb", fires=True),
+        but("micro_batch_size: 4", "gradient_accumulation_steps: 4", gpus="4x a100-80gb"),
+        only("base_model: Qwen/Qwen2.5-7B", "rl: grpo", "trl:\n  use_vllm: true"),
+        but("trl:\n  num_generations: 4\n  generation_batch_size: 8"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Remove, Rule, Run, Set
+from advisor import Example, Hit, Remove, Rule, Run, Set, but, only
 from advisor.run import Zero
 
 BF16, STATES = "bf16.bf16_master_weights_and_grads", "bf16.bf16_optimizer_states"
@@ -68,34 +68,20 @@ rule = Rule(
         "deepspeed/runtime/zero/stage_1_and_2.py:273-284@0.18.9; deepspeed/runtime/zero/stage3.py:281-291@0.18.9"
     ),
     examples=(
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.2-1B",
+            "deepspeed: ds.json",
             gpus="2x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.2-1B
-                deepspeed: ds.json
-            """,
             deepspeed="""
                 {"zero_optimization": {"stage": 2}, "bf16": {"enabled": true, "bf16_master_weights_and_grads": true}}
             """,
             fires=True,
         ),
-        Example(
-            gpus="2x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.2-1B
-                deepspeed: ds.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2}, "bf16": {"enabled": true, "bf16_optimizer_states": true}}
-            """,
+        but(
+            deepspeed='{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true, "bf16_optimizer_states": true}}',
             fires=True,
         ),
-        Example(
-            gpus="2x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.2-1B
-                deepspeed: ds.json
-            """,
+        but(
             deepspeed="""
                 {
                   "zero_optimization": {"stage": 0},
@@ -104,49 +90,29 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
-            gpus="2x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.2-1B
-                deepspeed: ds.json
-            """,
+        but(
             deepspeed="""
                 {
                   "zero_optimization": {"stage": 3},
                   "bf16": {"enabled": true, "bf16_master_weights_and_grads": true, "bf16_optimizer_states": true}
                 }
-            """,
+            """
         ),
-        Example(
-            gpus="2x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.2-1B
-                deepspeed: ds.json
-            """,
+        but(
             deepspeed="""
                 {
                   "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}},
                   "bf16": {"enabled": true, "bf16_master_weights_and_grads": true}
                 }
-            """,
+            """
         ),
-        Example(
-            gpus="2x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.2-1B
-                deepspeed: ds.json
-            """,
+        but(
             deepspeed="""
                 {"zero_optimization": {"stage": 2}, "fp16": {"enabled": true, "fp16_master_weights_and_grads": true}}
             """,
             fires=True,
         ),
-        Example(
-            gpus="2x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.2-1B
-                deepspeed: ds.json
-            """,
+        but(
             deepspeed="""
                 {
                   "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}},
@@ -155,22 +121,8 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
-            gpus="2x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.2-1B
-                deepspeed: ds.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}
-            """,
-        ),
-        Example(
-            gpus="2x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.2-1B
-                deepspeed: ds.json
-            """,
+        but(deepspeed='{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}'),
+        but(
             deepspeed="""
                 {
                   "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}},
@@ -180,12 +132,7 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
-            gpus="2x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.2-1B
-            """,
-        ),
+        but(without=("deepspeed",), deepspeed=""),
         Example(
             gpus="2x a100-80gb",
             before="""

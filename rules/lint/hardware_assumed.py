@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -37,37 +37,10 @@ rule = Rule(
     safe=False,
     source="advisor/hardware/catalogue.py",
     examples=(
-        Example(
-            gpus="8x a100",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="2x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="2x rtx-4090 link=pcie",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
+        only("base_model: meta-llama/Llama-3.1-8B", gpus="8x a100", fires=True),
+        but(gpus="2x rtx-4090", fires=True),
+        but(gpus="2x rtx-4090 link=pcie"),
+        but(gpus="8x a100-80gb"),
+        but(gpus=""),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 from advisor.memory import estimate
 from advisor.util import gib
 
@@ -34,39 +34,17 @@ rule = Rule(
     safe=False,
     source="advisor/memory/host.py; https://github.com/axolotl-ai-cloud/axolotl/issues/1439",
     examples=(
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "sequence_len: 2048",
+            "gradient_checkpointing: true",
+            "attn_implementation: flash_attention_2",
+            "deepspeed: deepspeed_configs/zero2.json",
             gpus="8x a100-80gb host=64GiB",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 2048
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-                deepspeed: deepspeed_configs/zero2.json
-            """,
             fires=True,
         ),
-        Example(
-            gpus="8x a100-80gb host=1TiB",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 2048
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-                deepspeed: deepspeed_configs/zero2.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: deepspeed_configs/zero2.json
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb host=64GiB",
-            before="""
-                base_model: nobody/knows-this
-                deepspeed: deepspeed_configs/zero2.json
-            """,
-        ),
+        but(gpus="8x a100-80gb host=1TiB"),
+        only("base_model: meta-llama/Llama-3.1-8B", "deepspeed: deepspeed_configs/zero2.json"),
+        but("base_model: nobody/knows-this", without=("sequence_len", "gradient_checkpointing", "attn_implementation")),
     ),
 )

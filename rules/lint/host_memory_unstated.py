@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 from advisor.memory import estimate
 from advisor.util import GIB, gib
 
@@ -37,43 +37,17 @@ rule = Rule(
     safe=False,
     source="advisor/memory/host.py; `host_gib_per_gpu` in advisor/hardware/gpus.json",
     examples=(
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "sequence_len: 2048",
+            "gradient_checkpointing: true",
+            "attn_implementation: flash_attention_2",
+            "deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_all.json",
             gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 2048
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-                deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_all.json
-            """,
             fires=True,
         ),
-        Example(
-            gpus="1x rtx-4090 host=128GiB",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 2048
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-                deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_all.json
-            """,
-        ),
-        Example(
-            gpus="8x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 2048
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-                deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_all.json
-            """,
-        ),
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: nobody/knows-this
-                deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_all.json
-            """,
-        ),
+        but(gpus="1x rtx-4090 host=128GiB"),
+        but(gpus="8x rtx-4090"),
+        but("base_model: nobody/knows-this", without=("sequence_len", "gradient_checkpointing", "attn_implementation")),
     ),
 )

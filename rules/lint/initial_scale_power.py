@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Set
 from advisor.engine.locations import json_hit
 
@@ -79,54 +79,21 @@ rule = Rule(
                 }
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-3B
-                bf16: auto
-                deepspeed: deepspeed_configs/zero1.json
-            """,
+        only(
+            "base_model: Qwen/Qwen2.5-3B", "bf16: auto", "deepspeed: deepspeed_configs/zero1.json", gpus="8x a100-80gb"
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-3B
-                fp16: true
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {
-                  "fp16": {"initial_scale_power": 32}
-                }
-            """,
+        only(
+            "base_model: Qwen/Qwen2.5-3B",
+            "fp16: true",
+            "deepspeed: zero.json",
+            deepspeed='{"fp16": {"initial_scale_power": 32}}',
         ),
-        Example(
-            gpus="4x v100-32gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                fp16: true
-                bf16: false
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 1}, "fp16": {"enabled": "auto", "initial_scale_power": 16}}
-            """,
+        but(
+            "base_model: meta-llama/Llama-3.1-8B",
+            deepspeed='{"zero_optimization": {"stage": 1}, "fp16": {"enabled": "auto", "initial_scale_power": 16}}',
         ),
-        Example(
-            gpus="4x v100-32gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                fp16: true
-                bf16: false
-                deepspeed: zero.json
-            """,
+        but(
+            "base_model: meta-llama/Llama-3.1-8B",
             deepspeed="""
                 {
                   "zero_optimization": {
@@ -158,23 +125,12 @@ rule = Rule(
                 {"zero_optimization": {"stage": 1}, "fp16": {"enabled": "auto", "initial_scale_power": 16}}
             """,
         ),
-        Example(
-            gpus="4x v100-32gb",
-            before="""
-                base_model: Qwen/Qwen2.5-3B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                fp16: true
-                bf16: false
-                deepspeed: zero.json
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-            deepspeed="""
-                {"fp16": {"enabled": true, "initial_scale_power": 32}}
-            """,
+        but(
+            "fp16: true",
+            "bf16: false",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            deepspeed='{"fp16": {"enabled": true, "initial_scale_power": 32}}',
+            stack={},
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.schemas.refusals import hits
 
 
@@ -42,15 +42,7 @@ rule = Rule(
                 eval_sample_packing: false
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                max_memory:
-                  0: 20GiB
-                gpu_memory_limit: 20GiB
-            """,
-            fires=True,
-        ),
+        only("base_model: Qwen/Qwen2.5-7B", "max_memory:\n  0: 20GiB", "gpu_memory_limit: 20GiB", fires=True),
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B
@@ -67,49 +59,37 @@ rule = Rule(
                 unfrozen_parameters: [lm_head]
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                dataset_exact_deduplication: true
-                skip_prepare_dataset: true
-            """,
+        only(
+            "base_model: Qwen/Qwen2.5-7B", "dataset_exact_deduplication: true", "skip_prepare_dataset: true", fires=True
+        ),
+        but(
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "optimizer: polora",
+            "peft_use_dora: true",
+            without=("dataset_exact_deduplication", "skip_prepare_dataset"),
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                optimizer: polora
-                peft_use_dora: true
-            """,
-            fires=True,
-        ),
-        Example(
+        only(
+            "base_model: Qwen/Qwen2.5-7B",
+            "optimizer: adamw_torch",
+            "dpo_use_liger_kernel: true",
+            "rl: dpo",
+            "dpo_loss_type: [sigmoid]",
             stack={"axolotl": "0.18.0"},
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                optimizer: adamw_torch
-                dpo_use_liger_kernel: true
-                rl: dpo
-                dpo_loss_type: [sigmoid]
-            """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 4096
-                sample_packing: true
-                attn_implementation: flash_attention_2
-                eval_sample_packing: false
-                eval_table_size: 5
-                gradient_checkpointing: true
-                gradient_checkpointing_kwargs:
-                  use_reentrant: false
-                unfrozen_parameters: [lm_head]
-            """,
+        but(
+            "sequence_len: 4096",
+            "sample_packing: true",
+            "attn_implementation: flash_attention_2",
+            "eval_sample_packing: false",
+            "eval_table_size: 5",
+            "gradient_checkpointing: true",
+            "gradient_checkpointing_kwargs:\n  use_reentrant: false",
+            "unfrozen_parameters: [lm_head]",
+            without=("dataset_exact_deduplication", "skip_prepare_dataset"),
         ),
     ),
 )

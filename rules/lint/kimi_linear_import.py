@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only, without
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -33,57 +33,17 @@ rule = Rule(
     safe=True,
     source="axolotl/model_support/kimi_linear/modeling_kimi.py:36, model_support/remote_code.py:33-39@0.19.0",
     examples=(
-        Example(
-            before="""
-                base_model: moonshotai/Kimi-Linear-48B-A3B-Instruct
-                trust_remote_code: true
-                sequence_len: 4096
-            """,
+        only(
+            "base_model: moonshotai/Kimi-Linear-48B-A3B-Instruct",
+            "trust_remote_code: true",
+            "sequence_len: 4096",
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: moonshotai/Kimi-Linear-48B-A3B-Instruct
-                sequence_len: 4096
-            """,
-        ),
-        Example(
-            before="""
-                base_model: moonshotai/Kimi-Linear-48B-A3B-Instruct
-                trust_remote_code: true
-                sequence_len: 4096
-            """,
-            stack={"axolotl": "0.20.0"},
-        ),
-        Example(
-            before="""
-                base_model: moonshotai/Kimi-Linear-48B-A3B-Instruct
-                trust_remote_code: true
-                sequence_len: 4096
-            """,
-            stack={"axolotl": "0.18.0"},
-        ),
-        Example(
-            before="""
-                base_model: moonshotai/Kimi-Linear-48B-A3B-Instruct
-                trust_remote_code: true
-                sequence_len: 4096
-            """,
-            stack={"transformers": "4.57.1"},
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                trust_remote_code: true
-                sequence_len: 4096
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-3B
-                trust_remote_code: true
-                sequence_len: 4096
-            """,
-        ),
+        without("trust_remote_code"),
+        but(stack={"axolotl": "0.20.0"}),
+        but(stack={"axolotl": "0.18.0"}),
+        but(stack={"transformers": "4.57.1"}),
+        but("base_model: nobody/knows-this"),
+        but("base_model: Qwen/Qwen2.5-3B"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but
 from advisor.documents import Set
 
 KEY = "remove_unused_columns"
@@ -59,20 +59,7 @@ rule = Rule(
                 remove_unused_columns: false
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 4096
-                rl: kto
-                remove_unused_columns: false
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 4096
-                rl: orpo
-            """,
-        ),
+        but(fixed=True),
+        but("rl: orpo", without=("remove_unused_columns",)),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Change
 from advisor.engine.registry import built_in_rules
 from advisor.engine.steps import alternatives
@@ -96,99 +96,27 @@ rule = Rule(
                 liger_fused_linear_cross_entropy: true
             """,
         ),
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 1024
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-            """,
+        but("sequence_len: 1024"),
+        but(without=("attn_implementation",), gpus="1x a100-80gb"),
+        but(without=("attn_implementation",), gpus="1x t4"),
+        only("base_model: meta-llama/Llama-3.1-8B", gpus=""),
+        but("rl: grpo", without=("attn_implementation",)),
+        but(
+            "base_model: meta-llama/Llama-3.2-1B",
+            "process_reward_model: true",
+            without=("gradient_checkpointing", "attn_implementation"),
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 8192
-                gradient_checkpointing: true
-            """,
-        ),
-        Example(
-            gpus="1x t4",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 8192
-                gradient_checkpointing: true
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 8192
-                gradient_checkpointing: true
-                rl: grpo
-            """,
-        ),
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.2-1B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 8192
-                process_reward_model: true
-            """,
-        ),
-        Example(
+        but(
+            "adapter: lora",
+            "micro_batch_size: 1",
+            without=("load_in_4bit", "gradient_checkpointing"),
             gpus="1x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 8192
-                micro_batch_size: 1
-                attn_implementation: flash_attention_2
-            """,
         ),
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: facebook/opt-350m
-                sequence_len: 2048
-                micro_batch_size: 40
-                gradient_checkpointing: true
-            """,
+        only(
+            "base_model: facebook/opt-350m",
+            "sequence_len: 2048",
+            "micro_batch_size: 40",
+            "gradient_checkpointing: true",
         ),
     ),
 )

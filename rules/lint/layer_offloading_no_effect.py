@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only, without
 from advisor.documents import Remove
 
 
@@ -77,67 +77,18 @@ rule = Rule(
                 lora_target_linear: true
             """,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                layer_offloading: true
-            """,
+        without("rl"),
+        but("reward_model: true", without=("rl",), fires=True),
+        but("process_reward_model: true", without=("rl",), fires=True),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B", "layer_offloading: true", "unfrozen_parameters:\n  - model.layers.31"
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                layer_offloading: true
-                reward_model: true
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                layer_offloading: true
-                process_reward_model: true
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                layer_offloading: true
-                unfrozen_parameters:
-                  - model.layers.31
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                layer_offloading: true
-                lisa_step_interval: 20
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                layer_offloading: true
-                plugins:
-                  - axolotl.integrations.spectrum.SpectrumPlugin
-            """,
+        only("base_model: meta-llama/Llama-3.1-8B", "layer_offloading: true", "lisa_step_interval: 20"),
+        only("base_model: meta-llama/Llama-3.1-8B"),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "layer_offloading: true",
+            "plugins:\n  - axolotl.integrations.spectrum.SpectrumPlugin",
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.engine.registry import built_in_rules
 from advisor.memory import Estimate, estimate
 from advisor.util import gib
@@ -75,56 +75,24 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 2048
-            """,
-        ),
-        Example(
+        only("base_model: meta-llama/Llama-3.1-8B", "sequence_len: 2048", gpus="1x rtx-4090"),
+        but(
+            without=("sequence_len", "gradient_checkpointing", "attn_implementation", "fsdp_version"),
             gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-70B
-                adapter: lora
-                load_in_8bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
         ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-70B
-            """,
+        only("base_model: meta-llama/Llama-3.1-70B", gpus=""),
+        but(
+            "base_model: Qwen/Qwen3-30B-A3B",
+            without=("sequence_len", "gradient_checkpointing", "attn_implementation", "fsdp_version"),
         ),
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-70B",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
             gpus="8x a100-40gb",
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                adapter: lora
-                load_in_8bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-        ),
-        Example(
-            gpus="8x a100-40gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-70B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
         ),
     ),
 )

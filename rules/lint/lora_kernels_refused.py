@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Change, Remove, Set
 
 KERNELS = ("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel")
@@ -151,92 +151,30 @@ rule = Rule(
                 fsdp_version: 2
             """,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                load_in_8bit: true
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_mlp_kernel: false
-                lora_embedding_kernel: true
-            """,
+        but(
+            "load_in_8bit: true",
+            "lora_mlp_kernel: false",
+            "lora_embedding_kernel: true",
+            without=("fsdp_config",),
+            gpus="1x a100-80gb",
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                load_in_4bit: true
-                adapter: qlora
-                lora_r: 16
-                lora_alpha: 32
-                lora_dropout: 0.05
-                peft_use_dora: true
-                lora_target_linear: true
-                lora_mlp_kernel: true
-            """,
+        but(
+            "load_in_4bit: true",
+            "adapter: qlora",
+            "lora_dropout: 0.05",
+            "peft_use_dora: true",
+            without=("fsdp_config",),
+            gpus="1x a100-80gb",
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                lora_embedding_kernel: true
-            """,
+        only("base_model: meta-llama/Llama-3.1-8B", "lora_embedding_kernel: true", gpus="8x a100-80gb"),
+        only("base_model: meta-llama/Llama-3.1-8B", "trust_remote_code: true"),
+        but("fsdp_config: {}", gpus="1x a100-80gb"),
+        but("fsdp_config: {}", fixed=True),
+        but(
+            "fsdp_version: 1", "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP", without=("lora_mlp_kernel",)
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                trust_remote_code: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_mlp_kernel: true
-                fsdp_config: {}
-            """,
-        ),
-        Example(
-            gpus="2x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_mlp_kernel: true
-                fsdp_config: {}
-                fsdp_version: 2
-            """,
-        ),
-        Example(
-            gpus="2x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                fsdp_version: 1
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                load_in_8bit: true
-                lora_mlp_kernel: true
-            """,
+        but(
+            "adapter: qlora", "load_in_4bit: true", "load_in_8bit: true", without=("fsdp_config",), gpus="1x a100-80gb"
         ),
         Example(
             gpus="2x a100-80gb",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Remove, Set
 from advisor.run.axolotl.lora_kernels import why_stops
 
@@ -106,16 +106,7 @@ rule = Rule(
                 lora_qkv_kernel: false
             """,
         ),
-        Example(
-            before="""
-                base_model: bigcode/starcoder2-3b
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
-            fires=True,
-        ),
+        but("base_model: bigcode/starcoder2-3b", without=("lora_qkv_kernel",), fires=True),
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B
@@ -125,132 +116,82 @@ rule = Rule(
                 base_model: Qwen/Qwen2.5-7B
             """,
         ),
-        Example(
-            before="""
-                base_model: microsoft/Phi-3-mini-4k-instruct
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_mlp_kernel: true
-            """,
+        but(
+            "base_model: microsoft/Phi-3-mini-4k-instruct",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
         ),
-        Example(
-            before="""
-                base_model: allenai/OLMo-2-1124-7B
-                rl: dpo
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
+        only(
+            "base_model: allenai/OLMo-2-1124-7B",
+            "rl: dpo",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
         ),
-        Example(
+        only(
+            "base_model: allenai/OLMo-2-1124-7B",
+            "load_in_4bit: true",
+            "adapter: qlora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
             gpus="8x a100-80gb",
-            before="""
-                base_model: allenai/OLMo-2-1124-7B
-                load_in_4bit: true
-                adapter: qlora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: allenai/OLMo-2-1124-7B
-                load_in_4bit: true
-                adapter: qlora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                load_in_8bit: true
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: microsoft/Phi-3-mini-4k-instruct
-                adapter: read
-                lora_qkv_kernel: true
-            """,
-        ),
-        Example(
+        but("load_in_8bit: true", gpus="1x a100-80gb", fires=True),
+        only("base_model: microsoft/Phi-3-mini-4k-instruct", "adapter: read", "lora_qkv_kernel: true"),
+        but(
+            "base_model: microsoft/Phi-3-mini-4k-instruct",
+            "adapter: lora",
+            "fsdp_version: 2",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            without=("load_in_4bit",),
             gpus="2x a100-80gb",
-            before="""
-                base_model: microsoft/Phi-3-mini-4k-instruct
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: allenai/OLMo-2-1124-7B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: microsoft/Phi-3-mini-4k-instruct
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
+        only("base_model: allenai/OLMo-2-1124-7B"),
+        but(
+            "base_model: microsoft/Phi-3-mini-4k-instruct",
+            "adapter: lora",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            without=("load_in_4bit",),
+            gpus="1x a100-80gb",
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: microsoft/Phi-3-mini-4k-instruct
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_qkv_kernel: true
-                load_in_8bit: true
-            """,
+        but(
+            "base_model: microsoft/Phi-3-mini-4k-instruct",
+            "adapter: lora",
+            "lora_qkv_kernel: true",
+            "load_in_8bit: true",
+            without=("load_in_4bit",),
+            gpus="1x a100-80gb",
         ),
-        Example(
-            before="""
-                base_model: microsoft/Phi-3-mini-4k-instruct
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_qkv_kernel: true
-                trust_remote_code: 2
-            """,
+        but(
+            "base_model: microsoft/Phi-3-mini-4k-instruct",
+            "adapter: lora",
+            "lora_qkv_kernel: true",
+            "trust_remote_code: 2",
+            without=("load_in_4bit",),
+            gpus="1x a100-80gb",
         ),
-        Example(
+        but(
+            "base_model: microsoft/Phi-3-mini-4k-instruct",
+            "adapter: lora",
+            "lora_qkv_kernel: true",
+            "fsdp_version: 1",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            without=("load_in_4bit",),
             gpus="2x a100-80gb",
-            before="""
-                base_model: microsoft/Phi-3-mini-4k-instruct
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_qkv_kernel: true
-                fsdp_version: 1
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
         ),
     ),
 )

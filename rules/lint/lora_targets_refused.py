@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Set
 from advisor.memory.lora_targets import adapts_experts, wraps
 from advisor.models import Architecture
@@ -113,55 +113,15 @@ rule = Rule(
                 lora_target_modules: 'model.language_model.layers.[\\d]+.self_attn.(q|v)_proj'
             """,
         ),
-        Example(
-            stack={"transformers": "5.9.0"},
-            before="""
-                base_model: mistralai/Voxtral-Mini-3B-2507
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: 'language_model.model.layers.[\\d]+.self_attn.(q|v)_proj'
-            """,
+        but(stack={"transformers": "5.9.0"}),
+        but("base_model: openai-community/gpt2", "lora_target_modules: [q_proj, v_proj]", fires=True),
+        but("base_model: openai-community/gpt2", "lora_target_modules: [c_attn, q_proj]"),
+        but(
+            "base_model: openai-community/gpt2",
+            "lora_model_dir: adapters/first-round",
+            "lora_target_modules: [q_proj, v_proj]",
         ),
-        Example(
-            before="""
-                base_model: openai-community/gpt2
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [q_proj, v_proj]
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: openai-community/gpt2
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [c_attn, q_proj]
-            """,
-        ),
-        Example(
-            before="""
-                base_model: openai-community/gpt2
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_model_dir: adapters/first-round
-                lora_target_modules: [q_proj, v_proj]
-            """,
-        ),
-        Example(
-            before="""
-                base_model: zai-org/GLM-4.5-Air
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [q_proj, up_proj, down_proj]
-            """,
-            fires=True,
-        ),
+        but("base_model: zai-org/GLM-4.5-Air", "lora_target_modules: [q_proj, up_proj, down_proj]", fires=True),
         Example(
             before="""
                 base_model: arcee-ai/Trinity-Nano-Preview
@@ -180,98 +140,45 @@ rule = Rule(
                 lora_target_linear: true
             """,
         ),
-        Example(
-            before="""
-                base_model: zai-org/GLM-4.5-Air
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                peft_use_dora: true
-                lora_target_modules: [gate_proj, up_proj, down_proj]
-            """,
+        but(
+            "base_model: zai-org/GLM-4.5-Air",
+            "peft_use_dora: true",
+            "lora_target_modules: [gate_proj, up_proj, down_proj]",
+            without=("lora_dropout", "lora_target_linear"),
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: zai-org/GLM-4.5-Air
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_dropout: 0.05
-                lora_target_modules: [q_proj, v_proj]
-            """,
+        but(
+            "base_model: zai-org/GLM-4.5-Air", "lora_target_modules: [q_proj, v_proj]", without=("lora_target_linear",)
         ),
-        Example(
-            before="""
-                base_model: openai-community/gpt2
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                trust_remote_code: true
-                lora_target_modules: [q_proj, v_proj]
-            """,
+        but(
+            "base_model: openai-community/gpt2",
+            "trust_remote_code: true",
+            "lora_target_modules: [q_proj, v_proj]",
+            without=("lora_dropout", "lora_target_linear"),
         ),
-        Example(
-            before="""
-                base_model: openai-community/gpt2
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_target_modules: [q_proj, v_proj]
-            """,
-        ),
-        Example(
-            before="""
-                base_model: openai-community/gpt2
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-            """,
-        ),
-        Example(
-            before="""
-                base_model: openai-community/gpt2
-                lora_target_modules: [q_proj, v_proj]
-            """,
-        ),
-        Example(
+        but("base_model: openai-community/gpt2", "lora_target_modules: [q_proj, v_proj]", without=("lora_dropout",)),
+        but("base_model: openai-community/gpt2", without=("lora_dropout", "lora_target_linear")),
+        only("base_model: openai-community/gpt2", "lora_target_modules: [q_proj, v_proj]"),
+        but(
+            "base_model: mistralai/Mixtral-8x7B-v0.1",
+            "lora_target_modules: [w1, w2, w3]",
+            without=("lora_dropout", "lora_target_linear"),
             stack={"transformers": "4.57.1"},
-            before="""
-                base_model: mistralai/Mixtral-8x7B-v0.1
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [w1, w2, w3]
-            """,
         ),
-        Example(
-            before="""
-                base_model: zai-org/GLM-4.5-Air
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [gate_proj, up_proj, down_proj]
-            """,
+        but(
+            "base_model: zai-org/GLM-4.5-Air",
+            "lora_target_modules: [gate_proj, up_proj, down_proj]",
+            without=("lora_dropout", "lora_target_linear"),
         ),
-        Example(
-            before="""
-                base_model: zai-org/GLM-4.5-Air
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_dropout: 0.05
-                lora_target_parameters: [mlp.experts.gate_up_proj]
-            """,
+        but(
+            "base_model: zai-org/GLM-4.5-Air",
+            "lora_target_parameters: [mlp.experts.gate_up_proj]",
+            without=("lora_target_linear",),
         ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [nothing]
-            """,
+        but(
+            "base_model: nobody/knows-this",
+            "lora_target_modules: [nothing]",
+            without=("lora_dropout", "lora_target_linear"),
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Remove, Set
 from advisor.memory.weights import weights_of
 from advisor.run.axolotl.flags import is_on
@@ -95,54 +95,10 @@ rule = Rule(
                 lora_target_linear: true
             """,
         ),
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                load_in_8bit: true
-                load_in_4bit: false
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                gptq: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: openai/gpt-oss-20b
-                adapter: lora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                load_in_4bit: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this-bnb-4bit
-                adapter: lora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
-        ),
+        but("load_in_4bit: false"),
+        but("gptq: true", without=("load_in_8bit",)),
+        but("base_model: openai/gpt-oss-20b", without=("load_in_8bit",)),
+        only("base_model: meta-llama/Llama-3.1-8B", "load_in_4bit: true"),
+        but("base_model: nobody/knows-this-bnb-4bit", without=("load_in_8bit",)),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, only
 from advisor.documents import Set
 from advisor.run.axolotl.flags import is_on
 
@@ -92,37 +92,21 @@ rule = Rule(
                 lora_target_linear: true
             """,
         ),
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_model_dir: adapters/first-round
-            """,
+        only("base_model: meta-llama/Llama-3.1-8B", "adapter: lora", "lora_model_dir: adapters/first-round"),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_modules: [q_proj, v_proj]",
         ),
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [q_proj, v_proj]
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: openai/gpt-oss-20b
-                adapter: lora
-                lora_target_linear: true
-                lora_alpha_pattern: true
-                lora_r: 1
-            """,
+        only("base_model: meta-llama/Llama-3.1-8B"),
+        only(
+            "base_model: openai/gpt-oss-20b",
+            "adapter: lora",
+            "lora_target_linear: true",
+            "lora_alpha_pattern: true",
+            "lora_r: 1",
         ),
         Example(
             before="""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 from advisor.memory import estimate
 from advisor.util import gib
 
@@ -33,30 +33,8 @@ rule = Rule(
     safe=False,
     source="advisor/memory/uncounted.py",
     examples=(
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.2-1B
-                sequence_len: 2048
-                use_onebitllms: true
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.2-1B
-                sequence_len: 2048
-                layer_offloading: false
-                relora: true
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.2-1B
-                use_onebitllms: true
-            """,
-        ),
+        only("base_model: meta-llama/Llama-3.2-1B", "sequence_len: 2048", "use_onebitllms: true", fires=True),
+        but("layer_offloading: false", "relora: true", without=("use_onebitllms",)),
+        but(without=("sequence_len",), gpus=""),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but
 from advisor.documents import Remove
 from advisor.engine.locations import json_hit
 
@@ -88,49 +88,15 @@ rule = Rule(
                 }
             """,
         ),
-        Example(
-            gpus="16x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: ds.json
-            """,
-            deepspeed='{"zero_optimization": {"stage": 3, "mics_shard_size": -1}}',
-        ),
-        Example(
-            gpus="16x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: ds.json
-            """,
-            deepspeed='{"zero_optimization": {"stage": 3, "mics_shard_size": "auto"}}',
-        ),
-        Example(
-            gpus="16x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: ds.json
-            """,
-            deepspeed='{"zero_optimization": {"stage": 2, "mics_shard_size": 8}}',
-        ),
-        Example(
-            gpus="16x a100-80gb",
-            stack={"trainer": "hf-trainer"},
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: ds.json
-            """,
-            deepspeed='{"zero_optimization": {"stage": 3, "mics_shard_size": 8}}',
-        ),
-        Example(
-            gpus="16x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_target_linear: true
-                deepspeed: ds.json
-            """,
+        but(deepspeed='{"zero_optimization": {"stage": 3, "mics_shard_size": -1}}'),
+        but(deepspeed='{"zero_optimization": {"stage": 3, "mics_shard_size": "auto"}}'),
+        but(deepspeed='{"zero_optimization": {"stage": 2, "mics_shard_size": 8}}'),
+        but(deepspeed='{"zero_optimization": {"stage": 3, "mics_shard_size": 8}}', stack={"trainer": "hf-trainer"}),
+        but(
+            "adapter: qlora",
+            "load_in_4bit: true",
+            "lora_r: 16",
+            "lora_target_linear: true",
             deepspeed='{"zero_optimization": {"stage": 3, "mics_shard_size": 8}}',
         ),
     ),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -30,34 +30,14 @@ rule = Rule(
     safe=False,
     source="accelerate/utils/deepspeed.py:153-156@1.13.0; axolotl/utils/trainer.py:659-690@0.19.0",
     examples=(
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "deepspeed: configs/no_such_file.json",
             gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: configs/no_such_file.json
-            """,
             fires=True,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: configs/no_such_file.json
-                fsdp:
-                  - full_shard
-                  - auto_wrap
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
+        but("deepspeed: deepspeed_configs/zero1.json"),
+        but("fsdp:\n  - full_shard\n  - auto_wrap", gpus="1x a100-80gb"),
+        only("base_model: meta-llama/Llama-3.1-8B"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only, without
 from advisor.memory import estimate
 from advisor.models import Architecture
 from advisor.record import replace
@@ -54,98 +54,26 @@ rule = Rule(
     safe=False,
     source="peft/utils/other.py:591-660@0.20.0; axolotl/loaders/adapter.py:160-163,187-200@0.19.0",
     examples=(
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_modules_to_save: [embed_tokens, lm_head]
-            """,
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "lora_modules_to_save: [embed_tokens, lm_head]",
             fires=True,
         ),
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_modules_to_save: [embed_tokens, lm_head]
-                tokens: ["<|im_start|>", "<|im_end|>"]
-            """,
-        ),
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_modules_to_save:
-                  - embed_tokens
-                  - lm_head
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_modules_to_save:
-                  - embed_tokens
-                  - lm_head
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {
-                  "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}
-                }
-            """,
+        but('tokens: ["<|im_start|>", "<|im_end|>"]'),
+        without("lora_modules_to_save"),
+        but("lora_modules_to_save:\n  - embed_tokens\n  - lm_head", gpus=""),
+        only("base_model: meta-llama/Llama-3.1-8B"),
+        but(
+            "lora_modules_to_save:\n  - embed_tokens\n  - lm_head",
+            "deepspeed: zero.json",
+            deepspeed='{"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}}',
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_modules_to_save:
-                  - embed_tokens
-                  - lm_head
-            """,
-        ),
-        Example(
-            before="""
-                base_model: EleutherAI/pythia-1.4b
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_modules_to_save: [embed_in, dense_h_to_4h]
-            """,
-        ),
+        but("base_model: nobody/knows-this", "lora_modules_to_save:\n  - embed_tokens\n  - lm_head"),
+        but("base_model: EleutherAI/pythia-1.4b", "lora_modules_to_save: [embed_in, dense_h_to_4h]"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Change, Remove, Set
 from advisor.run.axolotl.flags import is_on
 from advisor.util import gib
@@ -101,89 +101,14 @@ rule = Rule(
                   - o_proj
             """,
         ),
-        Example(
-            gpus="1x a100-80gb",
-            stack={"transformers": "4.57.0"},
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [q_proj, v_proj]
-            """,
-        ),
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-            """,
-        ),
-        Example(
-            before="""
-                base_model: openai/gpt-oss-20b
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                llama4_linearized_experts: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                quantize_moe_experts: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: LiquidAI/LFM2-1.2B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: databricks/dbrx-base
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
-        ),
+        but("lora_target_modules: [q_proj, v_proj]", without=("lora_target_linear",), stack={"transformers": "4.57.0"}),
+        but("base_model: Qwen/Qwen2.5-7B"),
+        only("base_model: Qwen/Qwen3-30B-A3B"),
+        only("base_model: nobody/knows-this"),
+        but("base_model: openai/gpt-oss-20b", without=("lora_target_linear",)),
+        but("llama4_linearized_experts: true"),
+        but("quantize_moe_experts: true"),
+        but("base_model: LiquidAI/LFM2-1.2B"),
+        but("base_model: databricks/dbrx-base"),
     ),
 )

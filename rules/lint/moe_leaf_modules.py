@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 from advisor.models import Architecture
 
 
@@ -49,61 +49,18 @@ rule = Rule(
         "transformers/models/deepseek_v2/modeling_deepseek_v2.py:120, models/afmoe/modeling_afmoe.py:208@5.16.1"
     ),
     examples=(
-        Example(
+        only(
+            "base_model: deepseek-ai/DeepSeek-V2-Lite",
+            "deepspeed: deepspeed_configs/zero3_bf16.json",
             gpus="8x a100-80gb",
-            before="""
-                base_model: deepseek-ai/DeepSeek-V2-Lite
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
             fires=True,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: nvidia/Nemotron-H-8B-Base-8K
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: deepseek-ai/DeepSeek-V2-Lite
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: deepseek-ai/DeepSeek-V2-Lite
-                deepspeed: deepspeed_configs/zero3_bf16.json
-                trust_remote_code: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nvidia/Nemotron-H-8B-Base-8K
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
-            stack={"trainer": "trl-sft"},
-        ),
+        but("base_model: nvidia/Nemotron-H-8B-Base-8K", fires=True),
+        but("base_model: Qwen/Qwen3-30B-A3B"),
+        but("base_model: nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"),
+        but("base_model: nobody/knows-this", gpus="1x a100-80gb"),
+        but("deepspeed: deepspeed_configs/zero1.json", gpus="1x a100-80gb"),
+        but("trust_remote_code: true", gpus="1x a100-80gb"),
+        but("base_model: nvidia/Nemotron-H-8B-Base-8K", gpus="1x a100-80gb", stack={"trainer": "trl-sft"}),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 
 REFUSED = frozenset(["muon", "polora", "q_galore_adamw8bit"])
 
@@ -33,47 +33,16 @@ rule = Rule(
     """,
     source="axolotl/utils/schemas/validation.py:930-936, 955-961, 1026-1030, 1057-1066@0.19.0",
     examples=(
-        Example(
+        only(
+            "base_model: Qwen/Qwen2.5-7B",
+            "optimizer: muon",
+            "deepspeed: deepspeed_configs/zero3.json",
             gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                optimizer: muon
-                deepspeed: deepspeed_configs/zero3.json
-            """,
             fires=True,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                optimizer: flash_adamw
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                optimizer: muon
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                deepspeed: deepspeed_configs/zero3.json
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: null
-                deepspeed: deepspeed_configs/zero3.json
-            """,
-        ),
+        but("optimizer: flash_adamw", "deepspeed: deepspeed_configs/zero1.json", fires=True),
+        but("fsdp_version: 2", "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP", without=("deepspeed",)),
+        but(without=("optimizer",), gpus="1x a100-80gb"),
+        but("base_model: meta-llama/Llama-3.1-8B", "optimizer: null"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Set
 
 
@@ -43,33 +43,9 @@ rule = Rule(
                 gradient_checkpointing: false
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: tiiuae/falcon-7b
-                fsdp: [full_shard, auto_wrap]
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: tiiuae/falcon-7b
-                gradient_checkpointing: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: mosaicml/mpt-7b
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                fsdp:
-                  - full_shard
-                  - auto_wrap
-            """,
-        ),
+        only("base_model: tiiuae/falcon-7b", "fsdp: [full_shard, auto_wrap]", gpus="8x a100-80gb", fires=True),
+        but("gradient_checkpointing: true", without=("fsdp",)),
+        only("base_model: mosaicml/mpt-7b"),
+        only("base_model: nobody/knows-this", "fsdp:\n  - full_shard\n  - auto_wrap"),
     ),
 )

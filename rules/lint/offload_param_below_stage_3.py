@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Remove
 from advisor.engine.locations import json_hit
 
@@ -67,30 +67,10 @@ rule = Rule(
                 }
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_params.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-            """,
+        but("deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_params.json", deepspeed=""),
+        but("deepspeed: deepspeed_configs/zero1.json", gpus="1x a100-80gb", deepspeed=""),
+        only("base_model: meta-llama/Llama-3.1-8B"),
+        but(
             deepspeed="""
                 {
                   "zero_optimization": {"stage": 2, "offload_param": {"device": "none"}},
@@ -98,13 +78,8 @@ rule = Rule(
                   "train_micro_batch_size_per_gpu": "auto",
                   "gradient_accumulation_steps": "auto"
                 }
-            """,
+            """
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
+        but(without=("deepspeed",), deepspeed=""),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Remove
 from advisor.run.axolotl.attention import NAMES
 from advisor.run.axolotl.read import LEGACY_ATTENTION
@@ -77,22 +77,11 @@ rule = Rule(
                 attn_implementation: flash_attention_2
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 4096
-                attn_implementation: sdpa
-                flash_attention: true
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 4096
-                pretrain_multipack_buffer_size: 10000
-                streaming_multipack_buffer_size: 5000
-            """,
+        but("attn_implementation: sdpa", fires=True),
+        but(
+            "pretrain_multipack_buffer_size: 10000",
+            "streaming_multipack_buffer_size: 5000",
+            without=("attn_implementation", "flash_attention"),
             fires=True,
         ),
         Example(
@@ -125,53 +114,25 @@ rule = Rule(
                 liger_glu_activation: true
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 4096
-                attn_implementation: sdpa
-                flash_attention: false
-                pretrain_multipack_buffer_size: 10000
-            """,
+        but(
+            "attn_implementation: sdpa",
+            "flash_attention: false",
+            "pretrain_multipack_buffer_size: 10000",
+            without=("plugins", "liger_swiglu", "liger_glu_activation"),
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 4096
-                evaluation_strategy: epoch
-                eval_strategy: epoch
-                val_set_size: 0.1
-            """,
+        but(
+            "evaluation_strategy: epoch",
+            "eval_strategy: epoch",
+            "val_set_size: 0.1",
+            without=("plugins", "liger_swiglu", "liger_glu_activation"),
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                streaming_multipack_buffer_size: 2
-                deepspeed: deepspeed_configs/zero3.json
-            """,
+        only(
+            "base_model: Qwen/Qwen2.5-7B",
+            "streaming_multipack_buffer_size: 2",
+            "deepspeed: deepspeed_configs/zero3.json",
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                liger_swiglu: true
-                liger_glu_activation: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
-                liger_glu_activation: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
-                liger_swiglu: true
-            """,
-        ),
+        but("base_model: meta-llama/Llama-3.1-8B", without=("sequence_len", "plugins")),
+        but("base_model: meta-llama/Llama-3.1-8B", without=("sequence_len",), fixed=True),
+        but("base_model: meta-llama/Llama-3.1-8B", without=("sequence_len", "liger_glu_activation")),
     ),
 )

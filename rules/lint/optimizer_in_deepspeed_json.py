@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Remove
 from advisor.run.deepspeed import Section
 from advisor.util import is_mapping
@@ -87,46 +87,21 @@ rule = Rule(
                 }
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: adamw_torch_fused
-                learning_rate: 0.00002
-                deepspeed: zero1.json
-            """,
-            deepspeed="""
-                {
-                  "optimizer": {"type": "AdamW", "params": {"lr": "auto"}},
-                  "zero_optimization": {"stage": 1}
-                }
-            """,
+        but(
+            "optimizer: adamw_torch_fused",
+            deepspeed='{"optimizer": {"type": "AdamW", "params": {"lr": "auto"}}, "zero_optimization": {"stage": 1}}',
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero1.json
-                weight_decay: 0.1
-            """,
-            deepspeed="""
-                {
-                  "optimizer": {"type": "AdamW", "params": {"lr": "auto"}}
-                }
-            """,
+        only("base_model: meta-llama/Llama-3.1-8B", "deepspeed: deepspeed_configs/zero1.json"),
+        but(
+            "weight_decay: 0.1",
+            without=("optimizer", "learning_rate"),
+            gpus="1x a100-80gb",
+            deepspeed='{"optimizer": {"type": "AdamW", "params": {"lr": "auto"}}}',
             fires=True,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-            """,
+        but(
+            "deepspeed: zero.json",
+            without=("optimizer", "learning_rate"),
             deepspeed="""
                 {
                   "zero_optimization": {"stage": 2},
@@ -136,81 +111,27 @@ rule = Rule(
                 }
             """,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: adamw_torch_fused
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"optimizer": {"type": "AdamW", "params": {"lr": "auto", "adam_w_mode": false}}}
-            """,
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "optimizer: adamw_torch_fused",
+            "deepspeed: zero.json",
+            deepspeed='{"optimizer": {"type": "AdamW", "params": {"lr": "auto", "adam_w_mode": false}}}',
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: adamw_torch_fused
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"optimizer": {"type": "Lamb", "params": {"lr": "auto"}}}
-            """,
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "optimizer: adamw_torch_fused",
+            "deepspeed: zero.json",
+            deepspeed='{"optimizer": {"type": "Lamb", "params": {"lr": "auto"}}}',
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: adamw_torch_fused
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"optimizer": {"type": "AdamW"}}
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: adamw_torch_fused
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"optimizer": {"type": "Adam", "params": {"lr": "auto", "adam_w_mode": false}}}
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: adamw_torch_fused
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"optimizer": {"type": "Adam", "params": {"lr": "auto"}}}
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: adamw_torch_fused
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"optimizer": {"type": "AdamW", "params": {"betas": "auto"}}}
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: lion_8bit
-                deepspeed: zero.json
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-            deepspeed="""
-                {"optimizer": {"type": "AdamW"}}
-            """,
+        but(deepspeed='{"optimizer": {"type": "AdamW"}}', fires=True),
+        but(deepspeed='{"optimizer": {"type": "Adam", "params": {"lr": "auto", "adam_w_mode": false}}}', fires=True),
+        but(deepspeed='{"optimizer": {"type": "Adam", "params": {"lr": "auto"}}}'),
+        but(deepspeed='{"optimizer": {"type": "AdamW", "params": {"betas": "auto"}}}', fires=True),
+        but(
+            "optimizer: lion_8bit",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            deepspeed='{"optimizer": {"type": "AdamW"}}',
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Set
 
 
@@ -66,26 +66,8 @@ rule = Rule(
                 eval_sample_packing: false
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 4096
-                rl: dpo
-                sample_packing: false
-                eval_sample_packing: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sample_packing: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sample_packing: true
-            """,
-        ),
+        but("rl: dpo", "sample_packing: false", without=("remove_unused_columns",)),
+        only("base_model: Qwen/Qwen2.5-7B", "sample_packing: true"),
+        only("base_model: meta-llama/Llama-3.1-8B", "sample_packing: true"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Set
 from advisor.run.axolotl.attention import can_flash, kernel, plain
 
@@ -107,75 +107,29 @@ rule = Rule(
                 attn_implementation: sdpa
             """,
         ),
-        Example(
+        but(
+            "base_model: openai/gpt-oss-20b",
+            "sequence_len: 4096",
+            "attn_implementation: kernels-community/vllm-flash-attn3",
             gpus="8x h100-80gb",
-            before="""
-                base_model: openai/gpt-oss-20b
-                sequence_len: 4096
-                sample_packing: true
-                attn_implementation: kernels-community/vllm-flash-attn3
-            """,
             fires=True,
         ),
-        Example(
-            gpus="1x t4",
-            before="""
-                base_model: openai/gpt-oss-20b
-                sequence_len: 4096
-                sample_packing: true
-                attn_implementation: kernels-community/vllm-flash-attn3
-            """,
+        but(
+            "base_model: openai/gpt-oss-20b",
+            "sequence_len: 4096",
+            "attn_implementation: kernels-community/vllm-flash-attn3",
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                sample_packing: true
-                sdp_attention: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                sample_packing: true
-                attn_implementation: kernels-community/vllm-flash-attn3
-            """,
+        but("base_model: meta-llama/Llama-3.1-8B", "sequence_len: 4096", "sdp_attention: true", gpus="1x a100-80gb"),
+        only("base_model: meta-llama/Llama-3.1-8B"),
+        only(
+            "base_model: nobody/knows-this",
+            "sample_packing: true",
+            "attn_implementation: kernels-community/vllm-flash-attn3",
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sample_packing: true
-                pretraining_dataset: allenai/c4
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sample_packing: true
-                streaming: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sample_packing: true
-                attn_implementation: kernels-community/flash-attn3
-            """,
-        ),
-        Example(
-            gpus="1x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sample_packing: true
-                attn_implementation: fp8
-            """,
-            fires=True,
-        ),
+        only("base_model: meta-llama/Llama-3.1-8B", "sample_packing: true", "pretraining_dataset: allenai/c4"),
+        only("base_model: meta-llama/Llama-3.1-8B", "sample_packing: true", "streaming: true"),
+        but("base_model: meta-llama/Llama-3.1-8B", "attn_implementation: kernels-community/flash-attn3"),
+        but("base_model: meta-llama/Llama-3.1-8B", "attn_implementation: fp8", gpus="1x h100-80gb", fires=True),
     ),
 )

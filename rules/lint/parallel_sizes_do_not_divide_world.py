@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import prod
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Set
 
 CONTEXT = "context_parallel_size"
@@ -135,95 +135,44 @@ rule = Rule(
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP
             """,
         ),
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "sequence_len: 65536",
+            "attn_implementation: flash_attention_2",
+            "context_parallel_size: 8",
             gpus="4x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 65536
-                attn_implementation: flash_attention_2
-                context_parallel_size: 8
-            """,
             fires=True,
         ),
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "sequence_len: 8192",
+            "dp_shard_size: 8",
             gpus="8x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 8192
-                dp_shard_size: 8
-            """,
             fires=True,
         ),
-        Example(
-            gpus="8x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 8192
-                dp_shard_size: 4
-                tensor_parallel_size: 2
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
+        but(
+            "dp_shard_size: 4",
+            "tensor_parallel_size: 2",
+            "fsdp_version: 2",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                dp_shard_size: 8
-            """,
-            fires=True,
+        but(without=("sequence_len",), gpus="1x a100-80gb", fires=True),
+        only("base_model: meta-llama/Llama-3.1-8B", "tensor_parallel_size: 2", gpus=""),
+        only("base_model: meta-llama/Llama-3.1-8B", gpus="4x h100-80gb"),
+        but("fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP", without=("sequence_len",), gpus="1x a100-80gb"),
+        only("base_model: meta-llama/Llama-3.1-8B", "context_parallel_size: 8", gpus="8x a100-80gb"),
+        but(
+            "dp_replicate_size: 2",
+            "dp_shard_size: 2",
+            "tensor_parallel_size: 2",
+            "fsdp_version: 2",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
         ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                tensor_parallel_size: 2
-            """,
-        ),
-        Example(
-            gpus="4x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                dp_shard_size: 8
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                context_parallel_size: 8
-            """,
-        ),
-        Example(
-            gpus="8x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 8192
-                dp_replicate_size: 2
-                dp_shard_size: 2
-                tensor_parallel_size: 2
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-        ),
-        Example(
-            gpus="8x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 8192
-                dp_replicate_size: 8
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
+        but(
+            "dp_replicate_size: 8",
+            "fsdp_version: 2",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            without=("dp_shard_size",),
         ),
     ),
 )

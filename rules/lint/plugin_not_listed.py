@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Set
 from advisor.schemas import axolotl_keys, plugin_of
 from advisor.util import is_list
@@ -83,31 +83,13 @@ rule = Rule(
                 cut_cross_entropy: true
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 4096
-                bf16: true
-                plugins:
-                  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin
-                cut_cross_entropy: true
-                liger_rope: false
-            """,
+        but(
+            "plugins:\n  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin",
+            "liger_rope: false",
+            without=("liger_rms_norm",),
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                liger_rms_norm: true
-                is_multimodal: true
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                gradient_checkpointng: true
-            """,
-        ),
+        only("base_model: Qwen/Qwen2.5-7B", "liger_rms_norm: true", "is_multimodal: true", fires=True),
+        only("base_model: Qwen/Qwen2.5-7B", "gradient_checkpointng: true"),
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B

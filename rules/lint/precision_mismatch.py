@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Remove, Set
 from advisor.engine.locations import json_hit
 from advisor.run.axolotl.flags import is_on
@@ -103,14 +103,12 @@ rule = Rule(
                 }
             """,
         ),
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "bf16: false",
+            "fp16: true",
+            "deepspeed: deepspeed_configs/zero3_bf16.json",
             gpus="8x v100-32gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                bf16: false
-                fp16: true
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
             fires=True,
         ),
         Example(
@@ -125,56 +123,27 @@ rule = Rule(
                 bf16: true
             """,
         ),
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "bf16: auto",
+            "deepspeed: deepspeed_configs/zero3_bf16.json",
             gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                bf16: auto
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
         ),
-        Example(
+        but(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "bf16: false",
+            "deepspeed: deepspeed_configs/zero3.json",
             gpus="8x v100-32gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                bf16: false
-                fp16: true
-                deepspeed: deepspeed_configs/zero3.json
-            """,
         ),
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "deepspeed: zero.json",
             gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {
-                  "fp16": {"enabled": true}
-                }
-            """,
+            deepspeed='{"fp16": {"enabled": true}}',
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {
-                  "fp16": {"enabled": true}
-                }
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="8x v100-32gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                fp16: true
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
-        ),
+        but(gpus="1x a100-80gb", fires=True),
+        but("fp16: true", "deepspeed: deepspeed_configs/zero3_bf16.json", gpus="8x v100-32gb", deepspeed=""),
         Example(
             gpus="8x v100-32gb",
             before="""
@@ -196,22 +165,12 @@ rule = Rule(
                 }
             """,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                bfloat16: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero.json
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-            deepspeed="""
-                {"fp16": {"enabled": true}}
-            """,
+        only("base_model: meta-llama/Llama-3.1-8B", "bfloat16: true"),
+        but(
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            without=("bf16", "float16"),
+            gpus="1x a100-80gb",
+            deepspeed='{"fp16": {"enabled": true}}',
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, without
 from advisor.run.axolotl.flags import is_on
 
 
@@ -44,35 +44,8 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-3B
-                sequence_len: 2048
-                process_reward_model: true
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [q_proj, v_proj]
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-3B
-                sequence_len: 2048
-                reward_model: true
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-3B
-                sequence_len: 2048
-                process_reward_model: true
-                lora_target_linear: true
-            """,
-        ),
+        but("lora_target_modules: [q_proj, v_proj]", without=("lora_target_linear",)),
+        but("reward_model: true", without=("process_reward_model",)),
+        without("adapter", "lora_r", "lora_alpha"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but
 from advisor.documents import Set
 from advisor.memory.optimizers import is_known
 
@@ -51,24 +51,8 @@ rule = Rule(
                 learning_rate: 0.00002
             """,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: apollo_adamw
-                optim_target_modules: all_linear
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: q_galore_adamw8bit
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: apollo_
-            """,
-        ),
+        but("optimizer: apollo_adamw", "optim_target_modules: all_linear", without=("learning_rate",)),
+        but("optimizer: q_galore_adamw8bit", without=("learning_rate",)),
+        but("optimizer: apollo_", without=("learning_rate",)),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only, without
 
 LOW = 2e-5
 DIGITS = 2**9
@@ -47,59 +47,16 @@ rule = Rule(
     """,
     source="https://arxiv.org/abs/2010.06192; axolotl/loaders/model.py:779-810@0.19.0",
     examples=(
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                learning_rate: 1e-5
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                learning_rate: 1e-4
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                learning_rate: 1e-5
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                learning_rate: 1e-5
-                fp16: true
-                bf16: false
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                learning_rate: 1e-5
-                optimizer: adafactor
-            """,
-        ),
-        Example(
+        only("base_model: nobody/knows-this", "learning_rate: 1e-5", fires=True),
+        but("learning_rate: 1e-4"),
+        without("learning_rate"),
+        but("adapter: lora", "lora_r: 16", "lora_alpha: 32", "lora_target_linear: true"),
+        but("fp16: true", "bf16: false"),
+        but("optimizer: adafactor"),
+        but(
+            "deepspeed: ds.json",
             gpus="8x a100-80gb",
-            before="""
-                base_model: nobody/knows-this
-                learning_rate: 1e-5
-                deepspeed: ds.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}
-            """,
+            deepspeed='{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}',
         ),
     ),
 )

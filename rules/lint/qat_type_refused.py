@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, without
 
 ACCEPTED = {
     ("int4", ""),
@@ -54,46 +54,10 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.2-3B
-                sequence_len: 4096
-                qat:
-                  group_size: 32
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.2-3B
-                sequence_len: 4096
-                qat:
-                  weight_dtype: int4
-                  activation_dtype: int8
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.2-3B
-                sequence_len: 4096
-                qat:
-                  weight_dtype: mxfp4
-                  activation_dtype: mxfp4
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.2-3B
-                sequence_len: 4096
-                qat:
-                  weight_dtype: int3
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.2-3B
-                sequence_len: 4096
-            """,
-        ),
+        but("qat:\n  group_size: 32", fires=True),
+        but("qat:\n  weight_dtype: int4\n  activation_dtype: int8"),
+        but("qat:\n  weight_dtype: mxfp4\n  activation_dtype: mxfp4"),
+        but("qat:\n  weight_dtype: int3"),
+        without("qat"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only, without
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -29,82 +29,21 @@ rule = Rule(
     safe=False,
     source="axolotl/loaders/model.py:200-204,258-274,492-504@0.19.0; axolotl/utils/schemas/config.py:2166-2178@0.19.0",
     examples=(
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.2-3B",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "qat:\n  weight_dtype: int4\n  group_size: 32",
             gpus="8x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.2-3B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                qat:
-                  weight_dtype: int4
-                  group_size: 32
-            """,
             fires=True,
         ),
-        Example(
-            gpus="8x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.2-3B
-                qat:
-                  weight_dtype: int4
-                  group_size: 32
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.2-3B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                qat:
-                  weight_dtype: int4
-                load_in_8bit: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.2-3B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                qat:
-                  weight_dtype: int4
-                load_in_4bit: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.2-3B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.2-3B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                qat:
-                  weight_dtype: int4
-                peft: 2
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
-        ),
+        without("adapter", "lora_r", "lora_alpha", "lora_target_linear"),
+        but("qat:\n  weight_dtype: int4", "load_in_8bit: true", gpus="1x a100-80gb"),
+        but("qat:\n  weight_dtype: int4", "load_in_4bit: true", gpus="1x a100-80gb"),
+        but(without=("qat",), gpus="1x a100-80gb"),
+        but("qat:\n  weight_dtype: int4", "peft: 2", gpus="1x a100-80gb"),
+        but("base_model: meta-llama/Llama-3.1-8B", without=("qat",), gpus="1x a100-80gb"),
     ),
 )

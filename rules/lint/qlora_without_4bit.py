@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Remove, Set
 from advisor.run.axolotl.flags import is_on
 
@@ -76,51 +76,10 @@ rule = Rule(
                 lora_target_linear: true
             """,
         ),
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_8bit: false
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                merge_lora: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                merge_lora: true
-            """,
-        ),
+        but("load_in_8bit: false", fixed=True),
+        but("merge_lora: true", without=("load_in_8bit",), gpus="1x a100-80gb"),
+        only("base_model: meta-llama/Llama-3.1-8B"),
+        but("adapter: lora", without=("load_in_8bit",), gpus="1x a100-80gb"),
+        but("merge_lora: true", without=("load_in_8bit",), gpus="1x a100-80gb"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Set
 from advisor.memory.activations.attention import eager_amounts
 from advisor.memory.activations.deviations import family_and_norm
@@ -95,50 +95,14 @@ rule = Rule(
                 attn_implementation: flex_attention
             """,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 1024
-                attn_implementation: eager
-            """,
+        only("base_model: meta-llama/Llama-3.1-8B", "sequence_len: 1024", "attn_implementation: eager"),
+        but("base_model: meta-llama/Llama-3.1-8B", gpus="1x a100-80gb"),
+        but("attn_implementation: sdpa", gpus="1x a100-80gb"),
+        only("base_model: nobody/knows-this"),
+        but("base_model: bigscience/bloom-7b1", gpus="1x a100-80gb"),
+        only(
+            "base_model: nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "attn_implementation: eager", "sequence_len: 1024"
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 8192
-            """,
-        ),
-        Example(
-            before="""
-                base_model: openai/gpt-oss-20b
-                sequence_len: 8192
-                attn_implementation: sdpa
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-            """,
-        ),
-        Example(
-            before="""
-                base_model: bigscience/bloom-7b1
-                sequence_len: 8192
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16
-                attn_implementation: eager
-                sequence_len: 1024
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen3-Next-80B-A3B-Instruct
-                attn_implementation: eager
-                sequence_len: 3072
-            """,
-        ),
+        only("base_model: Qwen/Qwen3-Next-80B-A3B-Instruct", "attn_implementation: eager", "sequence_len: 3072"),
     ),
 )

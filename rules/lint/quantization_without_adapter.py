@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 from advisor.run.axolotl.flags import is_on
 
 ADAPTERS = {"load_in_4bit": "qlora", "load_in_8bit": "lora"}
@@ -32,55 +32,18 @@ rule = Rule(
     safe=False,
     source="axolotl/utils/schemas/peft.py:176-188@0.19.0",
     examples=(
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                load_in_4bit: true
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: Qwen/Qwen2.5-0.5B
-                load_in_8bit: false
-                load_in_4bit: false
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                load_in_4bit: true
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                load_in_4bit: true
-                inference: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                load_in_8bit: true
-                inference: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                load_in_8bit: true
-            """,
+        only("base_model: meta-llama/Llama-3.1-8B", "load_in_4bit: true", gpus="1x rtx-4090", fires=True),
+        but("base_model: Qwen/Qwen2.5-0.5B", "load_in_8bit: false", "load_in_4bit: false"),
+        but("adapter: lora", "lora_r: 16", "lora_alpha: 32", "lora_target_linear: true", gpus="1x a100-80gb"),
+        but("inference: true", gpus="1x a100-80gb"),
+        only("base_model: meta-llama/Llama-3.1-8B", "load_in_8bit: true", "inference: true"),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "load_in_8bit: true",
         ),
     ),
 )

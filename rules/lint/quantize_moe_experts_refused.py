@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Change, Remove, Set
 
 KEY = "quantize_moe_experts"
@@ -74,82 +74,34 @@ rule = Rule(
                   - o_proj
             """,
         ),
-        Example(
-            gpus="8x h100-80gb",
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                quantize_moe_experts: true
-            """,
+        only("base_model: Qwen/Qwen3-30B-A3B", "quantize_moe_experts: true", gpus="8x h100-80gb", fires=True),
+        but(
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_modules: [q_proj, v_proj]",
+            gpus="1x a100-80gb",
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                quantize_moe_experts: true
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [q_proj, v_proj]
-            """,
-            fires=True,
+        but(
+            "load_in_4bit: true",
+            "adapter: qlora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_modules: [q_proj, v_proj]",
+            "lora_target_linear: false",
+            gpus="1x a100-80gb",
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                quantize_moe_experts: true
-                load_in_4bit: true
-                adapter: qlora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [q_proj, v_proj]
-                lora_target_linear: false
-            """,
-        ),
-        Example(
-            gpus="8x h100-80gb",
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                quantize_moe_experts: false
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                quantize_moe_experts: true
-                load_in_4bit: true
-                adapter: k_proj
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                quantize_moe_experts: true
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                load_in_8bit: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                quantize_moe_experts: true
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                load_in_4bit: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                quantize_moe_experts: true
-                adapter: qlora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [q_proj, v_proj]
-            """,
+        but("quantize_moe_experts: false"),
+        but("load_in_4bit: true", "adapter: k_proj", gpus="1x a100-80gb", fires=True),
+        but("adapter: lora", "lora_r: 16", "lora_alpha: 32", "load_in_8bit: true", gpus="1x a100-80gb"),
+        but("adapter: lora", "lora_r: 16", "lora_alpha: 32", "load_in_4bit: true", gpus="1x a100-80gb"),
+        but(
+            "adapter: qlora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_modules: [q_proj, v_proj]",
+            gpus="1x a100-80gb",
         ),
     ),
 )

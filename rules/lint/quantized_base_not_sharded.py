@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but
 from advisor.engine.registry import built_in_rules
 from advisor.memory.weights import weights_of
 from advisor.run.axolotl.flags import is_on
@@ -71,159 +71,44 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
-            gpus="8x rtx-3090",
-            before="""
-                base_model: meta-llama/Llama-3.1-70B
-                adapter: qlora
-                load_in_4bit: true
-                qlora_sharded_model_loading: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 2048
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-                fsdp_version: 1
-                fsdp_config:
-                  cpu_ram_efficient_loading: true
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
+        but(
+            "qlora_sharded_model_loading: true",
+            "fsdp_version: 1",
+            "fsdp_config:\n  cpu_ram_efficient_loading: true\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            without=("deepspeed",),
         ),
-        Example(
-            gpus="8x rtx-3090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 4096
-                gradient_checkpointing: true
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
+        but("base_model: meta-llama/Llama-3.1-8B", "sequence_len: 4096", without=("attn_implementation",)),
+        but(without=("sequence_len", "gradient_checkpointing", "attn_implementation"), gpus="1x rtx-4090"),
+        but("load_in_4bit: false", without=("sequence_len", "gradient_checkpointing", "attn_implementation")),
+        but("base_model: nobody/knows-this", without=("sequence_len", "gradient_checkpointing", "attn_implementation")),
+        but(
+            "base_model: Qwen/Qwen3-30B-A3B", without=("sequence_len", "gradient_checkpointing", "attn_implementation")
         ),
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-70B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
+        but(
+            "base_model: openai/gpt-oss-20b", without=("sequence_len", "gradient_checkpointing", "attn_implementation")
         ),
-        Example(
-            gpus="8x rtx-3090",
-            before="""
-                base_model: meta-llama/Llama-3.1-70B
-                adapter: qlora
-                load_in_4bit: false
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
+        but(
+            "deepspeed: deepspeed_configs/zero1.json",
+            without=("sequence_len", "gradient_checkpointing", "attn_implementation"),
         ),
-        Example(
-            gpus="8x rtx-3090",
-            before="""
-                base_model: nobody/knows-this
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
-        ),
-        Example(
-            gpus="8x rtx-3090",
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
-        ),
-        Example(
-            gpus="8x rtx-3090",
-            before="""
-                base_model: openai/gpt-oss-20b
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
-        ),
-        Example(
-            gpus="8x rtx-3090",
-            before="""
-                base_model: meta-llama/Llama-3.1-70B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-        ),
-        Example(
-            gpus="8x rtx-3090",
-            before="""
-                base_model: meta-llama/Llama-3.1-70B
-                adapter: qlora
-                load_in_4bit: true
-                qlora_sharded_model_loading: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {
-                  "zero_optimization": {"stage": 3}
-                }
-            """,
+        but(
+            "qlora_sharded_model_loading: true",
+            "deepspeed: zero.json",
+            without=("sequence_len", "gradient_checkpointing", "attn_implementation"),
+            deepspeed='{"zero_optimization": {"stage": 3}}',
             fires=True,
         ),
-        Example(
-            gpus="8x rtx-3090",
-            before="""
-                base_model: meta-llama/Llama-3.1-70B
-                adapter: qlora
-                load_in_4bit: true
-                qlora_sharded_model_loading: true
-                lora_r: 16
-                lora_alpha: true
-                lora_target_linear: true
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-                deepspeed: deepspeed_configs/zero2.json
-            """,
+        but(
+            "qlora_sharded_model_loading: true",
+            "lora_alpha: true",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            "deepspeed: deepspeed_configs/zero2.json",
+            without=("sequence_len", "gradient_checkpointing", "attn_implementation"),
             fires=True,
         ),
-        Example(
-            gpus="8x rtx-3090",
-            before="""
-                base_model: meta-llama/Llama-3.1-70B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                deepspeed: deepspeed_configs/zero3_bf16.json
-                fsdp_config:
-                  cpu_ram_efficient_loading: 1
-            """,
+        but(
+            "fsdp_config:\n  cpu_ram_efficient_loading: 1",
+            without=("sequence_len", "gradient_checkpointing", "attn_implementation"),
             fires=True,
         ),
     ),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, Set
+from advisor import Example, Hit, Rule, Run, Set, but, only
 from advisor.run.axolotl.flags import is_on
 from advisor.run.axolotl.released import CLASSES, is_sure, stays_packed
 
@@ -116,16 +116,14 @@ rule = Rule(
                   dequantize: true
             """,
         ),
-        Example(
+        only(
+            "base_model: openai/gpt-oss-20b",
+            "adapter: qlora",
+            "load_in_4bit: true",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_modules: [q_proj, v_proj]",
             gpus="1x h100-80gb",
-            before="""
-                base_model: openai/gpt-oss-20b
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [q_proj, v_proj]
-            """,
             fires=True,
         ),
         Example(
@@ -144,58 +142,33 @@ rule = Rule(
                   dequantize: true
             """,
         ),
-        Example(
+        only("base_model: meta-llama/Llama-3.1-8B", gpus="1x h100-80gb"),
+        only(
+            "base_model: Qwen/Qwen3-8B-FP8", "adapter: lora", "lora_r: 16", "lora_alpha: 32", "lora_target_linear: true"
+        ),
+        but(
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            without=("load_in_4bit",),
             gpus="1x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
         ),
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen3-8B-FP8
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
+        but(
+            "base_model: openai/gpt-oss-20b",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_modules: [q_proj, v_proj]",
+            "plugins:\n  - axolotl.integrations.kernels.KernelsPlugin",
+            "use_scattermoe: true",
+            without=("load_in_4bit", "rl"),
         ),
-        Example(
-            gpus="1x h100-80gb",
-            before="""
-                base_model: Qwen/Qwen3-8B-FP8
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                rl: dpo
-            """,
-        ),
-        Example(
-            gpus="8x h100-80gb",
-            before="""
-                base_model: openai/gpt-oss-20b
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [q_proj, v_proj]
-                plugins:
-                  - axolotl.integrations.kernels.KernelsPlugin
-                use_scattermoe: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-            """,
-        ),
-        Example(
-            before="""
-                base_model: openai/gpt-oss-20b
-                model_quantization_config: Mxfp4Config
-                model_quantization_config_kwargs:
-                  dequantize: true
-            """,
+        only("base_model: nobody/knows-this"),
+        only(
+            "base_model: openai/gpt-oss-20b",
+            "model_quantization_config: Mxfp4Config",
+            "model_quantization_config_kwargs:\n  dequantize: true",
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only, without
 from advisor.documents import Set
 from advisor.run.axolotl.checkpointing import FIXED, may_be_reentrant, stops_zero_3
 from advisor.util import is_mapping
@@ -103,66 +103,16 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero3_bf16.json
             """,
         ),
-        Example(
+        without("rl"),
+        but("rl: dpo"),
+        but("gradient_checkpointing_kwargs:\n  use_reentrant: false", without=("rl",), stack={"deepspeed": "0.19.3"}),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "gradient_checkpointing: true",
+            "gradient_checkpointing_kwargs:\n  use_reentrant: false",
+            "deepspeed: deepspeed_configs/zero3_bf16.json",
             gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                gradient_checkpointing: true
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                rl: dpo
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                gradient_checkpointing: true
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            stack={"deepspeed": "0.19.3"},
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                gradient_checkpointing: true
-                gradient_checkpointing_kwargs:
-                  use_reentrant: false
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                gradient_checkpointing: true
-                gradient_checkpointing_kwargs:
-                  use_reentrant: false
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                rl: orpo
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                gradient_checkpointing: true
-            """,
-        ),
+        but(without=("deepspeed",), gpus="1x a100-80gb"),
     ),
 )

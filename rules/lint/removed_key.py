@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Remove, Set
 from advisor.schemas import Found, axolotl_keys
 
@@ -62,28 +62,13 @@ rule = Rule(
                     factor: 2.0
             """,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                max_packed_sequence_len:
-                s2_attention: false
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                rope_scaling:
-                  rope_type: linear
-                expert_parallel_size: 2
-            """,
+        but("max_packed_sequence_len:", "s2_attention: false", without=("rope_scaling",)),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "rope_scaling:\n  rope_type: linear",
+            "expert_parallel_size: 2",
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                rpo_alpha:
-            """,
-        ),
+        only("base_model: meta-llama/Llama-3.1-8B", "rpo_alpha:"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 from advisor.schemas import axolotl_keys
 from advisor.schemas.refusals import refused
 
@@ -55,66 +55,22 @@ rule = Rule(
     source="axolotl/utils/schemas/training.py:115-117@0.19.0; axolotl/utils/schemas/validation.py:81-86@0.19.0; "
     "advisor/tables/axolotl.json",
     examples=(
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                micro_batch_size: 1
-                gradient_accumulation_steps: 1
-                datasets:
-                  - path: tatsu-lab/alpaca
-                    type: alpaca
-            """,
+        only(
+            "base_model: Qwen/Qwen2.5-7B",
+            "micro_batch_size: 1",
+            "gradient_accumulation_steps: 1",
+            "datasets:\n  - path: tatsu-lab/alpaca\n    type: alpaca",
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                micro_batch_size: 1
-                gradient_accumulation_steps: 1
+        but("learning_rate: 0.0001", without=("datasets",), fires=True),
+        but("learning_rate: 0.0001", "lr_groups:\n  - name: attention\n    modules: [q_proj]", fires=True),
+        but("learning_rate: 0.0001"),
+        but("""
                 learning_rate: 0.0001
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                micro_batch_size: 1
-                gradient_accumulation_steps: 1
-                learning_rate: 0.0001
-                datasets:
-                  - path: tatsu-lab/alpaca
-                    type: alpaca
-                lr_groups:
-                  - name: attention
-                    modules: [q_proj]
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                micro_batch_size: 1
-                gradient_accumulation_steps: 1
-                learning_rate: 0.0001
-                datasets:
-                  - path: tatsu-lab/alpaca
-                    type: alpaca
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                micro_batch_size: 1
-                gradient_accumulation_steps: 1
-                learning_rate: 0.0001
-                datasets:
-                  - path: tatsu-lab/alpaca
-                    type: alpaca
                 lr_groups:
                   - name: attention
                     modules: [q_proj]
                     lr: 0.0001
-            """,
-        ),
+            """),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only, without
 from advisor.documents import Remove
 
 EVAL_KEYS = ("eval_steps", "eval_strategy", "evaluation_strategy")
@@ -81,49 +81,17 @@ rule = Rule(
     safe=True,
     source="axolotl/utils/schemas/validation.py:297-319, 332-367, 487-498, 1722-1729@0.19.0",
     examples=(
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                save_strategy: epoch
-                save_steps: 500
-            """,
+        only("base_model: Qwen/Qwen2.5-7B", "save_strategy: epoch", "save_steps: 500", fires=True),
+        but("saves_per_epoch: 1", without=("save_strategy",), fires=True),
+        only(
+            "base_model: Qwen/Qwen2.5-7B",
+            "val_set_size: 0.05",
+            "evaluation_strategy: epoch",
+            "eval_steps: 100",
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                saves_per_epoch: 1
-                save_steps: 500
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                val_set_size: 0.05
-                evaluation_strategy: epoch
-                eval_steps: 100
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                val_set_size: 0.05
-                evals_per_epoch: 4
-                eval_steps: 100
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                val_set_size: 0.05
-                evals_per_epoch: 4
-                eval_strategy: epoch
-            """,
-            fires=True,
-        ),
+        but("evals_per_epoch: 4", without=("evaluation_strategy",), fires=True),
+        but("evals_per_epoch: 4", "eval_strategy: epoch", without=("evaluation_strategy", "eval_steps"), fires=True),
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B
@@ -136,87 +104,31 @@ rule = Rule(
                 val_set_size: 0
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                warmup_steps: 100
-                warmup_ratio: 0.05
-            """,
-            fires=True,
+        only("base_model: Qwen/Qwen2.5-7B", "warmup_steps: 100", "warmup_ratio: 0.05", fires=True),
+        but("rl: simpo", "rl_beta: 2.0", "warmup_ratio: 0.1", without=("warmup_steps",), fires=True),
+        but(
+            "val_set_size: 0.05",
+            "warmup_steps: 0",
+            "saves_per_epoch: 1",
+            "save_strategy: epoch",
+            "eval_strategy: steps",
+            "eval_steps: 100",
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                rl: simpo
-                rl_beta: 2.0
-                warmup_ratio: 0.1
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                val_set_size: 0.05
-                warmup_steps: 0
-                warmup_ratio: 0.05
-                saves_per_epoch: 1
-                save_strategy: epoch
-                eval_strategy: steps
-                eval_steps: 100
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                val_set_size: 0
-                evals_per_epoch: 1
-                eval_strategy: "no"
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                val_set_size: 0
-                eval_strategy: "no"
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                rl: simpo
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                val_set_size: 0
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                save_steps: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                eval_steps: 10
-                test_datasets:
-                  - path: a
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                val_set_size: 0
+        only("base_model: Qwen/Qwen2.5-7B", "val_set_size: 0", "evals_per_epoch: 1", 'eval_strategy: "no"', fires=True),
+        without("evals_per_epoch"),
+        only("base_model: Qwen/Qwen2.5-7B", "rl: simpo"),
+        without("evals_per_epoch", "eval_strategy"),
+        only("base_model: Qwen/Qwen2.5-7B", "save_steps: true"),
+        only("base_model: meta-llama/Llama-3.1-8B", "eval_steps: 10", "test_datasets:\n  - path: a"),
+        but(
+            """
                 eval_steps: 100
                 test_datasets:
                   - path: tatsu-lab/alpaca
                     type: alpaca
                     split: train
             """,
+            without=("evals_per_epoch", "eval_strategy"),
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 
 STREAMS = ("streaming", "pretraining_dataset")
 
@@ -58,104 +58,44 @@ rule = Rule(
     safe=True,
     source="axolotl/utils/schemas/validation.py:366-372, 1480-1485, 1536-1542, 1766-1777@0.19.0",
     examples=(
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                streaming: true
-            """,
+        only("base_model: Qwen/Qwen2.5-7B", "streaming: true", fires=True),
+        but(
+            "pretraining_dataset:\n  - path: HuggingFaceFW/fineweb-edu\n    type: pretrain",
+            without=("streaming",),
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                pretraining_dataset:
-                  - path: HuggingFaceFW/fineweb-edu
-                    type: pretrain
-            """,
+        but(
+            "val_set_size: 0.05", "evals_per_epoch: 4", "early_stopping_patience: 3", without=("streaming",), fires=True
+        ),
+        but(
+            "val_set_size: 0.05",
+            "eval_steps: 100",
+            "save_steps: 250",
+            "early_stopping_patience: 3",
+            without=("streaming",),
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                val_set_size: 0.05
-                evals_per_epoch: 4
-                early_stopping_patience: 3
-            """,
+        but("do_bench_eval: true", without=("streaming",), fires=True),
+        but("max_steps: 1000"),
+        but(
+            "val_set_size: 0.05",
+            "eval_steps: 100",
+            "save_steps: 200",
+            "early_stopping_patience: 3",
+            without=("streaming",),
+        ),
+        but("do_bench_eval: true", "evals_per_epoch: 1", without=("streaming",)),
+        but("early_stopping_patience: 3", "eval_steps: 10", without=("streaming",), fires=True),
+        but("early_stopping_patience: 3", "save_steps: lint", without=("streaming",), fires=True),
+        but(
+            "eval_steps: x",
+            "save_steps: 200",
+            "early_stopping_patience: save_steps",
+            "streaming: streaming",
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                val_set_size: 0.05
-                eval_steps: 100
-                save_steps: 250
-                early_stopping_patience: 3
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                do_bench_eval: true
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                streaming: true
-                max_steps: 1000
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                val_set_size: 0.05
-                eval_steps: 100
-                save_steps: 200
-                early_stopping_patience: 3
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                do_bench_eval: true
-                evals_per_epoch: 1
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                early_stopping_patience: 3
-                eval_steps: 10
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                early_stopping_patience: 3
-                save_steps: lint
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                eval_steps: x
-                save_steps: 200
-                early_stopping_patience: save_steps
-                streaming: streaming
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                early_stopping_patience: 3
-                save_steps: "100"
-                eval_steps: 50
-            """,
+        only(
+            "base_model: meta-llama/Llama-3.1-8B", "early_stopping_patience: 3", 'save_steps: "100"', "eval_steps: 50"
         ),
     ),
 )

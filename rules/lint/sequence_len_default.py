@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, only
 
 # Their trainers take lengths from `trl`, or from no prepared data.
 OTHER_LENGTHS = frozenset({"grpo", "gdpo", "ebft"})
@@ -35,45 +35,18 @@ rule = Rule(
     safe=False,
     source="axolotl/utils/schemas/config.py:671-682, utils/data/utils.py:334-360@0.19.0",
     examples=(
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 512
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                rl: grpo
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                skip_prepare_dataset: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                skip_prepare_dataset: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                rl: grpo
-            """,
-        ),
+        only("base_model: meta-llama/Llama-3.1-8B", "sequence_len: 512"),
+        only("base_model: meta-llama/Llama-3.1-8B", "rl: grpo"),
+        only("base_model: meta-llama/Llama-3.1-8B", "skip_prepare_dataset: true"),
+        only("base_model: meta-llama/Llama-3.1-8B", "skip_prepare_dataset: true"),
+        only("base_model: meta-llama/Llama-3.1-8B", "rl: grpo"),
     ),
 )

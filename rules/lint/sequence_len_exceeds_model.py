@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 from advisor.util import is_mapping
 
 SCALING = ("rope_scaling", "rope_parameters", "rope_theta", "max_position_embeddings")
@@ -37,39 +37,15 @@ rule = Rule(
     safe=False,
     source="axolotl/loaders/model.py:405-417@0.19.0",
     examples=(
-        Example(
-            before="""
-                base_model: TinyLlama/TinyLlama-1.1B-Chat-v1.0
-                sequence_len: 4096
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: TinyLlama/TinyLlama-1.1B-Chat-v1.0
-                sequence_len: 2048
-            """,
-        ),
-        Example(
-            before="""
-                base_model: TinyLlama/TinyLlama-1.1B-Chat-v1.0
-                sequence_len: 4096
+        only("base_model: TinyLlama/TinyLlama-1.1B-Chat-v1.0", "sequence_len: 4096", fires=True),
+        but("sequence_len: 2048"),
+        but("""
                 overrides_of_model_config:
                   rope_scaling:
                     rope_type: linear
                     factor: 2.0
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                sequence_len: 10000000
-            """,
-        ),
+            """),
+        only("base_model: nobody/knows-this"),
+        but("base_model: nobody/knows-this", "sequence_len: 10000000"),
     ),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but
 from advisor.documents import Change, Remove, Set
 from advisor.schemas.refusals import refused
 from advisor.util import is_list, is_mapping
@@ -84,34 +84,19 @@ rule = Rule(
                       content: value
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                rl: dpo
-                datasets:
-                  - path: someone/pairs
-                    type: sharegpt.load_role
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
+        but("rl: dpo", "datasets:\n  - path: someone/pairs\n    type: sharegpt.load_role", fires=True),
+        but("""
                 datasets:
                   - path: someone/conversations
                     type: chat_template
                     field_messages: conversations
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
+            """),
+        but("""
                 datasets:
                   - path: someone/instructions
                     type:
                       field_instruction: question
                       field_output: answer
-            """,
-        ),
+            """),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only, without
 from advisor.documents import Set
 
 KEY = "lora_dropout"
@@ -51,32 +51,11 @@ rule = Rule(
                 lora_target_parameters: [mlp.experts.gate_up_proj, mlp.experts.down_proj]
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_parameters: [mlp.experts.gate_up_proj, mlp.experts.down_proj]
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_dropout: 0.05
-                lora_target_modules: [q_proj, v_proj]
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                lora_target_parameters:
-                  - mlp.experts.gate_up_proj
-                  - mlp.experts.down_proj
-            """,
+        without("lora_dropout"),
+        but("lora_target_modules: [q_proj, v_proj]", without=("lora_target_parameters",)),
+        only(
+            "base_model: Qwen/Qwen3-30B-A3B",
+            "lora_target_parameters:\n  - mlp.experts.gate_up_proj\n  - mlp.experts.down_proj",
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Change, Remove, Set
 
 SINCE = "5.16.1"
@@ -96,17 +96,7 @@ rule = Rule(
                   auto_wrap_policy: TRANSFORMER_BASED_WRAP
             """,
         ),
-        Example(
-            gpus="2x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                tensor_parallel_size: 2
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-            fires=True,
-        ),
+        but(without=("gradient_accumulation_steps", "dp_shard_size"), gpus="2x h100-80gb", fires=True),
         Example(
             gpus="2x h100-80gb",
             before="""
@@ -119,120 +109,55 @@ rule = Rule(
                 gradient_accumulation_steps: 1
             """,
         ),
-        Example(
-            gpus="2x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                tensor_parallel_size: 2
-                max_grad_norm: 0
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="2x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                tensor_parallel_size: 2
-                max_grad_norm: 0
-                optimizer: adamw_torch
-            """,
-        ),
-        Example(
-            gpus="2x h100-80gb",
+        but("max_grad_norm: 0", without=("gradient_accumulation_steps",), fires=True),
+        but("max_grad_norm: 0", "optimizer: adamw_torch", without=("gradient_accumulation_steps",)),
+        but(
+            "deepspeed: ds.json",
+            without=("gradient_accumulation_steps",),
             deepspeed='{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}',
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                tensor_parallel_size: 2
-                deepspeed: ds.json
-            """,
             fires=True,
         ),
-        Example(
-            gpus="2x h100-80gb",
+        but(
+            "deepspeed: ds.json",
+            without=("gradient_accumulation_steps",),
             deepspeed='{"zero_optimization": {"stage": 1}, "bf16": {"enabled": true}}',
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                tensor_parallel_size: 2
-                deepspeed: ds.json
-            """,
             fires=True,
         ),
-        Example(
-            gpus="2x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_target_linear: true
-                tensor_parallel_size: 2
-            """,
+        but(
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_target_linear: true",
+            without=("gradient_accumulation_steps",),
             fires=True,
         ),
-        Example(
-            gpus="2x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_target_modules: [q_proj, self_attn.o_proj]
-                tensor_parallel_size: 2
-            """,
+        but(
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_target_modules: [q_proj, self_attn.o_proj]",
+            without=("gradient_accumulation_steps",),
             fires=True,
         ),
-        Example(
-            gpus="2x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_target_modules: [q_proj, v_proj]
-                tensor_parallel_size: 2
-            """,
+        but(
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_target_modules: [q_proj, v_proj]",
+            without=("gradient_accumulation_steps",),
         ),
-        Example(
-            gpus="2x h100-80gb",
-            stack={"transformers": "4.57.1"},
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                tensor_parallel_size: 2
-            """,
+        but(without=("gradient_accumulation_steps",), stack={"transformers": "4.57.1"}),
+        but("tensor_parallel_size: 1", without=("gradient_accumulation_steps",)),
+        but("max_grad_norm: 0", "optimizer: adamw_torch", without=("gradient_accumulation_steps",), gpus=""),
+        but(
+            "fsdp_version: 1",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            without=("gradient_accumulation_steps",),
         ),
-        Example(
-            gpus="2x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                tensor_parallel_size: 1
-            """,
-        ),
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "batch_size: 16",
+            "tensor_parallel_size: 8",
+            "fsdp_version: 2",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
             gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                tensor_parallel_size: 2
-                max_grad_norm: 0
-                optimizer: adamw_torch
-            """,
-        ),
-        Example(
-            gpus="2x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                tensor_parallel_size: 2
-                fsdp_version: 1
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                batch_size: 16
-                tensor_parallel_size: 8
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
             fires=True,
         ),
     ),

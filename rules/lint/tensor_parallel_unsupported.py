@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, only
 from advisor.documents import Set
 from advisor.run.axolotl.flags import is_on
 
@@ -68,51 +68,32 @@ rule = Rule(
                 tensor_parallel_size: 8
             """,
         ),
-        Example(
+        only(
+            "base_model: Qwen/Qwen2.5-3B",
+            "tensor_parallel_size: 2",
+            "dp_shard_size: 4",
+            "fsdp_version: 2",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
             gpus="8x h100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-3B
-                tensor_parallel_size: 2
-                dp_shard_size: 4
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
             fires=True,
         ),
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "plugins:\n  - axolotl.integrations.liger.LigerPlugin",
+            "liger_glu_activation: true",
+            "tensor_parallel_size: 8",
             gpus="8x h100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
-                liger_glu_activation: true
-                tensor_parallel_size: 8
-            """,
         ),
-        Example(
-            gpus="8x h100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-3B
-                tensor_parallel_size: 1
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
-                liger_rms_norm: true
-                tensor_parallel_size: 8
-            """,
+        only("base_model: Qwen/Qwen2.5-3B", "tensor_parallel_size: 1", gpus="8x h100-80gb"),
+        only(
+            "base_model: nobody/knows-this",
+            "plugins:\n  - axolotl.integrations.liger.LigerPlugin",
+            "liger_rms_norm: true",
+            "tensor_parallel_size: 8",
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                liger_fused_linear_cross_entropy: true
-                tensor_parallel_size: 8
-            """,
+        only(
+            "base_model: meta-llama/Llama-3.1-8B", "liger_fused_linear_cross_entropy: true", "tensor_parallel_size: 8"
         ),
     ),
 )

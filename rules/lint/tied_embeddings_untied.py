@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, without
 from advisor.documents import Set
 from advisor.run.axolotl.checkpointing import TIED_BY_PEFT, must_tie
 
@@ -61,53 +61,10 @@ rule = Rule(
                 peft_ensure_weight_tying: true
             """,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.2-1B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_modules_to_save: [embed_tokens, lm_head]
-                peft_ensure_weight_tying: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.2-1B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_modules_to_save: [lm_head]
-                merge_method: legacy
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_modules_to_save: [embed_tokens, lm_head]
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.2-1B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_modules_to_save: [norm]
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.2-1B
-                lora_modules_to_save: [embed_tokens, lm_head]
-            """,
-        ),
+        but(fixed=True),
+        but("lora_modules_to_save: [lm_head]", "merge_method: legacy"),
+        but("base_model: meta-llama/Llama-3.1-8B"),
+        but("lora_modules_to_save: [norm]"),
+        without("adapter", "lora_r", "lora_alpha", "lora_target_linear"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 from advisor.hardware import Hardware
 from advisor.memory import Estimate, estimate
 from advisor.util import gib
@@ -48,51 +48,36 @@ rule = Rule(
     safe=False,
     source="advisor/memory/ranges.py",
     examples=(
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "sequence_len: 2048",
+            "micro_batch_size: 1",
+            "gradient_checkpointing: true",
+            "attn_implementation: flash_attention_2",
+            "optimizer: paged_adamw_8bit",
             gpus="1x a100-80gb host=8GiB",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 2048
-                micro_batch_size: 1
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-                optimizer: paged_adamw_8bit
-            """,
             fires=True,
         ),
-        Example(
+        but(
+            "adapter: qlora",
+            "load_in_4bit: true",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "sequence_len: 9728",
+            without=("optimizer",),
             gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 9728
-                micro_batch_size: 1
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-            """,
             fires=True,
         ),
-        Example(
+        but(
+            "adapter: qlora",
+            "load_in_4bit: true",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            without=("micro_batch_size", "attn_implementation", "optimizer"),
             gpus="1x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                gradient_checkpointing: true
-                sequence_len: 2048
-            """,
         ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-            """,
-        ),
+        only("base_model: nobody/knows-this"),
     ),
 )

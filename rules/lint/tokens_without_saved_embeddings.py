@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Set
 from advisor.models.family import UNKNOWN, families
 from advisor.run.axolotl.checkpointing import must_tie
@@ -69,17 +69,7 @@ rule = Rule(
                 tokens: ["<|im_start|>"]
             """,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                lora_modules_to_save: [embed_tokens, lm_head]
-                tokens: ["<|im_start|>"]
-            """,
-        ),
+        but(fixed=True),
         Example(
             before="""
                 base_model: meta-llama/Llama-3.2-1B
@@ -124,21 +114,10 @@ rule = Rule(
                 tokens: ["<|im_start|>"]
             """,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                tokens:
-                  - <|im_start|>
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
+        only("base_model: meta-llama/Llama-3.1-8B", "tokens:\n  - <|im_start|>"),
+        but(
+            "base_model: meta-llama/Llama-3.1-8B",
+            without=("peft_ensure_weight_tying", "lora_modules_to_save", "tokens"),
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Remove
 from advisor.util import is_mapping
 
@@ -67,27 +67,8 @@ rule = Rule(
                   coordinate_descent_tuning: true
             """,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                torch_compile_options:
-                  shape_padding: true
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                torch_compile: auto
-                torch_compile_options:
-                  shape_padding: true
-                  triton.cudagraphs: false
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
+        but("torch_compile_options:\n  shape_padding: true", without=("torch_compile",), fires=True),
+        but("torch_compile: auto", "torch_compile_options:\n  shape_padding: true\n  triton.cudagraphs: false"),
+        only("base_model: meta-llama/Llama-3.1-8B"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only, without
 from advisor.documents import Change, Remove, Set
 from advisor.util import is_list
 
@@ -88,60 +88,30 @@ rule = Rule(
                 liger_fused_linear_cross_entropy: true
             """,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
-                  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin
-                liger_fused_linear_cross_entropy: true
-                cut_cross_entropy: true
-                bf16: true
-            """,
+        but(
+            "plugins:\n  - axolotl.integrations.liger.LigerPlugin\n"
+            "  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin",
+            "cut_cross_entropy: true",
+            "bf16: true",
             fires=True,
+            fixed=True,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
-                  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin
-                liger_rms_norm: true
-                cut_cross_entropy: true
-                bf16: true
-            """,
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "plugins:\n  - axolotl.integrations.liger.LigerPlugin\n"
+            "  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin",
+            "liger_rms_norm: true",
+            "cut_cross_entropy: true",
+            "bf16: true",
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
-                liger_fused_linear_cross_entropy: true
-            """,
+        but(fixed=True),
+        but("plugins:\n  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin", fixed=True),
+        but(
+            "plugins:\n  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin\n"
+            "  - axolotl.integrations.liger.LigerPlugin",
+            "cut_cross_entropy: false",
+            fixed=True,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                plugins:
-                  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin
-                liger_fused_linear_cross_entropy: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                plugins:
-                  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin
-                  - axolotl.integrations.liger.LigerPlugin
-                cut_cross_entropy: false
-                liger_fused_linear_cross_entropy: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                chunked_cross_entropy: true
-            """,
-        ),
+        without("plugins", "liger_fused_linear_cross_entropy"),
     ),
 )

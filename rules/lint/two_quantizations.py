@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Remove
 from advisor.run.axolotl.flags import is_on
 
@@ -62,90 +62,32 @@ rule = Rule(
                 lora_target_linear: true
             """,
         ),
-        Example(
+        but(
+            "base_model: openai/gpt-oss-20b",
+            "model_quantization_config: Mxfp4Config",
             gpus="1x a100-80gb",
-            before="""
-                base_model: openai/gpt-oss-20b
-                model_quantization_config: Mxfp4Config
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
             fires=True,
+            fixed=True,
         ),
-        Example(
+        but(
+            "base_model: openai/gpt-oss-20b",
+            "model_quantization_config: Mxfp4Config",
+            "model_quantization_config_kwargs:\n  dequantize: true",
+            "adapter: lora",
+            without=("load_in_8bit", "load_in_4bit"),
             gpus="1x a100-80gb",
-            before="""
-                base_model: openai/gpt-oss-20b
-                model_quantization_config: Mxfp4Config
-                model_quantization_config_kwargs:
-                  dequantize: true
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
         ),
-        Example(
-            before="""
-                base_model: openai/gpt-oss-20b
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                qat:
-                  weight_dtype: int8
-            """,
+        but(
+            "base_model: openai/gpt-oss-20b",
+            "adapter: lora",
+            "qat:\n  weight_dtype: int8",
+            without=("load_in_8bit", "load_in_4bit"),
+            gpus="1x a100-80gb",
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                load_in_8bit: true
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_8bit: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                load_in_8bit: true
-                qat:
-                  weight_dtype: int8
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                load_in_8bit: true
-                merge_lora: true
-            """,
-        ),
+        but("adapter: lora", gpus="1x a100-80gb"),
+        but(gpus="1x a100-80gb", fixed=True),
+        only("base_model: meta-llama/Llama-3.1-8B", "adapter: qlora", "load_in_8bit: true"),
+        only("base_model: meta-llama/Llama-3.1-8B", "load_in_8bit: true", "qat:\n  weight_dtype: int8"),
+        but("merge_lora: true", gpus="1x a100-80gb"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.engine.registry import built_in_rules
 from advisor.memory import estimate
 from advisor.util import gib
@@ -56,31 +56,8 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
-            gpus="1x h100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sequence_len: 1024
-                micro_batch_size: 1
-                gradient_accumulation_steps: 8
-                attn_implementation: flash_attention_2
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                micro_batch_size: 16
-            """,
-        ),
+        but("gradient_accumulation_steps: 8", without=("sample_packing", "plugins")),
+        only("base_model: Qwen/Qwen2.5-1.5B", gpus=""),
+        only("base_model: Qwen/Qwen2.5-1.5B", "micro_batch_size: 16"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only, without
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -39,56 +39,18 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                peft_layers_to_transform: [30, 31]
-            """,
+        without("unfrozen_parameters"),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "peft_layers_to_transform:\n  - 30\n  - 31",
+            "unfrozen_parameters:\n  - lm_head.*",
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                peft_layers_to_transform:
-                  - 30
-                  - 31
-                unfrozen_parameters:
-                  - lm_head.*
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                unfrozen_parameters:
-                  - lm_head.*
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                unfrozen_parameters:
-                  - model.layers.31
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                unfrozen_parameters:
-                  - model.layers.31
-                peft_layers_to_transform:
-                  - 0
-            """,
+        but("unfrozen_parameters:\n  - lm_head.*", without=("peft_layers_to_transform",)),
+        but("unfrozen_parameters:\n  - model.layers.31", without=("peft_layers_to_transform",)),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "unfrozen_parameters:\n  - model.layers.31",
+            "peft_layers_to_transform:\n  - 0",
         ),
     ),
 )

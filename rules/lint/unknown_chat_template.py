@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but
 from advisor.schemas import axolotl_keys, nearest
 from advisor.util import is_mapping
 
@@ -57,9 +57,8 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
+        but(
+            """
                 datasets:
                   - path: someone/chats
                     type: chat_template
@@ -67,9 +66,7 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
+        but("""
                 chat_template: nobodys
                 datasets:
                   - path: someone/chats
@@ -87,26 +84,19 @@ rule = Rule(
                   - path: someone/numbers
                     type: chat_template
                     chat_template: 3
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
+            """),
+        but("""
                 datasets:
                   - path: someone/texts
                     type: completion
                     chat_template: nobodys
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
+            """),
+        but("""
                 rl: dpo
                 datasets:
                   - path: someone/pairs
                     type: chat_template.default
                     chat_template: nobodys
-            """,
-        ),
+            """),
     ),
 )

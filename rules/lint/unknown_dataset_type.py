@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 from advisor.schemas import nearest
 from advisor.util import is_list, is_mapping
 
@@ -62,27 +62,9 @@ rule = Rule(
     source="axolotl/utils/data/wrappers.py:45-54,93-131,415-424@0.19.0;"
     " axolotl/prompt_strategies/__init__.py:11-52@0.19.0",
     examples=(
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                datasets:
-                  - path: someone/chats
-                    type: chat_templat
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                datasets:
-                  - path: someone/chats
-                    type: tokenized
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
+        only("base_model: Qwen/Qwen2.5-7B", "datasets:\n  - path: someone/chats\n    type: chat_templat", fires=True),
+        but("datasets:\n  - path: someone/chats\n    type: tokenized", fires=True),
+        but("""
                 datasets:
                   - path: someone/a
                     type: alpaca:chat
@@ -100,22 +82,8 @@ rule = Rule(
                   - path: someone/g
                     type: sharegpt
                   - nothing
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                rl: kto
-                datasets:
-                  - path: someone/pairs
-                    type: pairs
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                datasets: someone/chats
-            """,
-        ),
+            """),
+        but("rl: kto", "datasets:\n  - path: someone/pairs\n    type: pairs"),
+        but("datasets: someone/chats"),
     ),
 )

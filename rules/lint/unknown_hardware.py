@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -27,18 +27,7 @@ rule = Rule(
     safe=False,
     source="advisor/hardware",
     examples=(
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
+        only("base_model: meta-llama/Llama-3.1-8B", gpus="", fires=True),
+        but(gpus="1x rtx-4090"),
     ),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import lru_cache
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Change, Remove, Rename, Set
 from advisor.schemas import (
     DATASETS_BY_LOSS,
@@ -246,14 +246,8 @@ rule = Rule(
                   eos_token: <|im_end|>
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                plugins:
-                  - somebody.elses.Plugin
-                bos_token: <|im_start|>
-            """,
-            fires=True,
+        only(
+            "base_model: Qwen/Qwen2.5-7B", "plugins:\n  - somebody.elses.Plugin", "bos_token: <|im_start|>", fires=True
         ),
         Example(
             gpus="8x a100-80gb",
@@ -280,10 +274,8 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 4096
+        but(
+            """
                 model_type: AutoModelForCausalLM
                 plugins:
                   - axolotl.integrations.liger.LigerPlugin
@@ -293,40 +285,17 @@ rule = Rule(
                     type: alpaca
                     ds_type: json
             """,
+            without=("rl",),
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                plugins:
-                  - somebody.elses.Plugin
-                gradient_checkpointng: true
-            """,
+        only(
+            "base_model: Qwen/Qwen2.5-7B",
+            "plugins:\n  - somebody.elses.Plugin",
+            "gradient_checkpointng: true",
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                plugins:
-                  - somebody.elses.Plugin
-                fp8: true
-                fp8_config:
-                  colour_of_the_sky: 1
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                colour_of_the_sky: 1
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                colour_of_the_sky:
-            """,
-        ),
+        but("fp8: true", "fp8_config:\n  colour_of_the_sky: 1", without=("gradient_checkpointng",), fires=True),
+        only("base_model: Qwen/Qwen2.5-7B", "colour_of_the_sky: 1", fires=True),
+        but("colour_of_the_sky:"),
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B
@@ -337,35 +306,14 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sharding_strategy: FULL_SHARD
-            """,
-            fires=True,
-        ),
+        but("sharding_strategy: FULL_SHARD", without=("datasets",), fires=True),
         Example(
             before="base_model: Qwen/Qwen2.5-7B\nplugins: [somebody.elses.Plugin]\n"
             + "".join(f"colour_of_the_sky_{number}: 1\n" for number in range(MOST))
             + "fp8_config:\n  colour_of_the_sky: 1\n",
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                flash_atention: true
-                plugins:
-                  - my.own.Plugin
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 2048
-                sequence_lenn: 4096
-                plugins:
-                  - my.own.Plugin
-            """,
-        ),
+        only("base_model: Qwen/Qwen2.5-7B", "flash_atention: true", "plugins:\n  - my.own.Plugin"),
+        only("base_model: Qwen/Qwen2.5-7B", "sequence_len: 2048", "sequence_lenn: 4096", "plugins:\n  - my.own.Plugin"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 from advisor.schemas import nearest
 
 # SchedulerType of transformers, then the two that axolotl builds itself.
@@ -43,44 +43,11 @@ rule = Rule(
     source="axolotl/core/builders/base.py:280-287@0.19.0; transformers/training_args.py:1523@5.16.1;"
     " transformers/utils/generic.py:573-576@5.16.1",
     examples=(
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                lr_scheduler: cosin
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                lr_scheduler: sawtooth
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                lr_scheduler: rex
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                lr_scheduler: ""
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                lr_scheduler: 3
-            """,
-        ),
-        Example(
-            stack={"transformers": "4.57.0"},
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                lr_scheduler: sawtooth
-            """,
-        ),
+        only("base_model: Qwen/Qwen2.5-7B", "lr_scheduler: cosin", fires=True),
+        but("lr_scheduler: sawtooth", fires=True),
+        but("lr_scheduler: rex"),
+        but('lr_scheduler: ""'),
+        but("lr_scheduler: 3"),
+        but("lr_scheduler: sawtooth", stack={"transformers": "4.57.0"}),
     ),
 )

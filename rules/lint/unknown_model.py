@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 
 TRACE = "its config was found: `--trace` traces it with transformers (`axolotl-advisor[trace]`) and caches the result"
 
@@ -39,23 +39,8 @@ rule = Rule(
     safe=False,
     source="advisor/models",
     examples=(
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: nobody/has-heard-of-this-3b
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="1x rtx-4090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-            """,
-        ),
-        Example(
-            before="""
-                sequence_len: 4096
-            """,
-        ),
+        only("base_model: nobody/has-heard-of-this-3b", gpus="1x rtx-4090", fires=True),
+        but("base_model: meta-llama/Llama-3.1-8B"),
+        only("sequence_len: 4096"),
     ),
 )

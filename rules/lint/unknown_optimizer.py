@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but
 from advisor.documents import Set
 from advisor.memory.optimizers import OPTIMIZERS
 
@@ -84,45 +84,11 @@ rule = Rule(
                 optimizer: adamw_torch_8bit
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                optimizer: sophia
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                optimizer: adam
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                optimizer: galore_adamw_layerwise
-                optim_target_modules: [attn, mlp]
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: ''
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: 3
-            """,
-        ),
-        Example(
-            stack={"transformers": "4.57.0"},
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                optimizer: adamw_hf
-            """,
-        ),
+        but("optimizer: sophia", fires=True),
+        but("optimizer: adam", fires=True),
+        but("optimizer: galore_adamw_layerwise", "optim_target_modules: [attn, mlp]"),
+        but("base_model: meta-llama/Llama-3.1-8B", "optimizer: ''"),
+        but("base_model: meta-llama/Llama-3.1-8B", "optimizer: 3"),
+        but("base_model: meta-llama/Llama-3.1-8B", "optimizer: adamw_hf", stack={"transformers": "4.57.0"}),
     ),
 )

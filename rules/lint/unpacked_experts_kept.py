@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but
 from advisor.documents import Set
 from advisor.memory.activations.experts import FIXED_4BIT, cached_elements, expert_width, never_freed
 from advisor.run.axolotl.checkpointing import may_be_reentrant
@@ -162,47 +162,17 @@ rule = Rule(
                 gradient_checkpointing: true
             """,
         ),
-        Example(
-            gpus="1x h100-80gb",
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                adapter: qlora
-                load_in_4bit: true
-                quantize_moe_experts: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [q_proj, v_proj]
-                gradient_checkpointing: true
-                gradient_checkpointing_kwargs:
-                  use_reentrant: false
-            """,
+        but("base_model: Qwen/Qwen3-30B-A3B", "gradient_checkpointing_kwargs:\n  use_reentrant: false", stack={}),
+        but(
+            "base_model: Qwen/Qwen3-30B-A3B", "adapter: lora", "load_in_8bit: true", without=("load_in_4bit",), stack={}
         ),
-        Example(
-            gpus="1x h100-80gb",
-            before="""
-                base_model: Qwen/Qwen3-30B-A3B
-                adapter: lora
-                load_in_8bit: true
-                quantize_moe_experts: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [q_proj, v_proj]
-                gradient_checkpointing: true
-            """,
-        ),
-        Example(
-            gpus="1x h100-80gb",
-            before="""
-                base_model: nobody/knows-this-model
-                adapter: lora
-                rl: dpo
-                load_in_8bit: true
-                quantize_moe_experts: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [q_proj, v_proj]
-                gradient_checkpointing: true
-            """,
+        but(
+            "base_model: nobody/knows-this-model",
+            "adapter: lora",
+            "rl: dpo",
+            "load_in_8bit: true",
+            without=("load_in_4bit",),
+            stack={},
         ),
     ),
 )

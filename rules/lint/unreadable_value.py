@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 from advisor.engine.locations import json_hit
 from advisor.run.unreadable import may_hold_placeholders, placeholders
 
@@ -55,37 +55,20 @@ rule = Rule(
     """,
     source="deepspeed/runtime/zero/config.py:95@0.18.9; axolotl/cli/config.py:254@0.19.0: plain `yaml.safe_load`",
     examples=(
-        Example(
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "sequence_len: 4096",
+            "deepspeed: zero.json",
             gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: 4096
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 7}, "bf16": {"enabled": true}}
-            """,
+            deepspeed='{"zero_optimization": {"stage": 7}, "bf16": {"enabled": true}}',
             fires=True,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                sequence_len: "4096"
-                micro_batch_size: 2.0
-                flash_attention: yes
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}
-            """,
+        but(
+            'sequence_len: "4096"',
+            "micro_batch_size: 2.0",
+            "flash_attention: yes",
+            deepspeed='{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}',
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: ${LENGTH}
-            """,
-            fires=True,
-        ),
+        only("base_model: Qwen/Qwen2.5-7B", "sequence_len: ${LENGTH}", fires=True),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, only
 from advisor.documents import Remove
 
 KEY = "val_set_size"
@@ -81,11 +81,6 @@ rule = Rule(
                     split: train
             """,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                val_set_size: 0.1
-            """,
-        ),
+        only("base_model: meta-llama/Llama-3.1-8B", "val_set_size: 0.1"),
     ),
 )

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.run.axolotl.flags import plugin_names
 from advisor.schemas.refusals import hits, refused
 from advisor.util import is_list
@@ -115,24 +115,14 @@ rule = Rule(
                 base_model: Qwen/Qwen2.5-7B
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                adapter: dora
-                lora_r: 16
-                lora_alpha: 32
-            """,
+        but("adapter: dora", "lora_r: 16", "lora_alpha: 32", fires=True, fixed=True),
+        but(
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            'lora_target_modules: [q_proj, "layers[.*"]',
             fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [q_proj, "layers[.*"]
-            """,
-            fires=True,
+            fixed=True,
         ),
         Example(
             before="""
@@ -143,163 +133,74 @@ rule = Rule(
                 base_model: Qwen/Qwen2.5-7B
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                learning_rate: auto
-            """,
+        but("learning_rate: auto", fires=True, fixed=True),
+        but("learning_rate: 0,0002", fires=True, fixed=True),
+        but('learning_rate: "2e-5"', fixed=True),
+        but('learning_rate: ""', fixed=True),
+        but("attn_implementation: fp8", fires=True, fixed=True),
+        but("qat:\n  weight_dtype: int3", fires=True, fixed=True),
+        but(
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_modules: [q_proj, 'layers\\.\\d+\\.mlp']",
+            "save_safetensors: true",
+            "neftune_noise_alpha: 5",
+        ),
+        but("moe_dequant_chunk_size: 0", fixed=True),
+        but(
+            "plugins:\n  - axolotl.integrations.kernels.KernelsPlugin",
+            "moe_dequant_chunk_size: 0",
             fires=True,
+            fixed=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                learning_rate: 0,0002
-            """,
+        but(
+            "plugins:\n  - axolotl.integrations.kernels.KernelsPlugin",
+            "moe_dequant_chunk_size: 1.5",
             fires=True,
+            fixed=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                learning_rate: "2e-5"
-            """,
+        but("plugins:\n  - axolotl.integrations.kernels.KernelsPlugin", "moe_dequant_chunk_size: 64", fixed=True),
+        but("plugins:\n  - axolotl.integrations.kernels.KernelsPlugin", "use_scattermoe: true", fixed=True),
+        but(
+            "plugins:\n  - axolotl.integrations.kernels.KernelsPlugin",
+            "nvfp4_merge_aware: true",
+            "nvfp4_merge_aware_start_step: 0.1",
+            fixed=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                learning_rate: ""
-            """,
-        ),
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                attn_implementation: fp8
-            """,
+        but(
+            "plugins:\n  - axolotl.integrations.kernels.KernelsPlugin",
+            "nvfp4_merge_aware: true",
+            "nvfp4_merge_aware_start_step: 1.5",
             fires=True,
+            fixed=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                qat:
-                  weight_dtype: int3
-            """,
+        but(
+            "plugins:\n  - axolotl.integrations.kernels.KernelsPlugin",
+            "nvfp4_merge_aware: true",
+            "nvfp4_merge_aware_start_step: true",
             fires=True,
+            fixed=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules: [q_proj, 'layers\\.\\d+\\.mlp']
-                save_safetensors: true
-                neftune_noise_alpha: 5
-            """,
+        but(
+            "plugins:\n  - axolotl.integrations.kernels.KernelsPlugin",
+            "nvfp4_merge_aware: true",
+            "nvfp4_merge_aware_start_step: 100",
+            fixed=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                moe_dequant_chunk_size: 0
-            """,
+        but(
+            "plugins:\n  - axolotl.integrations.kernels.KernelsPlugin",
+            "nvfp4_merge_aware: true",
+            "nvfp4_merge_aware_start_step: soon",
+            fixed=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                plugins:
-                  - axolotl.integrations.kernels.KernelsPlugin
-                moe_dequant_chunk_size: 0
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                plugins:
-                  - axolotl.integrations.kernels.KernelsPlugin
-                moe_dequant_chunk_size: 1.5
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                plugins:
-                  - axolotl.integrations.kernels.KernelsPlugin
-                moe_dequant_chunk_size: 64
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                plugins:
-                  - axolotl.integrations.kernels.KernelsPlugin
-                use_scattermoe: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                plugins:
-                  - axolotl.integrations.kernels.KernelsPlugin
-                nvfp4_merge_aware: true
-                nvfp4_merge_aware_start_step: 0.1
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                plugins:
-                  - axolotl.integrations.kernels.KernelsPlugin
-                nvfp4_merge_aware: true
-                nvfp4_merge_aware_start_step: 1.5
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                plugins:
-                  - axolotl.integrations.kernels.KernelsPlugin
-                nvfp4_merge_aware: true
-                nvfp4_merge_aware_start_step: true
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                plugins:
-                  - axolotl.integrations.kernels.KernelsPlugin
-                nvfp4_merge_aware: true
-                nvfp4_merge_aware_start_step: 100
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                plugins:
-                  - axolotl.integrations.kernels.KernelsPlugin
-                nvfp4_merge_aware: true
-                nvfp4_merge_aware_start_step: soon
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                plugins:
-                  - axolotl.integrations.kernels.KernelsPlugin
-                nvfp4_merge_aware_start_step: -1
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_modules:
-                  - 1
-            """,
+        but("plugins:\n  - axolotl.integrations.kernels.KernelsPlugin", "nvfp4_merge_aware_start_step: -1", fixed=True),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_modules:\n  - 1",
         ),
     ),
 )

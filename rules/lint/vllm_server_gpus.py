@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -41,16 +41,12 @@ rule = Rule(
         "trl/scripts/vllm_serve.py:88-93@1.9.0"
     ),
     examples=(
-        Example(
+        only(
+            "base_model: Qwen/Qwen2.5-7B",
+            "rl: grpo",
+            "trl:\n  use_vllm: true",
+            "vllm:\n  tensor_parallel_size: 2",
             gpus="6x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                rl: grpo
-                trl:
-                  use_vllm: true
-                vllm:
-                  tensor_parallel_size: 2
-            """,
             fires=True,
         ),
         Example(
@@ -64,29 +60,8 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                rl: grpo
-                trl:
-                  use_vllm: true
-                  vllm_mode: colocate
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                rl: grpo
-                trl:
-                  vllm_mode: server
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                trl:
-                  use_vllm: true
-            """,
-        ),
+        but("trl:\n  use_vllm: true\n  vllm_mode: colocate"),
+        but("trl:\n  vllm_mode: server"),
+        but("trl:\n  use_vllm: true", without=("rl",)),
     ),
 )

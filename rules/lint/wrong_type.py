@@ -4,7 +4,7 @@ import contextlib
 import operator
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Change, Remove, Set
 from advisor.schemas import Found, Row, Table, axolotl_keys, fits, nearest
 from advisor.util import is_list, is_mapping
@@ -159,22 +159,8 @@ rule = Rule(
                     - <|im_start|>
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 4096
-                warmup_steps: 0.1
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                relora_prune_ratio: 1.5
-                test_datasets: []
-            """,
-            fires=True,
-        ),
+        only("base_model: Qwen/Qwen2.5-7B", "sequence_len: 4096", "warmup_steps: 0.1", fires=True),
+        only("base_model: Qwen/Qwen2.5-7B", "relora_prune_ratio: 1.5", "test_datasets: []", fires=True),
         Example(
             before="""
                 base_model: Qwen/Qwen2.5-7B
@@ -185,56 +171,20 @@ rule = Rule(
                     data_files: [a.jsonl, b.jsonl]
             """,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                chat_template: qwen2_5
-            """,
-            fires=True,
+        only("base_model: Qwen/Qwen2.5-7B", "chat_template: qwen2_5", fires=True),
+        but("chat_template: tokenizer_default_fallback_chatml"),
+        but(
+            "sequence_len: 4096",
+            "learning_rate: 2e-5",
+            'warmup_steps: "10"',
+            "weight_decay: 1e-2",
+            "shuffle_merged_datasets: yes",
+            "wandb_project:",
+            without=("chat_template",),
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                chat_template: tokenizer_default_fallback_chatml
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                sequence_len: 4096
-                learning_rate: 2e-5
-                warmup_steps: "10"
-                weight_decay: 1e-2
-                shuffle_merged_datasets: yes
-                wandb_project:
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                wandb_project: 2024
-                expert_parallel_size: 2
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                test_datasets: []
-            """,
-            fires=True,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                relora_prune_ratio: 0.5
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                relora_prune_ratio:
-            """,
-        ),
+        but("wandb_project: 2024", "expert_parallel_size: 2", without=("chat_template",), fires=True),
+        but("test_datasets: []", without=("chat_template",), fires=True),
+        but("relora_prune_ratio: 0.5", without=("chat_template",)),
+        but("relora_prune_ratio:", without=("chat_template",)),
     ),
 )

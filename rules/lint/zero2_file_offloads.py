@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Hit, Rule, Run, but, only
 from advisor.memory import estimate
 
 FILES = frozenset({"zero2.json", "zero2_torch_compile.json"})
@@ -36,20 +36,9 @@ rule = Rule(
     safe=False,
     source="axolotl deepspeed_configs/zero2.json@0.19.0; accelerate/accelerator.py:2353-2362@1.13.0",
     examples=(
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: deepspeed_configs/zero2.json
-            """,
-            fires=True,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: zero2.json
-            """,
+        only("base_model: meta-llama/Llama-3.1-8B", "deepspeed: deepspeed_configs/zero2.json", gpus="", fires=True),
+        but(
+            "deepspeed: zero2.json",
             deepspeed="""
                 {
                   "zero_optimization": {"stage": 2, "overlap_comm": true},
@@ -58,27 +47,8 @@ rule = Rule(
                 }
             """,
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: deepspeed_configs/zero2.json
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_all.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                deepspeed: deepspeed_configs/zero2.json
-                fsdp:
-                  - full_shard
-                  - auto_wrap
-            """,
-        ),
+        but(gpus="1x a100-80gb"),
+        but("deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_all.json"),
+        but("fsdp:\n  - full_shard\n  - auto_wrap", gpus="1x a100-80gb"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but
 from advisor.memory.weights import weights_of
 from advisor.util import gib
 
@@ -48,29 +48,7 @@ rule = Rule(
             """,
             fires=True,
         ),
-        Example(
-            gpus="8x rtx-3090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: lora
-                load_in_8bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-        ),
-        Example(
-            gpus="8x rtx-3090",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
-        ),
+        but("deepspeed: deepspeed_configs/zero1.json"),
+        but("adapter: qlora", "load_in_4bit: true", without=("load_in_8bit",)),
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Set
 from advisor.engine.locations import json_hit
 from advisor.memory import estimate
@@ -96,69 +96,33 @@ rule = Rule(
                 deepspeed: deepspeed_configs/zero3_bf16.json
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-32B
-                bf16: auto
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
+        but(fixed=True),
+        but("deepspeed: deepspeed_configs/zero1.json"),
+        but(
+            "bf16: false", "deepspeed: zero.json", gpus="1x a100-80gb", deepspeed='{"zero_optimization": {"stage": 3}}'
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-32B
-                bf16: auto
-                deepspeed: deepspeed_configs/zero1.json
-            """,
+        only(
+            "base_model: Qwen/Qwen2.5-32B",
+            "deepspeed: zero.json",
+            "fsdp:\n  - full_shard\n  - auto_wrap",
+            deepspeed="{}",
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-32B
-                bf16: false
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {
-                  "zero_optimization": {"stage": 3}
-                }
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-32B
-                deepspeed: zero.json
-                fsdp:
-                  - full_shard
-                  - auto_wrap
-            """,
-            deepspeed="""
-                {}
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {
-                  "zero_optimization": {"stage": 3}
-                }
-            """,
+        only(
+            "base_model: nobody/knows-this",
+            "deepspeed: zero.json",
+            deepspeed='{"zero_optimization": {"stage": 3}}',
             fires=True,
         ),
-        Example(
+        but(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "adapter: qlora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "load_in_4bit: true",
+            "deepspeed: deepspeed_configs/zero3.json",
             gpus="8x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                load_in_4bit: true
-                deepspeed: deepspeed_configs/zero3.json
-            """,
+            deepspeed="",
         ),
         Example(
             gpus="8x a100-80gb",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but
 from advisor.documents import Remove
 from advisor.engine.locations import json_hit
 
@@ -62,48 +62,10 @@ rule = Rule(
                 }
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {
-                  "zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": 0}
-                }
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-                deepspeed: zero.json
-                fsdp:
-                  - full_shard
-                  - auto_wrap
-            """,
-            deepspeed="""
-                {}
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {
-                  "zero_optimization": {"stage3_prefetch_bucket_size": 0}
-                }
-            """,
-        ),
+        but("deepspeed: deepspeed_configs/zero3_bf16.json", deepspeed=""),
+        but(gpus="1x a100-80gb", deepspeed='{"zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": 0}}'),
+        but("fsdp:\n  - full_shard\n  - auto_wrap", gpus="1x a100-80gb", deepspeed="{}"),
+        but(deepspeed='{"zero_optimization": {"stage3_prefetch_bucket_size": 0}}'),
         Example(
             gpus="8x a100-80gb",
             before="""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run
+from advisor import Example, Hit, Rule, Run, but, only
 from advisor.documents import Remove
 from advisor.memory import Estimate, estimate
 from advisor.run import Zero
@@ -79,70 +79,21 @@ rule = Rule(
                 attn_implementation: flash_attention_2
             """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-3B
-                sequence_len: 2048
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-3B
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: EleutherAI/pythia-1b
-                deepspeed: true
-            """,
-        ),
-        Example(
-            gpus="2x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-3B
-                deepspeed: deepspeed_configs/zero1.json
-                tensor_parallel_size: 2
-            """,
-        ),
-        Example(
-            gpus="2x a100-80gb",
-            before="""
-                base_model: openai/gpt-oss-20b
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-        ),
-        Example(
-            gpus="2x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-3B
-                sequence_len: 2048
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 0}, "bf16": {"enabled": true}}
-            """,
-        ),
-        Example(
+        but(gpus="8x a100-80gb"),
+        only("base_model: Qwen/Qwen2.5-3B", "deepspeed: deepspeed_configs/zero1.json"),
+        only("base_model: EleutherAI/pythia-1b", "deepspeed: true", gpus="8x a100-80gb"),
+        but("tensor_parallel_size: 2", without=("sequence_len", "gradient_checkpointing", "attn_implementation")),
+        only("base_model: openai/gpt-oss-20b", "deepspeed: deepspeed_configs/zero1.json", gpus="2x a100-80gb"),
+        but("deepspeed: zero.json", deepspeed='{"zero_optimization": {"stage": 0}, "bf16": {"enabled": true}}'),
+        but(
+            "base_model: Qwen/Qwen2.5-0.5B",
+            "sequence_len: 1024",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
+            "deepspeed: zero.json",
             gpus="2x rtx-3090",
-            before="""
-                base_model: Qwen/Qwen2.5-0.5B
-                sequence_len: 1024
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-                deepspeed: zero.json
-            """,
             deepspeed="""
                 {
                   "zero_optimization": {
@@ -159,18 +110,12 @@ rule = Rule(
                 }
             """,
         ),
-        Example(
+        but(
+            "base_model: Qwen/Qwen2.5-0.5B",
+            "sequence_len: 512",
+            "deepspeed: zero.json",
             gpus="2x rtx-4090",
-            before="""
-                base_model: Qwen/Qwen2.5-0.5B
-                sequence_len: 512
-                gradient_checkpointing: true
-                attn_implementation: flash_attention_2
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2, "overlap_comm": true}}
-            """,
+            deepspeed='{"zero_optimization": {"stage": 2, "overlap_comm": true}}',
         ),
     ),
 )

@@ -1,6 +1,6 @@
 """Weights that stay gathered from forward to backward."""
 
-from advisor import Example, Rule
+from advisor import Example, Rule, but, only
 
 rule = Rule(
     id="fsdp-no-reshard",
@@ -41,31 +41,13 @@ rule = Rule(
                   reshard_after_forward: false
             """,
         ),
-        Example(
+        but(without=("sequence_len", "micro_batch_size", "gradient_checkpointing", "attn_implementation"), fixed=True),
+        only(
+            "base_model: nobody/knows-this",
+            "fsdp_version: 1",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
             gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-7B
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-                  reshard_after_forward: false
-            """,
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: nobody/knows-this
-                fsdp_version: 1
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-0.5B
-                sequence_len: 512
-            """,
-        ),
+        only("base_model: Qwen/Qwen2.5-0.5B", "sequence_len: 512", gpus="8x a100-80gb"),
     ),
 )

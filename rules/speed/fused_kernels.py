@@ -1,6 +1,6 @@
 """Fused norms, rotary embeddings and gated units."""
 
-from advisor import Example, Rule, Run
+from advisor import Example, Rule, Run, but, only
 
 WANTED = ("rms_norm", "glu", "rope")
 
@@ -55,64 +55,31 @@ rule = Rule(
             """,
             memory="16.0 -> 14.4 GiB",
         ),
-        Example(
-            gpus="1x h100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                sequence_len: 2048
-            """,
+        only("base_model: Qwen/Qwen2.5-1.5B", "sequence_len: 2048", gpus="1x h100-80gb"),
+        only(
+            "base_model: Qwen/Qwen2.5-1.5B",
+            "plugins:\n  - axolotl.integrations.liger.LigerPlugin",
+            "tensor_parallel_size: 2",
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
-                tensor_parallel_size: 2
-            """,
+        only(
+            "base_model: Qwen/Qwen2.5-1.5B",
+            "plugins:\n  - axolotl.integrations.liger.LigerPlugin",
+            "adapter: lora",
+            "lora_r: 16",
+            "lora_alpha: 32",
+            "lora_target_linear: true",
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-            """,
+        but(
+            without=("sequence_len", "micro_batch_size", "attn_implementation", "liger_fused_linear_cross_entropy"),
+            gpus="1x a100-80gb",
+            fixed=True,
         ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
-                liger_rope: true
-                liger_glu_activation: true
-                liger_rms_norm: true
-            """,
-        ),
-        Example(
-            before="""
-                base_model: nobody/knows-this
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
-            """,
-        ),
-        Example(
-            before="""
-                base_model: openai-community/gpt2
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
-            """,
-        ),
-        Example(
+        only("base_model: nobody/knows-this", "plugins:\n  - axolotl.integrations.liger.LigerPlugin"),
+        only("base_model: openai-community/gpt2", "plugins:\n  - axolotl.integrations.liger.LigerPlugin"),
+        but(
+            "tensor_parallel_size: 2",
+            without=("sequence_len", "micro_batch_size", "attn_implementation", "liger_fused_linear_cross_entropy"),
             gpus="",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                plugins:
-                  - axolotl.integrations.liger.LigerPlugin
-                tensor_parallel_size: 2
-            """,
         ),
     ),
 )

@@ -1,6 +1,6 @@
 """Bring states back to the GPU."""
 
-from advisor import Example, Rule, Run, RunEdits
+from advisor import Example, Rule, Run, RunEdits, only
 
 
 def edits(run: Run) -> list[RunEdits]:
@@ -85,20 +85,7 @@ rule = Rule(
             """,
             memory="12.3 -> 15.4 GiB",
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-3B
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-3B
-                fsdp_config:
-                  offload_params: true
-            """,
-            fires=True,
-        ),
+        only("base_model: Qwen/Qwen2.5-3B", "deepspeed: deepspeed_configs/zero1.json", gpus="8x a100-80gb"),
+        only("base_model: Qwen/Qwen2.5-3B", "fsdp_config:\n  offload_params: true", fires=True),
     ),
 )

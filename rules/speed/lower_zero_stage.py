@@ -1,6 +1,6 @@
 """Less sharding, less traffic."""
 
-from advisor import Example, Rule
+from advisor import Example, Rule, only
 
 rule = Rule(
     id="lower-zero-stage",
@@ -58,18 +58,7 @@ rule = Rule(
             """,
             memory="10.2 -> 17.7 GiB",
         ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-3B
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-3B
-                deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_all.json
-            """,
-        ),
+        only("base_model: Qwen/Qwen2.5-3B", "deepspeed: deepspeed_configs/zero1.json", gpus="8x a100-80gb"),
+        only("base_model: Qwen/Qwen2.5-3B", "deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_all.json"),
     ),
 )

@@ -1,6 +1,6 @@
 """Layer inputs back to the GPU."""
 
-from advisor import Example, Rule
+from advisor import Example, Rule, but
 
 rule = Rule(
     id="no-activation-offloading",
@@ -43,17 +43,6 @@ rule = Rule(
                 attn_implementation: flash_attention_2
             """,
         ),
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                gradient_checkpointing: true
-            """,
-        ),
+        but(without=("sequence_len", "micro_batch_size", "attn_implementation"), fixed=True),
     ),
 )

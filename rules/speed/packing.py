@@ -1,6 +1,6 @@
 """Fill rows instead of padding them."""
 
-from advisor import Example, Rule, Run
+from advisor import Example, Rule, Run, but, only
 
 
 def applies(run: Run) -> bool:
@@ -58,73 +58,35 @@ rule = Rule(
             """,
             memory="9.3 -> 9.3 GiB",
         ),
-        Example(
-            gpus="1x a100-80gb",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                adapter: qlora
-                load_in_4bit: true
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                sample_packing: false
-                attn_implementation: flash_attention_2
-            """,
+        but(
+            "sample_packing: false", without=("sequence_len", "micro_batch_size", "gradient_checkpointing", "datasets")
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                attn_implementation: flash_attention_2
-                datasets:
-                  - path: tatsu-lab/alpaca
-                    type: alpaca
-                rl: dpo
-            """,
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "attn_implementation: flash_attention_2",
+            "datasets:\n  - path: tatsu-lab/alpaca\n    type: alpaca",
+            "rl: dpo",
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                attn_implementation: flash_attention_2
-                datasets:
-                  - path: tatsu-lab/alpaca
-                    type: alpaca
-                sample_packing: false
-            """,
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "attn_implementation: flash_attention_2",
+            "datasets:\n  - path: tatsu-lab/alpaca\n    type: alpaca",
+            "sample_packing: false",
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                datasets:
-                  - path: tatsu-lab/alpaca
-                    type: alpaca
-            """,
+        only("base_model: meta-llama/Llama-3.1-8B", "datasets:\n  - path: tatsu-lab/alpaca\n    type: alpaca"),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "attn_implementation: flash_attention_2",
+            "datasets:\n  - path: tatsu-lab/alpaca\n    type: alpaca",
+            "pretraining_dataset: allenai/c4",
         ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                attn_implementation: flash_attention_2
-                datasets:
-                  - path: tatsu-lab/alpaca
-                    type: alpaca
-                pretraining_dataset: allenai/c4
-            """,
-        ),
-        Example(
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                attn_implementation: flash_attention_2
-            """,
-        ),
-        Example(
+        only("base_model: meta-llama/Llama-3.1-8B", "attn_implementation: flash_attention_2"),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "attn_implementation: flash_attention_2",
+            "datasets:\n  - path: tatsu-lab/alpaca\n    type: alpaca",
+            "rl: dpo",
             gpus="",
-            before="""
-                base_model: meta-llama/Llama-3.1-8B
-                attn_implementation: flash_attention_2
-                datasets:
-                  - path: tatsu-lab/alpaca
-                    type: alpaca
-                rl: dpo
-            """,
         ),
     ),
 )

@@ -1,6 +1,6 @@
 """No sharding, for adapters alone."""
 
-from advisor import Example, Rule, Run
+from advisor import Example, Rule, Run, only
 from advisor.run import Zero
 
 
@@ -53,21 +53,13 @@ rule = Rule(
                 attn_implementation: flash_attention_2
             """,
         ),
-        Example(
+        only(
+            "base_model: Qwen/Qwen2.5-0.5B",
+            "sequence_len: 512",
+            "micro_batch_size: 1",
+            "deepspeed: deepspeed_configs/zero2.json",
             gpus="4x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-0.5B
-                sequence_len: 512
-                micro_batch_size: 1
-                deepspeed: deepspeed_configs/zero2.json
-            """,
         ),
-        Example(
-            gpus="4x a100-80gb",
-            before="""
-                base_model: nobody/knows-this
-                deepspeed: deepspeed_configs/zero1.json
-            """,
-        ),
+        only("base_model: nobody/knows-this", "deepspeed: deepspeed_configs/zero1.json", gpus="4x a100-80gb"),
     ),
 )

@@ -1,6 +1,6 @@
 """Let ZeRO-3 gather ahead."""
 
-from advisor import Example, Rule, Run
+from advisor import Example, Rule, Run, but, only
 from advisor.run.deepspeed import live_for
 
 LIVE = 1_000_000_000
@@ -73,40 +73,22 @@ rule = Rule(
             """,
             memory="33.6 -> 37.3 GiB",
         ),
-        Example(
+        but(
+            "deepspeed: zero.json",
+            without=("sequence_len", "micro_batch_size", "gradient_checkpointing", "attn_implementation"),
+            deepspeed='{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}',
+        ),
+        only("base_model: Qwen/Qwen2.5-14B", "deepspeed: deepspeed_configs/zero3_bf16.json", gpus=""),
+        only(
+            "base_model: Qwen/Qwen2.5-14B",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            "deepspeed: deepspeed_configs/zero3.json",
+        ),
+        only(
+            "base_model: nobody/knows-this",
+            "deepspeed: zero.json",
             gpus="8x a100-80gb",
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}
-            """,
-        ),
-        Example(
-            gpus="",
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-                deepspeed: deepspeed_configs/zero3_bf16.json
-            """,
-        ),
-        Example(
-            before="""
-                base_model: Qwen/Qwen2.5-14B
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-                deepspeed: deepspeed_configs/zero3.json
-            """,
-        ),
-        Example(
-            gpus="8x a100-80gb",
-            before="""
-                base_model: nobody/knows-this
-                deepspeed: zero.json
-            """,
-            deepspeed="""
-                {"zero_optimization": {"stage": 2, "stage3_max_live_parameters": 0}}
-            """,
+            deepspeed='{"zero_optimization": {"stage": 2, "stage3_max_live_parameters": 0}}',
         ),
     ),
 )

@@ -181,7 +181,7 @@ def test_an_alternative_that_adds_an_error_gives_way_to_another():
 
 def test_every_rule_that_finds_errors_in_its_examples_is_asked_for_them(tmp_path: Path):
     for rule in built_in_rules("lint").values():
-        for number, example in enumerate(rule.examples):
+        for number, example in enumerate(rule.expanded):
             folder = tmp_path / f"{rule.id}-{number}"
             folder.mkdir()
             run = opened(example, folder).run

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from advisor.engine.examples import text_of
+from advisor.engine.example import text_of
 from advisor.engine.registry import STAGES, built_in_rules
 
 SAMPLES = Path(__file__).parents[2] / "sample_configs"
@@ -41,7 +41,7 @@ def examples() -> Iterator[Seed]:
     """The examples of every rule."""
     for stage in STAGES:
         for rule in built_in_rules(stage).values():
-            for number, example in enumerate(rule.examples, 1):
+            for number, example in enumerate(rule.expanded, 1):
                 json = text_of(example.deepspeed) if example.deepspeed is not None else None
                 gpus = example.gpus or "2x a100-40gb"
                 yield Seed(f"{rule.id} {number}", text_of(example.before), json, gpus)

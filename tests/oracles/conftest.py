@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from advisor.engine.example import Example
 from advisor.engine.examples import opened, outcome
 from advisor.engine.registry import STAGES, built_in_rules
-from advisor.engine.rule import Example, Rule
+from advisor.engine.rule import Rule
 from advisor.run import Run
 
 from ..corpus import configs
@@ -52,7 +53,7 @@ def shown() -> list[Shown]:
 def examples_of_rules() -> Iterator[Shown]:
     """Every example of every built-in rule."""
     for rule in (rule for stage in STAGES for rule in built_in_rules(stage).values()):
-        for number, example in enumerate(rule.examples, 1):
+        for number, example in enumerate(rule.expanded, 1):
             with tempfile.TemporaryDirectory() as folder:
                 run = opened(example, Path(folder)).run
                 after, _ = outcome(rule, run)

@@ -9,7 +9,8 @@ import yaml
 
 from advisor.documents import read, write_all
 from advisor.engine.check import Options
-from advisor.engine.examples import opened, text_of
+from advisor.engine.example import text_of
+from advisor.engine.examples import opened
 from advisor.engine.fix import fixed
 from advisor.engine.registry import built_in_rules, flowcharts
 from advisor.engine.rule import Rule

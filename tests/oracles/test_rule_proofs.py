@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from advisor.engine.example import Example
 from advisor.engine.examples import opened, outcome
 from advisor.engine.registry import built_in_rules
-from advisor.engine.rule import Example, Proof, Rule
+from advisor.engine.rule import Proof, Rule
 from advisor.run import Run
 from advisor.schemas.validate import ask_deepspeed
 from advisor.schemas.validate.requests import capabilities, deepspeed_question
@@ -57,7 +58,7 @@ def judge(axolotl: Axolotl, tmp_path: Path, name: str) -> Judge:
 
 def runs(rule: Rule, folder: Path, *, fires: bool) -> list[tuple[Example, Run]]:
     """The examples in which it fires, or stays silent, as they stand."""
-    chosen = [example for example in rule.examples if example.expects_finding == fires]
+    chosen = [example for example in rule.expanded if example.expects_finding == fires]
     return [(example, run_of(example, folder / str(number))) for number, example in enumerate(chosen)]
 
 

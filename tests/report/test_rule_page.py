@@ -3,7 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.engine.rule import Example, Rule
+from advisor.engine.example import Example
+from advisor.engine.rule import Rule
 from advisor.report import render_rule, render_rules, rule_page_json
 
 ZERO_2 = Rule(

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
-from advisor.engine.rule import Example, Hit, Rule
+from advisor.engine.example import Example
+from advisor.engine.rule import Hit, Rule
 from advisor.record import record
 from advisor.run import Run
 from advisor.schemas.validate.client import Library
