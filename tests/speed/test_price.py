@@ -208,6 +208,7 @@ OFFLOAD = {"stage": 3, "offload_optimizer": {"device": "cpu", "pin_memory": True
     ("gpus", "node", "process", "copies"),
     [
         ("2x rtx-3090", 45e9, 45e9, 12e9),
+        ("3x rtx-3090", 117e9, 58.5e9, 12e9),
         ("8x rtx-4090", 117e9, 58.5e9, 12e9),
         ("8x a100-80gb", 117e9, 58.5e9, 12e9),
         ("4x t4", 117e9, 58.5e9, 6e9),
