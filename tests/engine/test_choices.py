@@ -90,7 +90,7 @@ def test_a_host_has_what_is_common_or_what_the_run_was_written_for(before, after
 
 
 @pytest.mark.parametrize(
-    ("edits", "is_a_step"), [({"gradient_accumulation_steps": 4}, False), ({"sequence_len": 1024}, True)]
+    ("edits", "is_a_step"), [({"gradient_accumulation_steps": 4}, False), ({"zero_stage": 3}, True)]
 )
 def test_a_step_lowers_the_peak(make_run, edits, is_a_step):
     """Which more micro-steps of the same size do not."""
