@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from advisor.documents import Set
-from advisor.engine.cards import clusters_of
+from advisor.engine.cards import clusters_of, nodes_of
 from advisor.engine.certainty import UNREADABLE, without_echoes
 from advisor.engine.check import Options, check_run, tiers_of
 from advisor.engine.finding import Skipped
@@ -50,6 +50,14 @@ def fixed_by(run, *rules):
 @pytest.mark.parametrize(("offer", "length"), [(False, 1024), (True, 2048)])
 def test_a_mistake_is_fixed_and_an_offer_is_not(make_run, offer, length):
     assert fixed_by(make_run(SMALL), shortening("half", 1024, offer=offer)).run.sequence_len == length
+
+
+def test_a_rule_that_its_own_fix_never_satisfies_is_asked_ten_times(make_run):
+    def finds(run):
+        yield Hit("sequence_len", "long", (Set("sequence_len", run.sequence_len - 1),))
+
+    found = fixed_by(make_run(SMALL), rule_named("shorter-still", finds=finds))
+    assert found.run.sequence_len == 2048 - 10
 
 
 def test_of_two_fixes_of_one_key_the_first_is_written(make_run):
@@ -108,6 +116,13 @@ def test_a_checkpoint_is_loaded_by_the_same_engine_and_optimizer(make_run):
     assert loads_alike(run, edited(run, {"zero_stage": 1}, "step"))
     assert not loads_alike(run, edited(run, {"zero_stage": 3}, "step"))
     assert not loads_alike(run, replace(run, optimizer="adamw_8bit"))
+
+
+def test_a_card_is_shown_on_nodes_as_they_are_sold(make_run):
+    run = make_run(SMALL)
+    sizes = {name: [one.gpus_per_node for one in nodes_of(run, find_gpu(name))] for name in ("h100", "rtx-4090")}
+    assert sizes["h100"] == [1, 2, 4, 8]
+    assert set(sizes["rtx-4090"]) <= {1, 2, 4, 8}
 
 
 def test_cards_without_links_are_no_clusters(make_run):
