@@ -10,6 +10,7 @@ from advisor.documents import Set
 from advisor.engine.cards import clusters_of, nodes_of
 from advisor.engine.certainty import UNREADABLE, without_echoes
 from advisor.engine.check import Options, check_run, tiers_of
+from advisor.engine.choice import is_less
 from advisor.engine.finding import Skipped
 from advisor.engine.fix import fixed, merged
 from advisor.engine.larger import hardware_that_would_do
@@ -129,6 +130,25 @@ def test_cards_without_links_are_no_clusters(make_run):
     run = make_run(SMALL)
     assert [one.nodes for one in clusters_of(run, find_gpu("h100"))] == [2, 4]
     assert not [*clusters_of(run, find_gpu("rtx-4090"))]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"gpus_per_node": 4},
+        {"nodes": 2},
+        {"host_bytes": 1 << 40},
+        {"gpu": {"total_bytes": 90 << 30}},
+        *({"gpu": {skill: True}} for skill in ("bf16", "fp8", "flash_attention")),
+    ],
+    ids=str,
+)
+def test_hardware_with_more_of_one_thing_is_not_less(more):
+    """So a plan that came to nothing on the smaller one is made on it."""
+    card = replace(find_gpu("a100-80gb"), bf16=False, fp8=False, flash_attention=False)
+    small = replace(parse_hardware("2x a100-80gb host=512GiB"), gpu=card)
+    large = replace(small, **({**more, "gpu": replace(card, **more["gpu"])} if "gpu" in more else more))
+    assert is_less(small, small) and is_less(small, large) and not is_less(large, small)
 
 
 def test_a_rung_that_the_plan_gives_up_is_taken_back(make_run):
