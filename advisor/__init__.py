@@ -12,12 +12,18 @@ from advisor.engine.rule import Hit, Rule
 
 if TYPE_CHECKING:
     from advisor.api import check, check_text, estimate, step_time
-    from advisor.documents import Remove, Rename, Set
+    from advisor.documents import Change, Remove, Rename, Set
+    from advisor.engine.locations import json_hit
+    from advisor.memory import Estimate
     from advisor.run import Run
     from advisor.run.edits import RunEdits
+    from advisor.util import GIB, gib, is_list, is_mapping
 
 __version__ = VERSION
 __all__ = [
+    "GIB",
+    "Change",
+    "Estimate",
     "Example",
     "Hit",
     "Remove",
@@ -31,11 +37,18 @@ __all__ = [
     "check",
     "check_text",
     "estimate",
+    "gib",
+    "is_list",
+    "is_mapping",
+    "json_hit",
     "only",
     "step_time",
     "without",
 ]
 HOMES = {
+    "Change": "documents",
+    "Estimate": "memory",
+    "GIB": "util",
     "Remove": "documents",
     "Rename": "documents",
     "Run": "run",
@@ -44,6 +57,10 @@ HOMES = {
     "check": "api",
     "check_text": "api",
     "estimate": "api",
+    "gib": "util",
+    "is_list": "util",
+    "is_mapping": "util",
+    "json_hit": "engine.locations",
     "step_time": "api",
 }
 """Names that cost an import are loaded on first use."""

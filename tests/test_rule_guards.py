@@ -81,7 +81,7 @@ EQUIVALENT: Mapping[str, str] = {
     "packing-without-varlen-attention: stands_for: without `run.model.family.flash_stand_in`": WORDS,
     "precision-mismatch: contradictions: without `section is None`": SECTION,
     "quadratic-attention: faster: without `run.model is not None`": TYPES,
-    "quantized-checkpoint-untrainable: finds: without `if is_on(run, key)`": WORDS,
+    "quantized-checkpoint-untrainable: finds: without `if run.is_on(key)`": WORDS,
     "required-key-missing: finds: without `if run.is_json_alone`": "an example is a YAML",
     "required-key-missing: inside: without `id(found.siblings) in seen`": TWICE,
     "required-key-missing: inside: without `not needed`": QUICK,

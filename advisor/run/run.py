@@ -287,6 +287,12 @@ class Run:
         """Whether the DeepSpeed config lies outside the YAML's repository: of what is in it, only keys may be named."""
         return self.deepspeed is not None and self.deepspeed.outside
 
+    def is_on(self, key: str) -> bool:
+        """Whether the YAML says true at a key, in any of the ways that axolotl's schema takes for it."""
+        from advisor.run.axolotl.reader import TRUE
+
+        return str(self.config.get(key)).lower() in TRUE
+
     @property
     def is_json_alone(self) -> bool:
         """Whether no YAML stands behind this: a DeepSpeed JSON that none of the call names."""

@@ -4,7 +4,6 @@ from advisor import Example, Rule, Run, RunEdits, only
 from advisor.record import replace
 from advisor.run import Adapter
 from advisor.run.axolotl.checkpointing import bears_zero_3, for_new_tokens, for_zero_3
-from advisor.run.axolotl.flags import is_on
 from advisor.run.axolotl.lora_kernels import for_attention
 
 
@@ -13,7 +12,7 @@ def edits(run: Run) -> RunEdits:
 
     QLoRA where 4 bits are asked for, which plain LoRA would not bring about.
     """
-    adapter: Adapter = "qlora" if is_on(run, "load_in_4bit") else "lora"
+    adapter: Adapter = "qlora" if run.is_on("load_in_4bit") else "lora"
     wanted = {"adapter": adapter, "lora_r": 16, "lora_alpha": 32, "lora_targets": "linear"}
     wanted |= {**for_new_tokens(run), **for_attention(run)}
     return {**wanted, **for_zero_3(replace(run, adapter=adapter))} if run.zero_stage == 3 else wanted

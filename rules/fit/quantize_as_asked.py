@@ -1,13 +1,12 @@
 """The 4 bits that the config asks for and does not get."""
 
 from advisor import Example, Rule, Run, but, only
-from advisor.run.axolotl.flags import is_on
 from advisor.run.axolotl.lora_kernels import for_attention
 
 
 def applies(run: Run) -> bool:
     """Whether ``load_in_4bit`` stands without the adapter that brings it about."""
-    return run.adapter == "lora" and run.quantization is None and is_on(run, "load_in_4bit")
+    return run.adapter == "lora" and run.quantization is None and run.is_on("load_in_4bit")
 
 
 rule = Rule(

@@ -1,14 +1,13 @@
 """Quantize stacked experts as well."""
 
 from advisor import Example, Rule, Run, RunEdits, but, only
-from advisor.run.axolotl.flags import is_on
 
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 
 
 def edits(run: Run) -> RunEdits:
     """On; `lora_target_linear` is rejected then, so the attention's projections are named instead."""
-    by_name = {"lora_targets": ATTENTION} if run.lora is not None and is_on(run, "lora_target_linear") else {}
+    by_name = {"lora_targets": ATTENTION} if run.lora is not None and run.is_on("lora_target_linear") else {}
     return {"quantize_moe_experts": True} | by_name
 
 

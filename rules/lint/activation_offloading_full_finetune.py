@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Set
+from advisor import Example, Hit, Rule, Run, Set, but, only
 
 
 def finds(run: Run) -> Iterator[Hit]:

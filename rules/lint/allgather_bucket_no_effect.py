@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but
-from advisor.documents import Remove
-from advisor.engine.locations import json_hit
+from advisor import Example, Hit, Remove, Rule, Run, but, json_hit
 
 DEFAULT = 500_000_000
 KEY = "zero_optimization.allgather_bucket_size"

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but
-from advisor.documents import Remove
+from advisor import Example, Hit, Remove, Rule, Run, but
 
 
 def finds(run: Run) -> Iterator[Hit]:

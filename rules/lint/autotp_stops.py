@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Hit, Rule, Run, but, only
-from advisor.engine.locations import json_hit
+from advisor import Hit, Rule, Run, but, json_hit, only
 from advisor.memory.tensor_parallel import is_plain
 
 SINCE = "0.18.9"

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Change, Remove, Set
-from advisor.run.axolotl.flags import is_on
+from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, only
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -12,8 +10,8 @@ def finds(run: Run) -> Iterator[Hit]:
     if run.hardware is None or run.hardware.gpu.bf16:
         return
     given = run.config.get("bf16")
-    asked = next((key for key in ("bf16", "bfloat16") if is_on(run, key)), None)
-    if asked is None and (given not in (None, "auto") or is_on(run, "fp16")):
+    asked = next((key for key in ("bf16", "bfloat16") if run.is_on(key)), None)
+    if asked is None and (given not in (None, "auto") or run.is_on("fp16")):
         return
     half = run.adapter is not None or run.zero is not None
     remedy = "write `bf16: false` and `fp16: true`" if half else "write `bf16: false`, or train an adapter in fp16"

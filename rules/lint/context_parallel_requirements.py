@@ -2,11 +2,8 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only, without
-from advisor.documents import Change, Remove, Set
+from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, is_mapping, only, without
 from advisor.run.axolotl.attention import can_flash, kernel
-from advisor.run.axolotl.flags import is_on
-from advisor.util import is_mapping
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -16,7 +13,7 @@ def finds(run: Run) -> Iterator[Hit]:
         return
     key = "context_parallel_size" if run.config.get("context_parallel_size") else "sequence_parallel_degree"
     said = f"`{key}: {size}`"
-    if not is_on(run, "use_glm_dsa_kernels"):
+    if not run.is_on("use_glm_dsa_kernels"):
         if kernel(run).base != "flash_attention_2":
             yield other_kernel(run, key, said)
         if run.sample_packing and run.micro_batch_size > 1:

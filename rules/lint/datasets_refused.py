@@ -3,10 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from advisor import Example, Hit, Rule, Run, but, without
-from advisor.documents import Set
+from advisor import Example, Hit, Rule, Run, Set, but, is_list, is_mapping, without
 from advisor.schemas.refusals import refused
-from advisor.util import is_list, is_mapping
 
 # The old names of a turn's parts, and what they are now: axolotl/utils/schemas/utils.py:40-74@0.19.0.
 OLD = {"message_field_role": "role", "message_field_content": "content"}

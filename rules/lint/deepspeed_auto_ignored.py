@@ -3,11 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Path, Remove
-from advisor.engine.locations import json_hit
+from advisor import Example, Hit, Remove, Rule, Run, but, is_mapping, json_hit, only
+from advisor.documents import Path
 from advisor.schemas import deepspeed_keys
-from advisor.util import is_mapping
 
 # What the trainer fills in there stands in no table: axolotl refuses both blocks (accelerate/accelerator.py:2231-2252).
 BLOCKS = frozenset({"optimizer", "scheduler"})

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only, without
-from advisor.documents import Set
-from advisor.engine.locations import json_hit
+from advisor import Example, Hit, Rule, Run, Set, but, json_hit, only, without
 
 SIZES = ("train_batch_size", "train_micro_batch_size_per_gpu")
 STEPS = "gradient_accumulation_steps"

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Rename
-from advisor.engine.locations import json_hit
+from advisor import Example, Hit, Rename, Rule, Run, but, json_hit, only
 from advisor.schemas import Found, Table, deepspeed_keys, nearest
 
 COMMENTS = ("_", "/", "#", "$")

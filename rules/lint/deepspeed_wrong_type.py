@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from advisor import Hit, Rule, Run, but, only
-from advisor.engine.locations import json_hit
+from advisor import Hit, Rule, Run, but, is_mapping, json_hit, only
 from advisor.schemas import Found, deepspeed_keys, fits
-from advisor.util import is_mapping
 
 WORDS = {"bool": "true or false", "int": "an integer", "float": "a number", "str": "a string", "null": "null"}
 

@@ -2,12 +2,9 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Set
-from advisor.engine.locations import json_hit
+from advisor import Example, Hit, Rule, Run, Set, but, gib, json_hit, only
 from advisor.memory import estimate
 from advisor.run.build import edited
-from advisor.util import gib
 
 KEY = "zero_optimization.reduce_bucket_size"
 BUCKET = 50_000_000

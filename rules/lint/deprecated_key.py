@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Change, Path, Remove, Rename, Set
+from advisor import Change, Example, Hit, Remove, Rename, Rule, Run, Set, but, is_mapping, only
+from advisor.documents import Path
 from advisor.run.axolotl.attention import can_flash
 from advisor.run.axolotl.read import LEGACY_ATTENTION
 from advisor.schemas import Found, axolotl_keys, bare
-from advisor.util import is_mapping
 
 # With the new key axolotl refuses these: old-key-beside-new.
 REFUSED_WITH_NEW = {*LEGACY_ATTENTION, "liger_swiglu", "pretrain_multipack_buffer_size"}

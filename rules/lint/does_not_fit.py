@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from advisor import Hit, Rule, Run, but, only
+from advisor import Hit, Rule, Run, but, gib, only
 from advisor.memory import estimate
-from advisor.util import gib
 
 
 def finds(run: Run) -> Iterator[Hit]:

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Change, Remove, Set
-from advisor.util import is_mapping
+from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, is_mapping, only
 
 
 def finds(run: Run) -> Iterator[Hit]:

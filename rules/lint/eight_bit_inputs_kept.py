@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but
-from advisor.documents import Set
+from advisor import Example, Hit, Rule, Run, Set, but, gib, is_mapping
 from advisor.memory.activations import lasting_bytes
 from advisor.run.axolotl.checkpointing import may_be_reentrant
-from advisor.util import gib, is_mapping
 
 KWARGS = "gradient_checkpointing_kwargs"
 

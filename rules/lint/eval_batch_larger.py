@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Set
-from advisor.memory import Estimate, estimate
-from advisor.util import GIB, gib
+from advisor import GIB, Estimate, Example, Hit, Rule, Run, Set, but, gib, only
+from advisor.memory import estimate
 
 LEAST = GIB
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only, without
-from advisor.memory import Estimate, estimate
-from advisor.util import GIB, gib
+from advisor import GIB, Estimate, Example, Hit, Rule, Run, but, gib, only, without
+from advisor.memory import estimate
 
 LEAST = GIB
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.memory import Estimate, estimate
-from advisor.util import gib
+from advisor import Estimate, Example, Hit, Rule, Run, but, gib, only
+from advisor.memory import estimate
 
 SWITCHES = ("eval_batch_size", "eval_sequence_len", "evals_per_epoch", "eval_steps", "eval_strategy", "val_set_size")
 

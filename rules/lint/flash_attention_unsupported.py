@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Change, Remove, Set
+from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, only
 from advisor.run.axolotl.attention import WIDEST_FLASH_HEAD, Kernel, kernel, plain, widest_head
 from advisor.util import regex
 

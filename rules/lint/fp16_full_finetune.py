@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but
-from advisor.documents import Change, Remove, Set
-from advisor.run.axolotl.flags import is_on
+from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """Where weights that are themselves in fp16 would be trained under a gradient scaler."""
-    if run.adapter is not None or run.precision != "fp16" or not is_on(run, "fp16") or run.unfrozen_parameters:
+    if run.adapter is not None or run.precision != "fp16" or not run.is_on("fp16") or run.unfrozen_parameters:
         return
     if run.zero is not None or run.fsdp_upcasts or not unscales(run):
         return

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Change, Remove, Set
-from advisor.run.axolotl.flags import is_on
+from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, only
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """Where fp16 is asked for and would work; what it does to a full fine-tune is a rule of its own."""
-    if run.hardware is None or not run.hardware.gpu.bf16 or run.precision != "fp16" or not is_on(run, "fp16"):
+    if run.hardware is None or not run.hardware.gpu.bf16 or run.precision != "fp16" or not run.is_on("fp16"):
         return
     if run.adapter is None and run.zero is None and not run.fsdp_upcasts:
         return

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from advisor import Hit, Rule, Run, but, only
+from advisor import Hit, Rule, Run, but, gib, only
 from advisor.memory import estimate
 from advisor.models import Architecture
 from advisor.record import replace
-from advisor.util import gib
 
 LEAST = 0.05
 NAMED = "attn_implementation"

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Remove, Set
-from advisor.util import is_mapping
+from advisor import Example, Hit, Remove, Rule, Run, Set, but, is_mapping, only
 
 GATHER = "fp8_enable_fsdp_float8_all_gather"
 RECIPE = "tensorwise"

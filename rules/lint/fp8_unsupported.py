@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Remove
-from advisor.run.axolotl.flags import is_on
+from advisor import Example, Hit, Remove, Rule, Run, but, only
 
 # axolotl/cli/config.py:353-358@0.19.0. Ada has fp8 units, and is refused anyway.
 FIRST_WITH_FP8 = (9, 0)
@@ -17,7 +15,7 @@ def finds(run: Run) -> Iterator[Hit]:
         return
     gpu = run.hardware.gpu
     capability = gpu.compute_capability
-    if capability is None or capability >= FIRST_WITH_FP8 or not is_on(run, "fp8"):
+    if capability is None or capability >= FIRST_WITH_FP8 or not run.is_on("fp8"):
         return
     has = ".".join(map(str, capability))
     message = f"`fp8: true` on {gpu.title}: axolotl stops below compute capability 9.0 (this is {has}); remove it"

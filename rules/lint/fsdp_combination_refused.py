@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run, but, only
-from advisor.run.axolotl.flags import is_on
 
 REFUSED_QUANTIZED = frozenset({"dpo", "ipo", "kto", "orpo"})
 NEED_VERSION_2 = frozenset({"muon", "polora", "q_galore_adamw8bit"})
@@ -23,13 +22,13 @@ def finds(run: Run) -> Iterator[Hit]:
 def quantized(run: Run) -> Iterator[Hit]:
     """A quantized base under FSDP2: not loaded by one process alone in 4 bits, and not with a loss of pairs."""
     loading = spelled(run, "cpu_ram_efficient_loading")
-    if is_on(run, "load_in_4bit") and loading and run.config.at(loading) is True:
+    if run.is_on("load_in_4bit") and loading and run.config.at(loading) is True:
         name = loading.rpartition(".")[2]
         message = (
             f"`{name}: true` with `load_in_4bit` is refused by axolotl with FSDP2: it would hang; set it to `false`"
         )
         yield Hit(loading, message)
-    bits = next((key for key in ("load_in_4bit", "load_in_8bit") if is_on(run, key)), None)
+    bits = next((key for key in ("load_in_4bit", "load_in_8bit") if run.is_on(key)), None)
     if bits and run.rl in REFUSED_QUANTIZED and not isinstance(run.config.get("fsdp_version"), str):
         yield Hit(
             bits,

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but
-from advisor.util import is_mapping
+from advisor import Example, Hit, Rule, Run, but, is_mapping
 
 
 def finds(run: Run) -> Iterator[Hit]:

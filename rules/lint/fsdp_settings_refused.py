@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Remove
-from advisor.util import is_list, is_mapping
+from advisor import Example, Hit, Remove, Rule, Run, but, is_list, is_mapping, only
 
 FSDP1_ALONE = frozenset({"no_shard", "hybrid_shard", "hybrid_shard_zero2"})
 RESHARD = ("reshard_after_forward", "fsdp_reshard_after_forward")

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but
-from advisor.documents import Change, Path, Remove, Rename, Set
+from advisor import Change, Example, Hit, Remove, Rename, Rule, Run, Set, but, is_mapping
+from advisor.documents import Path
 from advisor.run import Fsdp
-from advisor.util import is_mapping
 
 KEYS = ("sharding_strategy", "fsdp_sharding_strategy")
 RESHARD = "reshard_after_forward"

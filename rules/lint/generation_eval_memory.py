@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
+from advisor import Example, Hit, Rule, Run, but, gib, only
 from advisor.memory import estimate
 from advisor.memory.generation import GATHERED
-from advisor.util import gib
 
 
 def finds(run: Run) -> Iterator[Hit]:

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from math import lcm
 
-from advisor import Hit, Rule, Run, but, only
+from advisor import Hit, Rule, Run, but, is_mapping, only
 from advisor.schemas.refusals import refused
-from advisor.util import is_mapping
 
 LEAST = 2
 

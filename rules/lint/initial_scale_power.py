@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Set
-from advisor.engine.locations import json_hit
+from advisor import Example, Hit, Rule, Run, Set, but, json_hit, only
 
 KEY = "fp16.initial_scale_power"
 DEFAULT = 16

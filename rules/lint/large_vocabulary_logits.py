@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Change
+from advisor import GIB, Change, Estimate, Example, Hit, Rule, Run, but, gib, only
 from advisor.engine.registry import built_in_rules
 from advisor.engine.steps import alternatives
-from advisor.memory import Estimate, estimate
+from advisor.memory import estimate
 from advisor.run.axolotl import changes
 from advisor.run.build import with_config
-from advisor.util import GIB, gib
 
 PART = 4
 LEAST = 4 * GIB

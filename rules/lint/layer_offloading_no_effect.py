@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only, without
-from advisor.documents import Remove
+from advisor import Example, Hit, Remove, Rule, Run, but, only, without
 
 
 def finds(run: Run) -> Iterator[Hit]:

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
+from advisor import Estimate, Example, Hit, Rule, Run, but, gib, only
 from advisor.engine.registry import built_in_rules
-from advisor.memory import Estimate, estimate
-from advisor.util import gib
+from advisor.memory import estimate
 
 # They name the cause and the way out.
 SAY_MORE = ("moe-experts-not-quantized", "quantized-base-not-sharded", "zero3-loads-fp32")

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Change, Remove, Set
+from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, only
 
 KERNELS = ("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel")
 # Looked at with FSDP1 alone.

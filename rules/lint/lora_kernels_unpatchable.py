@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Remove, Set
+from advisor import Example, Hit, Remove, Rule, Run, Set, but, only
 from advisor.run.axolotl.lora_kernels import why_stops
 
 ATTENTION = {"qkv": "lora_qkv_kernel", "o": "lora_o_kernel"}

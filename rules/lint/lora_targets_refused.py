@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Set
+from advisor import Example, Hit, Rule, Run, Set, but, only
 from advisor.memory.lora_targets import adapts_experts, wraps
 from advisor.models import Architecture
 from advisor.record import replace
 from advisor.run import Lora
 from advisor.run.axolotl.expert_targets import leaf, missing
-from advisor.run.axolotl.flags import is_on
 
 TARGETS = "lora_target_modules"
 FORMER, TODAY = "language_model.model.", "model.language_model."
@@ -48,7 +46,7 @@ def refused_by_parameters(run: Run, lora: Lora) -> Iterator[Hit]:
 
 def finds_nothing(run: Run, model: Architecture, lora: Lora) -> bool:
     """Whether no module has a name that is targeted; code of the model's own may have other names."""
-    if not lora.targets or is_on(run, "trust_remote_code") or adapts_experts(run):
+    if not lora.targets or run.is_on("trust_remote_code") or adapts_experts(run):
         return False
     return not any(wraps(lora, path) for path in modules(model))
 

@@ -2,11 +2,8 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Remove, Set
+from advisor import Example, Hit, Remove, Rule, Run, Set, but, gib, only
 from advisor.memory.weights import weights_of
-from advisor.run.axolotl.flags import is_on
-from advisor.util import gib
 
 KEY = "load_in_4bit"
 # How checkpoints that are quantized themselves are named: theirs counts, not the YAML's.
@@ -15,9 +12,9 @@ QUANTIZED_NAMES = ("4bit", "bnb", "gptq", "awq")
 
 def finds(run: Run) -> Iterator[Hit]:
     """Where only ``adapter: qlora`` would bring the 4 bits about; or 8 bits win."""
-    if run.adapter != "lora" or not is_on(run, KEY) or is_on(run, "gptq"):
+    if run.adapter != "lora" or not run.is_on(KEY) or run.is_on("gptq"):
         return
-    if is_on(run, "load_in_8bit"):
+    if run.is_on("load_in_8bit"):
         message = f"`{KEY}: true` has no effect with `adapter: lora` and `load_in_8bit: true`: 8 bits win; remove it"
         yield Hit(KEY, message, (Remove(KEY),))
     elif run.quantization is None and not any(name in run.base_model.lower() for name in QUANTIZED_NAMES):
@@ -37,7 +34,7 @@ def stored(run: Run) -> str:
 
 def eight_bits_win(run: Run) -> bool:
     """Whether the key had no effect."""
-    return is_on(run, "load_in_8bit")
+    return run.is_on("load_in_8bit")
 
 
 rule = Rule(

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, only
-from advisor.documents import Set
-from advisor.run.axolotl.flags import is_on
+from advisor import Example, Hit, Rule, Run, Set, only
 
 RANK = 16
 LINEAR = "lora_target_linear"
@@ -21,7 +19,7 @@ def finds(run: Run) -> Iterator[Hit]:
     names = ", ".join("`lora_target_*`" if edit.path == LINEAR else f"`{edit.path}`" for edit in edits)
     message = f"`adapter: {run.adapter}` without {names}: PEFT stops once the model is loaded; write for example"
     # With quantized experts axolotl refuses all linear layers at once, so the modules must be chosen.
-    if is_on(run, "quantize_moe_experts") and edits[-1].path == LINEAR:
+    if run.is_on("quantize_moe_experts") and edits[-1].path == LINEAR:
         yield Hit("adapter", f"{message} the attention's modules")
         return
     wanted = ", ".join(f"`{edit.path}: {str(edit.value).lower()}`" for edit in edits)

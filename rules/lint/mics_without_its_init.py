@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but
-from advisor.documents import Remove
-from advisor.engine.locations import json_hit
+from advisor import Example, Hit, Remove, Rule, Run, but, json_hit
 
 ZERO = "zero_optimization."
 SIZE = f"{ZERO}mics_shard_size"

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from advisor import Hit, Rule, Run, but, only, without
+from advisor import GIB, Hit, Rule, Run, but, gib, only, without
 from advisor.memory import estimate
 from advisor.models import Architecture
 from advisor.record import replace
-from advisor.util import GIB, gib
 
 KEY = "lora_modules_to_save"
 LEAST = GIB

@@ -2,10 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Change, Remove, Set
-from advisor.run.axolotl.flags import is_on
-from advisor.util import gib
+from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, gib, only
 
 KEY = "quantize_moe_experts"
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
@@ -32,7 +29,7 @@ def finds(run: Run) -> Iterator[Hit]:
 def edits(run: Run, bits: str) -> tuple[Change, ...]:
     """On; all linear layers at once are then refused, so the attention is named instead."""
     on = Set(KEY, True, after=bits)
-    if not is_on(run, "lora_target_linear"):
+    if not run.is_on("lora_target_linear"):
         return (on,)
     named = run.config.get("lora_target_modules") or run.config.get("lora_target_parameters")
     return (on, Remove("lora_target_linear"), *(() if named else (Set("lora_target_modules", ATTENTION),)))

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Remove
+from advisor import Example, Hit, Remove, Rule, Run, but, only
 from advisor.run.axolotl.attention import NAMES
 from advisor.run.axolotl.read import LEGACY_ATTENTION
 from advisor.schemas import axolotl_keys, listed_plugins

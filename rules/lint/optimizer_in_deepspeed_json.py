@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Remove
+from advisor import Example, Hit, Remove, Rule, Run, but, is_mapping, only
 from advisor.run.deepspeed import Section
-from advisor.util import is_mapping
 
 TORCH_ADAMW = frozenset(["adamw_torch", "adamw_torch_fused"])
 # Settings of the YAML that make DeepSpeed's one group of parameters differ from the trainer's.

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Set
+from advisor import Example, Hit, Rule, Run, Set, but, only
 from advisor.run.axolotl.attention import can_flash, kernel, plain
 
 ISOLATING = frozenset(

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from math import prod
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Set
+from advisor import Example, Hit, Rule, Run, Set, but, only
 
 CONTEXT = "context_parallel_size"
 PLUGIN = "ExpertParallelPlugin"

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Set
+from advisor import Example, Hit, Rule, Run, Set, but, is_list, only
 from advisor.schemas import axolotl_keys, plugin_of
-from advisor.util import is_list
 
 
 def finds(run: Run) -> Iterator[Hit]:

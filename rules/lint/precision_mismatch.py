@@ -2,10 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Remove, Set
-from advisor.engine.locations import json_hit
-from advisor.run.axolotl.flags import is_on
+from advisor import Example, Hit, Remove, Rule, Run, Set, but, json_hit, only
 
 NAMES = ("bf16", "fp16")
 
@@ -23,10 +20,10 @@ def finds(run: Run) -> Iterator[Hit]:
             edits = ()
         message = f"`{name}.enabled: {value}`, but {meant}"
         yield json_hit(run, f"{name}.enabled", message, *edits)
-    if is_on(run, "fp16") and is_on(run, "bf16"):
+    if run.is_on("fp16") and run.is_on("bf16"):
         message = "`fp16: true` has no effect with `bf16: true`: axolotl trains in bf16; remove it"
         yield Hit("fp16", message, (Remove("fp16"),), level="warning")
-    elif is_on(run, "fp16") and is_on(run, "bfloat16"):
+    elif run.is_on("fp16") and run.is_on("bfloat16"):
         message = "`fp16: true` with `bfloat16: true`: the trainer takes one of the two and stops; remove `fp16`"
         yield Hit("fp16", message, (Remove("fp16"),))
 
@@ -47,12 +44,12 @@ def contradictions(run: Run) -> list[tuple[str, str]]:
 
 def told(run: Run) -> dict[str, bool]:
     """What axolotl switches on in the trainer: ``float16`` only loads the weights that way."""
-    return {"bf16": run.precision == "bf16", "fp16": run.precision == "fp16" and is_on(run, "fp16")}
+    return {"bf16": run.precision == "bf16", "fp16": run.precision == "fp16" and run.is_on("fp16")}
 
 
 def no_effect(run: Run) -> bool:
     """Whether all that is found is a key without effect."""
-    return not contradictions(run) and is_on(run, "bf16")
+    return not contradictions(run) and run.is_on("bf16")
 
 
 rule = Rule(

@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run, but, without
-from advisor.run.axolotl.flags import is_on
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """An adapter on all linears of a model that ends in a score for each token."""
-    if run.classifier == "token" and run.lora is not None and is_on(run, "lora_target_linear"):
+    if run.classifier == "token" and run.lora is not None and run.is_on("lora_target_linear"):
         yield Hit(
             "lora_target_linear",
             "`lora_target_linear: true` with `process_reward_model` stops in PEFT: it adapts the score that PEFT also"

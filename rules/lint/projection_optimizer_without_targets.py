@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but
-from advisor.documents import Set
+from advisor import Example, Hit, Rule, Run, Set, but
 from advisor.memory.optimizers import is_known
 
 

@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Remove, Set
-from advisor.run.axolotl.flags import is_on
+from advisor import Example, Hit, Remove, Rule, Run, Set, but, only
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """Where ``load_in_4bit`` is missing or off."""
-    if run.adapter != "qlora" or is_on(run, "load_in_4bit") or is_on(run, "merge_lora"):
+    if run.adapter != "qlora" or run.is_on("load_in_4bit") or run.is_on("merge_lora"):
         return
-    in_8bit = is_on(run, "load_in_8bit")
+    in_8bit = run.is_on("load_in_8bit")
     what = "with `load_in_8bit: true`" if in_8bit else "without `load_in_4bit: true`"
     remedy = "write `load_in_4bit: true` instead, or `adapter: lora`" if in_8bit else "write it"
     at = "load_in_8bit" if in_8bit else "load_in_4bit" if run.config.has("load_in_4bit") else "adapter"
@@ -22,7 +20,7 @@ def finds(run: Run) -> Iterator[Hit]:
 
 def says_nothing_else(run: Run) -> bool:
     """Whether 4 bits are all that can be meant."""
-    return not is_on(run, "load_in_8bit")
+    return not run.is_on("load_in_8bit")
 
 
 rule = Rule(

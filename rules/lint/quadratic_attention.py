@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Set
+from advisor import GIB, Example, Hit, Rule, Run, Set, but, gib, only
 from advisor.memory.activations.attention import eager_amounts
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import numbers
 from advisor.models import Block
 from advisor.run.axolotl.attention import can_flash, kernel, plain
-from advisor.util import GIB, gib
 
 NOTICEABLE = GIB
 

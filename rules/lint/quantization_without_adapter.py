@@ -3,17 +3,16 @@
 from collections.abc import Iterator
 
 from advisor import Hit, Rule, Run, but, only
-from advisor.run.axolotl.flags import is_on
 
 ADAPTERS = {"load_in_4bit": "qlora", "load_in_8bit": "lora"}
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """Where the weights are asked for in 4 or 8 bits, without an adapter."""
-    if run.config.get("adapter") or is_on(run, "inference"):
+    if run.config.get("adapter") or run.is_on("inference"):
         return
     for key, adapter in ADAPTERS.items():
-        if is_on(run, key):
+        if run.is_on(key):
             why = "axolotl stops, since quantized weights cannot be trained"
             yield Hit(key, f"`{key}: true` without an adapter: {why}; add `adapter: {adapter}`, or remove it")
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Change, Remove, Set
+from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, only
 
 KEY = "quantize_moe_experts"
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but
+from advisor import Example, Hit, Rule, Run, but, gib
 from advisor.engine.registry import built_in_rules
 from advisor.memory.weights import weights_of
-from advisor.run.axolotl.flags import is_on
-from advisor.util import gib
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -32,7 +30,7 @@ def half_quantized(run: Run) -> bool:
 
 def in_pieces(run: Run) -> bool:
     """Whether one process quantizes layer by layer on its host."""
-    sharded = is_on(run, "qlora_sharded_model_loading")
+    sharded = run.is_on("qlora_sharded_model_loading")
     return sharded and run.fsdp is not None and run.fsdp.cpu_ram_efficient_loading
 
 

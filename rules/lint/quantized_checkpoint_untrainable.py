@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run, Set, but, only
-from advisor.run.axolotl.flags import is_on
 from advisor.run.axolotl.released import CLASSES, is_sure, stays_packed
 
 NAMES = {"mxfp4": "MXFP4", "fp8": "FP8"}
@@ -18,7 +17,7 @@ def finds(run: Run) -> Iterator[Hit]:
     if method not in NAMES or not stays_packed(run.config, method, run.hardware) or is_lifted(run):
         return
     stored = f"`{run.base_model}` is stored in {NAMES[method]}"
-    bits = next((key for key in ("load_in_4bit", "load_in_8bit") if is_on(run, key)), None)
+    bits = next((key for key in ("load_in_4bit", "load_in_8bit") if run.is_on(key)), None)
     level = "error" if is_sure(run.model) and (method == "mxfp4" or run.hardware is not None) else "warning"
     if bits is not None:
         yield Hit("base_model", f"{stored}, and cannot be loaded with `{bits}`: name a copy in bf16", level=level)

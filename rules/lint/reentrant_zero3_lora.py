@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only, without
-from advisor.documents import Set
+from advisor import Example, Hit, Rule, Run, Set, but, is_mapping, only, without
 from advisor.run.axolotl.checkpointing import FIXED, may_be_reentrant, stops_zero_3
-from advisor.util import is_mapping
 
 KEY = "gradient_checkpointing_kwargs.use_reentrant"
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Hit, Rule, Run, but, only
-from advisor.util import is_mapping
+from advisor import Hit, Rule, Run, but, is_mapping, only
 
 SCALING = ("rope_scaling", "rope_parameters", "rope_theta", "max_position_embeddings")
 

@@ -3,10 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from advisor import Example, Hit, Rule, Run, but
-from advisor.documents import Change, Remove, Set
+from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, is_list, is_mapping
 from advisor.schemas.refusals import refused
-from advisor.util import is_list, is_mapping
 
 GONE = "sharegpt"
 # What those datasets call the list of turns, and a turn's role and text; `chat_template` has OpenAI's names.

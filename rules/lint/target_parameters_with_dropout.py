@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only, without
-from advisor.documents import Set
+from advisor import Example, Hit, Rule, Run, Set, but, only, without
 
 KEY = "lora_dropout"
 

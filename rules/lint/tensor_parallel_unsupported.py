@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, only
-from advisor.documents import Set
-from advisor.run.axolotl.flags import is_on
+from advisor import Example, Hit, Rule, Run, Set, only
 
 LIGER = ("liger_rms_norm", "liger_fused_linear_cross_entropy")
 
@@ -22,7 +20,7 @@ def finds(run: Run) -> Iterator[Hit]:
         )
     if "LigerPlugin" in str(run.config.get("plugins")):
         for key in LIGER:
-            if is_on(run, key):
+            if run.is_on(key):
                 message = f"`{key}` is refused by axolotl with {said}; set it to `false`"
                 yield Hit(key, message, (Set(key, False),))
     if run.optimizer == "polora":

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, without
-from advisor.documents import Set
+from advisor import Example, Hit, Rule, Run, Set, but, without
 from advisor.run.axolotl.checkpointing import TIED_BY_PEFT, must_tie
 
 KEY = "lora_modules_to_save"

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from advisor import Hit, Rule, Run, but, only
+from advisor import Estimate, Hit, Rule, Run, but, gib, only
 from advisor.hardware import Hardware
-from advisor.memory import Estimate, estimate
-from advisor.util import gib
+from advisor.memory import estimate
 
 DECIDES = "how pinned blocks are rounded up, and what a paged optimizer moves there, decide whether it fails"
 

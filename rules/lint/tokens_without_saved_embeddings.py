@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Set
+from advisor import Example, Hit, Rule, Run, Set, but, is_list, only
 from advisor.models.family import UNKNOWN, families
 from advisor.run.axolotl.checkpointing import must_tie
-from advisor.util import is_list
 
 TYING = "peft_ensure_weight_tying"
 

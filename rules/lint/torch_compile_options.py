@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Remove
-from advisor.util import is_mapping
+from advisor import Example, Hit, Remove, Rule, Run, but, is_mapping, only
 
 # axolotl/utils/schemas/enums.py:179-192@0.19.0.
 ALLOWED = frozenset(

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only, without
-from advisor.documents import Change, Remove, Set
-from advisor.util import is_list
+from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, is_list, only, without
 
 FUSED = ("cut_cross_entropy", "liger_fused_linear_cross_entropy")
 KEYS = (*FUSED, "chunked_cross_entropy", "liger_cross_entropy")

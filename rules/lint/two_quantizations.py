@@ -2,19 +2,17 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Remove
-from advisor.run.axolotl.flags import is_on
+from advisor import Example, Hit, Remove, Rule, Run, but, only
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """Each pair that axolotl refuses."""
-    bits = next((key for key in ("load_in_4bit", "load_in_8bit") if is_on(run, key)), None)
-    if run.adapter == "qlora" and is_on(run, "load_in_4bit") and not is_on(run, "merge_lora"):
-        if is_on(run, "load_in_8bit"):
+    bits = next((key for key in ("load_in_4bit", "load_in_8bit") if run.is_on(key)), None)
+    if run.adapter == "qlora" and run.is_on("load_in_4bit") and not run.is_on("merge_lora"):
+        if run.is_on("load_in_8bit"):
             message = "`load_in_8bit: true` with `adapter: qlora`, which is for 4 bits: axolotl stops; remove it"
             yield Hit("load_in_8bit", message, (Remove("load_in_8bit"),))
-        if is_on(run, "gptq"):
+        if run.is_on("gptq"):
             message = "`gptq: true` with `adapter: qlora`: axolotl stops; for a GPTQ base write `adapter: lora`"
             yield Hit("gptq", message)
     if run.config.get("model_quantization_config") and bits:

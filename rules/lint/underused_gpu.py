@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
+from advisor import Example, Hit, Rule, Run, but, gib, only
 from advisor.engine.registry import built_in_rules
 from advisor.memory import estimate
-from advisor.util import gib
 
 USED = 0.5
 

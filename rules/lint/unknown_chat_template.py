@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from advisor import Example, Hit, Rule, Run, but
+from advisor import Example, Hit, Rule, Run, but, is_mapping
 from advisor.schemas import axolotl_keys, nearest
-from advisor.util import is_mapping
 
 FALLBACK = "tokenizer_default_fallback_"
 STRATEGY = "chat_template"

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from advisor import Hit, Rule, Run, but, only
+from advisor import Hit, Rule, Run, but, is_list, is_mapping, only
 from advisor.schemas import nearest
-from advisor.util import is_list, is_mapping
 
 # The modules of axolotl/prompt_strategies, then the handlers of utils/data/wrappers.py, all @0.19.0.
 STRATEGIES = (

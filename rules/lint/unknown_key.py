@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from functools import lru_cache
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Change, Remove, Rename, Set
+from advisor import Change, Example, Hit, Remove, Rename, Rule, Run, Set, but, is_list, is_mapping, only
 from advisor.schemas import (
     DATASETS_BY_LOSS,
     Found,
@@ -18,7 +17,6 @@ from advisor.schemas import (
     plugin_of,
 )
 from advisor.schemas.synonyms import Synonym, synonyms
-from advisor.util import is_list, is_mapping
 
 # Keys that people keep anchors and notes under.
 NOTES = ("_", ".", "x-", "x_")

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Hit, Rule, Run, but, only
-from advisor.engine.locations import json_hit
+from advisor import Hit, Rule, Run, but, json_hit, only
 from advisor.run.unreadable import may_hold_placeholders, placeholders
 
 UNKNOWN = "there is no estimate before it is filled in"

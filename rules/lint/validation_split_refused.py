@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, only
-from advisor.documents import Remove
+from advisor import Example, Hit, Remove, Rule, Run, only
 
 KEY = "val_set_size"
 

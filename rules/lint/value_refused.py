@@ -3,10 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
+from advisor import Example, Hit, Rule, Run, but, is_list, only
 from advisor.run.axolotl.flags import plugin_names
 from advisor.schemas.refusals import hits, refused
-from advisor.util import is_list
 
 KERNELS = "KernelsPlugin"
 

@@ -4,10 +4,8 @@ import contextlib
 import operator
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Change, Remove, Set
+from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, is_list, is_mapping, only
 from advisor.schemas import Found, Row, Table, axolotl_keys, fits, nearest
-from advisor.util import is_list, is_mapping
 
 WORDS = {
     "bool": "true or false",

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but
+from advisor import Example, Hit, Rule, Run, but, gib
 from advisor.memory.weights import weights_of
-from advisor.util import gib
 
 
 def finds(run: Run) -> Iterator[Hit]:

@@ -2,12 +2,9 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Set
-from advisor.engine.locations import json_hit
+from advisor import GIB, Example, Hit, Rule, Run, Set, but, gib, is_mapping, json_hit, only
 from advisor.memory import estimate
 from advisor.run.deepspeed.shipped import SHIPPED
-from advisor.util import GIB, gib, is_mapping
 
 WITH_AUTO, WITH_BF16 = "zero3.json", "zero3_bf16.json"
 

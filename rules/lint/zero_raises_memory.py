@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, but, only
-from advisor.documents import Remove
-from advisor.memory import Estimate, estimate
+from advisor import Estimate, Example, Hit, Remove, Rule, Run, but, gib, only
+from advisor.memory import estimate
 from advisor.run import Zero
 from advisor.run.build import edited, with_config
-from advisor.util import gib
 
 WITHOUT = Remove("deepspeed")
 BUCKET = 50_000_000

@@ -9,8 +9,8 @@ from advisor.documents import parse, read, write_all
 from advisor.engine.check import Options, check_run
 from advisor.engine.examples import opened
 from advisor.engine.fix import Fixed, fixed, report_after
-from advisor.engine.registry import built_in_rules
-from advisor.engine.regression import error_rules, errors_of, new_errors
+from advisor.engine.registry import built_in_folder, built_in_rules
+from advisor.engine.regression import AT_TIMES, error_rules, errors_of, new_errors
 from advisor.engine.rule import Rule
 from advisor.engine.states import State
 from advisor.engine.steps import best_step
@@ -162,6 +162,28 @@ def test_an_error_more_of_the_same_rule_is_new():
     assert errors_of(one).total() == 0
     assert new_errors(one, worse) == ["lora-without-rank-or-targets"]
     assert new_errors(worse, one) == []
+
+
+@pytest.mark.parametrize(("size", "added"), [(200_000_001, ["allgather-bucket-no-effect"]), (200_000_000, [])])
+def test_an_error_of_a_rule_that_mostly_finds_notes_is_new(tmp_path: Path, size: int, added: list[str]):
+    found: list[Run] = []
+    for name, bucket in (("one", 300_000_000), ("other", size)):
+        (tmp_path / f"{name}.json").write_text(
+            json.dumps({"zero_optimization": {"stage": 2, "allgather_bucket_size": bucket}})
+        )
+        config = parse(f"base_model: Qwen/Qwen2.5-7B\n{DATA}deepspeed: {name}.json\n".encode(), "run.yaml", "yaml")
+        found.append(open_run(config, Context(gpus="8x h200", working_directory=str(tmp_path))).run)
+    assert new_errors(*found) == added
+
+
+OF_GPUS = {"vllm-server-gpus"}
+"""Its error is about the GPUs that this host has, and keys that no edit of a fix or a plan touches."""
+
+
+def test_every_rule_of_notes_that_may_find_an_error_is_asked_after_an_edit():
+    notes = [rule.id for rule in built_in_rules("lint").values() if rule.level == "note"]
+    texts = {id_: (built_in_folder() / "lint" / f"{id_.replace('-', '_')}.py").read_text("utf-8") for id_ in notes}
+    assert {id_ for id_, text in texts.items() if 'level="error"' in text} == AT_TIMES | OF_GPUS
 
 
 def test_what_does_not_fit_is_left_to_the_verdict_where_memory_does_not_count():

@@ -8,7 +8,7 @@ from advisor.documents import Remove, Set, read
 from advisor.engine.check import Options, finding_of, lint_hits
 from advisor.engine.fix import fixed
 from advisor.engine.locations import json_hit
-from advisor.opening import Context, LoadedRun, is_own, open_run
+from advisor.opening import Context, LoadedRun, open_run
 
 MODEL = "base_model: Qwen/Qwen2.5-3B\n"
 OFFLOADS = '{"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}, "train_batch_size": "auto"}'
@@ -41,16 +41,6 @@ def test_a_hit_in_one_of_axolotls_files_points_at_the_key_that_names_it(tmp_path
     run = run_of(tmp_path, run_yaml=f"{MODEL}deepspeed: zero2.json\n", **files).run
     hit = json_hit(run, "zero_optimization.stage", "message", Remove("zero_optimization.stage"))
     assert (hit.document, hit.at, hit.edits) == ("config", "deepspeed", ())
-
-
-@pytest.mark.parametrize(("name", "own"), [("zero2.json", False), ("zero2_ours.json", True)])
-def test_a_json_with_the_name_of_one_of_axolotls_is_nobodys_to_edit(tmp_path: Path, name: str, own: bool):
-    (tmp_path / name).write_text(OFFLOADS, encoding="utf-8")
-    opened = run_of(tmp_path, run_yaml=f"{MODEL}deepspeed: {name}\n")
-    assert is_own(opened.run.config, str(tmp_path / name)) == own
-    assert opened.run.deepspeed_editable == own
-    written = fixed(opened, Options(select=(RULE,)), unsafe=False).files()
-    assert (str(tmp_path / name) in written) == own
 
 
 def test_an_edit_of_a_config_inside_the_yaml_lands_there_and_is_shown_so(tmp_path: Path):

@@ -1,6 +1,7 @@
-"""The largest value with which a run fits: it does, and the next one does not."""
+"""The max_value value with which a run fits: it does, and the next one does not."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from click.testing import CliRunner
 
 from advisor.cli.main import main
 from advisor.documents import parse
-from advisor.engine.max_value import STEP_OF_LENGTH, max_value, with_value
+from advisor.engine.max_value import LONGEST, STEP_OF_LENGTH, MaxValue, max_value, searched, with_value
 from advisor.memory import estimate
 from advisor.opening import Context, LoadedRun, open_run
 
@@ -45,6 +46,25 @@ def test_the_largest_fits_and_the_next_does_not(key: str, step: int, gpus: str):
     found = max_value(run, key)
     assert found.value is not None and verdict(run, key, found.value) == "fits"
     assert verdict(run, key, found.value + step) != "fits"
+
+
+def fitting(most: int) -> Callable[[int], MaxValue]:
+    """What is found where values fit up to this one."""
+    return lambda value: MaxValue(None, value, "fits" if value <= most else "does-not-fit")
+
+
+@pytest.mark.parametrize(
+    ("key", "most", "value"),
+    [("sequence_len", 767, 512), ("sequence_len", 768, 768), ("sequence_len", 255, None), ("micro_batch_size", 7, 7)],
+)
+def test_lengths_go_by_256_tokens_and_batches_by_one(key: str, most: int, value: int | None):
+    assert searched(key, fitting(most)).value == value
+
+
+@pytest.mark.parametrize(("more", "bounded"), [(-1, False), (0, True), (1, True)])
+def test_a_search_ends_at_4_million_tokens(more: int, bounded: bool):
+    found = searched("sequence_len", fitting(LONGEST + more))
+    assert (found.bounded, found.value) == (bounded, LONGEST if bounded else LONGEST - STEP_OF_LENGTH)
 
 
 def test_where_the_smallest_does_not_fit_there_is_none():

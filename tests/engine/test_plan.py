@@ -6,7 +6,7 @@ from itertools import pairwise
 from advisor.engine.check import Options, fit_rules, tiers_of
 from advisor.engine.check import planned as checked_plan
 from advisor.engine.flowchart_status import rungs_of
-from advisor.engine.plan import plan_fit
+from advisor.engine.plan import plan_fit, search_from
 from advisor.engine.registry import built_in_rules, flowcharts, tiers
 from advisor.engine.states import State
 from advisor.memory import estimate
@@ -112,6 +112,11 @@ def test_the_micro_batch_is_the_largest_divisor_with_which_the_end_fits(make_run
 
     larger = replace(plan.end.run, micro_batch_size=min(4, chosen * 2))
     assert chosen == 4 or estimate(larger).verdict != "fits"
+
+
+def test_what_uses_the_room_that_others_make_is_told_after_them(make_run):
+    order = search_from(State(make_run(FULL, "8x a100-80gb")), tiers_of(Options()), safe_only=False).order
+    assert set(sorted(order, key=order.__getitem__)[-2:]) == {"no-checkpointing", "larger-micro-batch"}
 
 
 def test_a_step_that_helps_nothing_by_itself_is_taken_where_another_phase_is_the_peak(make_run):

@@ -93,5 +93,13 @@ def test_a_disk_without_room_is_said(monkeypatch: pytest.MonkeyPatch, free: int,
         assert said.startswith("`output_dir: out` has 1.0 GiB free; checkpoints need ")
 
 
+@pytest.mark.parametrize(("more", "lacks"), [(0, False), (-1, True)])
+def test_a_disk_with_just_enough_has_room(monkeypatch: pytest.MonkeyPatch, more: int, lacks: bool):
+    found = of(ZERO_2)
+    assert found is not None
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda _path: Usage(found.least + more))
+    assert (shortage(open_configs(LLAMA, ZERO_2, "8x h100").run) is not None) == lacks
+
+
 def test_the_folder_above_counts_where_the_output_is_not_there_yet(tmp_path: Path):
     assert free_bytes(str(tmp_path / "a" / "b")) is not None

@@ -3,8 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from advisor.memory.ebft import one_graph
 from advisor.memory.estimate import phases_of
+from advisor.memory.loss import strided_chunk
 
 from .small import LORA, P, Small, named, small
 
@@ -60,3 +63,22 @@ def test_the_loss_of_the_document_takes_its_logits_too(tmp_path: Path) -> None:
         for each in (alone, both)
     ]
     assert scored[0] < scored[1]
+
+
+def test_answers_count_up_to_2048_tokens_of_a_row(tmp_path: Path) -> None:
+    half, all_, more = (
+        phase(made(tmp_path, **RL, **SERVER, sequence_len=length), "generation")["hidden states"]
+        for length in (1024, 2048, 4096)
+    )
+    assert 2 * half == all_ == more
+
+
+def test_the_token_before_keeps_its_logits_and_what_it_was_drawn_from(tmp_path: Path) -> None:
+    """fp32 logits of eight rows of 64 tokens, and 8 bytes a logit at the four places of each; 1,000 words."""
+    found = phase(made(tmp_path, **STRIDED), "generation")
+    assert found["logits of the token before"] == (4 * 8 * 64 + 8 * 8 * 4) * 1000
+
+
+@pytest.mark.parametrize(("length", "chunk"), [(40, 32), (264, 256), (520, 256)])
+def test_256_tokens_of_a_strided_row_have_logits_at_once(tmp_path: Path, length: int, chunk: int) -> None:
+    assert strided_chunk(made(tmp_path, **{**STRIDED, "sequence_len": length}).run) == chunk

@@ -97,6 +97,14 @@ def test_a_cross_entropy_over_chosen_answers_keeps_half_of_the_logits_more(
         assert found == [alone[0] + more * added, alone[1] + more * added, alone[2] + more * 2]
 
 
+@pytest.mark.parametrize(("length", "at_once"), [(60, 120), (64, 128), (100, 128)])
+def test_the_entropy_of_128_tokens_is_taken_at_once(length: int, at_once: int):
+    """trl/trainer/utils.py, entropy_from_logits: three tensors in fp32."""
+    run = run_of(rl="dpo", sequence_len=length)
+    assert run.tokens == 2 * length
+    assert per_logit(loss.passing_bytes(run, MODEL), at_once) == 12
+
+
 def test_capped_logits_cost_one_more_tensor():
     capped = replace(MODEL, model_type="gemma2")
     run = run_of()

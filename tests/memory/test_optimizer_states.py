@@ -1,9 +1,14 @@
 """Optimizer states and what else the step takes, on one of two GPUs, for every way to shard them."""
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
 from advisor.memory.host import host_terms
-from advisor.memory.optimizer_states import optimizer_terms, step_terms
+from advisor.memory.optimizer_states import optimizer_terms, step_terms, unpaged_bytes
+from advisor.memory.optimizers import OPTIMIZERS
+from advisor.memory.weight_groups import Weights
 from advisor.memory.weights import weights_of
 from advisor.opening import open_configs
 
@@ -118,3 +123,18 @@ def test_torchao_quantizes_states_in_blocks_and_needs_room_for_the_largest_matri
     assert states.bytes == pytest.approx(blocks + 2 * norms * 4, abs=1)
     (step,) = step_terms(run, weights)
     assert step.bytes == (MATRIX_STEP[optimizer] + 8 / 256) * table
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "elements", "each"),
+    [
+        ("paged_adamw_32bit", 99_999, 4),
+        ("paged_adamw_32bit", 100_000, 0),
+        ("paged_adamw_8bit", 4095, 4),
+        ("paged_adamw_8bit", 4096, 1 + 4 / 256),
+    ],
+)
+def test_states_are_paged_and_quantized_from_so_many_elements_on(optimizer: str, elements: int, each: float):
+    """Bytes of each of two states that stay on the GPU."""
+    weights = cast("Weights", SimpleNamespace(trained_shapes=(((elements,), 1),)))
+    assert unpaged_bytes(OPTIMIZERS[optimizer], weights) == round(2 * elements * each)

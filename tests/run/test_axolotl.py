@@ -5,6 +5,7 @@ import pytest
 from advisor.memory import estimate
 from advisor.run import Fsdp, Zero
 from advisor.run.axolotl import read
+from advisor.run.build import edited
 
 LLAMA = "base_model: meta-llama/Llama-3.1-8B\n"
 
@@ -116,6 +117,22 @@ def test_a_fused_loss_counts_only_with_its_plugin(make_run, said, loss):
 )
 def test_plain_attention_keeps_embeddings_in_fp32_in_a_full_finetune(make_run, said, kept_in_fp32):
     assert make_run(LLAMA + said + "\n").embeddings_fp32 is kept_in_fp32
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "written"),
+    [
+        ("", "fp16", {"fp16": True, "bf16": False}),
+        ("", "bf16", {"bf16": True}),
+        ("fp16: false", "bf16", {"fp16": False, "bf16": True}),
+        ("fp16: true\nbf16: false", "bf16", {"fp16": False, "bf16": True}),
+        ("float16: true\nbf16: false", "fp16", {"fp16": True, "bf16": False}),
+    ],
+)
+def test_one_dtype_is_written_and_what_would_win_over_it_goes(make_run, said, asked, written):
+    config = edited(make_run(LLAMA + said + "\n"), {"precision": asked}, "step").config
+    keys = ("bf16", "fp16", "float16", "bfloat16", "float32")
+    assert {key: config.get(key) for key in keys if key in config} == written
 
 
 @pytest.mark.parametrize(

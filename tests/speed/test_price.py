@@ -190,6 +190,22 @@ def test_what_the_figures_say_little_about_is_a_rough_figure(gpus: str, changes:
     assert (found.low / found.expected, found.high / found.expected) == pytest.approx(k.WIDE_RANGE)
 
 
+@pytest.mark.parametrize(
+    ("gpus", "changes", "doubtful"),
+    [
+        ("8n8x h100-80gb-sxm net=3200Gb/s", {}, False),
+        ("9n8x h100-80gb-sxm net=3200Gb/s", {}, True),
+        (A100, LORA | {"adapter": "qlora", "load_in_4bit": True, "sequence_len": 1023}, True),
+        (A100, LORA | {"adapter": "qlora", "load_in_4bit": True, "sequence_len": 1024}, False),
+    ],
+)
+def test_figures_reach_to_64_gpus_and_down_to_1024_tokens_of_a_quantized_base(
+    gpus: str, changes: dict[str, Any], doubtful: bool
+):
+    doubts = timed(gpus, **changes).doubts
+    assert any("64 GPUs" in doubt or "1,024 tokens" in doubt for doubt in doubts) == doubtful
+
+
 def test_from_python():
     found = advisor.step_time(LLAMA, gpus="2x rtx-3090 link=pcie")
     assert found.low < found.expected < found.high and found.terms
@@ -208,6 +224,7 @@ OFFLOAD = {"stage": 3, "offload_optimizer": {"device": "cpu", "pin_memory": True
     ("gpus", "node", "process", "copies"),
     [
         ("2x rtx-3090", 45e9, 45e9, 12e9),
+        ("3x rtx-3090", 117e9, 58.5e9, 12e9),
         ("8x rtx-4090", 117e9, 58.5e9, 12e9),
         ("8x a100-80gb", 117e9, 58.5e9, 12e9),
         ("4x t4", 117e9, 58.5e9, 6e9),

@@ -1,0 +1,223 @@
+# pyright: basic
+"""What is taken, kept or passed over where two would do: findings, fixes, hosts, cards, tiers."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from advisor.documents import Set
+from advisor.engine.cards import clusters_of, nodes_of
+from advisor.engine.check import Options, check_run, tiers_of
+from advisor.engine.choice import is_less
+from advisor.engine.finding import Skipped
+from advisor.engine.fix import fixed, merged
+from advisor.engine.flowchart_status import KINDS, rung_of
+from advisor.engine.hardware_that_fits import hardware_that_would_do
+from advisor.engine.placeholders import UNREADABLE, without_echoes
+from advisor.engine.plan import faster_with_room, parts, search_from
+from advisor.engine.rule import Hit, Rule
+from advisor.engine.search import Point
+from advisor.engine.states import Plan, State, Step, loads_alike
+from advisor.engine.steps import best_step, host_suffices
+from advisor.hardware import find_gpu, larger_gpus, parse_hardware
+from advisor.opening import LoadedRun
+from advisor.run.build import edited
+
+SMALL = "base_model: Qwen/Qwen2.5-0.5B\nlearning_rate: 1e-4\nsequence_len: 2048\ndatasets: [{path: d, type: alpaca}]\n"
+LARGE = SMALL.replace("0.5B", "32B")
+ZERO_2 = '{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}'
+
+
+def rule_named(name, **more):
+    return Rule(id=name, title=name, why="w", source="s", examples=(), **{"stage": "lint", "safe": True, **more})
+
+
+def shortening(name, length, **more):
+    """A rule that makes rows of 2,048 tokens shorter."""
+
+    def finds(run):
+        if run.sequence_len == 2048:
+            yield Hit("sequence_len", "long", (Set("sequence_len", length),))
+
+    return rule_named(name, finds=finds, **more)
+
+
+def fixed_by(run, *rules):
+    own = {rule.id: rule for rule in rules}
+    return fixed(LoadedRun(run), Options(select=tuple(own), extra_rules=own), unsafe=False)
+
+
+@pytest.mark.parametrize(("offer", "length"), [(False, 1024), (True, 2048)])
+def test_a_mistake_is_fixed_and_an_offer_is_not(make_run, offer, length):
+    assert fixed_by(make_run(SMALL), shortening("half", 1024, offer=offer)).run.sequence_len == length
+
+
+def test_a_rule_that_its_own_fix_never_satisfies_is_asked_ten_times(make_run):
+    def finds(run):
+        yield Hit("sequence_len", "long", (Set("sequence_len", run.sequence_len - 1),))
+
+    found = fixed_by(make_run(SMALL), rule_named("shorter-still", finds=finds))
+    assert found.run.sequence_len == 2048 - 10
+
+
+def test_of_two_fixes_of_one_key_the_first_is_written(make_run):
+    found = fixed_by(make_run(SMALL), shortening("half", 1024), shortening("quarter", 512))
+    assert found.run.sequence_len == 1024
+    assert [finding.rule for finding in found.done] == ["half"]
+
+
+def test_a_file_that_two_runs_change_differently_is_left_to_the_first():
+    one, other = ({"shared.json": b"1"}, {"shared.json": b"2", "own.yaml": b"3"})
+    results = [SimpleNamespace(files=lambda files=files: files) for files in (one, other)]
+    assert merged(results) == {"shared.json": b"1", "own.yaml": b"3"}
+
+
+@pytest.mark.parametrize(
+    ("level", "hit_level", "at", "is_said"),
+    [
+        ("error", None, "key", False),
+        ("warning", "error", "key", False),
+        ("warning", None, "key", True),
+        ("error", "warning", "key", True),
+        ("error", None, "other", True),
+    ],
+)
+def test_an_unreadable_value_is_not_said_where_another_error_speaks_of_its_key(level, hit_level, at, is_said):
+    unreadable = (rule_named(UNREADABLE, level="error"), Hit("key", "unreadable"))
+    other = (rule_named("other", level=level), Hit(at, "other", level=hit_level))
+    assert (unreadable in without_echoes(iter([unreadable, other]))) == is_said
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "suffices"), [(50, 100, True), (50, 101, False), (150, 150, True), (150, 151, False)]
+)
+def test_a_host_has_what_is_common_or_what_the_run_was_written_for(before, after, suffices):
+    hardware = SimpleNamespace(host_bytes=None, common_host_bytes=100)
+    start, end = (SimpleNamespace(host_peak=peak, run=SimpleNamespace(hardware=hardware)) for peak in (before, after))
+    assert host_suffices(start, end) == suffices
+
+
+@pytest.mark.parametrize(
+    ("edits", "is_a_step"), [({"gradient_accumulation_steps": 4}, False), ({"zero_stage": 3}, True)]
+)
+def test_a_step_lowers_the_peak(make_run, edits, is_a_step):
+    """Which more micro-steps of the same size do not."""
+    run = make_run(LARGE + "micro_batch_size: 1\ngradient_accumulation_steps: 2\n", "2x a100-80gb", deepspeed=ZERO_2)
+    start = State(run)
+    assert start.verdict == "does-not-fit"
+    rule = rule_named("a-step", stage="fit", edits=lambda _: edits)
+    found = best_step(rule, start)
+    assert isinstance(found, Step) == is_a_step
+    assert is_a_step or (isinstance(found, Skipped) and found.reason.startswith("would not lower the peak"))
+
+
+def test_a_checkpoint_is_loaded_by_the_same_engine_and_optimizer(make_run):
+    run = make_run(SMALL, "2x a100-80gb", deepspeed=ZERO_2)
+    assert loads_alike(run, edited(run, {"zero_stage": 1}, "step"))
+    assert not loads_alike(run, edited(run, {"zero_stage": 3}, "step"))
+    assert not loads_alike(run, replace(run, optimizer="adamw_8bit"))
+
+
+def test_a_card_is_shown_on_nodes_as_they_are_sold(make_run):
+    run = make_run(SMALL)
+    sizes = {name: [one.gpus_per_node for one in nodes_of(run, find_gpu(name))] for name in ("h100", "rtx-4090")}
+    assert sizes["h100"] == [1, 2, 4, 8]
+    assert set(sizes["rtx-4090"]) <= {1, 2, 4, 8}
+
+
+def test_cards_without_links_are_no_clusters(make_run):
+    run = make_run(SMALL)
+    assert [one.nodes for one in clusters_of(run, find_gpu("h100"))] == [2, 4]
+    assert not [*clusters_of(run, find_gpu("rtx-4090"))]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"gpus_per_node": 4},
+        {"nodes": 2},
+        {"host_bytes": 1 << 40},
+        {"gpu": {"total_bytes": 90 << 30}},
+        *({"gpu": {skill: True}} for skill in ("bf16", "fp8", "flash_attention")),
+    ],
+    ids=str,
+)
+def test_hardware_with_more_of_one_thing_is_not_less(more):
+    """So a plan that came to nothing on the smaller one is made on it."""
+    card = replace(find_gpu("a100-80gb"), bf16=False, fp8=False, flash_attention=False)
+    small = replace(parse_hardware("2x a100-80gb host=512GiB"), gpu=card)
+    large = replace(small, **({**more, "gpu": replace(card, **more["gpu"])} if "gpu" in more else more))
+    assert is_less(small, small) and is_less(small, large) and not is_less(large, small)
+
+
+def test_a_rung_that_the_plan_gives_up_is_taken_back(make_run):
+    (kind,) = [kind for kind in KINDS if kind.name == "ZeRO-2"]
+    sharded, whole = make_run(SMALL, "2x a100-80gb", deepspeed=ZERO_2), make_run(SMALL, "2x a100-80gb")
+    assert rung_of(kind, State(sharded), Plan((), (), State(whole)), {}).word == "taken back"
+    assert rung_of(kind, State(sharded), Plan((), (), State(sharded)), {}).word == "done"
+
+
+@pytest.mark.parametrize(("verdict", "does"), [("fits", True), ("tight", True), ("does-not-fit", False)])
+def test_the_next_larger_card_on_which_a_plan_ends_well_is_named_and_is_empty(make_run, verdict, does):
+    run = make_run(LARGE, "1x rtx-4090")
+    used = replace(run, hardware=replace(run.hardware, free_bytes=1 << 30))
+    enough = next(gpu for gpu in larger_gpus(run.hardware.gpu) if gpu.nominal_gb >= 80)
+    seen = []
+
+    def planned(other):
+        seen.append(other.hardware)
+        word = verdict if other.hardware.gpu.id == enough.id else "does-not-fit"
+        return SimpleNamespace(verdict=word, end=SimpleNamespace(estimate=SimpleNamespace(condition="")))
+
+    found = hardware_that_would_do(used, planned)
+    assert found == ([parse_hardware(f"1x {enough.id}").title] if does else [])
+    assert all(one.free_bytes is None for one in seen if one.gpu.id != run.hardware.gpu.id)
+
+
+@pytest.mark.parametrize(("verdict", "only_safe"), [("tight", True), ("does-not-fit", False)])
+def test_other_training_is_not_tried_once_something_safe_is_tight(make_run, verdict, only_safe):
+    flowchart = tiers_of(Options())
+    search = search_from(State(make_run(LARGE)), flowchart, safe_only=False)
+    search.lean.append(Point((), SimpleNamespace(verdict=verdict), 1.0))
+    assert all(walk.safe_only for walk in parts(search, flowchart, safe_only=False)) == only_safe
+
+
+def ending(seconds, high):
+    """A plan without steps that ends so fast, with so much of a card's 100 bytes taken."""
+    estimate = SimpleNamespace(verdict="fits", needed=SimpleNamespace(high=high), usable=100)
+    return Plan((), (), SimpleNamespace(seconds=seconds, estimate=estimate))
+
+
+@pytest.mark.parametrize(
+    ("high", "seconds", "other_high", "is_taken"),
+    [(96, 95, 90, True), (96, 96, 90, False), (96, 50, 96, False), (95, 50, 90, False)],
+)
+def test_a_plan_near_the_limit_gives_way_to_one_with_room_that_is_5_percent_faster(
+    high, seconds, other_high, is_taken, monkeypatch
+):
+    near, other = ending(100, high), ending(seconds, other_high)
+    monkeypatch.setattr("advisor.engine.plan.end_in", lambda _search, _walk: other)
+    later = iter([SimpleNamespace(safe_only=True)])
+    assert (faster_with_room(near, SimpleNamespace(), later) is other) == is_taken
+
+
+@pytest.mark.parametrize(("verdict", "is_offered"), [("fits", True), ("tight", False)])
+def test_a_tight_run_gets_no_steps_that_end_tight_again(make_run, verdict, is_offered, monkeypatch):
+    run = make_run(SMALL)
+    shorter = edited(run, {"sequence_len": 1024}, "step")
+    end = State(shorter)
+    vars(end)["estimate"] = with_verdict(end.estimate, verdict)
+    step = Step(rule_named("shorter", stage="fit"), {"sequence_len": 1024}, State(run), end)
+    monkeypatch.setattr("advisor.engine.check.estimate", lambda _: with_verdict(State(run).estimate, "tight"))
+    monkeypatch.setattr("advisor.engine.check.plan_fit", lambda *_, **__: Plan((step,), (), end))
+    report = check_run(LoadedRun(run), Options(replays=False))
+    assert report.verdict == "tight" and (report.plan is not None) == is_offered
+
+
+def with_verdict(found, verdict):
+    """The estimate on a card on which that is its verdict."""
+    usable = {"fits": found.needed.high, "tight": found.needed.low}[verdict]
+    changed = replace(found, usable=usable)
+    assert changed.verdict == verdict
+    return changed
