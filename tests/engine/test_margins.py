@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from advisor.engine.choice import best_of
 from advisor.engine.figures import differ
+from advisor.engine.plan import Search, end_in
 from advisor.engine.points import Moves
+from advisor.engine.room import ORDER, sequence
+from advisor.engine.rule import Rule
 from advisor.engine.rungs import compared
 from advisor.engine.search import EQUAL, fastest, is_roomy, leanest, seconds_of
 from advisor.engine.telling import Goal, about, necessary
@@ -144,3 +147,19 @@ def test_fewer_cards_are_shown_where_they_cost_no_more_than_a_quarter_more(worth
     wanted: Any = SimpleNamespace(worth=lambda row: row.worth)
     best: Any = best_of(wanted, rows)
     assert best.hardware.world_size == cards
+
+
+def test_an_end_that_adds_an_error_is_struck_out_so_many_times(monkeypatch: pytest.MonkeyPatch):
+    """Of a plan's best points 24, of those with which what fits is faster 12."""
+    tried: list[str] = []
+    best: Any = [SimpleNamespace(moves=(), seconds=1.0) for _ in range(30)]
+    for module in ("plan", "room"):
+        monkeypatch.setattr(f"advisor.engine.{module}.fastest", lambda *_, **__: best)
+        monkeypatch.setattr(f"advisor.engine.{module}.told", lambda *_, name=module, **__: tried.append(name))
+        monkeypatch.setattr(f"advisor.engine.{module}.families", lambda *_: [])
+    monkeypatch.setattr("advisor.engine.plan.leanest", lambda *_: [])
+    walk: Any = Walked({})
+    walk.asked, walk.start.run.hardware = (), SimpleNamespace(usable=100)
+    assert end_in(Search(walk, {}), walk) is None
+    assert sequence(walk.start, {name: cast("Rule", None) for name in ORDER}) == ()
+    assert (tried.count("plan"), tried.count("room")) == (24, 12)

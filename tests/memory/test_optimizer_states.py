@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from advisor.memory.groups import Weights
+from advisor.memory.groups import Weights, group_of
 from advisor.memory.host import host_terms
 from advisor.memory.optimizer_states import optimizer_terms, step_terms, unpaged_bytes
 from advisor.memory.optimizers import OPTIMIZERS
@@ -138,3 +138,14 @@ def test_states_are_paged_and_quantized_from_so_many_elements_on(optimizer: str,
     """Bytes of each of two states that stay on the GPU."""
     weights = cast("Weights", SimpleNamespace(trained_shapes=(((elements,), 1),)))
     assert unpaged_bytes(OPTIMIZERS[optimizer], weights) == round(2 * elements * each)
+
+
+@pytest.mark.parametrize(
+    ("elements", "small", "uneven"),
+    [(4095, True, True), (4096, False, False), (4097, False, True), (4352, False, False)],
+)
+def test_a_tensor_is_quantized_from_4096_elements_on_and_by_torchao_in_whole_blocks(
+    elements: int, small: bool, uneven: bool
+):
+    group = group_of("weights", 2, True, "test", [((elements,), 1)])
+    assert (group.small_elements, group.uneven_elements) == (small * elements, uneven * elements)
