@@ -2,8 +2,6 @@
 
 import json
 import os
-import re
-from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import field
 from functools import lru_cache
@@ -17,16 +15,15 @@ from advisor.models import Architecture, Unknown, resolve_with_config
 from advisor.record import record, replace
 from advisor.run import Images, Run
 from advisor.run.build import build_run
-from advisor.run.deepspeed import Section, has_shipped_name, shipped
+from advisor.run.deepspeed import Section, shipped
+from advisor.run.deepspeed.locate import deepspeed_path, is_own
 from advisor.run.history import MeasuredRun
 from advisor.run.stack import Stack, read_stack
 from advisor.run.unreadable import is_placeholder
 from advisor.tracing.folder import has_traces
-from advisor.util import Buffers, is_mapping, read_start
+from advisor.util import Buffers, is_mapping
 
 Config = Mapping[str, Any] | str | os.PathLike[str]
-NAMED = re.compile(rb"^deepspeed:[ \t]*[\"']?([^\s\"'#]+)", re.MULTILINE)
-MOST_FILES = 5000
 PLUGIN_GPUS = "advisor.gpus"
 PREPARED = "last_run_prepared"
 """Where axolotl keeps what it has tokenized: axolotl/common/const.py:3@0.19.0."""
@@ -216,47 +213,6 @@ def unshown(config: Document) -> InputError:
     line, column = (span.line, span.column) if span else (0, 0)
     message = "`deepspeed` names a file outside the repository that is not a DeepSpeed config; its content is not shown"
     return InputError(message, config.file, line, column, "name a file in the repository, or check that file itself")
-
-
-def deepspeed_path(config: Document, named: str, working_directory: str, buffers: Buffers) -> str | None:
-    """Where the JSON lies: from the working directory, as axolotl looks, else next to the YAML."""
-    for candidate in deepspeed_candidates(config, named, working_directory):
-        if buffers.at(candidate) is not None or os.path.isfile(candidate):
-            return os.path.normpath(candidate)
-    return None
-
-
-def deepspeed_candidates(config: Document, named: str, working_directory: str = ".") -> tuple[str, str]:
-    """Where the JSON may lie; the first that is there counts."""
-    return os.path.join(working_directory, named), os.path.join(os.path.dirname(config.file), named)
-
-
-def is_own(config: Document, path: str, left: int = 0) -> bool:
-    """Whether the JSON belongs to this YAML alone: under its repository, not one of axolotl's, named by no other.
-
-    ``left``: how many of those that name it on disk no longer do.
-    """
-    root = repository_of(config.file)
-    return lies_in(root, path) and not has_shipped_name(path) and namers(root)[os.path.basename(path)] - left <= 1
-
-
-@lru_cache(maxsize=8)
-def namers(root: str) -> Counter[str]:
-    """How many YAMLs of a repository name each DeepSpeed file."""
-    found: Counter[str] = Counter()
-    seen = 0
-    for folder, folders, files in os.walk(root):
-        folders[:] = [name for name in folders if not name.startswith(".") and name != "node_modules"]
-        for name in files:
-            if not name.endswith((".yaml", ".yml")) or seen > MOST_FILES:
-                continue
-            seen += 1
-            try:
-                content = read_start(os.path.join(folder, name), 1 << 20)
-            except OSError:
-                continue
-            found.update(os.path.basename(match.decode(errors="replace")) for match in NAMED.findall(content))
-    return found
 
 
 def json_of(opened: LoadedRun) -> str:

@@ -157,3 +157,19 @@ def test_no_room_of_the_allocations_imports_one_above_it():
     }
     assert upward == set()
     assert {name.split(".")[1] for name in inside} == set(ROOMS)
+
+
+SHARED_OF_CLI = {"cli.group", "cli.options", "cli.output", "cli.inputs"}
+"""What commands share; and folders such as ``cli.launchers``."""
+
+
+def test_no_plugin_imports_a_commands_module():
+    doors = {
+        (name, target)
+        for name in MODULES
+        if name.startswith("plugins.")
+        for target in imports(name)
+        if target.startswith("cli.") and target.count(".") == 1 and target not in SHARED_OF_CLI
+    }
+    folders = {name.rpartition(".")[0] for name in MODULES}
+    assert sorted((name, target) for name, target in doors if target not in folders) == []

@@ -1,7 +1,11 @@
 """Rules: their examples are their tests, and the loader holds them to their form."""
 
 import pytest
+from click.testing import CliRunner, Result
 
+from advisor import Example, but, only, without
+from advisor.cli.main import main
+from advisor.engine.example import Variation, text_of
 from advisor.engine.examples import failures_of
 from advisor.engine.pack import Pack
 from advisor.engine.registry import STAGES, built_in_folder, built_in_rules, organisation_rules
@@ -82,3 +86,116 @@ def test_an_example_that_lies_is_found_out(tmp_path):
     (tmp_path / "our_rule.py").write_text(GOOD.replace("EleutherAI/pythia-14m", "gpt2-xl"))
     (rule,) = organisation_rules([Pack(tmp_path)]).values()
     assert list(failures_of(rule)) == ["example 2: should be silent, but fires"]
+
+
+OLD_PACK = '''
+"""In the words of 0.2.0: each example in full, an edit of every kind."""
+
+from collections.abc import Iterator
+
+from advisor import Example, Hit, Remove, Rename, Rule, Run, Set
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    if run.config.get("num_epochs") == 9:
+        yield Hit("num_epochs", "nine epochs", edits=(Set("num_epochs", 3),))
+    if run.config.get("wandb_watch"):
+        yield Hit("wandb_watch", "it is slow", edits=(Remove("wandb_watch"),))
+    if run.config.get("old_name"):
+        yield Hit("old_name", "it has a new name", edits=(Rename("old_name", "seed"),))
+
+
+rule = Rule(
+    id="house-rule", stage="lint", title="Keep to the house's rules", why="We said so.", source="our wiki", finds=finds,
+    examples=(
+        Example(
+            gpus="2x a100-80gb",
+            before="""
+                base_model: gpt2
+                num_epochs: 9
+                wandb_watch: all
+                old_name: 4
+            """,
+            after="""
+                base_model: gpt2
+                num_epochs: 3
+                seed: 4
+            """,
+        ),
+        Example(before="base_model: gpt2\\nnum_epochs: 3"),
+    ),
+)
+'''
+
+
+def test_a_pack_in_the_words_of_0_2_0_runs_unchanged(tmp_path):
+    rules, config = tmp_path / "rules", tmp_path / "run.yaml"
+    rules.mkdir()
+    (rules / "house_rule.py").write_text(OLD_PACK)
+    config.write_text("base_model: gpt2\nnum_epochs: 9\n")
+
+    def said(*words: str) -> Result:
+        return CliRunner().invoke(main, [*words])
+
+    assert said("test", str(rules)).exit_code == 0
+    assert "house-rule" in said("check", "--rules", str(rules), "--output-format", "concise", str(config)).output
+    said("check", "--rules", str(rules), "--select", "house-rule", "--fix", "--unsafe-fixes", str(config))
+    assert config.read_text() == "base_model: gpt2\nnum_epochs: 3\n"
+
+
+FULL = Example(
+    before="""
+        base_model: gpt2
+        adapter: lora
+        fsdp_config:
+          reshard_after_forward: true
+        num_epochs: 9
+    """,
+    after="""
+        base_model: gpt2
+        num_epochs: 3
+    """,
+    gpus="2x a100-80gb",
+    deepspeed='{"zero_optimization": {}}',
+)
+SILENT = {
+    "with a line of another value": (
+        but("adapter: qlora"),
+        "base_model: gpt2\nadapter: qlora\nfsdp_config:\n  reshard_after_forward: true\nnum_epochs: 9\n",
+    ),
+    "with a new key, which is the last": (
+        but("rl: dpo", without=("fsdp_config",)),
+        "base_model: gpt2\nadapter: lora\nnum_epochs: 9\nrl: dpo\n",
+    ),
+    "without a key and its block": (without("fsdp_config", "adapter"), "base_model: gpt2\nnum_epochs: 9\n"),
+    "as the edit leaves it": (but(fixed=True), "base_model: gpt2\nnum_epochs: 3\n"),
+    "alone": (only("base_model: gpt2", "seed: 1"), "base_model: gpt2\nseed: 1\n"),
+}
+
+
+def rule_of(*examples: Example | Variation) -> Rule:
+    return Rule(id="our-rule", stage="lint", title="t", why="w", source="s", examples=examples)
+
+
+@pytest.mark.parametrize(("example", "text"), SILENT.values(), ids=SILENT)
+def test_a_variation_is_the_full_example(example: Example | Variation, text: str):
+    full, silent, last = rule_of(FULL, only("base_model: gpt2"), example).expanded
+    assert full is FULL and not silent.expects_finding
+    assert text_of(last.before) == text
+    assert not last.expects_finding and last.after is None
+    if isinstance(example, Variation):
+        assert (last.gpus, last.deepspeed) == (FULL.gpus, FULL.deepspeed)
+
+
+def test_a_variation_takes_what_it_is_given_and_leaves_the_rest():
+    (_, last) = rule_of(FULL, but(gpus="", deepspeed="", stack={"torch": "2.9"}, fires=True)).expanded
+    assert (last.gpus, last.deepspeed, last.stack, last.fires) == ("", None, {"torch": "2.9"}, True)
+
+
+def test_a_pack_with_a_variation_of_nothing_is_named(tmp_path):
+    (tmp_path / "our_rule.py").write_text(
+        GOOD.replace("import Example", "import but, Example").replace("examples=(", "examples=(but('seed: 1'), ")
+    )
+    with pytest.raises(InputError, match="a variation stands before the first full example that fires") as caught:
+        organisation_rules([Pack(tmp_path)])
+    assert caught.value.file.endswith("our_rule.py")

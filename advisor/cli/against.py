@@ -10,16 +10,17 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
-from advisor.cli.changed_since import base_in, top_of
+from advisor.cli.changed_since import base_in
 from advisor.cli.options import CheckOptions
 from advisor.documents import parse
 from advisor.documents.discovery import SUFFIXES
-from advisor.documents.git import FILES, Entry, answer, blob, git, tree
+from advisor.documents.git import FILES, Entry, answer, blob, git, top_of, tree
 from advisor.engine.finding import OF_HOST, Against, Finding, Report
 from advisor.errors import InputError
-from advisor.opening import deepspeed_candidates, open_json
+from advisor.opening import open_json
 from advisor.record import record, replace
 from advisor.report.fingerprint import code
+from advisor.run.deepspeed.locate import deepspeed_candidates
 from advisor.session import CheckedRun, Session, check_config, check_loaded
 from advisor.util import MAX_BYTES, Buffers, read_start, regex
 

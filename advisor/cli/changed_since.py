@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from advisor.documents import Document
-from advisor.documents.git import MODULE, Entry, answer, git, is_as_kept, tree
-from advisor.documents.repository import checkout_of
+from advisor.documents.git import MODULE, Entry, answer, git, is_as_kept, top_of, tree
 from advisor.errors import InputError
-from advisor.opening import deepspeed_candidates
 from advisor.record import record
+from advisor.run.deepspeed.locate import deepspeed_candidates
 
 OPTION = "--changed-since"
 
@@ -105,29 +104,8 @@ def changed_since(revision: str, paths: Sequence[str]) -> Changed:
     """
     if "-" in paths:
         raise InputError(f"{OPTION} cannot be combined with `-`", remedy="name files or folders")
-    tops = dict.fromkeys(top_of(path) for path in paths)
+    tops = dict.fromkeys(top_of(path, OPTION) for path in paths)
     return Changed(revision, tuple(Repository(top, tree(top, base_in(top, revision))) for top in tops))
-
-
-def top_of(path: str, option: str = OPTION) -> str:
-    """The folder of the repository in which a path lies, or lay.
-
-    Git is asked there and not further down, where a folder may pose as a repository. ``InputError`` without one.
-    """
-    folder = os.path.abspath(path)
-    while not os.path.isdir(folder):
-        folder = os.path.dirname(folder)
-    top = checkout_of(os.path.realpath(folder))
-    if top is None:
-        raise InputError(f"{option}: not in a git repository", path, remedy=f"leave {option} out")
-    done = git(top, "rev-parse", "--show-toplevel")
-    said = os.fsdecode(done.stderr).partition("\n")[0].removeprefix("fatal: ")
-    if done.returncode == 0:
-        found = os.path.realpath(os.fsdecode(done.stdout.removesuffix(b"\n")))
-        if os.path.normcase(found) == os.path.normcase(top):
-            return top
-        said = "its files lie elsewhere"
-    raise InputError(f"{option}: git cannot read the repository: {said}", path, remedy="fix that first")
 
 
 def base_in(top: str, revision: str, option: str = OPTION) -> str:

@@ -100,8 +100,8 @@ def compare(found: CheckedRun, session: Session, against: str, bases: "dict[str,
 
 def with_cards(found: CheckedRun, session: Session) -> Report:
     """The report with the cards that would do."""
-    from advisor.cli.hardware import offers_of
     from advisor.report.cards import entries
+    from advisor.report.offers import offers_of
 
     return replace(found.report, cards=tuple(entries(offers_of(found.run, session))))
 

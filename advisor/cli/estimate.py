@@ -1,6 +1,5 @@
 """``advisor estimate``: 0 fits, tight or unknown model; 1 does not fit; 2 could not run."""
 
-import re
 import sys
 
 import click
@@ -15,10 +14,7 @@ from advisor.record import record, replace
 from advisor.report.terminal import colored, draws, own_style, width
 from advisor.run import Run
 from advisor.session import CheckedRun, RunOptions, check_config, session_for
-from advisor.util import regex
-
-TOKENS = regex(r"(\d+(?:\.\d+)?)\s*([kmbt]?)", re.IGNORECASE)
-THOUSANDS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
+from advisor.session.amounts import parse_tokens
 
 
 @record
@@ -111,12 +107,3 @@ def check_hardware(run: Run, path: str) -> None:
     """Without cards there is nothing to compare with: an ``InputError``."""
     if run.hardware is None:
         raise InputError("no GPUs are stated, and none were found", path, remedy='state them: --gpus "8x a100-80gb"')
-
-
-def parse_tokens(text: str) -> float:
-    """Tokens as people write them: ``200M``, ``1.5B``, ``300000``. Raises ``InputError``."""
-    match = TOKENS.fullmatch(text.strip().replace(",", "").replace("_", ""))
-    tokens = float(match[1]) * THOUSANDS[match[2].lower()] if match else 0.0
-    if not 0 < tokens < 1e18:
-        raise InputError(f"`--tokens {text}` is not a number of tokens", remedy="write for example `--tokens 200M`")
-    return tokens

@@ -14,9 +14,10 @@ from advisor.engine.fix import Fixed, fixed, merged, report_after
 from advisor.engine.shared_json import shared_out
 from advisor.engine.suppression import said_once
 from advisor.errors import InputError
-from advisor.opening import LoadedRun, namers
+from advisor.opening import LoadedRun
 from advisor.progress import each, shown
 from advisor.record import replace
+from advisor.run.deepspeed.locate import namers
 from advisor.session import Session
 
 

@@ -1,38 +1,28 @@
 """``advisor hardware``: 0 some cards would do, 1 none, 2 could not run."""
 
 import re
-from collections.abc import Callable, Sequence
 
 import click
 
-from advisor.cli.estimate import parse_tokens
 from advisor.cli.options import config_at
 from advisor.cli.prices import read_prices
-from advisor.engine.cards import Row, all_gpus
-from advisor.engine.check import planner
-from advisor.engine.choice import Wanted, chosen_rows, every_row
-from advisor.engine.hardware_that_fits import on_hardware
+from advisor.engine.cards import all_gpus
 from advisor.errors import InputError
-from advisor.hardware import Gpu, gpu_named, parse_hardware
+from advisor.hardware import Gpu, gpu_named
 from advisor.opening import open_run
 from advisor.progress import doing, shown
 from advisor.record import record, replace
 from advisor.report import cards
 from advisor.report.cards import Offer
+from advisor.report.offers import ANYWHERE, chosen_offers, offer_of
 from advisor.report.terminal import own_style
 from advisor.report.time import steps_of
 from advisor.run import Run
 from advisor.session import RunOptions, Session, session_for
+from advisor.session.amounts import parse_tokens
 from advisor.streams import aside
 from advisor.util import regex
 
-MOST_SHOWN = 12
-MOST_PLANNED = 24
-"""About 4 s of CPU."""
-FEW_PLANNED = 10
-"""Plans where cards are shown next to other things: about a second of CPU."""
-ANYWHERE = "1x b200"
-"""Where a run is read whose own cards are unknown."""
 DURATION = regex(r"(\d+(?:\.\d+)?)\s*([hd])", re.IGNORECASE)
 HOURS = {"h": 1.0, "d": 24.0}
 
@@ -95,44 +85,6 @@ def opened(path: str, session: Session) -> Run:
     if found.run.model is None or found.run.unreadable:
         raise InputError("has no estimate: its model or a value is unknown", path, remedy="see `advisor check`")
     return found.run
-
-
-def offers_of(run: Run, session: Session, tokens: float | None = None, price: float | None = None) -> list[Offer]:
-    """The cards that would do for a run, best first, whatever its own are; none where its model is unknown."""
-    if run.model is None or run.unreadable or run.is_json_alone:
-        return []
-    somewhere = run if run.hardware is not None else on_hardware(run, parse_hardware(ANYWHERE))
-    return chosen_offers(somewhere, all_gpus(), session, lambda row: offer_of(row, tokens, price), plans=FEW_PLANNED)
-
-
-def chosen_offers(
-    run: Run,
-    gpus: Sequence[Gpu],
-    session: Session,
-    offer: Callable[[Row], Offer],
-    *,
-    accepts: Callable[[Offer], bool] = lambda _: True,
-    plans: int = MOST_PLANNED,
-    all_: bool = False,
-) -> list[Offer]:
-    """Rows as offers that are accepted, best first: as many as a screen takes, or all."""
-    wanted = Wanted(
-        planner(session.options), lambda row: offer(row).worth, lambda row: accepts(offer(row)), MOST_SHOWN, plans
-    )
-    rows = every_row(run, gpus, wanted) if all_ else chosen_rows(run, gpus, wanted)
-    return cards.ranked(map(offer, rows))[: None if all_ else MOST_SHOWN]
-
-
-def offer_of(row: Row, tokens: float | None, price: float | None) -> Offer:
-    """A row with hours and price, and what it is ranked by."""
-    steps, time, seconds = steps_of(row.run, tokens), row.time, row.seconds
-    hours = steps * time.expected / 3600 if steps is not None and time is not None else None
-    worth = None
-    if seconds is not None:
-        gpus = row.hardware.world_size
-        worth = seconds / row.tokens if steps is None else steps * seconds / 3600 * gpus
-        worth *= 1 if price is None else price
-    return Offer(row, hours, price, worth)
 
 
 def is_within(offer: Offer, hours: float | None, cost: float | None) -> bool:

@@ -1,6 +1,5 @@
 """The commands, thin: read, judge, say."""
 
-import gc
 import math
 import os
 import sys
@@ -11,56 +10,15 @@ from typing import Any
 import click
 
 from advisor.about import VERSION
+from advisor.cli.group import FORMAT_HELP, GPUS_HELP, Telling, rules_option
 from advisor.errors import InputError
-from advisor.report import FORMATS
-from advisor.streams import aside, silence_output, take_places, write_all_letters
 from advisor.util import path_shown
 
-GPUS_HELP = 'The target: "8x a100-80gb", "2n8x h100-80gb host=1TiB".'
 PLUGINS = "advisor.commands"
 EXCLUDE_HELP = (
     "Leave out what matches when folders are walked, as in a .gitignore: drafts, *.tmpl.yaml, a/**/old. "
     "Files that you name are checked. May repeat; adds to `exclude` in the settings."
 )
-RULES_HELP = "Run the rules of this folder, instead of those that settings name. May repeat."
-FORMAT_HELP = f"{' or '.join(', '.join(FORMATS).rsplit(', ', 1))}; FORMAT=FILE writes it to a file. May repeat."
-
-
-class Telling(click.Command):
-    """Turns what goes wrong into one clear line and exit code 2."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
-        gc.set_threshold(100_000)  # collections while modules load cost a tenth of the start
-        take_places()
-        write_all_letters()
-        try:
-            return super().invoke(ctx)
-        except InputError as error:
-            from advisor.report import render_error
-            from advisor.report.terminal import colored
-
-            aside(render_error(error, color=colored(sys.stderr)))
-            ctx.exit(2)
-        except KeyboardInterrupt:
-            aside("interrupted")
-            ctx.exit(130)
-        except BrokenPipeError:
-            silence_output()
-            ctx.exit(2)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
-        except Exception as error:
-            aside(in_one_line(error))
-            silence_output()
-            ctx.exit(2)
-
-
-def in_one_line(error: Exception) -> str:
-    """The advisor's own trouble, in letters that every terminal has."""
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-    said = " ".join(f"error: {type(error).__name__}: {reason}".split())
-    return said.encode("ascii", "backslashreplace").decode()
 
 
 class Amount(click.FloatRange):
@@ -129,9 +87,6 @@ def plugin_commands() -> dict[str, Any]:
 @click.version_option(VERSION, message="advisor %(version)s")
 def main() -> None:
     """Check before the launch whether an axolotl run fits, and find the smallest patch with which it does."""
-
-
-rules_option = click.option("--rules", metavar="FOLDER", multiple=True, help=RULES_HELP)
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:

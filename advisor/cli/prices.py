@@ -1,6 +1,5 @@
 """Prices of GPU-hours, as a user states them: a TOML file of cards and numbers. None ships."""
 
-from math import inf
 from pathlib import Path
 
 from advisor.errors import InputError
@@ -19,13 +18,6 @@ def read_prices(path: str) -> dict[str, float]:
         raise InputError(f"cannot be read: {error}", path, remedy=REMEDY) from error
     source = Source(path, Path(path).parent, text, ())
     return dict(price_of(source, name, price) for name, price in parse_toml(source, REMEDY).items())
-
-
-def checked_price(price: float | None) -> float | None:
-    """A price that a call states, if it is one: 0 or more. ``InputError``."""
-    if price is not None and not 0 <= price < inf:
-        raise InputError(f"`price` is {price}", remedy="state what a GPU-hour costs, such as 1.89")
-    return price
 
 
 def price_of(source: Source, name: str, price: object) -> tuple[str, float]:

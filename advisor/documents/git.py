@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha1, sha256
 
+from advisor.documents.repository import checkout_of
 from advisor.errors import InputError
 from advisor.record import record
 from advisor.util import program_on_path, read_start
@@ -128,3 +129,24 @@ def is_content(content: bytes, id_: str) -> bool:
     whole = b"blob %d\0%b" % (len(content), content)
     made = sha1(whole, usedforsecurity=False) if len(id_) == 40 else sha256(whole)
     return made.hexdigest() == id_
+
+
+def top_of(path: str, option: str) -> str:
+    """The folder of the repository in which a path lies, or lay.
+
+    Git is asked there and not further down, where a folder may pose as a repository. ``InputError`` without one.
+    """
+    folder = os.path.abspath(path)
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    top = checkout_of(os.path.realpath(folder))
+    if top is None:
+        raise InputError(f"{option}: not in a git repository", path, remedy=f"leave {option} out")
+    done = git(top, "rev-parse", "--show-toplevel")
+    said = os.fsdecode(done.stderr).partition("\n")[0].removeprefix("fatal: ")
+    if done.returncode == 0:
+        found = os.path.realpath(os.fsdecode(done.stdout.removesuffix(b"\n")))
+        if os.path.normcase(found) == os.path.normcase(top):
+            return top
+        said = "its files lie elsewhere"
+    raise InputError(f"{option}: git cannot read the repository: {said}", path, remedy="fix that first")

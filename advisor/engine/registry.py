@@ -70,6 +70,9 @@ def load_rule(path: Path, stage: Stage | None = None, pack: "Pack | None" = None
         raise InputError(f"the rule's id `{rule.id}` is not the file's name", str(path), remedy="rename one of them")
     if stage is not None and rule.stage != stage:
         raise InputError(f"a `{rule.stage}` rule is in the folder `{stage}`", str(path), remedy="move the file")
+    if rule.begins_with_variation:
+        message = "a variation stands before the first full example that fires"
+        raise InputError(message, str(path), remedy="begin with an `Example` in full")
     return rule
 
 

@@ -73,18 +73,21 @@ class Rule:
     offer: bool = False
 
     @property
+    def begins_with_variation(self) -> bool:
+        """Whether a variation has no full example that it could be of."""
+        first = next((one for one in self.examples if isinstance(one, Variation) or one.expects_finding), None)
+        return isinstance(first, Variation)
+
+    @property
     def expanded(self) -> tuple[Example, ...]:
-        """The examples, each in full."""
+        """The examples, each in full; the loader refuses a rule that begins with a variation."""
         found: list[Example] = []
-        full: Example | None = None
+        full = Example("")
         for example in self.examples:
-            if isinstance(example, Variation):
-                if full is None:
-                    raise ValueError(f"{self.id}: a variation before the first full example that fires")
-                example = example.of(full)
-            elif example.expects_finding:
-                full = example
-            found.append(example)
+            shown = example.of(full) if isinstance(example, Variation) else example
+            if shown is example and shown.expects_finding:
+                full = shown
+            found.append(shown)
         return tuple(found)
 
     def is_safe(self, run: "Run") -> bool:

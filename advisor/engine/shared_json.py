@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 from advisor.engine.check import Options
 from advisor.engine.fix import Fixed, fixed
-from advisor.opening import LoadedRun, is_own
+from advisor.opening import LoadedRun
 from advisor.record import replace
 from advisor.run import Run
+from advisor.run.deepspeed.locate import is_own
 
 
 def shared_out(results: Sequence[Fixed], options: Sequence[Options], *, unsafe: bool) -> list[Fixed]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from advisor.cli.main import FORMAT_HELP, GPUS_HELP, Telling, rules_option
+from advisor.cli.group import FORMAT_HELP, GPUS_HELP, Telling, rules_option
 
 
 @click.command(cls=Telling, context_settings={"ignore_unknown_options": True})
@@ -22,7 +22,8 @@ def advise(tokens: tuple[str, ...], **given: Any) -> None:
 
     Takes what `axolotl train` takes: the keys that override the config, and `-- LAUNCHER OPTIONS`.
     """
-    from advisor.cli.advise import advise_command
     from advisor.session import RunOptions
+
+    from .advising import advise_command
 
     sys.exit(advise_command(tokens, RunOptions(**given)))

@@ -9,8 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from advisor.cli.changed_since import top_of
-from advisor.documents.git import FILES, blob, tree
+from advisor.documents.git import FILES, blob, top_of, tree
 from advisor.errors import InputError
 from advisor.settings import NARROW, RULES, load_settings
 
@@ -32,7 +31,7 @@ def main(revision: str, folder: str) -> int:
 
 def rules_of(revision: str, root: Path) -> tuple[str, ...]:
     """The folders of rules, written below ``root``. ``InputError`` for one that the revision does not have."""
-    here = root / os.path.relpath(os.path.realpath("."), top_of("."))
+    here = root / os.path.relpath(os.path.realpath("."), top_of(".", "--changed-since"))
     here.mkdir(parents=True, exist_ok=True)
     written(revision, root, lambda name: os.path.basename(name) in SETTINGS)
     settings = load_settings(here)
@@ -51,7 +50,7 @@ def rules_of(revision: str, root: Path) -> tuple[str, ...]:
 
 def written(revision: str, root: Path, wanted: Callable[[str], bool]) -> None:
     """Writes the plain files of a revision that are wanted, byte for byte, below ``root``."""
-    top = top_of(".")
+    top = top_of(".", "--changed-since")
     for name, entry in tree(top, revision).items():
         if entry.mode in FILES and wanted(name):
             path = root / name

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from advisor.cli.main import Telling
+from advisor.cli.group import Telling
 
 
 @click.command("gitlab-comment", cls=Telling)

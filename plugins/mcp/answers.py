@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.cli.hardware import offers_of
 from advisor.engine.finding import Finding, Report
 from advisor.engine.fix import Fixed, fixed, report_after
 from advisor.memory.ledger import Estimate, Range
 from advisor.report.cards import Offer
+from advisor.report.offers import offers_of
 from advisor.report.wording import offers, remarks, room, steps
 from advisor.session import CheckedRun
 from advisor.speed import StepTime

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from advisor.cli.main import GPUS_HELP, Telling, rules_option
+from advisor.cli.group import GPUS_HELP, Telling, rules_option
 from advisor.errors import InputError
 from advisor.session import RunOptions
 

@@ -7,13 +7,12 @@ from importlib import import_module
 from typing import Any
 
 import advisor
-from advisor.cli.estimate import parse_tokens
-from advisor.cli.prices import checked_price
 from advisor.engine.registry import STAGES, built_in_rules
 from advisor.errors import InputError
 from advisor.record import replace
 from advisor.report import render_rule
 from advisor.session import RunOptions
+from advisor.session.amounts import checked_price, parse_tokens
 from advisor.session.rule_selection import Tell, near
 from advisor.util import confined
 

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-from advisor.cli.hardware import offers_of
 from advisor.documents import parse
 from advisor.engine.cards import all_gpus
 from advisor.engine.check import time_of
@@ -18,6 +17,7 @@ from advisor.report.html_markup import folded, plain, prose, tag
 from advisor.report.html_memory import ledger, memory
 from advisor.report.html_page import cards, findings, time, verdict
 from advisor.report.html_plan import plan, room
+from advisor.report.offers import offers_of
 from advisor.report.time import Training
 from advisor.report.wording import remarks
 from advisor.session import CheckedRun, RunOptions, Session, check_config_text, text_session

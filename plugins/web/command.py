@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from advisor.cli.main import Telling
+from advisor.cli.group import Telling
 from advisor.errors import InputError
 from advisor.streams import aside
 from advisor.util import cache_folder

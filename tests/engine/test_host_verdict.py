@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import yaml
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 
 from advisor.cli.main import main
 from advisor.memory import estimate
+from advisor.memory.ledger import Range, Uncounted
 from advisor.opening import open_configs
 from advisor.record import replace
 from advisor.util import GIB
@@ -143,3 +145,26 @@ def test_a_comment_lets_a_run_through_whose_host_is_too_small():
     Path("run.yaml").write_text(ignored + yaml.safe_dump(FULL))
     found = CliRunner().invoke(main, ["check", "run.yaml", "--gpus", "4x a100-80gb host=64GiB", "--isolated"])
     assert found.exit_code == 0, found.output
+
+
+@pytest.mark.parametrize(
+    ("memory", "low", "high", "verdict"),
+    [
+        (None, 1, 2, "fits"),
+        (None, 1, 9, "tight"),
+        ("more", 1, 2, "unknown"),
+        ("more", 1, 9, "unknown"),
+        ("more", 8, 9, "does-not-fit"),
+    ],
+)
+def test_the_worse_of_gpu_and_host_is_the_verdict_and_unknown_is_worse_than_tight(
+    memory: Literal["more"] | None, low: int, high: int, verdict: str
+):
+    """A GPU with room, but for what is not counted; a host of 5 bytes."""
+    found = estimate(
+        open_configs({key: value for key, value in FULL.items() if key != "deepspeed"}, gpus="8x h200").run
+    )
+    assert found is not None
+    there = (Uncounted("key", "something", memory, "test"),) if memory else ()
+    roomy = replace(found, usable=found.needed.high, uncounted=there, host_needed=Range(low, high), host_usable=5)
+    assert roomy.verdict == verdict

@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from advisor.engine.choice import best_of
 from advisor.engine.cost_text import differ
 from advisor.engine.flowchart_status import compared
+from advisor.engine.plan import Search, end_in
 from advisor.engine.plan_steps import Goal, about, necessary
 from advisor.engine.points import Moves
+from advisor.engine.rule import Rule
 from advisor.engine.search import EQUAL, fastest, is_roomy, leanest, seconds_of
+from advisor.engine.speedups import ORDER, sequence
 from advisor.memory.ledger import Range
 
 FASTER: Moves = (("fused-kernels", 0), ("fused-loss", 0))
@@ -144,3 +147,19 @@ def test_fewer_cards_are_shown_where_they_cost_no_more_than_a_quarter_more(worth
     wanted: Any = SimpleNamespace(worth=lambda row: row.worth)
     best: Any = best_of(wanted, rows)
     assert best.hardware.world_size == cards
+
+
+def test_an_end_that_adds_an_error_is_struck_out_so_many_times(monkeypatch: pytest.MonkeyPatch):
+    """Of a plan's best points 24, of those with which what fits is faster 12."""
+    tried: list[str] = []
+    best: Any = [SimpleNamespace(moves=(), seconds=1.0) for _ in range(30)]
+    for module in ("advisor.engine.plan", "advisor.engine.speedups"):
+        monkeypatch.setattr(f"{module}.fastest", lambda *_, **__: best)
+        monkeypatch.setattr(f"{module}.plan_steps", lambda *_, name=module, **__: tried.append(name))
+        monkeypatch.setattr(f"{module}.families", lambda *_: [])
+    monkeypatch.setattr("advisor.engine.plan.leanest", lambda *_: [])
+    walk: Any = Walked({})
+    walk.asked, walk.start.run.hardware = (), SimpleNamespace(usable=100)
+    assert end_in(Search(walk, {}), walk) is None
+    assert sequence(walk.start, {name: cast("Rule", None) for name in ORDER}) == ()
+    assert [tried.count(name) for name in dict.fromkeys(tried)] == [24, 12]

@@ -101,5 +101,11 @@ def test_a_disk_with_just_enough_has_room(monkeypatch: pytest.MonkeyPatch, more:
     assert (shortage(open_configs(LLAMA, ZERO_2, "8x h100").run) is not None) == lacks
 
 
+def test_axolotls_own_folder_counts_where_none_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda _path: Usage(0))
+    said = shortage(open_configs(LLAMA, ZERO_2, "8x h100").run)
+    assert said is not None and said.startswith("`output_dir: ./model-out` has ")
+
+
 def test_the_folder_above_counts_where_the_output_is_not_there_yet(tmp_path: Path):
     assert free_bytes(str(tmp_path / "a" / "b")) is not None

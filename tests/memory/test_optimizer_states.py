@@ -8,7 +8,7 @@ import pytest
 from advisor.memory.host import host_terms
 from advisor.memory.optimizer_states import optimizer_terms, step_terms, unpaged_bytes
 from advisor.memory.optimizers import OPTIMIZERS
-from advisor.memory.weight_groups import Weights
+from advisor.memory.weight_groups import Weights, group_of
 from advisor.memory.weights import weights_of
 from advisor.opening import open_configs
 
@@ -60,7 +60,7 @@ def test_states_and_master_weights(tmp_path, keys, expected):
 CAST = (2 + 4) * FLAT
 """The flat copy in half precision, and its cast."""
 STEPPING = (4 + 4) * FLAT
-"""Gradients and temporaries in fp32, next to the shard in half precision: the norms' gradients keep it."""
+"""Gradients and temporaries in fp32, beside the shard in half precision: the norms' gradients keep it."""
 
 
 @pytest.mark.parametrize(
@@ -138,3 +138,14 @@ def test_states_are_paged_and_quantized_from_so_many_elements_on(optimizer: str,
     """Bytes of each of two states that stay on the GPU."""
     weights = cast("Weights", SimpleNamespace(trained_shapes=(((elements,), 1),)))
     assert unpaged_bytes(OPTIMIZERS[optimizer], weights) == round(2 * elements * each)
+
+
+@pytest.mark.parametrize(
+    ("elements", "small", "uneven"),
+    [(4095, True, True), (4096, False, False), (4097, False, True), (4352, False, False)],
+)
+def test_a_tensor_is_quantized_from_4096_elements_on_and_by_torchao_in_whole_blocks(
+    elements: int, small: bool, uneven: bool
+):
+    group = group_of("weights", 2, True, "test", [((elements,), 1)])
+    assert (group.small_elements, group.uneven_elements) == (small * elements, uneven * elements)

@@ -12,7 +12,8 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
-from advisor.cli.main import FORMAT_HELP, main
+from advisor.cli.group import FORMAT_HELP
+from advisor.cli.main import main
 from advisor.report import FORMATS, schema_models
 
 from ..json_schemas import validator_of

@@ -14,7 +14,7 @@ from advisor.memory.weights import weights_of
 from advisor.opening import open_configs
 from advisor.speed import StepTime, Unpriced, host, link, step_time, traffic
 from advisor.speed import constants as k
-from advisor.speed.card import card_of
+from advisor.speed.card import card_of, is_geforce
 from advisor.speed.price import doubts_of_time
 from advisor.speed.step_time import TimeTerm
 
@@ -235,6 +235,21 @@ OFFLOAD = {"stage": 3, "offload_optimizer": {"device": "cpu", "pin_memory": True
 def test_a_host_goes_by_the_generation_of_its_cards(gpus: str, node: float, process: float, copies: float):
     found = host.host_of(parse_hardware(gpus), k.SHIPPED)
     assert (found.memory, found.process, found.copies) == pytest.approx((node, process, copies))
+
+
+@pytest.mark.parametrize(
+    ("name", "is_for_desktops"),
+    [
+        ("rtx-2080-ti", True),
+        ("rtx-5090", True),
+        ("rtx-a6000", False),
+        ("rtx-6000-ada", False),
+        ("rtx-pro-6000-blackwell", False),
+        ("l40s", False),
+    ],
+)
+def test_cards_of_workstations_are_none_for_desktops(name: str, is_for_desktops: bool):
+    assert is_geforce(parse_hardware(f"1x {name}").gpu) == is_for_desktops
 
 
 def test_an_optimizer_on_a_new_host_is_twice_as_fast_as_on_an_old_one():
