@@ -85,18 +85,18 @@ def open_run(config: Document, context: Context) -> LoadedRun:
             )
         except InputError as error:
             if section is not None and section.outside and error.file == section.file:
-                raise unshown(config) from error
+                raise _unshown(config) from error
             raise
 
-    model = with_traces(*model_for(config, context), built, context)
+    model = _with_traces(*_model_for(config, context), built, context)
     if isinstance(model, Architecture):
-        return LoadedRun(with_prepared_rows(built(model)), context=context)
+        return LoadedRun(_with_prepared_rows(built(model)), context=context)
     reason = f" ({model.reason})" if model.reason else ""
     run = replace(built(None), model_reason=reason, model_config=model.config, model_hints=model.remedies)
     return LoadedRun(run, model, context)
 
 
-def with_prepared_rows(run: Run) -> Run:
+def _with_prepared_rows(run: Run) -> Run:
     """The run with the longest row of the dataset that axolotl has prepared for it, where rows differ in length."""
     if run.sample_packing or run.pads_to_sequence_len or run.rl is not None or run.classifier is not None:
         return run
@@ -109,7 +109,7 @@ def with_prepared_rows(run: Run) -> Run:
     return run if prepared is None else replace(run, prepared=prepared)
 
 
-def with_traces(
+def _with_traces(
     model: Architecture | Unknown,
     described: Mapping[str, object] | None,
     built: Callable[[Architecture | None], Run],
@@ -163,7 +163,7 @@ def detected() -> Hardware | None:
     return detect()
 
 
-def model_for(config: Document, context: Context) -> tuple[Architecture | Unknown, Mapping[str, object] | None]:
+def _model_for(config: Document, context: Context) -> tuple[Architecture | Unknown, Mapping[str, object] | None]:
     """The architecture of ``base_model_config`` or ``base_model``, with the YAML's overrides; and its config."""
     name = config.get("base_model_config") or config.get("base_model")
     if not name or is_placeholder(name):
@@ -189,25 +189,25 @@ def deepspeed_for(config: Document, context: Context) -> tuple[Section | None, b
         return None, False
     path = deepspeed_path(config, named, context.working_directory, context.buffers)
     if path is not None:
-        return deepspeed_in(path, config, named, context), is_own(config, path)
+        return _deepspeed_in(path, config, named, context), is_own(config, path)
     values = shipped(named)
     return (Section(new_document(named, "json", values)), False) if values else (None, False)
 
 
-def deepspeed_in(path: str, config: Document, named: str, context: Context) -> Section:
+def _deepspeed_in(path: str, config: Document, named: str, context: Context) -> Section:
     """The DeepSpeed config in a file. Why one outside the repository cannot be read is not said: it would quote it."""
     nothing = Section(new_document(path, "json", {}))
     try:
         unsaved = context.buffers.at(path)
         section = Section(read(path) if unsaved is None else parse(unsaved, path, "json"))
     except InputError as error:
-        if is_outside(config, named, nothing, context.working_directory):
-            raise unshown(config) from error
+        if _is_outside(config, named, nothing, context.working_directory):
+            raise _unshown(config) from error
         raise
-    return replace(section, outside=is_outside(config, named, section, context.working_directory))
+    return replace(section, outside=_is_outside(config, named, section, context.working_directory))
 
 
-def unshown(config: Document) -> InputError:
+def _unshown(config: Document) -> InputError:
     """What is said of a DeepSpeed config outside the repository that cannot be used."""
     span = config.span("deepspeed")
     line, column = (span.line, span.column) if span else (0, 0)
@@ -263,7 +263,7 @@ def config_document(axolotl: Config, deepspeed: Config | None = None) -> Documen
     return new_document(config.file, "yaml", changed.values_mapping) if isinstance(value, dict) else changed
 
 
-def is_outside(config: Document, named: str, found: Section, working_directory: str) -> bool:
+def _is_outside(config: Document, named: str, found: Section, working_directory: str) -> bool:
     """Whether a DeepSpeed JSON is somebody else's: outside the YAML's repository, and not as axolotl ships it.
 
     Without a repository, a plain path from the working directory, where axolotl looks, is inside too.

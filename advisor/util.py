@@ -14,7 +14,7 @@ from typing import Any, TypeGuard, cast
 from advisor.errors import InputError
 
 
-class Regex:
+class _Regex:
     """A regular expression that is compiled when one of its methods is first asked for."""
 
     def __init__(self, text: str, flags: int = 0) -> None:
@@ -29,7 +29,7 @@ class Regex:
 
 def regex(text: str, flags: int = 0) -> re.Pattern[str]:
     """What ``re.compile`` makes, later: a check uses few of them, and compiling all takes 3 % of its start."""
-    return cast("re.Pattern[str]", Regex(text, flags))
+    return cast("re.Pattern[str]", _Regex(text, flags))
 
 
 def is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:

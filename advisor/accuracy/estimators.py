@@ -13,7 +13,7 @@ def ours(case: Judged) -> float:
     return case.estimated
 
 
-def deepspeed_estimate(case: Judged) -> float | None:
+def _deepspeed_estimate(case: Judged) -> float | None:
     """estimate_zero2/3_model_states_mem_needs: stage_1_and_2.py:2890-2907, stage3.py:3455-3491@0.18.9."""
     zero, model = case.run.zero, case.run.model
     assert model is not None
@@ -27,7 +27,7 @@ def deepspeed_estimate(case: Judged) -> float | None:
     return 4 * model.largest_tensor + states
 
 
-def accelerate_estimate(case: Judged) -> float | None:
+def _accelerate_estimate(case: Judged) -> float | None:
     """``accelerate estimate-memory``: training with Adam on one GPU (commands/estimate.py:224-254@1.13.0).
 
     Twice the fp32 weights in half precision, four times in fp32; batch, adapter and sharding do not enter.
@@ -36,7 +36,7 @@ def accelerate_estimate(case: Judged) -> float | None:
     return (16 if case.run.precision == "fp32" else 8) * case.run.model.parameters
 
 
-def sixteen_bytes(case: Judged) -> float | None:
+def _sixteen_bytes(case: Judged) -> float | None:
     """16 bytes a parameter (arXiv 1910.02054, section 3.1), divided where everything is sharded."""
     assert case.run.model is not None
     sharded = case.run.fsdp is not None or case.run.zero_stage == 3
@@ -45,7 +45,7 @@ def sixteen_bytes(case: Judged) -> float | None:
 
 ESTIMATORS: dict[str, Estimator] = {
     ADVISOR: ours,
-    "DeepSpeed's estimate_zero2/3": deepspeed_estimate,
-    "accelerate estimate-memory": accelerate_estimate,
-    "16 bytes a parameter": sixteen_bytes,
+    "DeepSpeed's estimate_zero2/3": _deepspeed_estimate,
+    "accelerate estimate-memory": _accelerate_estimate,
+    "16 bytes a parameter": _sixteen_bytes,
 }

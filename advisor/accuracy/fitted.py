@@ -4,7 +4,7 @@ from advisor.record import record
 
 
 @record
-class Fitted:
+class _Fitted:
     """One constant: its value, the function that has it, and what it rests on."""
 
     name: str
@@ -14,19 +14,19 @@ class Fitted:
 
 
 FITTED = (
-    Fitted(
+    _Fitted(
         "live parameters of ZeRO-3 with several GPUs",
         "2 x max_live_parameters, or max_reuse_distance",
         "advisor/memory/deepspeed.py: live_terms",
         "12 runs of Llama-3-8B; DeepSpeed holds one set, freed blocks await the stream",
     ),
-    Fitted(
+    _Fitted(
         "cuBLAS workspaces",
         "2 x 8,519,680 B, 2 x 32 MiB from Hopper on",
         "advisor/memory/workspaces.py: workspace_bytes",
         "the size is torch's; that there are two is what the runs with DeepSpeed leave over",
     ),
-    Fitted(
+    _Fitted(
         "outputs of the projections of linear attention whose kernel no formula knows, kept",
         "2 x",
         "advisor/memory/activations/approximate.py: width_amounts",

@@ -55,7 +55,7 @@ def groups_of(cases: Sequence[Judged]) -> list[Group]:
 def group(name: str, cases: Sequence[Judged]) -> Group:
     """The figures of some runs."""
     counted = [case for case in cases if case.case.counts]
-    others = {other: errors_with(other, counted) for other in ESTIMATORS if other != ADVISOR}
+    others = {other: _errors_with(other, counted) for other in ESTIMATORS if other != ADVISOR}
     return Group(
         name,
         errors_of([case.error for case in counted]),
@@ -85,13 +85,13 @@ def caught(cases: Sequence[Judged]) -> Share:
 def compared(name: str, cases: Sequence[Judged]) -> Compared:
     """An estimator on the runs of which it says anything."""
     known = [case for case in cases if ESTIMATORS[name](case) is not None]
-    failed = [warns(name, case) for case in known if case.case.out_of_memory]
+    failed = [_warns(name, case) for case in known if case.case.out_of_memory]
     passed = [refuses(name, case) for case in known if not case.case.out_of_memory]
-    errors = errors_with(name, [case for case in cases if case.case.counts])
+    errors = _errors_with(name, [case for case in cases if case.case.counts])
     return Compared(name, errors, Share(sum(failed), len(failed)), Share(sum(passed), len(passed)))
 
 
-def warns(name: str, case: Judged) -> bool:
+def _warns(name: str, case: Judged) -> bool:
     """Whether a failure would have come as no surprise."""
     return case.verdict != "fits" if name == ADVISOR else refuses(name, case)
 
@@ -102,7 +102,7 @@ def refuses(name: str, case: Judged) -> bool:
     return case.verdict == "does-not-fit" if name == ADVISOR else said is not None and said > case.usable
 
 
-def errors_with(name: str, counted: Sequence[Judged]) -> Errors | None:
+def _errors_with(name: str, counted: Sequence[Judged]) -> Errors | None:
     """An estimator's errors on the runs of which it says anything."""
     said = [(case, ESTIMATORS[name](case)) for case in counted]
     return errors_of([figure / case.allocated - 1 for case, figure in said if figure is not None])

@@ -50,11 +50,11 @@ def one_source(name: str, cases: Sequence[Judged], source: Source) -> HeldOut:
         name,
         Share(sum(inside), len(inside)),
         median([width(within) for within in ranges] or [0.0]),
-        Share(sum(warned(case, evidence) for case in failed), len(failed)),
+        Share(sum(_warned(case, evidence) for case in failed), len(failed)),
     )
 
 
-def warned(case: Judged, evidence: Evidence) -> bool:
+def _warned(case: Judged, evidence: Evidence) -> bool:
     """Whether the run is not called ``fits``."""
     return verdict(needed(case.run, case.estimated, evidence), case.usable) != "fits"
 

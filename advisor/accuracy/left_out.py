@@ -20,7 +20,7 @@ AD102 = "cuBLAS on L20, the chip of RTX 4090: 114.6 of 119.5 TFLOPS (DefTruth/CU
 
 
 @record
-class Prior:
+class _Prior:
     """What a constant would be before any published figure, and why."""
 
     value: float
@@ -29,25 +29,25 @@ class Prior:
     """The factor that it may well be off by: small where it was measured, a factor of two where it was counted."""
 
 
-PRIORS: Mapping[str, Prior] = {
-    "gemm_share geforce": Prior(0.95, AD102, 1.1),
-    "gemm_share hopper": Prior(0.75, "as other cards", 1.1),
-    "gemm_share other": Prior(0.80, "cuBLAS on A100: 250 of 312 TFLOPS", 1.1),
-    "half_rate_width": Prior(2.0, "a product has half as many operations a byte as its width"),
-    "flash_1_share": Prior(0.59, "arXiv:2307.08691, abstract: 25 to 40 %; of 0.55 for the second version"),
-    "large_cache": Prior(1.0, "no effect"),
-    "launch_seconds": Prior(10e-6, "5 us a launch, as much again for Python"),
-    "forward_launches": Prior(80, LAYER),
-    "backward_launches": Prior(0.9, f"{LAYER}, without Python"),
-    "dequantize_launches": Prior(14, f"{GPTQ}: 20; bitsandbytes, dequantize_4bit: 8"),
-    "zero3_layer_seconds": Prior(5e-3, "13 modules with 6 hooks, 9 weights gathered 3 times, each 50 us"),
-    "fsdp_layer_seconds": Prior(0.2e-3, "four hooks of a layer at 50 us"),
-    "dequantize_cost gptq": Prior(4.4, f"{GPTQ}: 16.5 bytes an element, in two passes of three"),
-    "adapter_bytes": Prior(6, PEFT),
-    "pcie_share": Prior(0.5, "into host memory and out of it"),
-    "slow_pcie_bytes_per_second": Prior(2e9, "half of four lanes of PCIe 3"),
-    "host_copy_share": Prior(0.375, "PCIe 4 at 24 of 32 GB/s, an uplink of DGX A100 for two GPUs"),
-    "desktop_share": Prior(0.6, "cores of 5 GHz against 3 GHz"),
+PRIORS: Mapping[str, _Prior] = {
+    "gemm_share geforce": _Prior(0.95, AD102, 1.1),
+    "gemm_share hopper": _Prior(0.75, "as other cards", 1.1),
+    "gemm_share other": _Prior(0.80, "cuBLAS on A100: 250 of 312 TFLOPS", 1.1),
+    "half_rate_width": _Prior(2.0, "a product has half as many operations a byte as its width"),
+    "flash_1_share": _Prior(0.59, "arXiv:2307.08691, abstract: 25 to 40 %; of 0.55 for the second version"),
+    "large_cache": _Prior(1.0, "no effect"),
+    "launch_seconds": _Prior(10e-6, "5 us a launch, as much again for Python"),
+    "forward_launches": _Prior(80, LAYER),
+    "backward_launches": _Prior(0.9, f"{LAYER}, without Python"),
+    "dequantize_launches": _Prior(14, f"{GPTQ}: 20; bitsandbytes, dequantize_4bit: 8"),
+    "zero3_layer_seconds": _Prior(5e-3, "13 modules with 6 hooks, 9 weights gathered 3 times, each 50 us"),
+    "fsdp_layer_seconds": _Prior(0.2e-3, "four hooks of a layer at 50 us"),
+    "dequantize_cost gptq": _Prior(4.4, f"{GPTQ}: 16.5 bytes an element, in two passes of three"),
+    "adapter_bytes": _Prior(6, PEFT),
+    "pcie_share": _Prior(0.5, "into host memory and out of it"),
+    "slow_pcie_bytes_per_second": _Prior(2e9, "half of four lanes of PCIe 3"),
+    "host_copy_share": _Prior(0.375, "PCIe 4 at 24 of 32 GB/s, an uplink of DGX A100 for two GPUs"),
+    "desktop_share": _Prior(0.6, "cores of 5 GHz against 3 GHz"),
 }
 
 

@@ -27,7 +27,7 @@ def read_lines(lines: list[str], path: str) -> Iterator[Measured]:
         said: Any = None
         try:
             said = json.loads(line) if line.strip() else {"device": None}
-            run = measured(said, path, number) if is_of_a_gpu(said) else None
+            run = measured(said, path, number) if _is_of_a_gpu(said) else None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             from advisor.accuracy.own_schema import what_is_wrong
 
@@ -37,7 +37,7 @@ def read_lines(lines: list[str], path: str) -> Iterator[Measured]:
             yield run
 
 
-def is_of_a_gpu(said: Mapping[str, Any]) -> bool:
+def _is_of_a_gpu(said: Mapping[str, Any]) -> bool:
     """Whether a line is of a run on a GPU that ended, in or out of memory."""
     return said["device"] == "cuda" and said["outcome"] in {"ok", "oom"} and bool(said["gpu"])
 

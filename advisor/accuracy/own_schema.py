@@ -20,7 +20,7 @@ class Card(Part):
     name: str
 
 
-class ZeroSection(Part):
+class _ZeroSection(Part):
     """ZeRO's settings."""
 
     stage: int
@@ -29,7 +29,7 @@ class ZeroSection(Part):
 class DeepSpeedConfig(Part):
     """The DeepSpeed config of the run."""
 
-    zero_optimization: ZeroSection
+    zero_optimization: _ZeroSection
 
 
 class Config(Part):
@@ -40,7 +40,7 @@ class Config(Part):
     adapter: str | None = None
 
 
-class OwnRun(Part):
+class _OwnRun(Part):
     """What a line must have to be compared with an estimate; sizes in bytes."""
 
     name: str
@@ -56,7 +56,7 @@ class OwnRun(Part):
     phases: dict[str, Any]
 
 
-class EndedRun(OwnRun):
+class _EndedRun(_OwnRun):
     """A run that went through has its peaks."""
 
     allocated_peak: int  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]
@@ -65,5 +65,5 @@ class EndedRun(OwnRun):
 
 def what_is_wrong(line: str, file: str, number: int, *, ended: bool) -> InputError:
     """Why a line is not a measured run."""
-    model = EndedRun if ended else OwnRun
+    model = _EndedRun if ended else _OwnRun
     return misfit_in_line(model, line, file, number, otherwise="give a file that tests/gpu/measure.py has written")

@@ -50,10 +50,10 @@ def replay_table(report: Accuracy) -> Iterator[str]:
         yield f"{one.kind:<46}{without}{share(one.held_with):>12}{one.width_with:>8.0%}"
     if report.near_limits:
         yield f"{'near their limit, with a tape':<46}{'needs GiB':>18}{'of':>8}  without, with the replay"
-        yield from (near_line(one) for one in report.near_limits)
+        yield from (_near_line(one) for one in report.near_limits)
 
 
-def near_line(one: NearLimit) -> str:
+def _near_line(one: NearLimit) -> str:
     """One run near its card's limit."""
     low, high = one.needed_with_gib
     said = one.verdict if one.verdict == one.verdict_with else f"{one.verdict}, {one.verdict_with}"
@@ -83,11 +83,11 @@ def held_out_table(report: Accuracy) -> Iterator[str]:
     yield f"{'one source left out':<66}{'in range':>10}{'median width':>14}{'oom':>6}"
     for name, sources in (("repositories", report.repositories), ("files", report.files)):
         total = whole(sources)
-        yield from (held_out_line(one) for one in sources if one.held.whole or one.caught.whole)
+        yield from (_held_out_line(one) for one in sources if one.held.whole or one.caught.whole)
         yield f"{'all ' + name:<66}{words(total):>10}{percent(total):>8}"
 
 
-def held_out_line(one: HeldOut) -> str:
+def _held_out_line(one: HeldOut) -> str:
     """One source."""
     name = one.source.removeprefix("github:")
     name = name if len(name) <= 65 else f"{name.partition('/')[0]}/...{name[-(61 - name.index('/')) :]}"

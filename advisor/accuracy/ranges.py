@@ -21,22 +21,22 @@ def derived(cases: Sequence[Judged]) -> Evidence:
     """What these runs show."""
     with_segments = [case for case in cases if expandable_segments(case.run)]
     without = [case for case in cases if not expandable_segments(case.run)]
-    measured = reserved_by_kind(with_segments)
+    measured = _reserved_by_kind(with_segments)
     measured.pop(ANY, None)
     share, pairs = expandable_share(with_segments, without)
     low = [max(0.0, -case.error / (1 + case.error)) for case in cases if case.case.counts]
     return Evidence(
-        reserved=reserved_by_kind(without),
+        reserved=_reserved_by_kind(without),
         reserved_expandable=measured,
-        needed=slack_by_sharding(without),
-        needed_expandable=slack_by_sharding(with_segments),
+        needed=_slack_by_sharding(without),
+        needed_expandable=_slack_by_sharding(with_segments),
         expandable_share=share,
         pairs=pairs,
         underestimated=upwards(percentile(low, 1 - TENTH), 3) if low else 0.0,
     )
 
 
-def reserved_by_kind(cases: Iterable[Judged]) -> dict[str, Reserved]:
+def _reserved_by_kind(cases: Iterable[Judged]) -> dict[str, Reserved]:
     """Reserved over allocated bytes on cards with room, of each kind and of each wider one."""
     found: defaultdict[str, list[Judged]] = defaultdict(list)
     for case in cases:
@@ -60,7 +60,7 @@ def reserved_range(cases: Sequence[Judged]) -> Reserved:
     sources = len({case.case.source for case in cases})
     low, high, wider = percentile(slacks, LOWER), percentile(slacks, UPPER), 1 / (sources + 1)
     low = min(low, low * (1 - wider))
-    return Reserved(downwards(1 + low, 2), upwards(1 + high * (1 + wider), 2), len(cases), sources)
+    return Reserved(_downwards(1 + low, 2), upwards(1 + high * (1 + wider), 2), len(cases), sources)
 
 
 def slack_of(case: Judged) -> float | None:
@@ -78,7 +78,7 @@ def expandable_share(with_segments: Sequence[Judged], without: Sequence[Judged])
     if not shares:
         return (0.0, 1.0), 0
     low, high = percentile(shares, TENTH), percentile(shares, 1 - TENTH)
-    return (downwards(low, 2), min(1.0, upwards(high, 2))), len(shares)
+    return (_downwards(low, 2), min(1.0, upwards(high, 2))), len(shares)
 
 
 def setting(case: Judged) -> tuple[object, ...]:
@@ -87,7 +87,7 @@ def setting(case: Judged) -> tuple[object, ...]:
     return case.case.group, config["sequence_len"], config["micro_batch_size"]
 
 
-def slack_by_sharding(cases: Iterable[Judged]) -> dict[str, Slack]:
+def _slack_by_sharding(cases: Iterable[Judged]) -> dict[str, Slack]:
     """The fragmentation that each way of sharding needs room for."""
     found: defaultdict[str, list[Judged]] = defaultdict(list)
     for case in cases:
@@ -114,7 +114,7 @@ def sure(case: Judged) -> bool:
     return case.case.confidence == "high"
 
 
-def downwards(value: float, digits: int) -> float:
+def _downwards(value: float, digits: int) -> float:
     """Rounded down."""
     return floor(round(value * 10**digits, 6)) / 10**digits
 

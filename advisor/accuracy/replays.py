@@ -74,10 +74,10 @@ def replayed(kind: str, found: Sequence[tuple[Judged, Range]]) -> Replayed:
 
 def near_limits(cases: Sequence[Judged]) -> list[NearLimit]:
     """The covered runs near their limit, in the order in which they are given."""
-    return [near_limit(case) for case in cases if is_near(case) and covered(case.run)]
+    return [near_limit(case) for case in cases if _is_near(case) and covered(case.run)]
 
 
-def is_near(case: Judged) -> bool:
+def _is_near(case: Judged) -> bool:
     """Whether the verdict hangs on a few percent."""
     needed, usable = case.estimate.needed, case.usable
     return needed.low * (1 - NEAR) <= usable <= needed.high * (1 + NEAR)

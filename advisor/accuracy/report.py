@@ -27,7 +27,7 @@ class Width:
 
 
 @record
-class Failure:
+class _Failure:
     """A run whose failure is inferred from figures that are missing, and what is said of it."""
 
     id: str
@@ -40,7 +40,7 @@ class Failure:
 
 
 @record
-class Verdicts:
+class _Verdicts:
     """What the verdict is worth: failures, false alarms, the width of ``needed``, the share of ``tight``."""
 
     sure: Share
@@ -62,8 +62,8 @@ class Accuracy:
     all: Group
     mean_of_medians: float
     compared: Sequence[Compared]
-    verdicts: Verdicts
-    failures: Sequence[Failure]
+    verdicts: _Verdicts
+    failures: Sequence[_Failure]
     widths: Sequence[Width]
     median_widths: Mapping[bool, float]
     replays: Sequence[Replayed]
@@ -83,9 +83,9 @@ def accuracy(cases: Sequence[Judged], *, published: bool = True) -> Accuracy:
         all=group("all runs", cases),
         mean_of_medians=mean_of_medians(groups),
         compared=[compared(name, cases) for name in ESTIMATORS],
-        verdicts=verdicts_of(cases),
+        verdicts=_verdicts_of(cases),
         failures=[failure(case) for case in cases if case.case.out_of_memory and not sure(case)],
-        widths=widths_of(cases),
+        widths=_widths_of(cases),
         median_widths=median_widths(cases),
         replays=replays(cases),
         near_limits=near_limits(cases),
@@ -96,13 +96,13 @@ def accuracy(cases: Sequence[Judged], *, published: bool = True) -> Accuracy:
     )
 
 
-def verdicts_of(cases: Sequence[Judged]) -> Verdicts:
+def _verdicts_of(cases: Sequence[Judged]) -> _Verdicts:
     """What is said of runs that failed and of those that went through."""
     failed = [case for case in cases if case.case.out_of_memory]
     passed = [case for case in cases if not case.case.out_of_memory]
     certain = [case.verdict != "fits" for case in failed if sure(case)]
     inferred = [case.verdict != "fits" for case in failed if not sure(case)]
-    return Verdicts(
+    return _Verdicts(
         sure=Share(sum(certain), len(certain)),
         inferred=Share(sum(inferred), len(inferred)),
         refused=Share(sum(case.verdict == "does-not-fit" for case in passed), len(passed)),
@@ -111,7 +111,7 @@ def verdicts_of(cases: Sequence[Judged]) -> Verdicts:
     )
 
 
-def widths_of(cases: Sequence[Judged]) -> list[Width]:
+def _widths_of(cases: Sequence[Judged]) -> list[Width]:
     """The reserved ranges by kind of run, without and with expandable segments."""
     keys = dict.fromkeys((kind_of(case.run), expandable_segments(case.run)) for case in cases if case.reserved)
     return [width_of(kind, expandable, cases) for kind, expandable in sorted(keys)]
@@ -137,10 +137,10 @@ def width_of(kind: str, expandable: bool, cases: Sequence[Judged]) -> Width:
     )
 
 
-def failure(case: Judged) -> Failure:
+def failure(case: Judged) -> _Failure:
     """A run that was taken to have failed."""
     needed, config = case.estimate.needed, case.case.config
-    return Failure(
+    return _Failure(
         case.case.id,
         case.case.group,
         config["sequence_len"],

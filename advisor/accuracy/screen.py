@@ -31,25 +31,25 @@ def text(report: Accuracy) -> str:
     if report.replays:
         blocks.append(replay_table(report))
     if report.published:
-        blocks += [slack_table(), held_out_table(report), claim_table(report), fitted_lines(), missing_lines(report)]
+        blocks += [slack_table(), held_out_table(report), _claim_table(report), _fitted_lines(), _missing_lines(report)]
     return "\n\n".join("\n".join(block) for block in blocks)
 
 
-def claim_table(report: Accuracy) -> Iterator[str]:
+def _claim_table(report: Accuracy) -> Iterator[str]:
     """What axolotl's READMEs claim, compared with training without the load; not among the figures above."""
     yield f"{'claimed in the READMEs of axolotl, not measured':<60}{'GiB':>6}{'training':>9}{'reserved':>14}  range"
-    yield from (claim_line(one) for one in report.claims)
+    yield from (_claim_line(one) for one in report.claims)
     compared = [one for one in report.claims if one.compared]
     share = Share(sum(one.held for one in compared), len(compared))
     yield f"compared: {len(compared)} of {len(report.claims)}; in range: {words(share)} ({percent(share)});"
     yield f"training's allocated peak is {middle_error(compared):.1%} off the claim at the median"
     for one in proven(report.claims):
-        yield from wrapped(f"  {claim_name(one)}: ", why(one))
+        yield from wrapped(f"  {_claim_name(one)}: ", why(one))
 
 
-def claim_line(claim: Claim) -> str:
+def _claim_line(claim: Claim) -> str:
     """One claim, by its config."""
-    line = f"{claim_name(claim):<60}{claim.claimed_gib:>6.1f}"
+    line = f"{_claim_name(claim):<60}{claim.claimed_gib:>6.1f}"
     if claim.reserved is None or claim.allocated is None:
         return f"{line}  {'excluded' if claim.excluded else claim.reason}"
     within = f"{claim.reserved.low / GIB:.1f} to {claim.reserved.high / GIB:.1f}"
@@ -57,7 +57,7 @@ def claim_line(claim: Claim) -> str:
     return f"{line}{claim.allocated / GIB:>8.1f}{within:>15}  {judged}"
 
 
-def claim_name(claim: Claim) -> str:
+def _claim_name(claim: Claim) -> str:
     """The config, and which variant of it."""
     return claim.config.removeprefix("examples/") + (f" ({claim.variant})" if claim.variant else "")
 
@@ -80,14 +80,14 @@ def wrapped(start: str, text: str) -> list[str]:
     return fill(start + text, 100, subsequent_indent="    ", break_on_hyphens=False).splitlines()
 
 
-def fitted_lines() -> Iterator[str]:
+def _fitted_lines() -> Iterator[str]:
     """The constants that are fitted or assumed."""
     yield f"fitted or assumed, not derived: {len(FITTED)} constants"
     for one in FITTED:
         yield from (f"  {one.name}: {one.value}", f"    {one.place}", f"    {one.rests_on}")
 
 
-def missing_lines(report: Accuracy) -> Iterator[str]:
+def _missing_lines(report: Accuracy) -> Iterator[str]:
     """What is not among the evidence, and where the evidence is from."""
     yield "not among the evidence:"
     yield from (f"  {line}" for line in MISSING)

@@ -13,8 +13,8 @@ def group_table(report: Accuracy) -> Iterator[str]:
     """Errors of the allocated peak, by group and over all."""
     yield f"{'allocated peak':<52}{'runs':>4}{'median':>7}{'90 %':>6}{'worst':>6}{'bias':>7}{'in range':>10}{'oom':>7}"
     for group in report.groups:
-        yield group_line(group.name if group.judged or not group.errors else f"{group.name} *", group)
-    yield group_line("all runs", report.all)
+        yield _group_line(group.name if group.judged or not group.errors else f"{group.name} *", group)
+    yield _group_line("all runs", report.all)
     yield f"{'mean of the median over groups of 3 runs or more':<52}{'':>4}{report.mean_of_medians:>7.1%}"
     yield ""
     yield "*         fewer than 3 runs: listed, not judged"
@@ -23,7 +23,7 @@ def group_table(report: Accuracy) -> Iterator[str]:
     yield "oom       runs out of memory that are not called fits"
 
 
-def group_line(name: str, group: Group) -> str:
+def _group_line(name: str, group: Group) -> str:
     """A line of the table."""
     return f"{name:<52}{figures(group.errors)}{share(group.held):>10}{share(group.caught):>7}".rstrip()
 
@@ -39,10 +39,10 @@ def figures(errors: Errors | None) -> str:
 def compared_table(report: Accuracy) -> Iterator[str]:
     """The advisor, compared with what a user would ask instead."""
     yield f"{'all runs':<34}{'runs':>5}{'median':>9}{'90 %':>9}{'bias':>9}{'oom foreseen':>15}{'false alarms':>15}"
-    yield from (compared_line(one) for one in report.compared)
+    yield from (_compared_line(one) for one in report.compared)
 
 
-def compared_line(one: Compared) -> str:
+def _compared_line(one: Compared) -> str:
     """One estimator."""
     found = one.errors
     columns = f"{found.runs:>5}{found.median:>9.1%}{found.ninetieth:>9.1%}{found.bias:>+9.1%}" if found else " " * 32

@@ -106,7 +106,7 @@ class Timing:
 def timing() -> Timing:
     """The report on the published figures."""
     cases, unpriced = judged(timed())
-    held_out = [one for source in sources(cases) for one in judged_without(source, cases)]
+    held_out = [one for source in sources(cases) for one in _judged_without(source, cases)]
     unseen = [case for case in cases if case.case.repository not in CHOSEN_FROM]
     return Timing(
         all=errors("all", cases),
@@ -125,9 +125,9 @@ def sources(cases: Iterable[Judged]) -> list[str]:
     return list(dict.fromkeys(case.case.repository for case in cases))
 
 
-def judged_without(source: str, cases: Sequence[Judged]) -> list[Judged]:
+def _judged_without(source: str, cases: Sequence[Judged]) -> list[Judged]:
     """A source's runs by constants that its figures did not move, and by the number that suits the others best."""
-    share = best_utilisation([case for case in cases if case.case.repository != source])
+    share = _best_utilisation([case for case in cases if case.case.repository != source])
     mine = [case for case in cases if case.case.repository == source]
     constants = without(source)
     times = [step_time(case.run, case.case.conditions, constants) for case in mine]
@@ -138,7 +138,7 @@ def judged_without(source: str, cases: Sequence[Judged]) -> list[Judged]:
     ]
 
 
-def best_utilisation(cases: Sequence[Judged]) -> float:
+def _best_utilisation(cases: Sequence[Judged]) -> float:
     """The one number with the least median error on these figures, in hundredths."""
 
     def off(share: float) -> float:
@@ -155,13 +155,13 @@ def judged(cases: Iterable[Timed]) -> tuple[list[Judged], list[str]]:
         run = case.run()
         predicted = step_time(run, case.conditions)
         if isinstance(predicted, StepTime):
-            found.append(Judged(case, run, predicted, naive_rate(run)))
+            found.append(Judged(case, run, predicted, _naive_rate(run)))
         else:
             unpriced.append(f"{case.id}: {predicted.reason}")
     return found, unpriced
 
 
-def naive_rate(run: Run) -> float:
+def _naive_rate(run: Run) -> float:
     """Tokens a second by one utilisation number: 2 operations a weight and forward pass, twice that backward."""
     assert run.model is not None and run.hardware is not None
     card = card_of(run.hardware.gpu, run.precision)
@@ -213,16 +213,16 @@ def errors(name: str, cases: Sequence[Judged]) -> Errors:
 
 def order(cases: Sequence[Judged]) -> Order:
     """Pairs and choices among runs of one model, card, count, method and length."""
-    sets = list(choice_sets(cases))
+    sets = list(_choice_sets(cases))
     apart = [
         (a, b)
         for group in sets
         for a, b in combinations(group, 2)
         if max(rate(a), rate(b)) > PAIR_APART * min(rate(a), rate(b))
     ]
-    small = [group for group in map(with_room, sets) if len(group) > 1]
-    regrets = [regret(group, lambda case: case.predicted) for group in small]
-    naive = [regret(group, lambda case: case.naive) for group in small]
+    small = [group for group in map(_with_room, sets) if len(group) > 1]
+    regrets = [_regret(group, lambda case: case.predicted) for group in small]
+    naive = [_regret(group, lambda case: case.naive) for group in small]
     return Order(
         len(apart),
         mean((rate(a) > rate(b)) == (a.predicted > b.predicted) for a, b in apart),
@@ -240,7 +240,7 @@ def rate(case: Judged) -> float:
     return case.case.tokens_per_second
 
 
-def choice_sets(cases: Sequence[Judged]) -> Iterator[list[Judged]]:
+def _choice_sets(cases: Sequence[Judged]) -> Iterator[list[Judged]]:
     """Runs that differ in what one may choose."""
     groups: defaultdict[tuple[object, ...], list[Judged]] = defaultdict(list)
     for case in cases:
@@ -250,7 +250,7 @@ def choice_sets(cases: Sequence[Judged]) -> Iterator[list[Judged]]:
     yield from (group for group in groups.values() if len(group) > 1)
 
 
-def with_room(group: Sequence[Judged]) -> list[Judged]:
+def _with_room(group: Sequence[Judged]) -> list[Judged]:
     """Those on at most 64 GPUs that stay below the room of the card."""
     return [case for case in group if case.run.world_size <= MOST_GPUS and has_room(case.run)]
 
@@ -261,6 +261,6 @@ def has_room(run: Run) -> bool:
     return found is None or found.reserved_peak.high <= ROOM * found.usable
 
 
-def regret(group: Sequence[Judged], by: Callable[[Judged], float]) -> float:
+def _regret(group: Sequence[Judged], by: Callable[[Judged], float]) -> float:
     """How much slower the choice is than the best, as a share."""
     return max(map(rate, group)) / rate(max(group, key=by)) - 1

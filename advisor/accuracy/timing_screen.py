@@ -21,8 +21,8 @@ def text(report: Timing) -> str:
     for name, groups in report.groups.items():
         blocks.append("\n".join([f"by {name}", *map(line, groups)]))
     blocks.append("\n".join([LEFT_OUT, *map(line, report.held_out_sources)]))
-    blocks.append("\n".join(order_lines("same model, cards, method and length:", report.order)))
-    blocks.append("\n".join(order_lines("the same, each source left out:", report.held_out_order)))
+    blocks.append("\n".join(_order_lines("same model, cards, method and length:", report.order)))
+    blocks.append("\n".join(_order_lines("the same, each source left out:", report.held_out_order)))
     if report.left_out:
         blocks.append("\n".join(["without a time:", *(f"  {one}" for one in report.left_out)]))
     return "\n\n".join(blocks)
@@ -36,7 +36,7 @@ def line(one: Errors) -> str:
     )
 
 
-def order_lines(head: str, order: Order) -> Iterator[str]:
+def _order_lines(head: str, order: Order) -> Iterator[str]:
     """Whether the faster of two is known, and what the choice costs."""
     yield head
     right = f"{order.right:.1%} of {order.pairs} (one number {order.naive_right:.1%})"

@@ -40,17 +40,17 @@ def uncovered(run: Run) -> Iterator[str]:
     if run.model is None:
         yield "an unknown model"
         return
-    yield from uncovered_model(run, run.model)
+    yield from _uncovered_model(run, run.model)
     yield from uncovered_method(run)
     if run.sharding is not None:
         yield "weights or states that are sharded"
-    elif run.world_size > 1 and not is_replicated(run):
+    elif run.world_size > 1 and not _is_replicated(run):
         yield "DDP as the trainer sets it"
-    if run.precision != "bf16" and not is_scaled(run):
+    if run.precision != "bf16" and not _is_scaled(run):
         yield f"training in {run.precision}"
     if run.optimizer not in OPTIMIZERS | PAGED:
         yield f"the optimizer {run.optimizer}"
-    if (run.liger or "liger" in run.loss) and not patched_by_liger(run, run.model):
+    if (run.liger or "liger" in run.loss) and not _patched_by_liger(run, run.model):
         yield "Liger's kernels"
     elif run.loss not in SCORES:
         yield f"the loss `{run.loss}`"
@@ -72,7 +72,7 @@ def uncovered(run: Run) -> Iterator[str]:
         yield "generation in evaluation"
 
 
-def is_scaled(run: Run) -> bool:
+def _is_scaled(run: Run) -> bool:
     """Whether adapters are trained under fp16's autocast; of the scaler's own there are numbers alone.
 
     torch/amp/grad_scaler.py@2.13.0, which refuses gradients in fp16.
@@ -80,7 +80,7 @@ def is_scaled(run: Run) -> bool:
     return run.precision == "fp16" and run.autocast and run.lora is not None
 
 
-def is_replicated(run: Run) -> bool:
+def _is_replicated(run: Run) -> bool:
     """Whether axolotl says what DDP is to look for, and its builder for language models does.
 
     axolotl/core/builders/causal.py:226-268, utils/config/__init__.py:228@0.19.0.
@@ -91,7 +91,7 @@ def is_replicated(run: Run) -> bool:
     return stated and run.rl is None and run.classifier is None
 
 
-def patched_by_liger(run: Run, model: Architecture) -> bool:
+def _patched_by_liger(run: Run, model: Architecture) -> bool:
     """Whether the kernels are known: the fused loss reads a head in half precision, and norms of heads are rotated."""
     wide = run.loss == "liger-fused" and (run.embeddings_fp32 or run.precision != "bf16")
     normed = any(block.attention and block.attention.query_key_norm for block in model.blocks)
@@ -107,7 +107,7 @@ def prefers(run: Run) -> bool:
     return known and not alone and run.loss == "plain" and run.autocast and not (run.lora and run.lora.kernels)
 
 
-def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
+def _uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
     """What of the model no tape has."""
     decoder = model.decoder_type or model.model_type
     family = family_of(decoder)
@@ -119,62 +119,62 @@ def uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
         yield "a tower that computes, or is trained"
     elif not all(is_taped(run, block) for block in model.blocks):
         yield "some of its layers"
-    elif run.attention not in {"flash", "sdpa"} and not (run.attention == "xformers" and keys_have_all_heads(model)):
+    elif run.attention not in {"flash", "sdpa"} and not (run.attention == "xformers" and _keys_have_all_heads(model)):
         yield f"{run.attention} attention"
-    elif not masks_are_taped(run, model):
+    elif not _masks_are_taped(run, model):
         yield "sdpa with such a mask"
 
 
 def towers_rest(run: Run, model: Architecture) -> bool:
     """Whether towers lie in memory alone, frozen, and the model's own code does with text what its decoder does."""
     maskless = run.sample_packing or not model.family.own_loss
-    return model.family.text_is_taped and maskless and not (sees(run) or trains_towers(run, model))
+    return model.family.text_is_taped and maskless and not (sees(run) or _trains_towers(run, model))
 
 
 def towers_see(run: Run, model: Architecture) -> bool:
     """Whether images go through an encoder of a known order, of which at most adapters are trained."""
     known = is_known(model) and run.lora is not None and run.attention == "flash" and not run.sample_packing
-    seen = sees(run) and shows_the_same(run, model) and embeds_plainly(run, model)
-    return known and seen and not (trains_towers(run, model) or begins_inside(run, model))
+    seen = sees(run) and _shows_the_same(run, model) and _embeds_plainly(run, model)
+    return known and seen and not (_trains_towers(run, model) or _begins_inside(run, model))
 
 
-def begins_inside(run: Run, model: Architecture) -> bool:
+def _begins_inside(run: Run, model: Architecture) -> bool:
     """Whether gradients end at adapters within a tower, for its input needs none."""
     lora = run.lora
-    found = lora is not None and any(is_target(lora, one) for one in linears_outside_decoder(model))
+    found = lora is not None and any(is_target(lora, one) for one in _linears_outside_decoder(model))
     return found and not all(tower.hooked for tower in model.towers)
 
 
-def linears_outside_decoder(model: Architecture) -> Iterator[Linear]:
+def _linears_outside_decoder(model: Architecture) -> Iterator[Linear]:
     """The linear layers of towers, and of what joins them to the decoder, by their names alone."""
     modules = (tensor.module for tensor in model.tensors if is_outside_decoder(tensor) and tensor.linear)
     yield from (Linear(one.rpartition(".")[2], 0, 0, "mlp", one) for one in modules)
 
 
-def trains_towers(run: Run, model: Architecture) -> bool:
+def _trains_towers(run: Run, model: Architecture) -> bool:
     """Whether weights of towers, or of what joins them to the decoder, are trained."""
     return any(trained_count(run, tensor) for tensor in model.tensors if is_outside_decoder(tensor))
 
 
-def shows_the_same(run: Run, model: Architecture) -> bool:
+def _shows_the_same(run: Run, model: Architecture) -> bool:
     """Whether there are images, and as many in evaluation."""
     same = not run.evaluates or run.eval_batch_size == run.micro_batch_size
     return same and at_tower(run, model.towers[0]).tokens > 0
 
 
-def embeds_plainly(run: Run, model: Architecture) -> bool:
+def _embeds_plainly(run: Run, model: Architecture) -> bool:
     """Whether patches are embedded by a convolution, or by a linear layer as it is."""
-    linears = [one for one in linears_outside_decoder(model) if one.name == "patch_embedding"]
+    linears = [one for one in _linears_outside_decoder(model) if one.name == "patch_embedding"]
     return not any(run.quantization or (run.lora and is_target(run.lora, one)) for one in linears)
 
 
-def keys_have_all_heads(model: Architecture) -> bool:
+def _keys_have_all_heads(model: Architecture) -> bool:
     """Whether xformers' FlashAttention gets no copies of keys: axolotl/monkeypatch/attention/xformers.py@0.19.0."""
     same = all(block.attention and block.attention.heads == block.attention.kv_heads for block in model.blocks)
     return same and model.family.xformers == "runs"
 
 
-def masks_are_taped(run: Run, model: Architecture) -> bool:
+def _masks_are_taped(run: Run, model: Architecture) -> bool:
     """Whether sdpa gets no mask, or one mask for all layers, by a kernel that sums in registers."""
     layers = [block.attention for block in model.blocks if block.attention is not None]
     evaluated = replace(run, micro_batch_size=run.eval_batch_size, sequence_len=run.eval_sequence_len)
@@ -186,14 +186,14 @@ def masks_are_taped(run: Run, model: Architecture) -> bool:
     return same and not others and not varlen(run) and all(layer.head_dim <= WIDEST for layer in layers)
 
 
-def saves_tables_alone(run: Run, lora: Lora) -> bool:
+def _saves_tables_alone(run: Run, lora: Lora) -> bool:
     """Whether no modules but embedding and head are trained as a whole, each by itself."""
     if run.model is None or ties_ends(run, run.model):
         return False
     return set(lora.modules_to_save) <= set(run.model.family.embedding_modules)
 
 
-def trains_nothing(run: Run) -> bool:
+def _trains_nothing(run: Run) -> bool:
     """Whether adapters are frozen alone, and backward reaches them by what checkpointing asks of the embedding."""
     frozen = run.model is not None and freezes_all(run, run.model)
     copies = run.lora is not None and run.lora.modules_to_save
@@ -207,7 +207,7 @@ def uncovered_method(run: Run) -> Iterator[str]:
         yield f"weights in {run.quantization}"
     if (
         (run.fp32_residual_stream and not run.embeddings_fp32)
-        or (run.unfrozen_parameters and not trains_nothing(run))
+        or (run.unfrozen_parameters and not _trains_nothing(run))
         or run.stack.base_dtype == "float32"
         or (run.upcasts_unquantized and run.stack.trainer != "axolotl")
     ):
@@ -220,7 +220,7 @@ def uncovered_method(run: Run) -> Iterator[str]:
     bare = any(not any(is_target(lora, linear) for linear in block.linears) for block in blocks)
     if bare and len(blocks) > 1 and not run.asks_for_gradients:
         yield "layers that keep nothing until the first adapter"
-    if lora.dora or lora.target_parameters or not saves_tables_alone(run, lora):
+    if lora.dora or lora.target_parameters or not _saves_tables_alone(run, lora):
         yield "DoRA or trained modules"
     if layers_named(lora) and (lora.kernels or len(blocks) > 1):
         yield "fused adapters, or layers of several kinds, in some layers alone"

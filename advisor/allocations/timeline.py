@@ -84,10 +84,10 @@ def timeline(run: Run) -> Timeline:
     marks = [(name, end) for name, end in tape.marks if name != "base"]
     total, start = len(tape.events), 0
     spans: list[Span] = []
-    moments = after_each(tape, kinds, run)
+    moments = _after_each(tape, kinds, run)
     for name, end in marks:
         count = max(LEAST, COLUMNS * (end - start) // total)
-        spans.append(Span(name, tuple(condensed(moments, end - start, count))))
+        spans.append(Span(name, tuple(_condensed(moments, end - start, count))))
         start = end
     return Timeline(tuple(spans))
 
@@ -126,7 +126,7 @@ def kind_of(part: str, *, outlives: bool) -> Alive:
             return "activations"
 
 
-def after_each(tape: Recorded, kinds: list[int], run: Run) -> Iterator[Moment]:
+def _after_each(tape: Recorded, kinds: list[int], run: Run) -> Iterator[Moment]:
     """The moment after each event."""
     allocator = Allocator(settings_of(run))
     live: dict[int, Block] = {}
@@ -144,7 +144,7 @@ def after_each(tape: Recorded, kinds: list[int], run: Run) -> Iterator[Moment]:
         yield Moment(tuple(parts), allocator.reserved)
 
 
-def condensed(moments: Iterator[Moment], events: int, count: int) -> Iterator[Moment]:
+def _condensed(moments: Iterator[Moment], events: int, count: int) -> Iterator[Moment]:
     """Of ``count`` equal stretches of the next events, the moment at which most is allocated."""
     taken = 0
     for column in range(min(count, events)):

@@ -68,8 +68,8 @@ class Base:
         old = {name: lines_of(self.kept(name)) for name in islice(sorted(kept - self.there(kept)), MOST_RENAMED)}
         listed = map(os.fsdecode, answer(self.top, "ls-files", "-z").split(b"\0")) if old else ()
         new = {name for name in listed if name.endswith(SUFFIXES) and name not in self.files}
-        now = {name: lines_of(content_of(self.path(name))) for name in islice(sorted(self.there(new)), MOST_RENAMED)}
-        alike = [(similarity(was, is_), name, before) for name, is_ in now.items() for before, was in old.items()]
+        now = {name: lines_of(_content_of(self.path(name))) for name in islice(sorted(self.there(new)), MOST_RENAMED)}
+        alike = [(_similarity(was, is_), name, before) for name, is_ in now.items() for before, was in old.items()]
         found: dict[str, str] = {}
         for share, name, before in sorted(alike, reverse=True):
             if share >= RENAMED and name not in found and before not in found.values():
@@ -92,10 +92,10 @@ class Base:
 
     def lines(self, path: str) -> tuple[frozenset[int], frozenset[int]]:
         """The lines of a file that were changed or added, and those that a diff shows with them."""
-        return diffed_lines(difference(self.text(path) or b"", content_of(path)))
+        return diffed_lines(difference(self.text(path) or b"", _content_of(path)))
 
 
-def content_of(path: str) -> bytes:
+def _content_of(path: str) -> bytes:
     """A file as it is; empty where it cannot be read."""
     try:
         return read_start(path, MAX_BYTES)
@@ -108,7 +108,7 @@ def lines_of(content: bytes) -> Counter[bytes]:
     return Counter(content.splitlines(keepends=True))
 
 
-def similarity(one: Counter[bytes], other: Counter[bytes]) -> float:
+def _similarity(one: Counter[bytes], other: Counter[bytes]) -> float:
     """How much of the larger one are lines of both: from half on git calls it a rename (git-diff(1), -M)."""
     shared, *both = (sum(len(line) * count for line, count in lines.items()) for lines in (one & other, one, other))
     return shared / max(1, *both)
@@ -145,8 +145,8 @@ def base_of(path: str, revision: str) -> Base:
 
 def compared(found: CheckedRun, session: Session, base: Base) -> Report:
     """The report, with what was there before and does not count set apart."""
-    then = report_at(found, session, base)
-    known = known_findings(found.report, then) if then else ()
+    then = _report_at(found, session, base)
+    known = _known_findings(found.report, then) if then else ()
     kept = tuple(finding for finding in found.report.findings if all(finding is not each for each in known))
     lines = {file: base.lines(file) for file in found.report.texts}
     against = Against(
@@ -159,7 +159,7 @@ def compared(found: CheckedRun, session: Session, base: Base) -> Report:
     return replace(found.report, findings=kept, against=against)
 
 
-def report_at(found: CheckedRun, session: Session, base: Base) -> Report | None:
+def _report_at(found: CheckedRun, session: Session, base: Base) -> Report | None:
     """What was said of the config then, on today's hardware; None where it was not there or cannot be read."""
     run = found.run
     text = base.text(run.config.file)
@@ -169,13 +169,13 @@ def report_at(found: CheckedRun, session: Session, base: Base) -> Report | None:
         if run.is_json_alone:
             return check_loaded(open_json(parse(text, run.config.file, "json"), session.context), session).report
         config = parse(text, run.config.file, "yaml")
-        context = replace(session.context, buffers=jsons_at(config.get("deepspeed"), run.config.file, base))
+        context = replace(session.context, buffers=_jsons_at(config.get("deepspeed"), run.config.file, base))
         return check_config(config, replace(session, context=context), hardware=run.hardware, speed=False).report
     except InputError:
         return None
 
 
-def jsons_at(named: object, file: str, base: Base) -> Buffers:
+def _jsons_at(named: object, file: str, base: Base) -> Buffers:
     """The DeepSpeed JSON that a YAML named then, as it was."""
     buffers = Buffers()
     if isinstance(named, str) and named:
@@ -186,7 +186,7 @@ def jsons_at(named: object, file: str, base: Base) -> Buffers:
     return buffers
 
 
-def known_findings(now: Report, then: Report) -> tuple[Finding, ...]:
+def _known_findings(now: Report, then: Report) -> tuple[Finding, ...]:
     """What is found now at lines that read as they did then; with the verdict, its plan."""
     before = Counter(identity(finding, then) for finding in then.findings if finding.step is None)
     known: list[Finding] = []

@@ -57,7 +57,7 @@ def judged(
 ) -> tuple[list[InputError], Sequence[Report]]:
     """The reports of the runs, each let go once it is judged; what is wrong with one keeps none of the others."""
     errors: list[InputError] = []
-    report = reporter(session.formats, against)
+    report = _reporter(session.formats, against)
 
     def reports() -> Iterator[Report]:
         for place, run in enumerate(runs):
@@ -74,7 +74,7 @@ def judged(
     return errors, ReportSpool(said_once(reports()))
 
 
-def reporter(formats: Sequence[str], against: str | None) -> Callable[[CheckedRun, Session], Report]:
+def _reporter(formats: Sequence[str], against: str | None) -> Callable[[CheckedRun, Session], Report]:
     """What becomes of a run: its report, with the cards that would do and the comparison, where they are asked for."""
     left = MOST_WITH_CARDS if any(each.partition("=")[0] == "html" for each in formats) else 0
     bases: dict[str, Base] = {}
@@ -82,7 +82,7 @@ def reporter(formats: Sequence[str], against: str | None) -> Callable[[CheckedRu
     def report(found: CheckedRun, session: Session) -> Report:
         nonlocal left
         left -= 1
-        cards = with_cards(found, session) if left >= 0 else found.report
+        cards = _with_cards(found, session) if left >= 0 else found.report
         return cards if against is None else compare(replace(found, report=cards), session, against, bases)
 
     return report
@@ -98,7 +98,7 @@ def compare(found: CheckedRun, session: Session, against: str, bases: "dict[str,
     return compared(found, session, bases[folder])
 
 
-def with_cards(found: CheckedRun, session: Session) -> Report:
+def _with_cards(found: CheckedRun, session: Session) -> Report:
     """The report with the cards that would do."""
     from advisor.report.cards import entries
     from advisor.report.offers import offers_of

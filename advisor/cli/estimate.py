@@ -42,11 +42,11 @@ def estimate_command(path: str, options: RunOptions, asked: EstimateOptions) -> 
         from advisor.cli.max_value import answered, show
 
         opened = open_run(config, session.context)
-        check_hardware(opened.run, path)
+        _check_hardware(opened.run, path)
         return show(answered(asked.largest, opened, session.options_of(opened)), asked.format, own_style())
     with shown(), doing(path):
         found = check_config(config, session, speed=False)
-    check_hardware(found.run, path)
+    _check_hardware(found.run, path)
     from advisor.report import render_estimate
     from advisor.report.wording import step_rows
 
@@ -103,7 +103,7 @@ def drawn(found: CheckedRun, file: str, format: str) -> str:  # noqa: A002
     return "" if format == "json" else "\n\n" + "\n".join([*blocks(made, own_style()), f"  drawn in {file}"])
 
 
-def check_hardware(run: Run, path: str) -> None:
+def _check_hardware(run: Run, path: str) -> None:
     """Without cards there is nothing to compare with: an ``InputError``."""
     if run.hardware is None:
         raise InputError("no GPUs are stated, and none were found", path, remedy='state them: --gpus "8x a100-80gb"')

@@ -32,7 +32,7 @@ def fix_or_diff(opened: list[LoadedRun], errors: list[InputError], session: Sess
     if not moved:
         results = shared_out(results, options, unsafe=asked.unsafe_fixes)
     if asked.diff:
-        return show_diff(results, options, errors, session, exit_zero=asked.exit_zero)
+        return _show_diff(results, options, errors, session, exit_zero=asked.exit_zero)
     stdin = any(run.run.config.file == "<stdin>" for run in opened)
     files = merged(results)
     if stdin:
@@ -52,7 +52,7 @@ def fix_or_diff(opened: list[LoadedRun], errors: list[InputError], session: Sess
     return exit_code(reports, errors, session, exit_zero=asked.exit_zero)
 
 
-def show_diff(
+def _show_diff(
     results: list[Fixed], options: list[Options], errors: list[InputError], session: Session, *, exit_zero: bool
 ) -> int:
     """The diffs on standard output; 1 if one of them answers a finding that counts."""

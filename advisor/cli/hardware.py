@@ -45,18 +45,18 @@ def hardware_command(path: str, options: RunOptions, asked: HardwareOptions) -> 
     """``advisor hardware``: 0 some cards would do, 1 none, 2 could not run."""
     gpus = chosen(asked.cards)
     tokens = None if asked.tokens is None else parse_tokens(asked.tokens)
-    within = None if asked.within is None else parse_hours(asked.within)
+    within = None if asked.within is None else _parse_hours(asked.within)
     prices = read_prices(asked.prices) if asked.prices else {}
     session = session_for([path], options, detects=False)
     with shown(), doing(path):
         run = opened(path, session)
-        check_limits(run, asked)
+        _check_limits(run, asked)
         offers = chosen_offers(
             run,
             gpus,
             session,
             lambda row: offer_of(row, tokens, prices.get(row.hardware.gpu.id, asked.price)),
-            accepts=lambda offer: is_within(offer, within, asked.under),
+            accepts=lambda offer: _is_within(offer, within, asked.under),
             all_=asked.all,
         )
     if not offers:
@@ -87,13 +87,13 @@ def opened(path: str, session: Session) -> Run:
     return found.run
 
 
-def is_within(offer: Offer, hours: float | None, cost: float | None) -> bool:
+def _is_within(offer: Offer, hours: float | None, cost: float | None) -> bool:
     """Whether it keeps the limits of time and cost; what is unknown does not."""
     in_time = hours is None or (offer.hours is not None and offer.hours <= hours)
     return in_time and (cost is None or (offer.cost is not None and offer.cost <= cost))
 
 
-def check_limits(run: Run, asked: HardwareOptions) -> None:
+def _check_limits(run: Run, asked: HardwareOptions) -> None:
     """Limits need what they are limits of."""
     known = asked.tokens is not None or steps_of(run, None) is not None
     if (asked.within or asked.under is not None) and not known:
@@ -103,7 +103,7 @@ def check_limits(run: Run, asked: HardwareOptions) -> None:
         raise InputError("--under needs prices", remedy="add `--price 2.10` or `--prices prices.toml`")
 
 
-def parse_hours(text: str) -> float:
+def _parse_hours(text: str) -> float:
     """Hours of ``6h`` or ``2d``. Raises ``InputError``."""
     match = DURATION.fullmatch(text.strip())
     if match is None:

@@ -28,9 +28,9 @@ def launch_command(tokens: Sequence[str], options: RunOptions, *, no_block: bool
     """Checks, says on standard error what it found, and becomes the command; 1 if it is blocked."""
     mine, first = dict(os.environ), is_first()
     against: tuple[Finding, ...] = ()
-    with hushed(by=not first), trouble_in_a_line():
+    with hushed(by=not first), _trouble_in_a_line():
         command = read_command(tokens)
-        found = examined_run(command, replace(options, details=first), whole=first)
+        found = _examined_run(command, replace(options, details=first), whole=first)
         if found is not None:
             against = () if no_block else found.against
         if found is not None and first:
@@ -50,7 +50,7 @@ def is_first() -> bool:
 
 
 @contextmanager
-def trouble_in_a_line() -> Generator[None]:
+def _trouble_in_a_line() -> Generator[None]:
     """What goes wrong in here is a line, and ends no launch."""
     try:
         yield
@@ -63,7 +63,7 @@ def trouble_in_a_line() -> Generator[None]:
         tell(f"not checked: {type(error).__name__}: {error}")
 
 
-def examined_run(command: Command, options: RunOptions, *, whole: bool) -> CheckedRun | None:
+def _examined_run(command: Command, options: RunOptions, *, whole: bool) -> CheckedRun | None:
     """The run that the command starts; ``whole`` with all that is said of it. None, with a line, if there is none."""
     os.environ.update({name: said for name, said in command.environment.items() if not OWN.fullmatch(name)})
     if command.scale.devices:

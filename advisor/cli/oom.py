@@ -33,7 +33,7 @@ def oom_command(log: str, config: str | None, options: RunOptions) -> int:
         tell(log, death, (*by_message(death), *(seen.lines if seen else ()), *next_steps(death)))
         return 0
     session = session_for([config], options)
-    opened = opened_run(config, death, seen, session.context)
+    opened = _opened_run(config, death, seen, session.context)
     guessed = seen.lines if seen and opened.run.hardware is seen.hardware else ()
     planned = death.cause == "gpu" and not death.too_large
     run, less = on_what_was_free(opened.run, death) if planned else (opened.run, "")
@@ -51,7 +51,7 @@ def tell(log: str, death: Death, lines: tuple[str, ...]) -> None:
         click.echo(f"  {line}")
 
 
-def opened_run(config: str, death: Death, seen: Guess | None, context: Context) -> LoadedRun:
+def _opened_run(config: str, death: Death, seen: Guess | None, context: Context) -> LoadedRun:
     """The run that died, on the hardware that is stated, or that the log shows."""
     document = config_at(config)
     opened = open_run(document, context)

@@ -12,14 +12,14 @@ from advisor.run.deepspeed import Section
 
 
 @record(eq=False)
-class MovedRun:
+class _MovedRun:
     """A run with its files in another folder, and those files: they are written there, changed or not."""
 
     opened: LoadedRun
     documents: tuple[Document, ...]
 
 
-def moved_to(folder: str, opened: Sequence[LoadedRun]) -> list[MovedRun]:
+def moved_to(folder: str, opened: Sequence[LoadedRun]) -> list[_MovedRun]:
     """The runs in ``folder``, in the folders that they lie in below what they have in common."""
     above = [os.path.dirname(os.path.abspath(each_run.run.config.file)) for each_run in opened]
     root = os.path.commonpath(above) if above else ""
@@ -29,28 +29,28 @@ def moved_to(folder: str, opened: Sequence[LoadedRun]) -> list[MovedRun]:
     ]
 
 
-def moved(opened: LoadedRun, folder: str) -> MovedRun:
+def moved(opened: LoadedRun, folder: str) -> _MovedRun:
     """One run with its YAML in ``folder``, and its JSON too if that is looked for next to the YAML."""
     run, section = opened.run, opened.run.deepspeed
     config = replace(run.config, file=os.path.normpath(os.path.join(folder, os.path.basename(run.config.file))))
     if section is not None and run.is_json_alone:
         document = replace(section.document, file=config.file)
-        return with_files(opened, replace(run, config=config, deepspeed=Section(document)), document)
-    if section is not None and (target := next_to_it(run, section, folder)):
+        return _with_files(opened, replace(run, config=config, deepspeed=Section(document)), document)
+    if section is not None and (target := _next_to_it(run, section, folder)):
         document = replace(section.document, file=target)
         section = replace(section, document=document)
-        return with_files(opened, replace(run, config=config, deepspeed=section), config, document)
+        return _with_files(opened, replace(run, config=config, deepspeed=section), config, document)
     if section is not None and section.prefix:
         section = replace(section, document=config)
-    return with_files(opened, replace(run, config=config, deepspeed=section, deepspeed_editable=False), config)
+    return _with_files(opened, replace(run, config=config, deepspeed=section, deepspeed_editable=False), config)
 
 
-def with_files(opened: LoadedRun, run: Run, *documents: Document) -> MovedRun:
+def _with_files(opened: LoadedRun, run: Run, *documents: Document) -> _MovedRun:
     """The moved run with its files."""
-    return MovedRun(replace(opened, run=run), documents)
+    return _MovedRun(replace(opened, run=run), documents)
 
 
-def next_to_it(run: Run, section: Section, folder: str) -> str:
+def _next_to_it(run: Run, section: Section, folder: str) -> str:
     """Where a JSON goes that is looked for next to its YAML; empty where axolotl finds it without the YAML."""
     if section.prefix or section.outside or section.document.is_new or run.deepspeed_named is None:
         return ""

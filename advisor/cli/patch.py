@@ -46,7 +46,7 @@ def prompted(opened: list[LoadedRun], errors: list[InputError], session: Session
     """Asks, writes, and reports; 130 if it was interrupted, with every file as it was."""
     options = [session.options_of(run) for run in opened]
     try:
-        reviews = all_reviewed(opened, options, session)
+        reviews = _all_reviewed(opened, options, session)
     except KeyboardInterrupt:
         aside("\ninterrupted: nothing was written")
         return 130
@@ -58,7 +58,7 @@ def prompted(opened: list[LoadedRun], errors: list[InputError], session: Session
     return exit_code(reports, errors, session, exit_zero=asked.exit_zero)
 
 
-def all_reviewed(opened: Sequence[LoadedRun], options: Sequence[Options], session: Session) -> list[Review]:
+def _all_reviewed(opened: Sequence[LoadedRun], options: Sequence[Options], session: Session) -> list[Review]:
     """What was accepted of each file; nothing of those that a ``q`` leaves."""
     style = own_style()
     prompt = Prompt(style, session.context)

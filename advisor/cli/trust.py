@@ -46,7 +46,7 @@ def trusted(path: str, settings: Settings) -> int:
 
 def listed(below: str | None) -> int:
     """A line for each folder that is trusted, or for those below one."""
-    found = [one for one in everything() if below is None or lies_below(below, one)]
+    found = [one for one in everything() if below is None or _lies_below(below, one)]
     for one in found:
         click.echo(f"{shown(one.folder)} ({counted(len(one.files))}): {state(one)}")
     if not found:
@@ -59,7 +59,7 @@ def removed(path: str) -> int:
     named: set[str] = set()
     with suppress(InputError):
         named = {os.path.realpath(folder) for folder in settings_in_file(folder_of(path)).rules}
-    gone = [one for one in everything() if one.folder in named or lies_below(path, one)]
+    gone = [one for one in everything() if one.folder in named or _lies_below(path, one)]
     for one in gone:
         forget(one.folder)
         click.echo(f"no longer trusted: {shown(one.folder)}")
@@ -68,7 +68,7 @@ def removed(path: str) -> int:
     return 0
 
 
-def lies_below(path: str, one: Trusted) -> bool:
+def _lies_below(path: str, one: Trusted) -> bool:
     """Whether a folder that is trusted is this one, or lies in it."""
     return os.path.join(one.folder, "").startswith(os.path.join(os.path.realpath(path), ""))
 

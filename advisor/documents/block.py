@@ -52,7 +52,7 @@ class Block:
             self.remove_lines(index)
             return index + 1
         stays = self.keep.index(True, index)
-        end = after_value(draft, self.value(stays - 1), self.tails[stays - 1])
+        end = _after_value(draft, self.value(stays - 1), self.tails[stays - 1])
         rest = draft.text[end : self.heads[stays]]
         draft.splices.delete(head, end + len(rest) - len(rest.lstrip()))
         return stays
@@ -60,11 +60,11 @@ class Block:
     def remove_lines(self, index: int) -> None:
         """Whole lines, with the comments below them that are indented deeper."""
         draft = self.draft
-        end = after_own_comments(draft, after_value(draft, self.value(index), self.tails[index]), self.indent)
+        end = _after_own_comments(draft, _after_value(draft, self.value(index), self.tails[index]), self.indent)
         stays = [i for i in range(index) if self.keep[i]]
-        before = last_staying(draft, self.value(stays[-1])) if stays else None
-        if before is not None and keeps_breaks(draft, before):
-            end = after_blank_lines(draft, end)
+        before = _last_staying(draft, self.value(stays[-1])) if stays else None
+        if before is not None and _keeps_breaks(draft, before):
+            end = _after_blank_lines(draft, end)
         draft.splices.delete(draft.source.line_start(self.heads[index]), end)
 
     def add(self, index: int, lines: list[str]) -> None:
@@ -74,12 +74,12 @@ class Block:
             text = newline.join(lines)[self.indent :] + newline + " " * self.indent
             draft.splices.insert(self.heads[0], text)
             return
-        leaf = last_staying(draft, self.value(index))
+        leaf = _last_staying(draft, self.value(index))
         at = draft.source.line_end(max(draft.ends.get(id(leaf), leaf.end), self.heads[index]))
         if is_literal(draft, leaf) and at == len(draft.text):
-            strip_final_break(draft, leaf)
-        elif keeps_breaks(draft, leaf):
-            at = after_value(draft, leaf, leaf.end)
+            _strip_final_break(draft, leaf)
+        elif _keeps_breaks(draft, leaf):
+            at = _after_value(draft, leaf, leaf.end)
             if draft.text[at - 1] in "\r\n":
                 draft.splices.insert(at, "".join(line + newline for line in lines))
                 return
@@ -113,19 +113,19 @@ def _is_dash(draft: Draft, at: int, indent: int | None) -> bool:
     return draft.is_first_on_line(at) and (indent is None or draft.column(at) == indent)
 
 
-def after_value(draft: Draft, node: Node, tail: int) -> int:
+def _after_value(draft: Draft, node: Node, tail: int) -> int:
     """The line behind a value; the blank lines that ``|+`` counts as its own are part of it."""
     end = draft.source.next_line(tail)
-    return after_blank_lines(draft, end) if keeps_breaks(draft, last(node)) else end
+    return _after_blank_lines(draft, end) if _keeps_breaks(draft, last(node)) else end
 
 
-def after_blank_lines(draft: Draft, offset: int) -> int:
+def _after_blank_lines(draft: Draft, offset: int) -> int:
     """The next line that holds something."""
     match = _BLANK_LINES.match(draft.text, offset)
     return match.end() if match else offset
 
 
-def after_own_comments(draft: Draft, offset: int, indent: int) -> int:
+def _after_own_comments(draft: Draft, offset: int, indent: int) -> int:
     """Behind the comments that are indented deeper than a key or dash, and so go with it."""
     while match := _COMMENT_LINES.match(draft.text, offset):
         if len(match["blanks"]) <= indent:
@@ -134,7 +134,7 @@ def after_own_comments(draft: Draft, offset: int, indent: int) -> int:
     return offset
 
 
-def last_staying(draft: Draft, node: Node) -> Node:
+def _last_staying(draft: Draft, node: Node) -> Node:
     """The node with which a node will end; removed ones are skipped, replaced ones not looked into."""
     while node.children and not node.style and id(node) not in draft.ends:
         values = node.children[1::2] if node.kind == "mapping" else node.children
@@ -147,13 +147,13 @@ def is_literal(draft: Draft, node: Node) -> bool:
     return node.kind == "scalar" and node.style in {"|", ">"} and id(node) not in draft.ends
 
 
-def keeps_breaks(draft: Draft, node: Node) -> bool:
+def _keeps_breaks(draft: Draft, node: Node) -> bool:
     """Whether a node is a block scalar that counts the blank lines below as its own (``+``)."""
     match = _HEADER.search(draft.text, node.start) if is_literal(draft, node) else None
     return match is not None and match.group(1) == "+"
 
 
-def strip_final_break(draft: Draft, node: Node) -> None:
+def _strip_final_break(draft: Draft, node: Node) -> None:
     """A block scalar that ends the file without a line break must not gain one from what is put behind it."""
     match = _HEADER.search(draft.text, node.start)
     if match and match.group(1) != "-":
@@ -177,7 +177,7 @@ def replace_in_block(draft: Draft, node: Node, new: Any, slot: Slot) -> None:
     if own_lines and is_collection and not node.style:
         draft.splices.insert(colon, " " + text)
         draft.ends[id(node)] = colon
-        draft.splices.delete(draft.source.line_start(node.start), after_value(draft, node, node.end))
+        draft.splices.delete(draft.source.line_start(node.start), _after_value(draft, node, node.end))
     elif node.start == node.end:
         draft.splices.insert(colon, " " + text)
     else:

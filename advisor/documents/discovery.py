@@ -78,7 +78,7 @@ def opened(file: str, named: bool, searched: str | None = None) -> Document | In
     of the checkout, or without one of the folder that was ``searched``, shows nothing of what it leads to, unless it
     was named.
     """
-    if not looks_like_config(file, named):
+    if not _looks_like_config(file, named):
         return None
     if not named and os.path.islink(file) and leads_out(file, searched):
         where = "its repository" if leads_out(file) else "the folder that is searched"
@@ -86,13 +86,13 @@ def opened(file: str, named: bool, searched: str | None = None) -> Document | In
     try:
         document = read(file)
     except InputError as error:
-        return as_template(error, raw_of(file), named=named)
+        return as_template(error, _raw_of(file), named=named)
     if document.syntax == "json":
         return document if is_deepspeed(document) else None
     return document if named or is_config(document) else None
 
 
-def raw_of(file: str) -> bytes:
+def _raw_of(file: str) -> bytes:
     """The beginning of a file that could not be used."""
     try:
         return read_start(file, MOST_BYTES)
@@ -100,7 +100,7 @@ def raw_of(file: str) -> bytes:
         return b""
 
 
-def looks_like_config(file: str, named: bool) -> bool:
+def _looks_like_config(file: str, named: bool) -> bool:
     """Whether the text names a base model anywhere, or a JSON a key of DeepSpeed's."""
     is_json = file.lower().endswith(".json")
     if named and not is_json:
@@ -130,12 +130,12 @@ def is_config(document: Document) -> bool:
 
     A blank one counts where another key is axolotl's too.
     """
-    if document.syntax != "yaml" or "base_model" not in document or is_recipe(document):
+    if document.syntax != "yaml" or "base_model" not in document or _is_recipe(document):
         return False
     return document["base_model"] is not None or any(key in document for key in USUAL)
 
 
-def is_recipe(document: Document) -> bool:
+def _is_recipe(document: Document) -> bool:
     """Whether a YAML tells mergekit what to merge (mergekit/config.py:107-112@0.1.5)."""
     return "merge_method" in document and any(key in document for key in ("models", "slices", "modules"))
 

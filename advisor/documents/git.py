@@ -115,16 +115,16 @@ def is_as_kept(path: str, entry: Entry) -> bool:
     """Whether what lies at a path is what git keeps, ends of lines aside. A file that git would filter is not."""
     try:
         if entry.mode == LINK:
-            return is_content(os.fsencode(os.readlink(path)), entry.id)
+            return _is_content(os.fsencode(os.readlink(path)), entry.id)
         if entry.mode not in FILES or os.path.islink(path):
             return False
         content = read_start(path, MOST_BYTES + 1)
     except OSError:
         return False
-    return is_content(content, entry.id) or is_content(content.replace(b"\r\n", b"\n"), entry.id)
+    return _is_content(content, entry.id) or _is_content(content.replace(b"\r\n", b"\n"), entry.id)
 
 
-def is_content(content: bytes, id_: str) -> bool:
+def _is_content(content: bytes, id_: str) -> bool:
     """Whether an id is that of a content: a hash of the kind that the repository has (gitformat-pack(5))."""
     whole = b"blob %d\0%b" % (len(content), content)
     made = sha1(whole, usedforsecurity=False) if len(id_) == 40 else sha256(whole)

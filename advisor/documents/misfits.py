@@ -28,7 +28,7 @@ MOST_SHOWN = 60
 
 
 @record
-class Misfit:
+class _Misfit:
     """The first value that does not fit: its path of keys and list numbers, what it is, what to do."""
 
     path: tuple[str | int, ...]
@@ -43,7 +43,7 @@ class Misfit:
 
 def first_misfit(
     model: type[BaseModel], values: object, expected: Mapping[str, str] = {}, *, as_json: bool = True
-) -> Misfit | None:
+) -> _Misfit | None:
     """What ``model`` refuses first, or None. ``expected`` has other words for pydantic's types of error."""
     try:
         model.model_validate(values)
@@ -51,11 +51,11 @@ def first_misfit(
         first: Any = error.errors(include_url=False)[0]
         path = tuple(first["loc"])
         if first["type"] == "missing":
-            return Misfit(path, "is missing", "add it")
+            return _Misfit(path, "is missing", "add it")
         context = first.get("ctx", {})
         words = {**EXPECTED, **expected}.get(first["type"]) or str(context.get("expected") or first["msg"])
         wrong = shown(first["input"]) if as_json else first["input"]
-        return Misfit(path, f"is `{wrong}`", f"write {words}")
+        return _Misfit(path, f"is `{wrong}`", f"write {words}")
     return None
 
 

@@ -142,7 +142,7 @@ class _Builder:
             node.end = end
         elif node.children:
             node.end = max(node.end, node.children[-1].end)
-        node.value = mapping_value(node) if node.kind == "mapping" else [_content(item) for item in node.children]
+        node.value = _mapping_value(node) if node.kind == "mapping" else [_content(item) for item in node.children]
         if tag is not None:
             _retype(node, tag)
         self.add(node, None)
@@ -168,14 +168,14 @@ def _content(node: Node) -> Any:
     return node.value
 
 
-def mapping_value(node: Node) -> dict[Any, Any]:
+def _mapping_value(node: Node) -> dict[Any, Any]:
     """The mapping with its merges, explicit keys first in rank. Of a key that occurs twice the last one counts."""
     merged: dict[Any, Any] = {}
     explicit: dict[Any, Any] = {}
     places: dict[Any, Node] = {}
     for key, value in node.entries:
         if is_merge(key):
-            merged |= merged_values(value)
+            merged |= _merged_values(value)
             continue
         name = key.value.text if isinstance(key.value, Special) else key.value
         try:
@@ -202,7 +202,7 @@ def is_merge(key: Node) -> bool:
     return isinstance(key.value, Special) and key.value.text == "<<"
 
 
-def merged_values(value: Node) -> dict[Any, Any]:
+def _merged_values(value: Node) -> dict[Any, Any]:
     """What a merge brings in; of several mappings the first wins."""
     node = value.resolved
     if node.kind == "mapping":

@@ -19,9 +19,9 @@ def with_advice(run: Run, finding: Finding, plan: Plan, planner: Planner) -> Fin
     found = estimate(run)
     if found is None or finding.rule != (OF_HOST if found.lacks_host else "does-not-fit"):
         return finding
-    lines = [outcome(plan), *safe_outcome(run, plan, planner)]
+    lines = [outcome(plan), *_safe_outcome(run, plan, planner)]
     if not found.lacks_host:
-        lines.insert(0, batch_of_one(run))
+        lines.insert(0, _batch_of_one(run))
     if plan.verdict == "does-not-fit":
         enough = hardware_that_would_do(run, lambda other: planner(other, False))
         fits = f"with the same steps it would fit {' or '.join(enough)}"
@@ -30,7 +30,7 @@ def with_advice(run: Run, finding: Finding, plan: Plan, planner: Planner) -> Fin
     return replace(finding, help=tuple(lines))
 
 
-def batch_of_one(run: Run) -> str:
+def _batch_of_one(run: Run) -> str:
     """What a micro batch of one row needs, all else as it is."""
     single = estimate(replace(run, micro_batch_size=1, eval_batch_size=1))
     assert single is not None
@@ -41,7 +41,7 @@ def batch_of_one(run: Run) -> str:
     return f"{prefix} needs {gib(single.needed.low)}: {verdict if run.micro_batch_size > 1 else 'does not fit'}"
 
 
-def safe_outcome(run: Run, plan: Plan, planner: Planner) -> list[str]:
+def _safe_outcome(run: Run, plan: Plan, planner: Planner) -> list[str]:
     """How far the steps that train the same thing get, where the plan has others."""
     unsafe = [step.rule.id for step in plan.steps if not step.safe]
     if not unsafe:

@@ -71,15 +71,15 @@ def families(walk: Walk, start: Moves) -> list[Moves]:
     """Everything but checkpoints and batch: moves that lead somewhere from ``start``."""
     found = [start]
     for way in AT_ONCE:
-        found = [with_way(walk, moves, way, last=True) or moves for moves in found]
+        found = [_with_way(walk, moves, way, last=True) or moves for moves in found]
     is_preference = walk.start.run.rl is not None
-    found = branched(walk, found, LOSS) if is_preference else [with_way(walk, m, LOSS[0]) or m for m in found]
-    found = branched(walk, found, [(rule,) for rule in walk.rules if rule not in KNOWN])
-    found = branched(walk, found, METHOD)
-    found = branched(walk, found, SHARDING)
-    found = [with_way(walk, moves, BUCKETS) or moves for moves in found]
-    found = branched(walk, branched(walk, found, RESHARD), SYNC)
-    return branched(walk, found, OFFLOAD)
+    found = _branched(walk, found, LOSS) if is_preference else [_with_way(walk, m, LOSS[0]) or m for m in found]
+    found = _branched(walk, found, [(rule,) for rule in walk.rules if rule not in KNOWN])
+    found = _branched(walk, found, METHOD)
+    found = _branched(walk, found, SHARDING)
+    found = [_with_way(walk, moves, BUCKETS) or moves for moves in found]
+    found = _branched(walk, _branched(walk, found, RESHARD), SYNC)
+    return _branched(walk, found, OFFLOAD)
 
 
 def leaves(walk: Walk, family: Moves) -> list[Moves]:
@@ -90,46 +90,46 @@ def leaves(walk: Walk, family: Moves) -> list[Moves]:
 def leaves_from_least(walk: Walk, family: Moves) -> Iterator[Moves]:
     """The same from the last to the first, each made when it is asked for."""
     for way in reversed(CHECKPOINTED):
-        yield from reversed([*with_alternatives(walk, family, way)])
+        yield from reversed([*_with_alternatives(walk, family, way)])
     yield family
     for way in reversed(LESS_CHECKPOINTED):
-        yield from reversed([*with_alternatives(walk, family, way)])
+        yield from reversed([*_with_alternatives(walk, family, way)])
 
 
-def branched(walk: Walk, points: Sequence[Moves], ways: Sequence[Way]) -> list[Moves]:
+def _branched(walk: Walk, points: Sequence[Moves], ways: Sequence[Way]) -> list[Moves]:
     """Each point as it is, and with each of the ways that applies to it."""
     found: list[Moves] = []
     for moves in points:
         found.append(moves)
         for way in ways:
-            found += with_alternatives(walk, moves, way)
+            found += _with_alternatives(walk, moves, way)
     return found
 
 
-def with_alternatives(walk: Walk, moves: Moves, way: Way) -> Iterator[Moves]:
+def _with_alternatives(walk: Walk, moves: Moves, way: Way) -> Iterator[Moves]:
     """A point with a way added, once for each alternative of its last rule."""
-    first = with_way(walk, moves, way)
+    first = _with_way(walk, moves, way)
     if first is None:
         return
     yield first
     before, (rule, _) = first[:-1], first[-1]
-    for index in range(1, most_of(walk, before, rule) + 1):
+    for index in range(1, _most_of(walk, before, rule) + 1):
         if walk.after((*before, (rule, index))) is not None:
             yield (*before, (rule, index))
 
 
-def with_way(walk: Walk, moves: Moves, way: Way, *, last: bool = False) -> Moves | None:
+def _with_way(walk: Walk, moves: Moves, way: Way, *, last: bool = False) -> Moves | None:
     """A point with a way added; None where one of its rules is not there or does not apply."""
     if not all(rule in walk.rules for rule in way):
         return None
     for rule in way:
-        moves = (*moves, (rule, most_of(walk, moves, rule) if last else 0))
+        moves = (*moves, (rule, _most_of(walk, moves, rule) if last else 0))
         if walk.after(moves) is None:
             return None
     return moves
 
 
-def most_of(walk: Walk, moves: Moves, rule: str) -> int:
+def _most_of(walk: Walk, moves: Moves, rule: str) -> int:
     """The index of a rule's last alternative, which saves most."""
     found = walk.after(moves)
     if found is None or not walk.rules[rule].when(found.run):

@@ -82,7 +82,7 @@ def check_run(opened: LoadedRun, options: Options) -> Report:
         findings += steps
     room: WholePlan | None = None
     if found is not None and found.verdict == "fits" and options.speed:
-        room, notes = room_of(start, options)
+        room, notes = _room_of(start, options)
         findings += notes
     kept = suppressed(run, findings, options.consults)
     return Report(
@@ -100,11 +100,11 @@ def check_run(opened: LoadedRun, options: Options) -> Report:
         rungs=rungs_of(start, plan, fit_rules(options)) if plan else (),
         time=time_of(run) if options.details else None,
         basis=basis_of(run, found) if options.details and found else None,
-        second=second_of(run, options),
+        second=_second_of(run, options),
     )
 
 
-def second_of(run: Run, options: Options) -> "ShorterRows | None":
+def _second_of(run: Run, options: Options) -> "ShorterRows | None":
     """The estimate for rows of another length, where it is asked for."""
     if options.row_length is None:
         return None
@@ -151,10 +151,10 @@ def rules_of(stage: Stage, options: Options) -> Mapping[str, Rule]:
 
 def lint_hits(run: Run, options: Options) -> Iterable[tuple[Rule, Hit]]:
     """What the lint rules find, as far as it is certain."""
-    return without_echoes(certain_hits(run, lambda run: all_hits(run, options)))
+    return without_echoes(certain_hits(run, lambda run: _all_hits(run, options)))
 
 
-def all_hits(run: Run, options: Options) -> Iterator[tuple[Rule, Hit]]:
+def _all_hits(run: Run, options: Options) -> Iterator[tuple[Rule, Hit]]:
     """What the lint rules find."""
     rules = rules_of("lint", options)
     for rule in rules.values():
@@ -208,11 +208,11 @@ def fit_rules(options: Options) -> Mapping[str, Rule]:
 
 def finding_of(run: Run, rule: Rule, hit: Hit) -> Finding:
     """A lint rule's hit, at its place."""
-    edits = hit_edits(run, hit)
+    edits = _hit_edits(run, hit)
     return Finding(
         rule=rule.id,
         level=hit.level or rule.level,
-        message=message_of(run, rule, hit),
+        message=_message_of(run, rule, hit),
         place=place_of(run, hit),
         title=rule.title,
         cost=rule.cost,
@@ -222,7 +222,7 @@ def finding_of(run: Run, rule: Rule, hit: Hit) -> Finding:
     )
 
 
-def message_of(run: Run, rule: Rule, hit: Hit) -> str:
+def _message_of(run: Run, rule: Rule, hit: Hit) -> str:
     """What a hit says; of a DeepSpeed JSON outside the repository only the key, for the rest might be a secret."""
     if not run.has_foreign_json or not (hit.document == "deepspeed" or quotes(rule)):
         return hit.message
@@ -235,7 +235,7 @@ def quotes(rule: Rule) -> bool:
     return rule.id == "deepspeed-says"
 
 
-def hit_edits(run: Run, hit: Hit) -> tuple[Edit, ...]:
+def _hit_edits(run: Run, hit: Hit) -> tuple[Edit, ...]:
     """A hit's changes as byte edits of the document that it points into."""
     if not hit.edits:
         return ()
@@ -249,7 +249,7 @@ def hit_edits(run: Run, hit: Hit) -> tuple[Edit, ...]:
         return ()
 
 
-def room_of(start: State, options: Options) -> tuple[WholePlan | None, list[Finding]]:
+def _room_of(start: State, options: Options) -> tuple[WholePlan | None, list[Finding]]:
     """What the room is good for: a sequence that is faster, then what else could be given back."""
     rules = room_rules(options)
     steps = sequence(start, rules)

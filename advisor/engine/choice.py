@@ -61,7 +61,7 @@ class Choice:
     @property
     def last(self) -> float:
         """What the last row of a full screen is worth; what is worth less need not be looked at."""
-        worths = sorted(worth_of(self.wanted, row) for row in self.chosen if not row.changes_training)
+        worths = sorted(_worth_of(self.wanted, row) for row in self.chosen if not row.changes_training)
         return worths[self.wanted.shown - 1] if len(worths) >= self.wanted.shown else UNKNOWN
 
     @property
@@ -87,7 +87,7 @@ class Choice:
         return end if self.wanted.accepts(end) else None
 
 
-def cards_of(run: Run, gpus: Iterable[Gpu]) -> Iterator[Card]:
+def _cards_of(run: Run, gpus: Iterable[Gpu]) -> Iterator[Card]:
     """The cards, each with the run on one node of each size."""
     errors = errors_anywhere(run)
     return (Card(gpu, rows_on(run, nodes_of(run, gpu), errors), run, errors) for gpu in gpus)
@@ -97,11 +97,11 @@ def chosen_rows(run: Run, gpus: Iterable[Gpu], wanted: Wanted) -> list[Row]:
     """Of each card the best number: what fits as written, then with plans, those that may be best first."""
     choice = Choice(wanted)
     lacking: list[Card] = []
-    for card in cards_of(run, gpus):
+    for card in _cards_of(run, gpus):
         row = best_of(wanted, [row for row in card.rows if row.fits and wanted.accepts(row)])
         choice.chosen.extend([] if row is None else [row])
         lacking.extend([card] if row is None else [])
-    hopes = {card.gpu.id: hope_of(wanted, card) for card in lacking}
+    hopes = {card.gpu.id: _hope_of(wanted, card) for card in lacking}
     lacking.sort(key=lambda card: (hopes[card.gpu.id], -card.gpu.total_bytes))
     for safe in (True, False):
         rest: list[Card] = []
@@ -109,14 +109,14 @@ def chosen_rows(run: Run, gpus: Iterable[Gpu], wanted: Wanted) -> list[Row]:
             full = len(choice.chosen) >= wanted.shown
             if choice.is_over or (full and (not safe or hopes[card.gpu.id] > choice.last)):
                 break
-            row = planned_row(choice, card, safe=safe)
+            row = _planned_row(choice, card, safe=safe)
             choice.chosen.extend([] if row is None else [row])
             rest.extend([card] if row is None else [])
         lacking = rest
     return choice.chosen
 
 
-def planned_row(choice: Choice, card: Card, *, safe: bool) -> Row | None:
+def _planned_row(choice: Choice, card: Card, *, safe: bool) -> Row | None:
     """The best number of a card with a plan: as many as the last card took, then fewer; more while it is too few."""
     sizes = [row.hardware.world_size for row in card.rows]
     at = max((index for index, size in enumerate(sizes) if size <= choice.last_size), default=0)
@@ -132,7 +132,7 @@ def planned_row(choice: Choice, card: Card, *, safe: bool) -> Row | None:
 def every_row(run: Run, gpus: Iterable[Gpu], wanted: Wanted) -> list[Row]:
     """Every number of every card that does, as written or with a plan; several nodes where one is too few."""
     choice = Choice(replace(wanted, plans=1 << 30))
-    for card in cards_of(run, gpus):
+    for card in _cards_of(run, gpus):
         found = [row for row in map(choice.done, card.rows) if row is not None]
         if all(row.changes_training or row.estimate.condition for row in found):
             found += [row for row in map(choice.done, card.clusters) if row is not None]
@@ -142,18 +142,18 @@ def every_row(run: Run, gpus: Iterable[Gpu], wanted: Wanted) -> list[Row]:
 
 def best_of(wanted: Wanted, rows: Sequence[Row]) -> Row | None:
     """Of one card's rows the smallest number that is nearly as good as the best."""
-    least = min((worth_of(wanted, row) for row in rows), default=UNKNOWN)
-    near = [row for row in rows if worth_of(wanted, row) <= CLOSE * least]
+    least = min((_worth_of(wanted, row) for row in rows), default=UNKNOWN)
+    near = [row for row in rows if _worth_of(wanted, row) <= CLOSE * least]
     return min(near, key=lambda row: row.hardware.world_size, default=None)
 
 
-def worth_of(wanted: Wanted, row: Row) -> float:
+def _worth_of(wanted: Wanted, row: Row) -> float:
     """What a row is ranked by; endless where it is not known."""
     found = wanted.worth(row)
     return UNKNOWN if found is None else found
 
 
-def hope_of(wanted: Wanted, card: Card) -> float:
+def _hope_of(wanted: Wanted, card: Card) -> float:
     """What the same training would be worth on one such card without end: nothing is sharded or computed twice."""
     run = replace(
         card.rows[0].run,
@@ -163,7 +163,7 @@ def hope_of(wanted: Wanted, card: Card) -> float:
         loss="liger-fused",
         liger=frozenset({"rms_norm", "glu", "rope"}),
     )
-    return worth_of(wanted, Row(run, card.rows[0].estimate))
+    return _worth_of(wanted, Row(run, card.rows[0].estimate))
 
 
 def is_less(one: Hardware, other: Hardware) -> bool:

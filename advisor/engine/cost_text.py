@@ -14,12 +14,12 @@ TOLD: tuple[tuple[Kind, str], ...] = (("compute", "compute"), ("host", "CPU and 
 
 def cost_text(before: State, after: State) -> str:
     """``In this run: 6.1 -> 27.5 GB a step over the links; compute 40.1 -> 52.3 s (+30%).``, as far as that changes."""
-    parts = (traffic_words(before, after), *time_words(before, after), host_words(before, after))
+    parts = (_traffic_words(before, after), *time_words(before, after), host_words(before, after))
     said = [part for part in parts if part]
     return f"In this run: {'; '.join(said)}." if said else ""
 
 
-def traffic_words(before: State, after: State) -> str:
+def _traffic_words(before: State, after: State) -> str:
     """Bytes of a step over the links of one GPU."""
     old, new = traffic(before.run), traffic(after.run)
     if not differ(old, new):
@@ -46,12 +46,12 @@ def host_words(before: State, after: State) -> str:
     old, new = before.estimate.host_peak, after.estimate.host_peak
     if not differ(old, new):
         return ""
-    trained = trained_on_node(after.run)
+    trained = _trained_on_node(after.run)
     each = f" ({(new - old) / trained:.1f} bytes more for each trained parameter)" if trained and new > old else ""
     return f"host memory {gib(old)} -> {gib(new)} a node{each}"
 
 
-def trained_on_node(run: Run) -> int:
+def _trained_on_node(run: Run) -> int:
     """Trained parameters of which one node keeps states; 0 for adapters, next to which other things are offloaded."""
     if run.model is None or run.hardware is None or run.adapter is not None:
         return 0

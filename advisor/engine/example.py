@@ -51,7 +51,7 @@ class Variation:
         if self.fixed:
             before, deepspeed = full.after or before, full.after_deepspeed or deepspeed
         return Example(
-            before=varied(text_of(before), text_of(self.lines) if self.lines else "", self.dropped),
+            before=_varied(text_of(before), text_of(self.lines) if self.lines else "", self.dropped),
             gpus=full.gpus if self.gpus is None else self.gpus,
             deepspeed=(deepspeed if self.deepspeed is None else self.deepspeed) or None,
             stack=full.stack if self.stack is None else self.stack,
@@ -91,13 +91,13 @@ def without(*keys: str, fires: bool = False) -> Variation:
     return Variation(dropped=keys, fires=fires)
 
 
-def varied(text: str, lines: str, dropped: Sequence[str]) -> str:
+def _varied(text: str, lines: str, dropped: Sequence[str]) -> str:
     """A YAML text without some of its top-level keys, and with the blocks of other lines."""
-    blocks = {key: block for key, block in blocks_of(text).items() if key not in dropped}
-    return "".join((blocks | blocks_of(lines)).values())
+    blocks = {key: block for key, block in _blocks_of(text).items() if key not in dropped}
+    return "".join((blocks | _blocks_of(lines)).values())
 
 
-def blocks_of(text: str) -> dict[str, str]:
+def _blocks_of(text: str) -> dict[str, str]:
     """The top-level keys of a YAML text, each with all of its lines."""
     blocks: dict[str, str] = {}
     key = ""

@@ -25,11 +25,11 @@ def failures_of(rule: Rule) -> Iterator[str]:
     if all(example.expects_finding for example in rule.expanded):
         yield "no example in which it stays silent"
     for number, example in enumerate(rule.expanded, 1):
-        for failure in example_failures(rule, example):
+        for failure in _example_failures(rule, example):
             yield f"example {number}: {failure}"
 
 
-def example_failures(rule: Rule, example: Example) -> Iterator[str]:
+def _example_failures(rule: Rule, example: Example) -> Iterator[str]:
     """What one example promises and does not keep."""
     with tempfile.TemporaryDirectory() as folder:
         run = opened(example, Path(folder)).run

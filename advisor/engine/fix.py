@@ -43,7 +43,7 @@ class Fixed:
         section = self.run.deepspeed
         if section is not None and not section.prefix:
             found.append(section.document)
-        return tuple(document for document in found if is_changed(document))
+        return tuple(document for document in found if _is_changed(document))
 
     def files(self) -> dict[str, bytes]:
         """The new content of each file. A change that cannot be written is a ``PatchError``."""
@@ -55,7 +55,7 @@ class Fixed:
         return "".join(unified(*text) for text in texts)
 
 
-def is_changed(document: Document) -> bool:
+def _is_changed(document: Document) -> bool:
     """Whether there is anything to write: changes, or a file of our own making."""
     return not has_shipped_name(document.file) if document.is_new else bool(document.pending)
 
@@ -73,9 +73,9 @@ def settled(opened: LoadedRun, options: Options, *, unsafe: bool, memory: bool) 
     run, done, plan = opened.run, list[Finding](), None
     safe = replace(options, safe_only=not unsafe)
     for _ in range(MOST_ROUNDS):
-        run, found = lint_fixed(replace(opened, run=run), options, unsafe=unsafe, memory=memory)
+        run, found = _lint_fixed(replace(opened, run=run), options, unsafe=unsafe, memory=memory)
         if plan is not None and found:
-            plan = ending_in(plan, run)
+            plan = _ending_in(plan, run)
         done += found
         more = planned(run, estimate(run), safe)
         if more is None or not more.steps or more.verdict not in {"fits", "tight"}:
@@ -85,13 +85,13 @@ def settled(opened: LoadedRun, options: Options, *, unsafe: bool, memory: bool) 
         plan = more if plan is None else joined(plan, more)
         run = more.end.run
     if options.faster:
-        run, found = made_faster(replace(opened, run=run), options, unsafe=unsafe, memory=memory)
+        run, found = _made_faster(replace(opened, run=run), options, unsafe=unsafe, memory=memory)
         done += found
     steps = step_findings(plan.steps, safe_only=safe.safe_only) if plan is not None else None
     return Fixed(opened.run, run, (*done, *(steps or ())), plan, opened.context)
 
 
-def made_faster(opened: LoadedRun, options: Options, *, unsafe: bool, memory: bool) -> tuple[Run, list[Finding]]:
+def _made_faster(opened: LoadedRun, options: Options, *, unsafe: bool, memory: bool) -> tuple[Run, list[Finding]]:
     """A run that fits, made faster by what room is left, and linted again, until neither has anything left to do."""
     run, done = opened.run, list[Finding]()
     for _ in range(MOST_ROUNDS):
@@ -102,12 +102,12 @@ def made_faster(opened: LoadedRun, options: Options, *, unsafe: bool, memory: bo
         placed = step_findings(faster, numbered=False)
         if not placed:
             break
-        run, found = lint_fixed(replace(opened, run=faster[-1].after.run), options, unsafe=unsafe, memory=memory)
+        run, found = _lint_fixed(replace(opened, run=faster[-1].after.run), options, unsafe=unsafe, memory=memory)
         done += [*placed, *found]
     return run, done
 
 
-def ending_in(plan: Plan, run: Run) -> Plan:
+def _ending_in(plan: Plan, run: Run) -> Plan:
     """The plan with the lint fixes that its edits entail as part of its last step, whose figures they may change."""
     *others, last = plan.steps
     end = State(run)
@@ -119,18 +119,18 @@ def joined(plan: Plan, more: Plan) -> Plan:
     return Plan((*plan.steps, *more.steps), more.skipped, more.end)
 
 
-def lint_fixed(opened: LoadedRun, options: Options, *, unsafe: bool, memory: bool) -> tuple[Run, list[Finding]]:
+def _lint_fixed(opened: LoadedRun, options: Options, *, unsafe: bool, memory: bool) -> tuple[Run, list[Finding]]:
     """The run with the edits of its lint findings, asked again until there are none left."""
     run, done = opened.run, list[Finding]()
     for _ in range(MOST_PASSES):
-        run, found = lint_pass(replace(opened, run=run), options, unsafe=unsafe, memory=memory)
+        run, found = _lint_pass(replace(opened, run=run), options, unsafe=unsafe, memory=memory)
         done += found
         if not found:
             break
     return run, done
 
 
-def lint_pass(opened: LoadedRun, options: Options, *, unsafe: bool, memory: bool) -> tuple[Run, list[Finding]]:
+def _lint_pass(opened: LoadedRun, options: Options, *, unsafe: bool, memory: bool) -> tuple[Run, list[Finding]]:
     """The run with edits that touch no key twice and add no error, and what they answer."""
     run = opened.run
     touched: set[tuple[str, object]] = set()
@@ -153,16 +153,16 @@ def attempted(opened: LoadedRun, hit: Hit, *, memory: bool) -> Run | None:
     """The run with the edits of one finding; None where they cannot be made, or add an error."""
     run = opened.run
     try:
-        after = remodelled(with_changes(run, hit.document, list(hit.edits)), run, opened.context)
+        after = _remodelled(with_changes(run, hit.document, list(hit.edits)), run, opened.context)
     except InputError:
         return None
     put_in_force = len(after.unreadable) > len(run.unreadable)  # such a value comes first, by hand
-    if put_in_force or new_errors(run, after, memory=memory) or not has_host_for(run, after):
+    if put_in_force or new_errors(run, after, memory=memory) or not _has_host_for(run, after):
         return None
     return after
 
 
-def has_host_for(before: Run, after: Run) -> bool:
+def _has_host_for(before: Run, after: Run) -> bool:
     """Whether the hosts hold what an edit offloads, as far as both runs can be estimated."""
     if estimate(before) is None or estimate(after) is None:
         return True
@@ -174,7 +174,7 @@ def with_changes(run: Run, document: str, changes: list[Change]) -> Run:
     """The run with changes made to one of its documents."""
     section = run.deepspeed
     if document == "config" or section is None:
-        return reopened(with_config(run, changes), run)
+        return _reopened(with_config(run, changes), run)
     if section.prefix:
         return with_config(run, [prefixed(change, section.prefix) for change in changes])
     if section.outside:
@@ -182,7 +182,7 @@ def with_changes(run: Run, document: str, changes: list[Change]) -> Run:
     return rebuilt(run, run.config, Section(section.document.changed(*changes)))
 
 
-def reopened(run: Run, before: Run) -> Run:
+def _reopened(run: Run, before: Run) -> Run:
     """The run with the DeepSpeed config that its YAML names or holds now, where that is another than before."""
     if run.config.get("deepspeed") == before.config.get("deepspeed"):
         return run
@@ -190,7 +190,7 @@ def reopened(run: Run, before: Run) -> Run:
     return rebuilt(replace(run, deepspeed_editable=editable), run.config, section)
 
 
-def remodelled(run: Run, before: Run, context: Context | None) -> Run:
+def _remodelled(run: Run, before: Run, context: Context | None) -> Run:
     """The run with the model that its YAML names now, where that is another than before."""
     if context is None or all(run.config.get(key) == before.config.get(key) for key in MODEL_KEYS):
         return run

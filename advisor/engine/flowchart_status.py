@@ -16,7 +16,7 @@ SLOWER = 1.01
 
 
 @record(eq=False)
-class RungKind:
+class _RungKind:
     """A rung: its rules, the one that stands for it first, and how a run shows that it stands on it."""
 
     name: str
@@ -24,7 +24,7 @@ class RungKind:
     done: Callable[[Run], str]
 
 
-def zero_done(stage: int) -> Callable[[Run], str]:
+def _zero_done(stage: int) -> Callable[[Run], str]:
     """How a run shards at least what this stage does."""
 
     def said(run: Run) -> str:
@@ -54,21 +54,21 @@ def when(holds: Callable[[Run], bool]) -> Callable[[Run], str]:
 
 
 KINDS = (
-    RungKind("mixed precision", ("mixed-precision",), when(lambda run: run.precision != "fp32")),
-    RungKind("ZeRO-2", ("zero-2",), zero_done(2)),
-    RungKind("ZeRO-3", ("zero-3", "fsdp-2"), zero_done(3)),
-    RungKind(
+    _RungKind("mixed precision", ("mixed-precision",), when(lambda run: run.precision != "fp32")),
+    _RungKind("ZeRO-2", ("zero-2",), _zero_done(2)),
+    _RungKind("ZeRO-3", ("zero-3", "fsdp-2"), _zero_done(3)),
+    _RungKind(
         "gradient checkpointing",
         ("gradient-checkpointing",),
         when(lambda run: run.activation_checkpointing or (run.fsdp is not None and run.fsdp.activation_checkpointing)),
     ),
-    RungKind("LoRA", ("lora",), when(lambda run: run.adapter is not None)),
-    RungKind(
+    _RungKind("LoRA", ("lora",), when(lambda run: run.adapter is not None)),
+    _RungKind(
         "quantization",
         ("qlora", "quantize-as-asked", "quantize-moe-experts", "fsdp-qlora", "eight-bit-optimizer"),
         when(lambda run: run.quantization is not None),
     ),
-    RungKind("offload", ("offload-optimizer", "offload-params", "half-precision-offload"), when(offloads)),
+    _RungKind("offload", ("offload-optimizer", "offload-params", "half-precision-offload"), when(offloads)),
 )
 
 
@@ -77,7 +77,7 @@ def rungs_of(start: State, plan: Plan, rules: Mapping[str, Rule]) -> tuple[Rung,
     return tuple(rung_of(kind, start, plan, rules) for kind in KINDS)
 
 
-def rung_of(kind: RungKind, start: State, plan: Plan, rules: Mapping[str, Rule]) -> Rung:
+def rung_of(kind: _RungKind, start: State, plan: Plan, rules: Mapping[str, Rule]) -> Rung:
     """One rung. Where the run and the plan leave it out, its first rule is tried on top of the plan's end."""
     taken = [rule for rule in plan.names if rule in kind.rules]
     before, after = kind.done(start.run), kind.done(plan.end.run)
@@ -90,10 +90,10 @@ def rung_of(kind: RungKind, start: State, plan: Plan, rules: Mapping[str, Rule])
     rule = next((rules[id_] for id_ in kind.rules if id_ in rules), None)
     if rule is None:
         return Rung(kind.name, "ignored")
-    return untaken(kind.name, rule, plan.end)
+    return _untaken(kind.name, rule, plan.end)
 
 
-def untaken(name: str, rule: Rule, end: State) -> Rung:
+def _untaken(name: str, rule: Rule, end: State) -> Rung:
     """Why a rung is not taken: tried where the plan ends."""
     offered = alternatives(rule, end.run) if rule.when(end.run) else ()
     run = run_after(end.run, offered[0], rule) if offered else None

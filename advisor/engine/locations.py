@@ -55,11 +55,11 @@ def json_hit(run: Run, at: str, message: str, *edits: Change, on_key: bool = Fal
         within = ".".join((*map(str, section.prefix), *([at] if at else [])))
         inline = tuple(prefixed(edit, section.prefix) for edit in edits)
         return Hit(within, message, inline, on_key=on_key or not at, level=level)
-    kept = edits if owns_json(run) else ()
+    kept = edits if _owns_json(run) else ()
     return Hit(at, message, kept, document="deepspeed", on_key=on_key, level=level)
 
 
-def owns_json(run: Run) -> bool:
+def _owns_json(run: Run) -> bool:
     """Whether the DeepSpeed JSON is this run's alone and under its repository, or a copy that a plan makes."""
     section = run.deepspeed
     if section is None:

@@ -36,7 +36,7 @@ def max_value(opened: LoadedRun, key: str) -> MaxValue:
 
 def max_value_planned(opened: LoadedRun, key: str, planner: Callable[[Run], Plan]) -> MaxValue:
     """With the plan's steps, less those that would take the value back."""
-    return searched(key, lambda value: planned_outcome(with_value(opened, key, value), key, planner))
+    return searched(key, lambda value: _planned_outcome(with_value(opened, key, value), key, planner))
 
 
 def with_value(opened: LoadedRun, key: str, value: object) -> Run:
@@ -52,7 +52,7 @@ def outcome(run: Run) -> MaxValue:
     return MaxValue(None, found.needed.low, found.verdict)
 
 
-def planned_outcome(run: Run, key: str, planner: Callable[[Run], Plan]) -> MaxValue:
+def _planned_outcome(run: Run, key: str, planner: Callable[[Run], Plan]) -> MaxValue:
     """What is needed at the end of the plan; a plan that changes the key answers another question."""
     plan = planner(run)
     end = plan.end

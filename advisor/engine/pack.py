@@ -67,7 +67,7 @@ class Pack:
             sys.dont_write_bytecode = before
 
 
-class Neighbours(MetaPathFinder):
+class _Neighbours(MetaPathFinder):
     """Modules of packs that are held, where a rule has put its folder on the path: as they were read, not as they are.
 
     What else lies there, such as a library in machine code, Python finds itself.
@@ -127,11 +127,11 @@ class Held(ExecutionLoader):
         return decode_source(self.text)
 
 
-def neighbours() -> Neighbours:
+def neighbours() -> _Neighbours:
     """The finder of this process, asked before all others once there is a pack that is held."""
     for finder in sys.meta_path:
-        if isinstance(finder, Neighbours):
+        if isinstance(finder, _Neighbours):
             return finder
-    finder = Neighbours()
+    finder = _Neighbours()
     sys.meta_path.insert(0, finder)
     return finder

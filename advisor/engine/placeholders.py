@@ -16,7 +16,7 @@ Hits = Iterator[tuple[Rule, Hit]]
 
 def certain_hits(run: Run, hits_of: Callable[[Run], Hits]) -> Hits:
     """The hits that hold whatever is filled in for variables: those found with the variables and without their keys."""
-    bare = without_variables(run)
+    bare = _without_variables(run)
     if bare is run:
         yield from hits_of(run)
         return
@@ -26,20 +26,20 @@ def certain_hits(run: Run, hits_of: Callable[[Run], Hits]) -> Hits:
             yield rule, hit
 
 
-def without_variables(run: Run) -> Run:
+def _without_variables(run: Run) -> Run:
     """The run without the keys whose values are variables; the run itself where it has none."""
-    config, section = bared(run.config, run.config), run.deepspeed
+    config, section = _bared(run.config, run.config), run.deepspeed
     if section is not None and section.prefix:
         section = Section(config, section.prefix) if config.has(section.prefix) else None
     elif section is not None:
-        document = bared(section.document, section)
+        document = _bared(section.document, section)
         section = section if document is section.document else Section(document)
     if config is run.config and section is run.deepspeed:
         return run
     return rebuilt(run, config, section)
 
 
-def bared(document: Document, values: Mapping[str, Any]) -> Document:
+def _bared(document: Document, values: Mapping[str, Any]) -> Document:
     """The document without its variables, those inside lists left where they are."""
     if not may_hold_placeholders(document):
         return document

@@ -45,19 +45,19 @@ def plan_fit(start: State, flowchart: Sequence[Tier], *, safe_only: bool = False
     if start.verdict == "fits":
         return Plan((), (), start)
     search = search_from(start, flowchart, safe_only=safe_only)
-    if (asked := as_asked(search)) is not None:
+    if (asked := _as_asked(search)) is not None:
         return asked
     left = parts(search, flowchart, safe_only=safe_only or start.verdict == "tight")
     for part in left:
         plan = end_in(search, part) or shortened(search, part)
         if plan is not None:
-            return with_reasons(faster_with_room(plan, search, left), search, safe_only=safe_only)
-    for point in smallest_ends(search):
+            return _with_reasons(faster_with_room(plan, search, left), search, safe_only=safe_only)
+    for point in _smallest_ends(search):
         verdict = point.state.verdict
-        plan = plan_to(search, search.walk, point.moves, Goal(verdict, needed=point.state.needed))
+        plan = _plan_to(search, search.walk, point.moves, Goal(verdict, needed=point.state.needed))
         if plan is not None:
-            return with_reasons(plan, search, safe_only=safe_only)
-    return with_reasons(Plan((), (), start), search, safe_only=safe_only)
+            return _with_reasons(plan, search, safe_only=safe_only)
+    return _with_reasons(Plan((), (), start), search, safe_only=safe_only)
 
 
 def search_from(start: State, flowchart: Sequence[Tier], *, safe_only: bool) -> Search:
@@ -71,13 +71,13 @@ def search_from(start: State, flowchart: Sequence[Tier], *, safe_only: bool) -> 
     return Search(walk, {rule: rank for rank, rule in enumerate(plan_steps)})
 
 
-def as_asked(search: Search) -> Plan | None:
+def _as_asked(search: Search) -> Plan | None:
     """The step that the YAML asks for as the whole plan, where it is enough."""
     moves = search.walk.asked
     end = search.walk.after(moves)
     if not moves or end is None or end.verdict != "fits":
         return None
-    return plan_to(search, search.walk, moves, Goal("fits"))
+    return _plan_to(search, search.walk, moves, Goal("fits"))
 
 
 def parts(search: Search, flowchart: Sequence[Tier], *, safe_only: bool) -> Iterator[Walk]:
@@ -98,13 +98,13 @@ def end_in(search: Search, walk: Walk, start: Moves | None = None) -> Plan | Non
     family = [moves for moves in families(walk, start) if moves not in search.tried]
     search.tried.update(family)
     for point in fastest(walk, list(points(walk, family)))[:MOST_ENDS]:
-        plan = plan_to(search, walk, point.moves, Goal("fits", seconds=point.seconds))
+        plan = _plan_to(search, walk, point.moves, Goal("fits", seconds=point.seconds))
         if plan is not None:
             return plan
     lean = leanest(walk, family, usable_of(walk))[:MOST_ENDS]
     for point in lean:
         if point.state.verdict == "fits":
-            plan = plan_to(search, walk, point.moves, Goal("fits", high=point.state.estimate.needed.high))
+            plan = _plan_to(search, walk, point.moves, Goal("fits", high=point.state.estimate.needed.high))
             if plan is not None:
                 return plan
     search.lean.extend(lean)
@@ -136,7 +136,7 @@ def shortened(search: Search, walk: Walk) -> Plan | None:
     return None
 
 
-def plan_to(search: Search, walk: Walk, moves: Moves, goal: Goal) -> Plan | None:
+def _plan_to(search: Search, walk: Walk, moves: Moves, goal: Goal) -> Plan | None:
     """The plan that moves of a walk lead to; None where the documents, or an error rule, do not have it."""
     steps = plan_steps(walk, search.order, moves, goal, kept=walk.asked)
     if steps is None:
@@ -144,7 +144,7 @@ def plan_to(search: Search, walk: Walk, moves: Moves, goal: Goal) -> Plan | None
     return Plan(steps, (), steps[-1].after if steps else walk.start)
 
 
-def smallest_ends(search: Search) -> Iterator[Point]:
+def _smallest_ends(search: Search) -> Iterator[Point]:
     """What needs least memory of all that was searched in vain; the first is seldom struck out."""
     yield from ends_of(search.lean)
     yield from ends_of(point for walk, family in search.vain for point in leanest(walk, family, float("inf")))
@@ -155,7 +155,7 @@ def ends_of(found: Iterable[Point]) -> list[Point]:
     return sorted(found, key=lambda point: (point.state.needed, len(point.moves)))
 
 
-def with_reasons(plan: Plan, search: Search, *, safe_only: bool) -> Plan:
+def _with_reasons(plan: Plan, search: Search, *, safe_only: bool) -> Plan:
     """The plan with the steps that were no help, and why; where it fits, only those that lack a host."""
     taken, hopeless = set(plan.names), plan.verdict == "does-not-fit"
     at = plan.end if hopeless else search.walk.start

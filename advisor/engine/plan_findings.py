@@ -25,7 +25,7 @@ def step_findings(steps: Iterable[Step], *, numbered: bool = True, safe_only: bo
 
 def whole_plan(start: State, plan: Plan) -> WholePlan | None:
     """The steps of a plan as one; None where it has none, or the texts have no place for them."""
-    placed = placed_edits(start.run, plan.end.run, shown=True) if plan.steps else None
+    placed = _placed_edits(start.run, plan.end.run, shown=True) if plan.steps else None
     if placed is None:
         return None
     edits, diff = placed
@@ -41,7 +41,7 @@ def seconds_of(before: State, after: State) -> tuple[float, float] | None:
 
 def step_finding(step: Step, number: int = 0, *, safe_only: bool = False) -> Finding | None:
     """A step of the plan by its number, or without one an offer to give something back; None without a place."""
-    placed = placed_edits(step.before.run, step.after.run, shown=number > 0)
+    placed = _placed_edits(step.before.run, step.after.run, shown=number > 0)
     if placed is None:
         return None
     edits, diff = placed
@@ -68,13 +68,13 @@ def step_finding(step: Step, number: int = 0, *, safe_only: bool = False) -> Fin
         why=rule.why,
         source=rule.source,
         fix=fix,
-        help=given_elsewhere(step.before.run, step.after.run),
+        help=_given_elsewhere(step.before.run, step.after.run),
         step=number or None,
         offered=step.safe or not safe_only,
     )
 
 
-def given_elsewhere(before: Run, after: Run) -> tuple[str, ...]:
+def _given_elsewhere(before: Run, after: Run) -> tuple[str, ...]:
     """The keys of a step that the command line gives: to write them into the file would not be enough."""
     config = before.config
     if not config.given:
@@ -84,7 +84,7 @@ def given_elsewhere(before: Run, after: Run) -> tuple[str, ...]:
     return tuple(f"`{key}` is given on the command line: change it there" for key in keys)
 
 
-def placed_edits(before: Run, after: Run, *, shown: bool) -> tuple[tuple[Edit, ...], str] | None:
+def _placed_edits(before: Run, after: Run, *, shown: bool) -> tuple[tuple[Edit, ...], str] | None:
     """The same as ``step_edits``; None where a text has no place for one: keys written as no edit can keep them."""
     try:
         return step_edits(before, after, shown=shown)
@@ -98,7 +98,7 @@ def step_edits(before: Run, after: Run, *, shown: bool) -> tuple[tuple[Edit, ...
     diffs: list[str] = []
     for old, new in changed_documents(before, after):
         base = old.rebased() if old is not None else None
-        target = new if base is None else rebased_onto(base, old, new)
+        target = new if base is None else _rebased_onto(base, old, new)
         edits += target.edits()
         if shown:
             diffs.append(unified(base.text if base else "", target.patched().decode(), new.file))
@@ -118,7 +118,7 @@ def changed_documents(before: Run, after: Run) -> list[tuple[Document | None, Do
     return found
 
 
-def rebased_onto(base: Document, old: Document | None, new: Document) -> Document:
+def _rebased_onto(base: Document, old: Document | None, new: Document) -> Document:
     """What ``new`` has to change beyond ``old``, as changes of ``base``."""
     done = len(old.pending) if old is not None else 0
     return base.changed(*new.pending[done:])
@@ -139,11 +139,11 @@ def quoted(file: str) -> str:
     if file.isprintable() and not {'"', "\\"} & set(file):
         return file
     safe = "".join(
-        mark if mark.isprintable() else octal(mark) for mark in file.replace("\\", "\\\\").replace('"', '\\"')
+        mark if mark.isprintable() else _octal(mark) for mark in file.replace("\\", "\\\\").replace('"', '\\"')
     )
     return f'"{safe}"'
 
 
-def octal(mark: str) -> str:
+def _octal(mark: str) -> str:
     """A character's bytes in octal."""
     return "".join(f"\\{byte:03o}" for byte in os.fsencode(mark))

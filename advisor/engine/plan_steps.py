@@ -43,13 +43,13 @@ def plan_steps(
     """
     others = tuple(move for move in moves if move not in kept)
     moves = in_order(walk, order, others, kept)
-    if not does(walk, moves, goal) or adds_errors(walk, moves):
+    if not does(walk, moves, goal) or _adds_errors(walk, moves):
         return None
     moves = necessary(walk, order, moves, goal, kept)
-    gentler = milder(walk, order, moves, goal, kept)
+    gentler = _milder(walk, order, moves, goal, kept)
     moves = moves if gentler == moves else necessary(walk, order, gentler, goal, kept)
     moves = necessary(walk, order, moves, about(walk, moves, goal), kept)
-    return None if adds_errors(walk, moves) else steps_of(walk, moves)
+    return None if _adds_errors(walk, moves) else steps_of(walk, moves)
 
 
 def about(walk: Walk, moves: Moves, goal: Goal) -> Goal:
@@ -60,7 +60,7 @@ def about(walk: Walk, moves: Moves, goal: Goal) -> Goal:
     return replace(goal, seconds=max(goal.seconds, ALIKE * seconds_of(end, moves) / EQUAL))
 
 
-def adds_errors(walk: Walk, moves: Moves) -> bool:
+def _adds_errors(walk: Walk, moves: Moves) -> bool:
     """Whether an error rule speaks at the end that did not at the start."""
     end = walk.after(moves)
     return end is not None and bool(added_errors(walk.start, end))
@@ -94,22 +94,22 @@ def necessary(walk: Walk, order: Mapping[str, int], moves: Moves, goal: Goal, ke
     return moves
 
 
-def milder(walk: Walk, order: Mapping[str, int], moves: Moves, goal: Goal, kept: Moves) -> Moves:
+def _milder(walk: Walk, order: Mapping[str, int], moves: Moves, goal: Goal, kept: Moves) -> Moves:
     """Where a rule has alternatives, the mildest with which the end is as good."""
     for index, (rule, chosen) in enumerate(moves):
         for alternative in range(chosen):
             rest = in_order(walk, order, (*moves[:index], (rule, alternative), *moves[index + 1 :]), kept)
             if does(walk, rest, goal):
-                return milder(walk, order, rest, goal, kept)
+                return _milder(walk, order, rest, goal, kept)
     return moves
 
 
 def steps_of(walk: Walk, moves: Moves) -> tuple[Step, ...]:
     """Each move as a step, from where the one before ended."""
-    return tuple(step_of(walk, moves[:count], moves[count]) for count in range(len(moves)))
+    return tuple(_step_of(walk, moves[:count], moves[count]) for count in range(len(moves)))
 
 
-def step_of(walk: Walk, before: Moves, move: Move) -> Step:
+def _step_of(walk: Walk, before: Moves, move: Move) -> Step:
     """One move as a step."""
     start, end = walk.after(before), walk.after((*before, move))
     assert start is not None, "a move is made from somewhere"

@@ -79,7 +79,7 @@ def at_batch(walk: Walk, moves: Moves, micro_batch_size: int) -> State:
         found = walk.after(moves)
         assert found is not None, "a leaf leads somewhere"
         same = found.run.micro_batch_size == micro_batch_size
-        walk.batched[moves, micro_batch_size] = found if same else State(with_batch(found.run, micro_batch_size))
+        walk.batched[moves, micro_batch_size] = found if same else State(_with_batch(found.run, micro_batch_size))
     return walk.batched[moves, micro_batch_size]
 
 
@@ -89,7 +89,7 @@ def with_rules(walk: Walk, rules: Iterable[str], *, safe_only: bool) -> Walk:
     return replace(walk, rules=kept, safe_only=safe_only)
 
 
-def with_batch(run: Run, micro_batch_size: int) -> Run:
+def _with_batch(run: Run, micro_batch_size: int) -> Run:
     """The run with another micro batch at the same global batch, as its documents would have it."""
     rows = run.micro_batch_size * run.gradient_accumulation_steps
     follows = run.packs_evaluation or not run.config.has("eval_batch_size")

@@ -79,13 +79,13 @@ def load_rule(path: Path, stage: Stage | None = None, pack: "Pack | None" = None
 def executed(path: Path, pack: "Pack | None" = None) -> ModuleType:
     """The module of a rule file; what goes wrong inside it is reported with its file."""
     try:
-        return own_module(path) if pack is None else pack.module(path)
+        return _own_module(path) if pack is None else pack.module(path)
     except Exception as error:
         line = error.lineno or 0 if isinstance(error, SyntaxError) else 0
         raise InputError(f"{type(error).__name__}: {error}", str(path), line, remedy="fix the rule file") from error
 
 
-def own_module(path: Path) -> ModuleType:
+def _own_module(path: Path) -> ModuleType:
     """The module of one of the advisor's own rules, from its bytecode where there is some.
 
     Without a spec, which costs as much as reading and running the file.

@@ -27,16 +27,16 @@ def new_errors(before: Run, after: Run, *, memory: bool = True) -> list[str]:
 def errors_of(run: Run) -> Counter[str]:
     """How many errors each built-in rule finds."""
     if run not in _known:
-        _known[run] = Counter(errors_by(error_rules(run), run))
+        _known[run] = Counter(_errors_by(error_rules(run), run))
     return _known[run]
 
 
 def errors_but_memory(run: Run) -> frozenset[str]:
     """The built-in rules that find an error, those about the size of the run not asked."""
-    return frozenset(errors_by((rule for rule in error_rules(run) if rule.id not in OF_MEMORY), run))
+    return frozenset(_errors_by((rule for rule in error_rules(run) if rule.id not in OF_MEMORY), run))
 
 
-def errors_by(rules: Iterable[Rule], run: Run) -> Iterator[str]:
+def _errors_by(rules: Iterable[Rule], run: Run) -> Iterator[str]:
     """The name of a rule for each error that it finds."""
     return (rule.id for rule in rules for hit in rule.finds(run) if (hit.level or rule.level) == "error")
 

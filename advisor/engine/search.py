@@ -56,9 +56,9 @@ def is_roomy(state: State) -> bool:
 def points(walk: Walk, family: Iterable[Moves]) -> Iterator[Moves]:
     """The leaves of the families that leave room at their smallest."""
     for moves in family:
-        if smallest_of(walk, moves).at_least > usable_of(walk):
+        if _smallest_of(walk, moves).at_least > usable_of(walk):
             continue
-        if is_roomy(smallest_of(walk, next(leaves_from_least(walk, moves)))):
+        if is_roomy(_smallest_of(walk, next(leaves_from_least(walk, moves)))):
             yield from leaves(walk, moves)
 
 
@@ -69,7 +69,7 @@ def usable_of(walk: Walk) -> int:
     return hardware.usable
 
 
-def smallest_of(walk: Walk, moves: Moves) -> State:
+def _smallest_of(walk: Walk, moves: Moves) -> State:
     """A point with the smallest micro batch there is."""
     return at_batch(walk, moves, walk.sizes[0][0])
 
@@ -83,7 +83,7 @@ def fastest(walk: Walk, candidates: Iterable[Moves], below: float = float("inf")
     for lowest, moves in bounds:
         if lowest > EQUAL * least:
             break
-        point = largest_batch(walk, moves)
+        point = _largest_batch(walk, moves)
         if point is not None:
             found.append(point)
             least = min(least, point.seconds)
@@ -97,14 +97,14 @@ def bound(walk: Walk, moves: Moves) -> float:
     return seconds_of(at_batch(walk, moves, walk.sizes[-1][0]), moves)
 
 
-def largest_batch(walk: Walk, moves: Moves) -> Point | None:
+def _largest_batch(walk: Walk, moves: Moves) -> Point | None:
     """The point with the largest micro batch that leaves room: memory only grows with it."""
     low, high = 0, len(walk.sizes) - 1
-    if not leaves_room(walk, moves, low):
+    if not _leaves_room(walk, moves, low):
         return None
     middle = high
     while low < high:
-        if leaves_room(walk, moves, middle):
+        if _leaves_room(walk, moves, middle):
             low = middle
         else:
             high = middle - 1
@@ -114,7 +114,7 @@ def largest_batch(walk: Walk, moves: Moves) -> Point | None:
     return Point((*without_batch(moves), *move), state, seconds_of(state, moves))
 
 
-def leaves_room(walk: Walk, moves: Moves, index: int) -> bool:
+def _leaves_room(walk: Walk, moves: Moves, index: int) -> bool:
     """Whether a point with a micro batch of the walk is not near a limit."""
     state = at_batch(walk, moves, walk.sizes[index][0])
     return host_suffices(walk.start, state) and is_roomy(state)
@@ -125,22 +125,22 @@ def leanest(walk: Walk, family: Iterable[Moves], within: float) -> list[Point]:
 
     Families are left out that cannot be among the first so many; of those that need more than ``within``, all but one.
     """
-    least = sorted((smallest_of(walk, moves).at_least, n, moves) for n, moves in enumerate(family))
+    least = sorted((_smallest_of(walk, moves).at_least, n, moves) for n, moves in enumerate(family))
     found: list[Point] = []
     for at_least, _, moves in least:
         rank = 0 if at_least > within else MOST_LEAN - 1
         if rank < len(found) and at_least > found[rank].state.needed:
             break
-        point = leanest_of(walk, moves)
+        point = _leanest_of(walk, moves)
         if point is not None:
             insort(found, point, key=lambda one: (one.state.needed, len(one.moves)))
     return found
 
 
-def leanest_of(walk: Walk, moves: Moves) -> Point | None:
+def _leanest_of(walk: Walk, moves: Moves) -> Point | None:
     """The point of a family that needs least memory, all of it counted, and has a host."""
     for leaf in leaves_from_least(walk, moves):
-        state = smallest_of(walk, leaf)
+        state = _smallest_of(walk, leaf)
         if host_suffices(walk.start, state) and not state.estimate.uncounted:
             return Point((*without_batch(leaf), *walk.sizes[0][1]), state, seconds_of(state, leaf))
     return None

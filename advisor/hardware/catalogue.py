@@ -38,18 +38,18 @@ class Name:
     form: str | None
 
 
-def read_name(text: str) -> Name:
+def _read_name(text: str) -> Name:
     """Takes a name apart; case, spaces, dashes and makers' words do not matter."""
     model, size, form = "", None, None
     for word in WORD.findall(GAP.sub("", text.lower())):
-        named, sized, formed = read_word(word)
+        named, sized, formed = _read_word(word)
         model += named
         size, form = size if sized is None else sized, formed or form
     return Name(model if model == "rtx" else model.removeprefix("rtx"), size, form)
 
 
 @lru_cache(maxsize=512)
-def read_word(word: str) -> tuple[str, int | None, str | None]:
+def _read_word(word: str) -> tuple[str, int | None, str | None]:
     """What a word of a name says: a part of the model, a size in GB, or a form. Makers' words say nothing."""
     if sized := SIZE.fullmatch(word):
         return "", int(sized[1]), None
@@ -59,7 +59,7 @@ def read_word(word: str) -> tuple[str, int | None, str | None]:
 
 
 @record(eq=False)
-class Catalogue:
+class _Catalogue:
     """GPUs by id, by every alias, title and device name, and by model, the most common variant first."""
 
     gpus: Mapping[str, Gpu]
@@ -79,7 +79,7 @@ class Entry(dict[str, Any]):
 
 
 @lru_cache(maxsize=1)
-def catalogue() -> Catalogue:
+def catalogue() -> _Catalogue:
     """Reads ``gpus.json``, once."""
     data = json.loads(GPUS.read_text(encoding="utf-8"))
     gpus: dict[str, Gpu] = {}
@@ -88,18 +88,18 @@ def catalogue() -> Catalogue:
     loose: dict[Name, tuple[Gpu, str]] = {}
     devices: dict[str, Gpu] = {}
     for entry in map(Entry, data["gpus"]):
-        gpu = read_gpu(entry, data["outside_torch_gib"])
+        gpu = _read_gpu(entry, data["outside_torch_gib"])
         gpus[gpu.id] = gpu
-        for name in map(read_name, (gpu.id, gpu.title, *entry["aliases"], *entry["device_names"])):
+        for name in map(_read_name, (gpu.id, gpu.title, *entry["aliases"], *entry["device_names"])):
             names.setdefault(name, gpu)
             if gpu not in models.setdefault(name.model, ()):
                 models[name.model] += (gpu,)
         devices |= dict.fromkeys(entry["device_names"], gpu)
-        loose |= {read_name(name): (gpu, other) for name, other in entry.get("loose_names", {}).items()}
-    return Catalogue(gpus, names, models, loose, devices)
+        loose |= {_read_name(name): (gpu, other) for name, other in entry.get("loose_names", {}).items()}
+    return _Catalogue(gpus, names, models, loose, devices)
 
 
-def read_gpu(entry: Mapping[str, Any], outside_torch_gib: Mapping[str, Any]) -> Gpu:
+def _read_gpu(entry: Mapping[str, Any], outside_torch_gib: Mapping[str, Any]) -> Gpu:
     """One entry of ``gpus.json``; its family must be one of those whose memory outside torch is known."""
     if entry["family"] not in outside_torch_gib:
         raise InputError(f"the GPU `{entry['id']}` has an unknown family `{entry['family']}`", str(GPUS))
@@ -135,11 +135,11 @@ def find_gpu(text: str) -> Gpu | None:
     A name that leaves size or form open means the most common variant: ``a100`` and ``h100`` are the 80 GB
     SXM boards.
     """
-    known, name = catalogue(), read_name(text)
+    known, name = catalogue(), _read_name(text)
     if name in known.names:
         return known.names[name]
     for gpu in known.models.get(name.model, ()):
-        form = read_name(gpu.title).form
+        form = _read_name(gpu.title).form
         if name.nominal_gb in {None, gpu.nominal_gb} and name.form in {None, form}:
             return gpu
     return known.loose[name][0] if name in known.loose else None
@@ -147,12 +147,12 @@ def find_gpu(text: str) -> Gpu | None:
 
 def variants(text: str) -> tuple[Gpu, ...]:
     """The cards of different size that a name may mean, the one that it is taken for first; one if it is clear."""
-    known, name, gpu = catalogue(), read_name(text), find_gpu(text)
+    known, name, gpu = catalogue(), _read_name(text), find_gpu(text)
     if gpu is None or name.nominal_gb is not None:
         return () if gpu is None else (gpu,)
     by_size = {gpu.nominal_gb: gpu}
     for other in known.models.get(name.model, ()):
-        if name.form in {None, read_name(other.title).form}:
+        if name.form in {None, _read_name(other.title).form}:
             by_size.setdefault(other.nominal_gb, other)
     return tuple(by_size.values())
 
@@ -162,7 +162,7 @@ def assumption(text: str) -> str:
     found = variants(text)
     if not found:
         return ""
-    if loose := catalogue().loose.get(read_name(text)):
+    if loose := catalogue().loose.get(_read_name(text)):
         return f"`{text}` is read as {found[0].title}; {loose[1]}"
     others = " or ".join(f"`{gpu.id}`" for gpu in found[1:])
     return f"`{text}` is read as {found[0].title}; if you mean another, write {others}" if others else ""
@@ -177,7 +177,7 @@ def near_names(text: str) -> list[str]:
     """Up to three ids of the same line of cards, the nearest number first; none of another line."""
     import difflib
 
-    known, name = catalogue(), read_name(text)
+    known, name = catalogue(), _read_name(text)
     line, number = _line(name.model)
 
     def far(other: Name) -> tuple[int, float]:

@@ -46,7 +46,7 @@ def detect() -> Hardware | None:
             return None
         smallest = min(cards, key=lambda card: card.total)
         free = min(card.free for card in cards)
-        here = Hardware(gpu_of(smallest), len(cards), 1, host_memory(), free, DETECTED)
+        here = Hardware(gpu_of(smallest), len(cards), 1, _host_memory(), free, DETECTED)
         return replace(here, swap_bytes=swap(), installed=len(there))
     except Exception:  # a machine without a driver, or with a broken one, is a machine without a GPU
         return None
@@ -143,7 +143,7 @@ def _card(line: str) -> Card:
     return Card(int(index), uuid, name, int(total) * MIB, int(free) * MIB, (major, minor), mig == "Enabled")
 
 
-def host_memory() -> int | None:
+def _host_memory() -> int | None:
     """This machine's memory in bytes, or its container's limit if that is less; whole GiB, rounded down."""
     try:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -12,7 +12,7 @@ from advisor.record import record
 
 
 @record
-class Instance:
+class _Instance:
     """One machine. ``host_bytes`` is its memory; ``source`` the public table that it was read in."""
 
     name: str
@@ -35,15 +35,15 @@ def rows() -> Mapping[str, Mapping[str, Any]]:
 
 
 @lru_cache(maxsize=1)
-def instances() -> Mapping[str, Instance]:
+def instances() -> Mapping[str, _Instance]:
     """All machines, by the same names."""
-    return {name: read_instance(row) for name, row in rows().items()}
+    return {name: _read_instance(row) for name, row in rows().items()}
 
 
-def read_instance(row: Mapping[str, Any]) -> Instance:
+def _read_instance(row: Mapping[str, Any]) -> _Instance:
     """One machine."""
     gpu, source = catalogue().gpus[row["gpu"]], written()["sources"][row["source"]]
-    return Instance(row["name"], gpu, row["gpus"], row["host_gib"] * GIB, source)
+    return _Instance(row["name"], gpu, row["gpus"], row["host_gib"] * GIB, source)
 
 
 def spelling(name: str) -> str:
@@ -51,10 +51,10 @@ def spelling(name: str) -> str:
     return name.lower().strip().replace("_", "-").replace(" ", "-").removeprefix("standard-")
 
 
-def find_instance(name: str) -> Instance | None:
+def find_instance(name: str) -> _Instance | None:
     """The machine of that name, or None."""
     row = rows().get(spelling(name))
-    return read_instance(row) if row is not None else None
+    return _read_instance(row) if row is not None else None
 
 
 def near_instances(name: str) -> list[str]:

@@ -73,7 +73,7 @@ def _parse(text: str, source: str) -> Hardware:
     else:
         gpu = gpu_named(name)
         assumed = assumption(name)
-        many = many_in_one(text, gpu, gpus) if nodes == 1 and not match["nodes"] else ""
+        many = _many_in_one(text, gpu, gpus) if nodes == 1 and not match["nodes"] else ""
         assumed = "; ".join(part for part in (assumed, many) if part)
     if not (0 < gpus <= MOST_GPUS and 0 < nodes <= MOST_NODES):
         remedy = f"write `<nodes>n<gpus>x <name>`, with 1 to {MOST_GPUS} GPUs per node and 1 to {MOST_NODES} nodes"
@@ -84,14 +84,14 @@ def _parse(text: str, source: str) -> Hardware:
         gpus,
         nodes,
         host,
-        link=None if link is None else parse_link(link),
-        network_bytes_per_s=None if net is None else parse_network(net),
+        link=None if link is None else _parse_link(link),
+        network_bytes_per_s=None if net is None else _parse_network(net),
         source=source,
         assumed=assumed,
     )
 
 
-def many_in_one(text: str, gpu: Gpu, gpus: int) -> str:
+def _many_in_one(text: str, gpu: Gpu, gpus: int) -> str:
     """What to say of more GPUs without nodes than a machine with this card commonly has; desktops hold up to eight."""
     common = gpu.gpus_per_node if gpu.data_centre else max(gpu.gpus_per_node, DESKTOP)
     if gpus <= common:
@@ -116,7 +116,7 @@ def options_of(text: str) -> tuple[dict[str, str], int]:
     return found, matches[0].start() if matches else len(text)
 
 
-def parse_link(text: str) -> Link:
+def _parse_link(text: str) -> Link:
     """The link between the GPUs of a node. Raises ``InputError``."""
     for link in LINKS:
         if link == text.lower():
@@ -125,7 +125,7 @@ def parse_link(text: str) -> Link:
     raise InputError(f"`link={text}` is not a link", remedy=f"write one of {names}")
 
 
-def parse_network(text: str) -> float:
+def _parse_network(text: str) -> float:
     """Bytes a second of ``100Gb/s``. Raises ``InputError``."""
     match = NET.fullmatch(text.strip().lower())
     rate = float(match[1]) * {"g": 1e9, "t": 1e12}[match[2]] / 8 if match and len(match[1]) < LONGEST else 0.0

@@ -22,16 +22,16 @@ def adapter_groups(
     lora = run.lora
     if lora is None:
         return [], []
-    width = adapter_width(run, lora)
+    width = _adapter_width(run, lora)
     resting = [tensor for tensor in model.tensors if towers_rest and tensor.kind in TOWERS]
-    shapes = adapter_shapes(run, lora, model, [tensor for tensor in model.tensors if tensor not in resting])
+    shapes = _adapter_shapes(run, lora, model, [tensor for tensor in model.tensors if tensor not in resting])
     trained = not freezes_all(run, model)
     groups = [group_of("adapter", width, trained, PEFT, shapes)] if shapes else []
-    if rest := adapter_shapes(run, lora, model, resting):
+    if rest := _adapter_shapes(run, lora, model, resting):
         groups.append(group_of("adapter of towers", width, False, PEFT, rest))
     tied = ties_ends(run, model)
     table = (model.family.embedding_modules[0],)
-    saved = [one for one in model.tensors if saves_module(lora, one) or (tied and named(table, one.module))]
+    saved = [one for one in model.tensors if _saves_module(lora, one) or (tied and named(table, one.module))]
     tables = [(tensor.shape, tensor.count) for tensor in saved if tensor.kind == "embedding"]
     others = [(tensor.shape, tensor.count) for tensor in saved if tensor.kind != "embedding"]
     if model.tied and not tied and "lm_head" in lora.modules_to_save:
@@ -42,21 +42,21 @@ def adapter_groups(
     return groups, [*shapes, *tables, *others] if trained else []
 
 
-def adapter_shapes(run: Run, lora: Lora, model: Architecture, tensors: Iterable[Tensor]) -> list[tuple[Shape, int]]:
+def _adapter_shapes(run: Run, lora: Lora, model: Architecture, tensors: Iterable[Tensor]) -> list[tuple[Shape, int]]:
     """The shapes of LoRA's matrices at these weights."""
     shapes: list[tuple[Shape, int]] = []
     for tensor in tensors:
         if tensor.linear and (count := targets(lora, tensor)):
             shapes += low_rank(rank_at(lora, tensor.module), tensor.shape, count)
             shapes += [((tensor.shape[0],), count)] if lora.dora else []
-        elif tensor.kind == "router" and names_parameter(lora, tensor):
+        elif tensor.kind == "router" and _names_parameter(lora, tensor):
             shapes += low_rank(rank_at(lora, tensor.name), tensor.shape, tensor.count)
         elif tensor.kind == "experts":
-            shapes += stack_shapes(lora, tensor) if stacked(run) else expert_shapes(lora, model, tensor)
+            shapes += _stack_shapes(lora, tensor) if stacked(run) else _expert_shapes(lora, model, tensor)
     return shapes
 
 
-def adapter_width(run: Run, lora: Lora) -> float:
+def _adapter_width(run: Run, lora: Lora) -> float:
     """PEFT keeps adapters of half-precision models in fp32; DeepSpeed's engine casts them to half."""
     if isinstance(run.sharding, Zero) or not lora.fp32:
         return float(run.compute_bytes)
@@ -68,14 +68,14 @@ def low_rank(rank: int, shape: Shape, count: int) -> list[tuple[Shape, int]]:
     return [((rank, shape[-1]), count), ((shape[-2], rank), count)]
 
 
-def stack_shapes(lora: Lora, tensor: Tensor) -> list[tuple[Shape, int]]:
+def _stack_shapes(lora: Lora, tensor: Tensor) -> list[tuple[Shape, int]]:
     """Of stacked experts that are named as a parameter."""
-    if not names_parameter(lora, tensor):
+    if not _names_parameter(lora, tensor):
         return []
     return low_rank(rank_at(lora, tensor.name) * tensor.shape[0], tensor.shape[-2:], tensor.count)
 
 
-def expert_shapes(lora: Lora, model: Architecture, tensor: Tensor) -> list[tuple[Shape, int]]:
+def _expert_shapes(lora: Lora, model: Architecture, tensor: Tensor) -> list[tuple[Shape, int]]:
     """Of the linear layers of experts that are modules, which all have the shape of the stack that leads back."""
     return [
         shape
@@ -94,7 +94,7 @@ def expert_adapter_elements(run: Run, model: Architecture) -> tuple[int, int]:
     every = one = 0
     for tensor in model.tensors:
         if tensor.kind == "experts":
-            shapes = stack_shapes(run.lora, tensor)
+            shapes = _stack_shapes(run.lora, tensor)
             every += sum(rows * columns * count for (rows, columns), count in shapes)
             one += sum(rows * columns for (rows, columns), _ in shapes)
     return every, one
@@ -110,11 +110,11 @@ def targets(lora: Lora, tensor: Tensor) -> int:
     return layers_wrapped(lora, tensor.module, tensor.count)
 
 
-def names_parameter(lora: Lora, tensor: Tensor) -> bool:
+def _names_parameter(lora: Lora, tensor: Tensor) -> bool:
     """Whether ``lora_target_parameters``, or what PEFT moves there, names this weight of experts or router."""
     return named(lora.target_parameters, tensor.name)
 
 
-def saves_module(lora: Lora, tensor: Tensor) -> bool:
+def _saves_module(lora: Lora, tensor: Tensor) -> bool:
     """Whether ``lora_modules_to_save`` keeps a trained copy of the module that owns this weight."""
     return named(lora.modules_to_save, tensor.module)

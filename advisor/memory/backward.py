@@ -49,7 +49,7 @@ def backward_phases(
     held = fsdp.held_inputs(run, model)
     end = (
         *embedding_gradients(run, model, weights),
-        *arrived_gradient(run, model, weights),
+        *_arrived_gradient(run, model, weights),
         *fsdp.root_gradients(run, model, weights),
     )
 
@@ -101,7 +101,7 @@ def backward_phases(
             for tower in counted(run, model)
         ),
     ]
-    if normed := final_norm_terms(run, model):
+    if normed := _final_norm_terms(run, model):
         copies = autocast_terms(run, model, weights, "layer")
         moments.append((*first_given, *kept, *head_gradient(run, model), *copies, *normed))
     if done := fsdp.layer_gradients(run, model, weights, done=True):
@@ -116,7 +116,7 @@ def backward_phases(
     return [Phase("backward", (*fixed, *moment)) for moment in moments]
 
 
-def final_norm_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+def _final_norm_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """The backward of the final norm, while every layer's activations are there: its input and gradients in fp32.
 
     As wide as the last layer's own moments where an MLP is narrow: models/llama, LlamaRMSNorm.forward@5.16.1.
@@ -162,7 +162,7 @@ def embedding_gradients(run: Run, model: Architecture, weights: Weights) -> tupl
     return (Term("embedding's gradient", "gradients", copies * bytes_, text, TIED),)
 
 
-def arrived_gradient(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+def _arrived_gradient(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """The gradient of what a trained embedding gave, which is there while its own is made; on one GPU."""
     if run.sharding is not None or not embedding_bytes(run, weights):
         return ()

@@ -48,7 +48,7 @@ def parts_of(run: Run, model: Architecture, uncounted: tuple[Uncounted, ...]) ->
         tried = any(fact.startswith("not traced") for fact in model.extra)
         yield Part(why, MEASURE if tried else TRACE)
     if sees(run):
-        yield from parts_of_towers(run, model)
+        yield from _parts_of_towers(run, model)
     if effective_optimizer(run).approximate:
         yield Part(f"states of `{run.optimizer}` are read from its description", MEASURE)
     if run.tensor_ranks > 1:
@@ -57,7 +57,7 @@ def parts_of(run: Run, model: Architecture, uncounted: tuple[Uncounted, ...]) ->
     yield from (Part(f"`{one.key}` is not counted") for one in uncounted)
 
 
-def parts_of_towers(run: Run, model: Architecture) -> Iterator[Part]:
+def _parts_of_towers(run: Run, model: Architecture) -> Iterator[Part]:
     """What of images and sound is not known."""
     known = {tower.kind for tower in model.towers}
     for kind in ("vision", "audio"):

@@ -115,7 +115,7 @@ def live_terms(run: Run, model: Architecture, *, head_only: bool) -> tuple[Term,
         return ()
     zero, width = run.sharding, run.compute_bytes
     kept = min(max(zero.max_live_parameters, zero.max_reuse_distance), model.parameters)
-    module = embedding_elements(model) if head_only else max(largest_module(model), largest_kernel(run, model))
+    module = embedding_elements(model) if head_only else max(largest_module(model), _largest_kernel(run, model))
     at_work = Term("gathered module", "overhead", width * module, f"{width} B x {module:,}", LIVE)
     if head_only and not run.activation_checkpointing and not run.stack.zero_init:
         return (at_work,)  # retained_terms has them
@@ -157,11 +157,11 @@ def largest_module(model: Architecture) -> int:
     """Elements of what ZeRO-3 gathers at once: one linear layer, or the experts of a layer, which are one leaf."""
     inner: list[Tensor] = [tensor for tensor in model.tensors if tensor.kind not in {"embedding", "head"}]
     largest = max((tensor.numel for tensor in inner), default=0)
-    experts = max((expert_elements(block, model) for block in model.blocks), default=0)
+    experts = max((_expert_elements(block, model) for block in model.blocks), default=0)
     return max(largest, experts)
 
 
-def largest_kernel(run: Run, model: Architecture) -> int:
+def _largest_kernel(run: Run, model: Architecture) -> int:
     """Elements of the weights that axolotl's fused MLP reads, which ZeRO-3 gathers with the MLP: external parameters.
 
     deepspeed/runtime/zero/parameter_offload.py:57-71@0.18.9.
@@ -170,7 +170,7 @@ def largest_kernel(run: Run, model: Architecture) -> int:
     return max((sum(x.n_in * x.n_out for x in linears) for linears in mlps), default=0)
 
 
-def expert_elements(block: Block, model: Architecture) -> int:
+def _expert_elements(block: Block, model: Architecture) -> int:
     """Elements of one layer's routed experts."""
     if block.mlp is None or not block.mlp.experts:
         return 0

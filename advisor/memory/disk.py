@@ -59,7 +59,7 @@ def checkpoints(run: Run) -> Checkpoints | None:
     given = limit if isinstance(limit, int) and not isinstance(limit, bool) and limit else None
     by_default = given is None and run.stack.trainer == "axolotl"
     kept = KEPT if by_default else given if given is None or given > 0 else None
-    return Checkpoints(saved_weights(run, weights), states, kept, written(run), by_default)
+    return Checkpoints(_saved_weights(run, weights), states, kept, written(run), by_default)
 
 
 def written(run: Run) -> int | None:
@@ -78,7 +78,7 @@ def number(run: Run, key: str) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
 
 
-def saved_weights(run: Run, weights: Weights) -> int:
+def _saved_weights(run: Run, weights: Weights) -> int:
     """Adapters and trained copies alone, or the whole model in the width that it computes in."""
     if run.adapter is not None:
         return weights.trained_bytes

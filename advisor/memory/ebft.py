@@ -26,7 +26,7 @@ def network_terms(run: Run, model: Architecture, weights: Weights, divisor: int)
 
     Strided, another GPU's copy lies on this one where a process sees several.
     """
-    if run.ebft is None or shares_weights(run):
+    if run.ebft is None or _shares_weights(run):
         return ()
     if run.ebft.stride:
         width, n, elements = 2, 1, model.parameters + sum(group.elements for group in weights.trained if run.adapter)
@@ -36,7 +36,7 @@ def network_terms(run: Run, model: Architecture, weights: Weights, divisor: int)
     return (Term("feature network", "weights", width * elements // n, text, NETWORK),)
 
 
-def shares_weights(run: Run) -> bool:
+def _shares_weights(run: Run) -> bool:
     """Whether the base serves as the frozen network."""
     alone = run.hardware is None or run.hardware.gpus_per_node == 1
     return run.adapter is not None and (alone or not (run.ebft and run.ebft.stride))
@@ -49,15 +49,15 @@ def ebft_phases(run: Run, model: Architecture, fixed: Terms) -> tuple[Phase, ...
     if run.ebft.stride:
         logits = Term("log-probabilities", "loss", loss.loss_saved_bytes(run, model), "of all answers", loss.SOURCE)
         norm = Term("final norm", "activations", head_saved_bytes(run, model), norm_text(run, model), SAVED)
-        compared = (*fixed, *kept_terms(run, model), norm, logits, *strided_states(run, model, run.ebft))
+        compared = (*fixed, *kept_terms(run, model), norm, logits, *_strided_states(run, model, run.ebft))
         return (
             Phase("forward and loss", compared),
-            Phase("generation", (*fixed, *strided_answers(run, model, run.ebft))),
+            Phase("generation", (*fixed, *_strided_answers(run, model, run.ebft))),
         )
-    return (Phase("generation", (*fixed, *whole_states(run, model, run.ebft))),)
+    return (Phase("generation", (*fixed, *_whole_states(run, model, run.ebft))),)
 
 
-def whole_states(run: Run, model: Architecture, ebft: Ebft) -> Terms:
+def _whole_states(run: Run, model: Architecture, ebft: Ebft) -> Terms:
     """All answers of a generation go through the network at once, without autocast; PEFT's base makes logits, too."""
     assert run.rollouts is not None
     length = min(run.sequence_len, LONGEST)
@@ -80,12 +80,12 @@ def states(run: Run, model: Architecture, width: int) -> tuple[int, str]:
     return width * run.tokens * model.hidden_size * count, text
 
 
-def strided_states(run: Run, model: Architecture, ebft: Ebft) -> Terms:
+def _strided_states(run: Run, model: Architecture, ebft: Ebft) -> Terms:
     """Documents with their answers go through the network, while the graph of the loss is kept.
 
     The base under an adapter gives what the trainer's wrapper turns to fp32, under a mask of its own.
     """
-    shared = shares_weights(run)
+    shared = _shares_weights(run)
     width = run.compute_bytes + (4 if shared and run.autocast else 0)
     mask = rows(run) * (run.sequence_len + ebft.answers(run.sequence_len)) ** 2 * 2 if shared else 0
     text = f"{width} B x {run.tokens:,} tokens x {model.outputs:,} vocabulary"
@@ -96,7 +96,7 @@ def strided_states(run: Run, model: Architecture, ebft: Ebft) -> Terms:
     )
 
 
-def strided_answers(run: Run, model: Architecture, ebft: Ebft) -> Terms:
+def _strided_answers(run: Run, model: Architecture, ebft: Ebft) -> Terms:
     """The last token of all answers: every row so far, in eager attention, with logits of all its tokens.
 
     What the token before was drawn from is still there.

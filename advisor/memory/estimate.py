@@ -41,17 +41,17 @@ def estimate(run: Run) -> Estimate | None:
     """The memory of a run, or None if its model, its hardware or a value is unknown. Asked once for each run."""
     if run.model is None or run.hardware is None or run.unreadable:
         return None
-    hardware, rows, whole = run.hardware, rows_of(run), whole_of(run, run.model)
+    hardware, rows, whole = run.hardware, rows_of(run), _whole_of(run, run.model)
     run, model = counted_run(run, run.model)
     weights = weights_of(run, model)
     phases = tuple(phases_of(run, model, weights, whole))
     peak = max(phases, key=lambda phase: phase.bytes)
-    missing, host, range_ = uncounted(run), hosted(run, model), beyond_vllm(needed, run, peak)
+    missing, host, range_ = uncounted(run), _hosted(run, model), _beyond_vllm(needed, run, peak)
     return Estimate(
         phases=phases,
         host=host,
         needed=range_,
-        reserved_peak=beyond_vllm(reserved_peak, run, peak),
+        reserved_peak=_beyond_vllm(reserved_peak, run, peak),
         usable=hardware.usable,
         outside_torch=hardware.outside_torch,
         notes=(*map(str, missing), *notes_of(run, model, rows), *range_notes(run)),
@@ -69,28 +69,28 @@ def lower_bound(run: Run) -> int:
         return 0
     run, model = counted_run(run, run.model)
     weights = weights_of(run, model)
-    return sum(term.bytes for term in (*standing(run, model, weights), *resident_vllm(run), *stepping(run, weights)))
+    return sum(term.bytes for term in (*_standing(run, model, weights), *resident_vllm(run), *stepping(run, weights)))
 
 
 def host_bytes(run: Run) -> int:
     """Bytes of one node's host memory, known before the estimate is."""
-    return sum(term.bytes for term in hosted_by(run))
+    return sum(term.bytes for term in _hosted_by(run))
 
 
 def lacks_host(run: Run) -> bool:
     """Whether a node has less than is on the host for certain, known before the estimate is."""
-    host = hosted_by(run)
+    host = _hosted_by(run)
     usable = None if run.hardware is None else host_usable(run.hardware, host)
     return usable is not None and sum(term.least for term in host) > usable
 
 
-def hosted_by(run: Run) -> tuple[HostTerm, ...]:
-    """``hosted`` of the run as it is counted."""
-    return () if run.model is None else hosted(*counted_run(run, run.model))
+def _hosted_by(run: Run) -> tuple[HostTerm, ...]:
+    """``_hosted`` of the run as it is counted."""
+    return () if run.model is None else _hosted(*counted_run(run, run.model))
 
 
 @lru_cache(maxsize=4)
-def hosted(run: Run, model: Architecture) -> tuple[HostTerm, ...]:
+def _hosted(run: Run, model: Architecture) -> tuple[HostTerm, ...]:
     """What offloading keeps on the host. A search asks for it before the estimate does."""
     return host_terms(run, model, weights_of(run, model))
 
@@ -102,12 +102,12 @@ def counted_run(run: Run, model: Architecture) -> tuple[Run, Architecture]:
     return as_counted(run if apart is model else replace(run, model=apart)), apart
 
 
-def whole_of(run: Run, model: Architecture) -> Architecture | None:
+def _whole_of(run: Run, model: Architecture) -> Architecture | None:
     """The model that is loaded before AutoTP cuts it, in the engine: deepspeed/runtime/engine.py:280-281@0.18.9."""
     return with_layers_apart(run, model) if run.autotp_size > 1 and run.tensor_parallel_size == 1 else None
 
 
-def beyond_vllm(ranged: Callable[[Run, int], Range], run: Run, peak: Phase) -> Range:
+def _beyond_vllm(ranged: Callable[[Run, int], Range], run: Run, peak: Phase) -> Range:
     """The range of all but vLLM's share, which is of one piece, and that share."""
     share = sum(term.bytes for term in peak.terms if term.name == VLLM_NAME)
     rest = ranged(run, peak.bytes - share)
@@ -116,7 +116,7 @@ def beyond_vllm(ranged: Callable[[Run, int], Range], run: Run, peak: Phase) -> R
 
 def phases_of(run: Run, model: Architecture, weights: Weights, whole: Architecture | None = None) -> list[Phase]:
     """Every phase of a step, at its worst moment. ``whole``: what is loaded, where that is cut only later."""
-    asleep = standing(run, model, weights)
+    asleep = _standing(run, model, weights)
     states = (*asleep, *resident_vllm(run))
     copies, computing = autocast_terms(run, model, weights), dequantized_terms(run, model)
     training = (*states, *retained_terms(run, model))
@@ -124,13 +124,13 @@ def phases_of(run: Run, model: Architecture, weights: Weights, whole: Architectu
     late = autocast_terms(run, model, weights, "loss")
     load = load_terms(run, whole or model, weights_of(run, whole) if whole else weights)
     compared = ebft_phases(run, model, (*losing, *copies))
-    answered = [*rollout_phase(run, model, weights, asleep, load), *of_name("generation", compared)]
+    answered = [*rollout_phase(run, model, weights, asleep, load), *_of_name("generation", compared)]
     phases = [
         Phase("load", load),
         worst(
             [
                 *loss_phases(run, model, weights, (*losing, *copies), (*losing, *late)),
-                *of_name("forward and loss", compared),
+                *_of_name("forward and loss", compared),
             ]
         ),
         worst(backward_phases(run, model, weights, training, computing)),
@@ -140,10 +140,10 @@ def phases_of(run: Run, model: Architecture, weights: Weights, whole: Architectu
         scoring = autocast_terms(run, model, weights, "evaluation")
         phases.append(worst(evaluation_phases(run, model, weights, (*states, *computing, *scoring))))
     phases += [worst(answered)] if answered else []
-    return [Phase(phase.name, sourced(run, phase.terms)) for phase in phases]
+    return [Phase(phase.name, _sourced(run, phase.terms)) for phase in phases]
 
 
-def standing(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+def _standing(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """What stays from step to step, without vLLM."""
     return (
         *weight_terms(run, model, weights),
@@ -162,7 +162,7 @@ def stepping(run: Run, weights: Weights) -> tuple[Term, ...]:
     return (*step_gradients(run, weights), *step_terms(run, weights), *buckets)
 
 
-def of_name(name: PhaseName, phases: Iterable[Phase]) -> list[Phase]:
+def _of_name(name: PhaseName, phases: Iterable[Phase]) -> list[Phase]:
     """The moments of one phase."""
     return [phase for phase in phases if phase.name == name]
 
@@ -191,7 +191,7 @@ def notes_of(run: Run, model: Architecture, rows: Rows) -> list[str]:
 BY_FORMULA = {SAVED, WORKING, CHECKPOINTS}
 
 
-def sourced(run: Run, terms: Iterable[Term]) -> tuple[Term, ...]:
+def _sourced(run: Run, terms: Iterable[Term]) -> tuple[Term, ...]:
     """The terms that need memory; where the model was traced, its activations name the trace as their source."""
     source = traced_source(run)
     return tuple(

@@ -51,10 +51,10 @@ class Evidence:
 @cache
 def published_evidence() -> Evidence:
     """The table that ships."""
-    return read_evidence(json.loads(Path(__file__).with_name("ranges.json").read_text(encoding="utf-8")))
+    return _read_evidence(json.loads(Path(__file__).with_name("ranges.json").read_text(encoding="utf-8")))
 
 
-def read_evidence(table: Mapping[str, Any]) -> Evidence:
+def _read_evidence(table: Mapping[str, Any]) -> Evidence:
     """The table as JSON has it."""
     return Evidence(
         reserved={key: Reserved(**entry) for key, entry in table["reserved"].items()},

@@ -44,38 +44,38 @@ def loss_phases(
     )
     ended = gathered_terms(run, model, weights, "end of forward")
     starts = gathered_terms(run, model, weights, "start of backward")
-    forward = loss_term(run, model, loss.loss_forward_peak_bytes(run, model))
-    backward = loss_term(run, model, loss.loss_backward_peak_bytes(run, model))
+    forward = _loss_term(run, model, loss.loss_forward_peak_bytes(run, model))
+    backward = _loss_term(run, model, loss.loss_backward_peak_bytes(run, model))
     # TRL's loss of preferences comes when the model has returned, and autocast and the head's input are gone; so does
     # the fp32 copy of the logits, where Liger's loss itself takes less.
     returned = loss.kind(run) == "preference" or (loss.kind(run) == "liger" and run.autocast)
-    inside = late if returned else (*fixed, *read_by_head(run, model))
+    inside = late if returned else (*fixed, *_read_by_head(run, model))
     moments = [
-        (*inside, *kept, *cached_terms(run, model), *ended, forward, *lasting_buckets(run)),
+        (*inside, *kept, *_cached_terms(run, model), *ended, forward, *lasting_buckets(run)),
         (*late, *kept, *starts, backward, *buckets_at_loss(run)),
     ]
-    moments.append((*fixed, *kept_terms(run, model), *passing_terms(run, model)))
+    moments.append((*fixed, *kept_terms(run, model), *_passing_terms(run, model)))
     moments += [(*fixed, *tower_terms(run, model), *forward_terms(run, one)) for one in counted(run, model)]
     if copied := root_copied(run, model, forward=True):
         moments.append((*fixed, *copied))
     if copied := root_copied(run, model, forward=False):
-        moments.append((*late, *kept, *copied, loss_term(run, model, loss.loss_saved_bytes(run, model))))
+        moments.append((*late, *kept, *copied, _loss_term(run, model, loss.loss_saved_bytes(run, model))))
     return [Phase("forward and loss", moment) for moment in moments]
 
 
-def cached_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+def _cached_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """Keys and values that checkpointed layers hand back, until the trainer lets go of the model's outputs."""
     bytes_ = sum(block.count * cached_bytes(run, block) for block in model.blocks) if checkpoints(run) else 0
     return (Term("cached keys and values", "activations", bytes_, f"{run.tokens:,} tokens", CACHE),) if bytes_ else ()
 
 
-def passing_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+def _passing_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """What the last layer's forward holds and does not save: wider than a fused loss where adapters are in fp32."""
     bytes_ = passing_bytes(run, model.in_order[-1]) if model.blocks else 0
     return (Term("last layer's intermediates", "activations", bytes_, f"{run.tokens:,} tokens", WORKING),)
 
 
-def read_by_head(run: Run, model: Architecture) -> tuple[Term, ...]:
+def _read_by_head(run: Run, model: Architecture) -> tuple[Term, ...]:
     """What the head reads lives until the forward returns, even where backward does not need it."""
     if loss.head_is_trained(run) and run.loss != "liger-fused":
         return ()
@@ -83,15 +83,15 @@ def read_by_head(run: Run, model: Architecture) -> tuple[Term, ...]:
     return (Term("head's input", "activations", width * tokens, f"{width:,} B x {tokens:,} tokens", SAVED),)
 
 
-def loss_term(run: Run, model: Architecture, bytes_: int) -> Term:
+def _loss_term(run: Run, model: Architecture, bytes_: int) -> Term:
     """The logits and all that the loss makes of them."""
     tokens = loss.scored_tokens(run)
     width = bytes_ / max(1, tokens * model.outputs)
-    text = f"{width:.4g} B x {tokens:,} tokens x {outputs_text(model)}"
+    text = f"{width:.4g} B x {tokens:,} tokens x {_outputs_text(model)}"
     return Term(f"logits and {run.loss} loss", "loss", bytes_, text, loss.SOURCE)
 
 
-def outputs_text(model: Architecture) -> str:
+def _outputs_text(model: Architecture) -> str:
     """How many numbers the head gives for each token, and of what."""
     return f"{model.classes} classes" if model.classes else f"{model.vocab_size:,} vocabulary"
 
@@ -110,11 +110,11 @@ def decoder_terms(run: Run, model: Architecture, *, backward: bool, until: int |
     """What the decoder layers keep, at the end of forward or in backward, when that has come to a layer."""
     blocks = left(model, until)
     if not checkpoints(run):
-        unread = unread_norm_bytes(run, model)
-        return (*(saved_term(run, *one, 0 if i else unread) for i, one in enumerate(blocks)), *leaf_terms(run, model))
+        unread = _unread_norm_bytes(run, model)
+        return (*(_saved_term(run, *one, 0 if i else unread) for i, one in enumerate(blocks)), *_leaf_terms(run, model))
     if run.activation_offloading is not None:
-        return (inputs_on_the_way(run, model, backward=backward), *lasting_terms(run, model, blocks))
-    return (*(input_term(run, *one) for one in blocks), *lasting_terms(run, model, blocks))
+        return (inputs_on_the_way(run, model, backward=backward), *_lasting_terms(run, model, blocks))
+    return (*(_input_term(run, *one) for one in blocks), *_lasting_terms(run, model, blocks))
 
 
 def left(model: Architecture, until: int | None) -> tuple[tuple[Block, int], ...]:
@@ -125,19 +125,19 @@ def left(model: Architecture, until: int | None) -> tuple[tuple[Block, int], ...
     return tuple((block, sum(one is block for one in ahead)) for block in model.blocks)
 
 
-def saved_term(run: Run, block: Block, count: int, unread: int) -> Term:
+def _saved_term(run: Run, block: Block, count: int, unread: int) -> Term:
     """What layers of one shape keep; the first norm of the first may keep less."""
-    text = layers_text(run, block, count) + (f", less {unread:,} B of the first norm" if unread else "")
+    text = _layers_text(run, block, count) + (f", less {unread:,} B of the first norm" if unread else "")
     return Term("activations", "activations", count * saved_bytes(run, block) - unread, text, SAVED)
 
 
-def input_term(run: Run, block: Block, count: int) -> Term:
+def _input_term(run: Run, block: Block, count: int) -> Term:
     """The inputs of layers of one shape."""
     one = checkpoint_bytes(run, block)
     return Term("checkpointed layer inputs", "activations", count * one, f"{one:,} B x {count} layers", CHECKPOINTS)
 
 
-def unread_norm_bytes(run: Run, model: Architecture) -> int:
+def _unread_norm_bytes(run: Run, model: Architecture) -> int:
     """What the first norm would keep if a frozen embedding's output needed a gradient."""
     lora = run.lora
     if lora is None or lora.modules_to_save or run.unfrozen_parameters:
@@ -147,7 +147,7 @@ def unread_norm_bytes(run: Run, model: Architecture) -> int:
     return first_norm_bytes(run, model.blocks[0])
 
 
-def lasting_terms(run: Run, model: Architecture, blocks: tuple[tuple[Block, int], ...]) -> tuple[Term, ...]:
+def _lasting_terms(run: Run, model: Architecture, blocks: tuple[tuple[Block, int], ...]) -> tuple[Term, ...]:
     """Inputs of 8-bit linears, which a non-reentrant checkpoint leaves where they are, and a leaf in front of all."""
     inputs = tuple(
         Term(
@@ -160,10 +160,10 @@ def lasting_terms(run: Run, model: Architecture, blocks: tuple[tuple[Block, int]
         for block, count in blocks
         if lasting_bytes(run, block)
     )
-    return (*inputs, *leaf_terms(run, model))
+    return (*inputs, *_leaf_terms(run, model))
 
 
-def leaf_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+def _leaf_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """A frozen embedding's output that was made to need a gradient lives as long as the graph.
 
     It is the first layer's input, which a checkpoint keeps, and a norm that casts nothing; unless the model multiplies
@@ -183,7 +183,7 @@ def leaf_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     )
 
 
-def layers_text(run: Run, block: Block, count: int) -> str:
+def _layers_text(run: Run, block: Block, count: int) -> str:
     """How much layers of one shape keep."""
     return f"{saved_formula(run, block)} x {run.tokens:,} tokens x {count} layers"
 
@@ -191,14 +191,14 @@ def layers_text(run: Run, block: Block, count: int) -> str:
 def evaluation_phases(run: Run, model: Architecture, weights: Weights, fixed: tuple[Term, ...]) -> list[Phase]:
     """The moments of evaluation: scoring, and generating where that is asked for."""
     seen = replace(run, micro_batch_size=run.eval_batch_size)
-    moments = [evaluation_terms(run, model, weights)]
+    moments = [_evaluation_terms(run, model, weights)]
     moments += [forward_terms(seen, tower) for tower in counted(run, model)]
     if run.generated_rows:
         moments.append(generation_terms(run, model, weights))
     return [Phase("evaluation", (*fixed, *moment)) for moment in moments]
 
 
-def evaluation_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+def _evaluation_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """A forward without gradients: one layer's intermediates, and after the last layer the logits."""
     evaluated = replace(run, micro_batch_size=run.eval_batch_size, sequence_len=run.eval_sequence_len)
     working = max(forward_working_bytes(evaluated, block) for block in model.blocks)
@@ -209,7 +209,7 @@ def evaluation_terms(run: Run, model: Architecture, weights: Weights) -> tuple[T
         gathered = gathered_terms(run, model, weights, "evaluation")
         return (Term("one layer's intermediates", "activations", working, tokens, WORKING), *gathered)
     width = run.compute_bytes * model.hidden_size
-    text = f"{tokens} x {outputs_text(model)}"
+    text = f"{tokens} x {_outputs_text(model)}"
     return (
         Term("head's input", "activations", width * evaluated.tokens, f"{width:,} B x {tokens}", SAVED),
         Term("evaluation logits", "loss", logits, text, loss.SOURCE),

@@ -37,32 +37,32 @@ def gathered_units(run: Run, model: Architecture, moment: Moment) -> tuple[Term,
     """Units that are whole at a moment: the root (embedding, final norm, head) and layers, in the compute dtype."""
     if not isinstance(run.sharding, Fsdp):
         return ()
-    fsdp, width = run.sharding, unit_width(run)
+    fsdp, width = run.sharding, _unit_width(run)
     if not fsdp.wraps_layers:
         text = f"{width:.3g} B x {model.parameters:,}: one unit"
         return (Term("gathered model", "overhead", round(width * model.parameters), text, UNITS),)
-    computed, root = run.compute_bytes, root_elements(model)
+    computed, root = run.compute_bytes, _root_elements(model)
     root_term = Term("gathered root unit", "overhead", computed * root, f"{computed} B x {root:,}", UNITS)
-    layer = largest_layer(model)
-    inside = model.parameters - root - tower_elements(model)
+    layer = _largest_layer(model)
+    inside = model.parameters - root - _tower_elements(model)
     # Without resharding every layer stays whole from its forward until its backward.
     stays = not fsdp.reshard_after_forward and moment not in FIRST_LAYER | {"end of backward"}
-    units = layers_at(run, model, moment)
+    units = _layers_at(run, model, moment)
     elements = units * layer + (inside if stays else 0)
     text = f"{width:.3g} B x {units} x {layer:,}" + (f" + {width:.3g} B x {inside:,}, not resharded" if stays else "")
     source = OUTPUT if fsdp.version == 2 and units else FROZEN if units == 2 else UNITS
     layers = Term("gathered layers", "overhead", round(width * elements), text, source)
-    return (root_term, *((layers,) if elements else ()), *whole_adapters(run, model))
+    return (root_term, *((layers,) if elements else ()), *_whole_adapters(run, model))
 
 
-def whole_adapters(run: Run, model: Architecture) -> tuple[Term, ...]:
+def _whole_adapters(run: Run, model: Architecture) -> tuple[Term, ...]:
     """Adapters that axolotl's kernels gather past FSDP2's hooks: whole from their first use until backward ends."""
-    elements, width = gathered_by_hand(run, model), run.compute_bytes
+    elements, width = _gathered_by_hand(run, model), run.compute_bytes
     text = f"{width} B x {elements:,}"
     return (Term("whole adapters", "overhead", width * elements, text, PAST_HOOKS),) if elements else ()
 
 
-def gathered_by_hand(run: Run, model: Architecture) -> int:
+def _gathered_by_hand(run: Run, model: Architecture) -> int:
     """Elements of the adapters that axolotl's kernels gather under FSDP2."""
     match run.sharding:
         case Fsdp(version=2) if run.world_size > 1:
@@ -71,7 +71,7 @@ def gathered_by_hand(run: Run, model: Architecture) -> int:
             return 0
 
 
-def layers_at(run: Run, model: Architecture, moment: Moment) -> int:
+def _layers_at(run: Run, model: Architecture, moment: Moment) -> int:
     """How many layers' worth of weights are whole, without those that are not resharded.
 
     FSDP2 copies a unit out of its gathered output; forward frees that with the next unit (an adapter's matrices are
@@ -80,7 +80,7 @@ def layers_at(run: Run, model: Architecture, moment: Moment) -> int:
     if not isinstance(run.sharding, Fsdp):
         return 0
     two, reshards = run.sharding.version == 2, run.sharding.reshard_after_forward
-    outlives = two and (run.adapter is None or gathered_by_hand(run, model) > 0)
+    outlives = two and (run.adapter is None or _gathered_by_hand(run, model) > 0)
     match moment:
         case "end of backward":
             return 0
@@ -94,22 +94,22 @@ def layers_at(run: Run, model: Architecture, moment: Moment) -> int:
             return 1  # backward has freed all others
         case _ if not reshards:
             return 0  # all layers are whole, and counted as such
-        case "layer done" | "first layer done" if gathers_ahead(run):
+        case "layer done" | "first layer done" if _gathers_ahead(run):
             return 2
         case _:
             return 2 if two else 1  # the layer at work; FSDP2 has gathered the one before it as well
 
 
-def gathers_ahead(run: Run) -> bool:
+def _gathers_ahead(run: Run) -> bool:
     """Whether a frozen layer of FSDP1 is still whole when the one before it is gathered."""
     match run.sharding:
         case Fsdp(version=1):
-            return run.adapter is not None and not checkpoints_units(run)
+            return run.adapter is not None and not _checkpoints_units(run)
         case _:
             return False
 
 
-def checkpoints_units(run: Run) -> bool:
+def _checkpoints_units(run: Run) -> bool:
     """Whether units lie inside reentrant checkpoints.
 
     From transformers 4.53 the checkpoint lies inside the layer (modeling_layers.py, GradientCheckpointingLayer).
@@ -120,7 +120,7 @@ def checkpoints_units(run: Run) -> bool:
 def held_inputs(run: Run, model: Architecture) -> tuple[Term, ...]:
     """Inputs of the layers that backward has passed, and their gradients, where FSDP1 holds them until its end."""
     match run.sharding:
-        case Fsdp(version=1) if run.world_size > 1 and run.adapter is not None and checkpoints_units(run):
+        case Fsdp(version=1) if run.world_size > 1 and run.adapter is not None and _checkpoints_units(run):
             if run.activation_offloading is not None:
                 return ()
             bytes_ = sum(block.count * checkpoint_bytes(run, block) for block in model.blocks)
@@ -133,11 +133,11 @@ def root_copied(run: Run, model: Architecture, *, forward: bool) -> tuple[Term, 
     """FSDP2's root unit and the output it is copied from: as forward starts, with the first layer; as backward does."""
     match run.sharding:
         case Fsdp(version=2) as fsdp if run.world_size > 1 and (forward or fsdp.reshard_after_forward):
-            root = root_elements(model) if fsdp.wraps_layers else model.parameters
-            layer = largest_layer(model) if forward and fsdp.wraps_layers else 0
+            root = _root_elements(model) if fsdp.wraps_layers else model.parameters
+            layer = _largest_layer(model) if forward and fsdp.wraps_layers else 0
         case _:
             return ()
-    width, layer_width = run.compute_bytes, unit_width(run)
+    width, layer_width = run.compute_bytes, _unit_width(run)
     # Each twice: the gathered output, and the parameters that are copied out of it.
     bytes_ = 2 * width * root + round(2 * layer_width * layer)
     text = f"2 x {width} B x {root:,}" + (f" + 2 x {layer_width:.3g} B x {layer:,}, a layer" if layer else "")
@@ -151,8 +151,8 @@ def layer_gradients(run: Run, model: Architecture, weights: Weights, *, done: bo
     """
     if not isinstance(run.sharding, Fsdp) or run.world_size == 1:
         return ()
-    two, layer = run.sharding.version == 2, trained_layer(run.sharding, model, weights)
-    inner = (group.largest for group in weights.trained if not is_table(group) and group.name != "adapter")
+    two, layer = run.sharding.version == 2, _trained_layer(run.sharding, model, weights)
+    inner = (group.largest for group in weights.trained if not _is_table(group) and group.name != "adapter")
     accumulated = two and accumulates_whole(run)  # FSDP2 adds each gradient at once to those kept, and copies none
     new = layer if done and not accumulated else max(inner, default=0)
     flat = layer if (done or two) and not accumulated else 0
@@ -167,7 +167,7 @@ def waiting_head(run: Run, model: Architecture, weights: Weights) -> tuple[Term,
         return ()
     if run.sharding.version == 2 and accumulates_whole(run) and not model.tied:
         return ()
-    width, elements = run.compute_bytes, max(trained_tables(weights), default=0)
+    width, elements = run.compute_bytes, max(_trained_tables(weights), default=0)
     return (Term("head gradient", "gradients", width * elements, f"{width} B x {elements:,}", ROOT_LAST),)
 
 
@@ -176,9 +176,9 @@ def gradients_of_layers(run: Run, model: Architecture, weights: Weights) -> tupl
     (found,) = gradient_terms(run, weights)
     if accumulates_whole(run) or run.world_size == 1 or not found.bytes:
         return (found,)
-    whole, computed = gathered_by_hand(run, model), run.compute_bytes
+    whole, computed = _gathered_by_hand(run, model), run.compute_bytes
     stored = max((group.width for group in weights.trained if group.name == "adapter"), default=0)
-    late = sum(group.bytes for group in weights.trained if is_table(group)) + round(stored * whole)
+    late = sum(group.bytes for group in weights.trained if _is_table(group)) + round(stored * whole)
     bytes_ = late // run.shard_size
     reduced = replace(found, bytes=found.bytes - bytes_, formula=f"{found.formula}, less {bytes_:,} B that come later")
     if not whole:
@@ -191,7 +191,7 @@ def root_gradients(run: Run, model: Architecture, weights: Weights) -> tuple[Ter
     """When backward ends: the root unit's gradients, of a tied table both and their sum; the unit last reduced."""
     if not isinstance(run.sharding, Fsdp) or run.world_size == 1:
         return ()
-    two, tables, width = run.sharding.version == 2, trained_tables(weights), run.compute_bytes
+    two, tables, width = run.sharding.version == 2, _trained_tables(weights), run.compute_bytes
     if model.tied:
         elements = 3 * sum(tables)  # the head's, the embedding's, and their sum
     elif not two:
@@ -200,44 +200,44 @@ def root_gradients(run: Run, model: Architecture, weights: Weights) -> tuple[Ter
         elements = max(tables, default=0)  # the embedding's; the head's has joined those kept
     else:
         elements = sum(tables)
-    flat = trained_layer(run.sharding, model, weights) if two else 0  # FSDP2 keeps the first layer's until the root's
+    flat = _trained_layer(run.sharding, model, weights) if two else 0  # FSDP2 keeps the first layer's until the root's
     root = Term("root unit's whole gradients", "gradients", width * elements, f"{width} B x {elements:,}", ROOT_LAST)
     return (root, Term("layer's flat gradients", "gradients", width * flat, f"{width} B x {flat:,}", REDUCED))
 
 
-def trained_tables(weights: Weights) -> list[int]:
+def _trained_tables(weights: Weights) -> list[int]:
     """Elements of trained embeddings and heads."""
-    return [group.elements for group in weights.trained if is_table(group)]
+    return [group.elements for group in weights.trained if _is_table(group)]
 
 
-def is_table(group: Group) -> bool:
+def _is_table(group: Group) -> bool:
     """Whether it is in the root unit: an embedding, or a head."""
     return group.embedding or group.name == "head"
 
 
-def trained_layer(fsdp: Fsdp, model: Architecture, weights: Weights) -> int:
+def _trained_layer(fsdp: Fsdp, model: Architecture, weights: Weights) -> int:
     """Elements of the largest layer that get gradients; an adapter's are reduced one by one."""
     adapters = sum(group.elements for group in weights.trained if group.name == "adapter")
-    trained = weights.trained_elements - adapters - sum(trained_tables(weights))
-    return min(largest_layer(model), trained) if fsdp.wraps_layers else trained
+    trained = weights.trained_elements - adapters - sum(_trained_tables(weights))
+    return min(_largest_layer(model), trained) if fsdp.wraps_layers else trained
 
 
-def unit_width(run: Run) -> float:
+def _unit_width(run: Run) -> float:
     """Bytes per element of a gathered layer: quantized weights travel as they are stored."""
     stored = {"nf4": 0.52, "int8": 1.0, "mxfp4": 0.54, "nvfp4": 0.57, "fp8": 1.0}
     return stored.get(run.quantization or "", run.compute_bytes)
 
 
-def largest_layer(model: Architecture) -> int:
+def _largest_layer(model: Architecture) -> int:
     """Elements of the largest decoder layer."""
     return max((block.parameters for block in model.blocks), default=0)
 
 
-def root_elements(model: Architecture) -> int:
+def _root_elements(model: Architecture) -> int:
     """Elements outside decoder layers and towers."""
-    return model.parameters - sum(block.parameters * block.count for block in model.blocks) - tower_elements(model)
+    return model.parameters - sum(block.parameters * block.count for block in model.blocks) - _tower_elements(model)
 
 
-def tower_elements(model: Architecture) -> int:
+def _tower_elements(model: Architecture) -> int:
     """Elements of vision and audio towers and their projectors."""
     return sum(model.by_kind.get(kind, 0) for kind in ("vision", "audio", "projector"))

@@ -33,11 +33,11 @@ def rollout_phase(run: Run, model: Architecture, weights: Weights, fixed: Terms,
     made = run.rollouts
     if made is None:
         return ()
-    scored = scoring_phase(run, model, (*fixed, *resident_vllm(run)))
-    return (*answer_phase(run, model, weights, fixed, loaded, made), *scored)
+    scored = _scoring_phase(run, model, (*fixed, *resident_vllm(run)))
+    return (*_answer_phase(run, model, weights, fixed, loaded, made), *scored)
 
 
-def scoring_phase(run: Run, model: Architecture, fixed: Terms) -> tuple[Phase, ...]:
+def _scoring_phase(run: Run, model: Architecture, fixed: Terms) -> tuple[Phase, ...]:
     """The pass without gradients whose logits a fused loss does not spare; without one the loss takes more."""
     if run.loss != "liger-fused" or not scores_again(run):
         return ()
@@ -47,15 +47,15 @@ def scoring_phase(run: Run, model: Architecture, fixed: Terms) -> tuple[Phase, .
     return (Phase("generation", (*fixed, logits)),)
 
 
-def answer_phase(
+def _answer_phase(
     run: Run, model: Architecture, weights: Weights, fixed: Terms, loaded: Terms, made: Rollouts
 ) -> tuple[Phase, ...]:
     """The answers themselves."""
     if made.engine == "server":
         return ()
     if made.engine == "vllm":
-        starts = Phase("generation", (*loaded, *vllm_terms(run)))
-        return (max(starts, Phase("generation", (*fixed, *vllm_terms(run))), key=lambda phase: phase.bytes),)
+        starts = Phase("generation", (*loaded, *_vllm_terms(run)))
+        return (max(starts, Phase("generation", (*fixed, *_vllm_terms(run))), key=lambda phase: phase.bytes),)
     moment = answering(run, model, weights, made.rows, prompt_tokens(run, made), made.completion, whole=True)
     return (Phase("generation", (*fixed, *moment)),)
 
@@ -67,10 +67,10 @@ def prompt_tokens(run: Run, made: Rollouts) -> int:
 
 def resident_vllm(run: Run) -> tuple[Term, ...]:
     """vLLM's share where it does not sleep while the model is trained."""
-    return () if run.rollouts is None or run.rollouts.sleeps else vllm_terms(run)
+    return () if run.rollouts is None or run.rollouts.sleeps else _vllm_terms(run)
 
 
-def vllm_terms(run: Run) -> tuple[Term, ...]:
+def _vllm_terms(run: Run) -> tuple[Term, ...]:
     """vLLM's weights and cache in the process that trains: a share of the card's memory, whatever else is on it."""
     if run.rollouts is None or run.hardware is None or run.rollouts.engine != "vllm":
         return ()
@@ -86,7 +86,7 @@ def answering(
     working = max(forward_working_bytes(asked, block) for block in model.blocks)
     gathered = weights.bytes if whole and gathers(run) else 0
     return (
-        *cache_terms(run, model, rows * (prompt + answer)),
+        *_cache_terms(run, model, rows * (prompt + answer)),
         Term("one layer's intermediates", "activations", working, f"{asked.tokens:,} tokens", WORKING),
         Term("weights gathered to generate", "weights", gathered, f"{gathered:,} B", GATHERED),
     )
@@ -101,7 +101,7 @@ def cached_layers(model: Architecture) -> list[tuple[int, int]]:
     ]
 
 
-def cache_terms(run: Run, model: Architecture, tokens: int) -> tuple[Term, ...]:
+def _cache_terms(run: Run, model: Architecture, tokens: int) -> tuple[Term, ...]:
     """Keys and values of all tokens in all layers, and one layer's twice while a token is added."""
     width, layers = run.compute_bytes, cached_layers(model)
     each, widest = sum(count * both for count, both in layers), max((both for _, both in layers), default=0)

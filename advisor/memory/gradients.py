@@ -23,12 +23,12 @@ def gradient_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
         case Zero():
             return zero_gradients(run, weights)
         case Fsdp():
-            return whole_gradients(run, weights) if accumulates_whole(run) else sharded_gradients(run, weights)
+            return _whole_gradients(run, weights) if accumulates_whole(run) else _sharded_gradients(run, weights)
         case None if optimizer_named(run.optimizer).fused_backward:
             largest = weights.largest_trained
             return (Term("one gradient at a time", "gradients", 2 * largest, f"2 B x {largest:,}", AUTOGRAD),)
         case None:
-            return sharded_gradients(run, weights)
+            return _sharded_gradients(run, weights)
 
 
 def accumulates_whole(run: Run) -> bool:
@@ -40,13 +40,13 @@ def accumulates_whole(run: Run) -> bool:
     return sharded and run.gradient_accumulation_steps > 1 and not run.sync_each_batch
 
 
-def whole_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
+def _whole_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
     """Gradients of all trained weights on every rank, in the width that is computed with."""
     width, trained = run.compute_bytes, weights.trained_elements
     return (Term("gradients", "gradients", width * trained, f"{width} B x {trained:,}, whole on every rank", NO_SYNC),)
 
 
-def sharded_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
+def _sharded_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
     """FSDP's shards of the gradients, which follow offloaded parameters; or one GPU's own."""
     match run.sharding:
         case Fsdp(offload_params=offloaded):
@@ -76,9 +76,12 @@ def zero_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
         case 1:
             beyond = beyond_buckets(run, weights)
             text = f"and {width} B x {beyond:,} of tensors that no bucket takes" if beyond else ""
-            return (*gradient_shard(run, weights), Term("large gradients", "gradients", width * beyond, text, ZERO_1_2))
+            return (
+                *_gradient_shard(run, weights),
+                Term("large gradients", "gradients", width * beyond, text, ZERO_1_2),
+            )
         case 2:
-            return gradient_shard(run, weights, copies=2 if run.gradient_accumulation_steps > 1 else 1)
+            return _gradient_shard(run, weights, copies=2 if run.gradient_accumulation_steps > 1 else 1)
         case 3 if zero.offload_optimizer != "gpu":
             return ()
         case 3:
@@ -98,7 +101,7 @@ def reduces_early(run: Run) -> bool:
             return False
 
 
-def gradient_shard(run: Run, weights: Weights, copies: int = 1) -> tuple[Term, ...]:
+def _gradient_shard(run: Run, weights: Weights, copies: int = 1) -> tuple[Term, ...]:
     """One rank's gradients in stages 1 and 2: every tensor whole of which a part is its own."""
     width, touched = run.compute_bytes, widest_shard(run, weights).touched
     text = f"{width} B x {touched:,} of the tensors that the widest of {run.shard_size} shards touches"
@@ -119,9 +122,9 @@ def step_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:
     """The gradients that are left when the optimizer's step begins."""
     match run.sharding:
         case Fsdp() if accumulates_whole(run):
-            return sharded_gradients(run, weights)
+            return _sharded_gradients(run, weights)
         case Zero(stage=1 | 2, offload_optimizer="gpu"):
-            return gradient_shard(run, weights)
+            return _gradient_shard(run, weights)
         case _:
             return gradient_terms(run, weights)
 
@@ -131,7 +134,7 @@ def between_micro_steps(run: Run, weights: Weights) -> tuple[Term, ...]:
     accumulates = run.gradient_accumulation_steps > 1
     match run.sharding:
         case Zero(stage=2, offload_optimizer="gpu"):
-            return gradient_shard(run, weights) if accumulates else ()
+            return _gradient_shard(run, weights) if accumulates else ()
         case Zero(stage=3) | Zero(offload_optimizer="cpu" | "nvme"):  # their buffers are never freed
             return gradient_terms(run, weights)
         case _:

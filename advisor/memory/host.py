@@ -41,14 +41,14 @@ def host_terms(run: Run, model: Architecture, weights: Weights) -> tuple[HostTer
     """Bytes on each node, over all its ranks."""
     local = run.hardware.gpus_per_node if run.hardware else 1
     return (
-        *zero_offload(run, weights, local),
-        *fsdp_offload(run, weights, local),
-        *paged_states(run, weights, local),
+        *_zero_offload(run, weights, local),
+        *_fsdp_offload(run, weights, local),
+        *_paged_states(run, weights, local),
         *offloaded_activations(run, model, local),
     )
 
 
-def zero_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]:
+def _zero_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]:
     """ZeRO-Offload of optimizer and parameters."""
     if not isinstance(run.sharding, Zero):
         return ()
@@ -69,7 +69,7 @@ def zero_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]
         text = f"{states:g} B x {moved:,} x {local} ranks"
         terms.append(HostTerm("optimizer states", round(states * moved) * local, False, text, ZERO_OFFLOAD))
         if zero.stage < 3:
-            terms.append(one_gradient(weights, local, pinned))
+            terms.append(_one_gradient(weights, local, pinned))
     if zero.offload_params == "cpu":
         trained = local * rounded_up(2 * shard)
         text = f"2 B x {shard:,} x {local} ranks"
@@ -84,7 +84,7 @@ def zero_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]
     return tuple(term for term in (*terms, *nvme_terms(run, zero, weights, local)) if term.bytes)
 
 
-def one_gradient(weights: Weights, local: int, pinned: bool) -> HostTerm:
+def _one_gradient(weights: Weights, local: int, pinned: bool) -> HostTerm:
     """The buffer through which a gradient's part comes, as large as the largest one: stages 1 and 2."""
     size = 2 * weights.largest_trained
     text = f"2 B x {weights.largest_trained:,}, the largest parameter, x {local} ranks"
@@ -98,7 +98,7 @@ def offloaded_state_width(run: Run, zero: Zero) -> float:
     return flat_state_width(effective_optimizer(run), 4.0 if by_cpu_adam else zero.master_bytes)
 
 
-def fsdp_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]:
+def _fsdp_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]:
     """FSDP's ``offload_params``: everything that is sharded lives on the host."""
     if not isinstance(run.sharding, Fsdp) or not run.sharding.offload_params:
         return ()
@@ -116,7 +116,7 @@ def fsdp_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]
     )
 
 
-def paged_states(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]:
+def _paged_states(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]:
     """Paged optimizers' states, outside torch's allocator."""
     optimizer = effective_optimizer(run)
     if not optimizer.paged:

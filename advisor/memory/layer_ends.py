@@ -34,8 +34,8 @@ TIED = "torch/csrc/autograd/input_buffer.cpp: gradients of one tensor are summed
 def passed_gradients(run: Run, model: Architecture, weights: Weights, last: int) -> tuple[Term, ...]:
     """Gradients of the layers that backward has passed, and of what it has of this one at its widest moment."""
     block, later = model.in_order[last], model.in_order[last + 1 :]
-    own = (block.parameters - late_elements(run, block)) * layer_width(run, weights)
-    bytes_ = gradients_of(run, model, weights, later) + round(own)
+    own = (block.parameters - _late_elements(run, block)) * layer_width(run, weights)
+    bytes_ = _gradients_of(run, model, weights, later) + round(own)
     return (
         Term("gradients of later layers", "gradients", bytes_, f"of {len(later)} layers, and the last linear", SAVED),
     )
@@ -48,30 +48,30 @@ def first_layers(run: Run, model: Architecture, weights: Weights) -> Iterator[tu
     """
     if run.sharding is not None:
         widest = max(model.blocks, key=lambda block: saved_bytes(run, block) + working_bytes(run, block))
-        kept = fsdp.held_inputs(run, model) or first_layer_terms(run, widest)
-        yield widest, (*all_gradients(run, model, weights), *kept, *layer_terms(run, widest))
+        kept = fsdp.held_inputs(run, model) or _first_layer_terms(run, widest)
+        yield widest, (*_all_gradients(run, model, weights), *kept, *layer_terms(run, widest))
         return
     for block, first, _ in model.reach:
         kept = decoder_terms(run, model, backward=True, until=first)
-        before, width = gradients_of(run, model, weights, model.in_order[:first]), layer_width(run, weights)
-        late = late_elements(run, block) * width if width else gradients_of(run, model, weights, (block,))
-        yield block, (*gradients_but(run, model, weights, before + late), *kept, *layer_terms(run, block))
-        if makes_stacks(run) and stacks(block):
-            given = gradients_but(run, model, weights, before + attention_elements(block) * width)
-            yield block, (*given, *kept, *recomputed_terms(run, block), *stack_terms(run, block))
+        before, width = _gradients_of(run, model, weights, model.in_order[:first]), layer_width(run, weights)
+        late = _late_elements(run, block) * width if width else _gradients_of(run, model, weights, (block,))
+        yield block, (*_gradients_but(run, model, weights, before + late), *kept, *layer_terms(run, block))
+        if _makes_stacks(run) and stacks(block):
+            given = _gradients_but(run, model, weights, before + _attention_elements(block) * width)
+            yield block, (*given, *kept, *_recomputed_terms(run, block), *_stack_terms(run, block))
 
 
-def all_gradients(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+def _all_gradients(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """Gradients while the first layer is at work, where none is left out."""
     if isinstance(run.sharding, Fsdp):
         return fsdp.gradients_of_layers(run, model, weights)
     return (*gradient_terms(run, weights), *waiting_head(run, model, weights))
 
 
-def gradients_but(run: Run, model: Architecture, weights: Weights, late: float) -> tuple[Term, ...]:
+def _gradients_but(run: Run, model: Architecture, weights: Weights, late: float) -> tuple[Term, ...]:
     """All gradients but the embedding's, and so many bytes of those that the first layers make last."""
-    found = all_gradients(run, model, weights)
-    embedding = 0 if model.tied or not makes_gradients(run) else embedding_bytes(run, weights)
+    found = _all_gradients(run, model, weights)
+    embedding = 0 if model.tied or not _makes_gradients(run) else embedding_bytes(run, weights)
     later = round(embedding + late)
     if not later:
         return found
@@ -79,28 +79,28 @@ def gradients_but(run: Run, model: Architecture, weights: Weights, late: float) 
     return (replace(found[0], bytes=max(0, found[0].bytes - later), formula=text), *found[1:])
 
 
-def makes_gradients(run: Run) -> bool:
+def _makes_gradients(run: Run) -> bool:
     """Whether backward makes gradients that were not there before, and that all stay, on one GPU."""
     kept = run.gradient_accumulation_steps > 1 or optimizer_named(run.optimizer).fused_backward
     return run.sharding is None and not kept
 
 
-def gradients_of(run: Run, model: Architecture, weights: Weights, layers: Sequence[Block]) -> int:
+def _gradients_of(run: Run, model: Architecture, weights: Weights, layers: Sequence[Block]) -> int:
     """Bytes of the gradients that these layers make; an adapter's are taken for the same in every layer."""
     if run.adapter is None:
         return round(layer_width(run, weights) * sum(block.parameters for block in layers))
     adapters = sum(group.bytes for group in weights.trained if group.name == "adapter")
-    return adapters * len(layers) // model.layers if makes_gradients(run) else 0
+    return adapters * len(layers) // model.layers if _makes_gradients(run) else 0
 
 
 def layer_width(run: Run, weights: Weights) -> float:
     """Bytes per element of the gradients of layers, where all their weights are trained; else 0."""
-    if not makes_gradients(run) or run.adapter is not None or run.unfrozen_parameters:
+    if not _makes_gradients(run) or run.adapter is not None or run.unfrozen_parameters:
         return 0
     return next((group.width for group in weights.trained if group.name == "layers" and group.matrix_elements), 0)
 
 
-def late_elements(run: Run, block: Block) -> int:
+def _late_elements(run: Run, block: Block) -> int:
     """Elements of a layer whose gradients come after its widest moment.
 
     Of an MLP's backward that is at the product, after its last linear, or at a norm before that; attention's
@@ -109,24 +109,24 @@ def late_elements(run: Run, block: Block) -> int:
     if family_and_norm(run, block)[0].post_norm:
         return block.parameters
     if block.mlp is None or block.states is not None or block.traces or run.attention == "eager":
-        return attention_elements(block, all_but_last=True)
+        return _attention_elements(block, all_but_last=True)
     if block.mlp.experts:
-        return attention_elements(block) + (sum(stacks(block).values()) if makes_stacks(run) else 0)
+        return _attention_elements(block) + (sum(stacks(block).values()) if _makes_stacks(run) else 0)
     return block.parameters - last_weight_bytes(block) // 2
 
 
-def attention_elements(block: Block, *, all_but_last: bool = False) -> int:
+def _attention_elements(block: Block, *, all_but_last: bool = False) -> int:
     """Elements of the linears of attention, whose last is at its end."""
     linears = [linear for linear in block.linears if linear.kind == "attention"]
     return sum(linear.n_in * linear.n_out for linear in (linears[:-1] if all_but_last else linears))
 
 
-def makes_stacks(run: Run) -> bool:
+def _makes_stacks(run: Run) -> bool:
     """Whether the gradients of experts are as large as all of them: integrations/moe.py, grouped_mm_experts_forward."""
     return run.adapter is None and run.experts == "grouped_mm" and run.attention != "eager" and stacked(run)
 
 
-def stack_terms(run: Run, block: Block) -> tuple[Term, ...]:
+def _stack_terms(run: Run, block: Block) -> tuple[Term, ...]:
     """The moment of the gradient of experts' first stack, the largest of a layer."""
     bytes_ = stack_gradient_bytes(run, block)
     return (Term("gradients of intermediates", "activations", bytes_, f"{run.tokens:,} tokens", WORKING),)
@@ -157,10 +157,10 @@ def layer_terms(run: Run, block: Block) -> tuple[Term, ...]:
         f"{run.tokens:,} tokens",
         WORKING,
     )
-    return (*recomputed_terms(run, block), working)
+    return (*_recomputed_terms(run, block), working)
 
 
-def recomputed_terms(run: Run, block: Block) -> tuple[Term, ...]:
+def _recomputed_terms(run: Run, block: Block) -> tuple[Term, ...]:
     """What a checkpointed layer keeps when it is computed again."""
     if not checkpoints(run):
         return ()
@@ -170,7 +170,7 @@ def recomputed_terms(run: Run, block: Block) -> tuple[Term, ...]:
     return (Term("recomputed layer", "activations", saved_bytes(run, block) - held, text, SAVED),)
 
 
-def first_layer_terms(run: Run, block: Block) -> tuple[Term, ...]:
+def _first_layer_terms(run: Run, block: Block) -> tuple[Term, ...]:
     """What is still kept when backward reaches the first layer."""
     kept = checkpoint_bytes(run, block) if checkpoints(run) else saved_bytes(run, block)
     return (Term("first layer's activations", "activations", kept, f"{run.tokens:,} tokens", SAVED),)

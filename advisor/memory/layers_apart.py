@@ -23,9 +23,9 @@ def with_layers_apart(run: Run, model: Architecture) -> Architecture:
     """The model with layers of their own blocks where adapters, or the precision of their input, tell them apart."""
     lora = run.lora
     if lora is not None and layers_named(lora):
-        model = split(model, lambda block, _: by_adapters(lora, block))
-    first = narrow_layers(run, model)
-    return split(model, lambda block, numbers: by_input(block, [n < first for n in numbers])) if first else model
+        model = split(model, lambda block, _: _by_adapters(lora, block))
+    first = _narrow_layers(run, model)
+    return split(model, lambda block, numbers: _by_input(block, [n < first for n in numbers])) if first else model
 
 
 def split(model: Architecture, kinds: Callable[[Block, list[int]], Kinds]) -> Architecture:
@@ -41,7 +41,7 @@ def split(model: Architecture, kinds: Callable[[Block, list[int]], Kinds]) -> Ar
     return replace(model, blocks=tuple(blocks), order=tuple(order))
 
 
-def by_adapters(lora: Lora, block: Block) -> Kinds:
+def _by_adapters(lora: Lora, block: Block) -> Kinds:
     """The layers of a block by which of their linears LoRA wraps, each kind as its first layer has it."""
     found: dict[tuple[bool, ...], list[int]] = {}
     for index in range(block.count):
@@ -56,23 +56,23 @@ def at(block: Block, index: int) -> tuple[Linear, ...]:
     return tuple(replace(x, module=x.module.replace("*", str(index))) for x in block.linears)
 
 
-def by_input(block: Block, narrow: list[bool]) -> Kinds:
+def _by_input(block: Block, narrow: list[bool]) -> Kinds:
     """The layers of a block by whether their input is in half precision."""
     for is_narrow in (True, False):
         if which := [index for index, one in enumerate(narrow) if one is is_narrow]:
             yield replace(block, count=len(which), narrow=is_narrow), which
 
 
-def narrow_layers(run: Run, model: Architecture) -> int:
+def _narrow_layers(run: Run, model: Architecture) -> int:
     """How many layers get half precision until one widens the stream: that with the first norm in fp32, or MLP."""
     layers = model.in_order
     norm = family_and_norm(run, layers[0])[1]
-    if layers[0].traces or not enters_narrow(run, norm) or embeds_wide(run, model):
+    if layers[0].traces or not enters_narrow(run, norm) or _embeds_wide(run, model):
         return 0
     return 1 if norm == "layer" else 1 + next((i for i, block in enumerate(layers) if block.mlp is not None), 0)
 
 
-def embeds_wide(run: Run, model: Architecture) -> bool:
+def _embeds_wide(run: Run, model: Architecture) -> bool:
     """Whether the table of words is in fp32, and so what is taken out of it."""
     tables = [tensor for tensor in model.tensors if tensor.kind == "embedding"]
     return any(storage(run, model, table, is_trained=False)[1] == 4 for table in tables)

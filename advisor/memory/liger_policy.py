@@ -12,15 +12,15 @@ TILE_ROWS, TILE_COLUMNS, TILES = 2048, 4096, 3
 
 def kept(run: Run, model: Architecture, tokens: int) -> int:
     """Bytes from the loss's forward to its backward: gradients of its input and of the head."""
-    return run.compute_bytes * tokens * model.hidden_size + head_width(run) * head_elements(model)
+    return run.compute_bytes * tokens * model.hidden_size + head_width(run) * _head_elements(model)
 
 
 def forward_peak(run: Run, model: Architecture, tokens: int) -> int:
     """With one row's gradients in fp32, and tiles of its logits, or then the head's gradient cast back."""
-    cast = head_width(run) * head_elements(model) if head_width(run) != 4 else 0
+    cast = head_width(run) * _head_elements(model) if head_width(run) != 4 else 0
     row = tokens // max(1, run.micro_batch_size)
     tiles = 4 * TILES * min(row, TILE_ROWS) * min(model.outputs, TILE_COLUMNS)
-    single = 4 * (head_elements(model) + row * model.hidden_size)
+    single = 4 * (_head_elements(model) + row * model.hidden_size)
     return kept(run, model, tokens) + single + max(cast, tiles)
 
 
@@ -49,7 +49,7 @@ def scoring_bytes(run: Run, model: Architecture, tokens: int) -> int:
     return max(6 * logits, 4 * (logits + row))
 
 
-def head_elements(model: Architecture) -> int:
+def _head_elements(model: Architecture) -> int:
     """Elements of the head."""
     return model.outputs * model.hidden_size
 

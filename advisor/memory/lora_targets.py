@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 def wraps(lora: Lora, module: str) -> bool:
     """Whether LoRA wraps a linear layer: peft/tuners/tuners_utils.py, check_target_module_exists@0.20.0."""
-    if lora.layers and "*" not in module and module not in lora.targets and not in_layers(lora, module):
+    if lora.layers and "*" not in module and module not in lora.targets and not _in_layers(lora, module):
         return False
     if everywhere(lora):
         return True
     if lora.targets_pattern:
-        return matches_pattern(lora.targets[0], module)
+        return _matches_pattern(lora.targets[0], module)
     return named(lora.targets, module)
 
 
-def in_layers(lora: Lora, module: str) -> bool:
+def _in_layers(lora: Lora, module: str) -> bool:
     """Whether a module belongs to one of the layers that ``peft_layers_to_transform`` names: by its first number."""
     lists = lora.layer_lists or ("[^.]*",)
     try:
@@ -47,7 +47,7 @@ def named(names: tuple[str, ...], module: str) -> bool:
     return any(module == name or module.endswith("." + name) for name in names)
 
 
-def matches_pattern(pattern: str, module: str) -> bool:
+def _matches_pattern(pattern: str, module: str) -> bool:
     """Whether a regular expression matches the whole module name; ``*`` stands for layer 0."""
     try:
         return re.fullmatch(pattern, module.replace("*", "0")) is not None
@@ -57,11 +57,11 @@ def matches_pattern(pattern: str, module: str) -> bool:
 
 def layers_named(lora: Lora) -> bool:
     """Whether layers are named by number, so that they may differ."""
-    return bool(lora.layers) or (not everywhere(lora) and has_numbers(lora.targets))
+    return bool(lora.layers) or (not everywhere(lora) and _has_numbers(lora.targets))
 
 
 @lru_cache(maxsize=64)
-def has_numbers(targets: tuple[str, ...]) -> bool:
+def _has_numbers(targets: tuple[str, ...]) -> bool:
     """Whether a digit is in any of the targets."""
     return any(character.isdigit() for target in targets for character in target)
 

@@ -32,13 +32,13 @@ def loss_saved_bytes(run: Run, model: Architecture) -> int:
     """Bytes that the loss keeps from its forward to its backward."""
     match kind(run):
         case "liger-fused":
-            return liger_gradients(run, model)
+            return _liger_gradients(run, model)
         case "cut":
             return 8 * run.tokens
         case "liger policy":
             return liger_policy.kept(run, model, scored_tokens(run))
         case _:
-            return logits_bytes(run, model, logits_of(run, model).saved)
+            return _logits_bytes(run, model, logits_of(run, model).saved)
 
 
 def loss_forward_peak_bytes(run: Run, model: Architecture) -> int:
@@ -47,15 +47,15 @@ def loss_forward_peak_bytes(run: Run, model: Architecture) -> int:
         case "strided":
             return loss_saved_bytes(run, model) + 6 * strided_chunk(run) * model.outputs
         case "liger-fused":
-            return liger_gradients(run, model) + liger_chunk(run, model) + liger_accumulation(run, model)
+            return _liger_gradients(run, model) + _liger_chunk(run, model) + _liger_accumulation(run, model)
         case "liger policy":
             return liger_policy.forward_peak(run, model, scored_tokens(run))
         case "cut":
             return 8 * run.tokens
         case "preference" | "policy":
-            return logits_bytes(run, model, logits_of(run, model).forward) + passing_bytes(run, model)
+            return _logits_bytes(run, model, logits_of(run, model).forward) + passing_bytes(run, model)
         case _:
-            return logits_bytes(run, model, logits_of(run, model).forward)
+            return _logits_bytes(run, model, logits_of(run, model).forward)
 
 
 def loss_backward_peak_bytes(run: Run, model: Architecture) -> int:
@@ -64,13 +64,13 @@ def loss_backward_peak_bytes(run: Run, model: Architecture) -> int:
         case "strided":
             return loss_saved_bytes(run, model) + 8 * strided_chunk(run) * model.outputs
         case "liger-fused":
-            return liger_gradients(run, model)
+            return _liger_gradients(run, model)
         case "liger policy":
             return liger_policy.backward_peak(run, model, scored_tokens(run))
         case "cut":
             return run.tokens * (8 + 2 * model.hidden_size)
         case _:
-            return logits_bytes(run, model, logits_of(run, model).backward)
+            return _logits_bytes(run, model, logits_of(run, model).backward)
 
 
 def evaluation_loss_bytes(run: Run, model: Architecture) -> int:
@@ -81,7 +81,7 @@ def evaluation_loss_bytes(run: Run, model: Architecture) -> int:
     """
     match kind(run):
         case "liger-fused":
-            return logits_bytes(run, model, plain(run, model).forward)
+            return _logits_bytes(run, model, plain(run, model).forward)
         case _:
             return loss_forward_peak_bytes(run, model)
 
@@ -97,7 +97,7 @@ def kind(run: Run) -> str:
     return "preference" if (run.paired or run.rl == "kto") and run.loss != "liger-fused" else run.loss
 
 
-def logits_bytes(run: Run, model: Architecture, width: int) -> int:
+def _logits_bytes(run: Run, model: Architecture, width: int) -> int:
     """Bytes of tensors of the logits' shape that sum to ``width`` bytes per logit."""
     return scored_tokens(run) * model.outputs * width
 
@@ -196,7 +196,7 @@ def passing_bytes(run: Run, model: Architecture) -> int:
     """
     width = 4 if run.autocast else run.compute_bytes
     entropy = 3 * width * min(ENTROPY_ROWS, scored_tokens(run)) * model.outputs
-    copy = logits_bytes(run, model, width)
+    copy = _logits_bytes(run, model, width)
     if run.rl == "kto":
         return max(0, entropy - copy)
     if run.rollouts is not None and run.micro_batch_size == 1 and width == 4:
@@ -221,7 +221,7 @@ def head_is_trained(run: Run) -> bool:
     return run.lora is not None and ("lm_head" in run.lora.modules_to_save or tied)
 
 
-def liger_gradients(run: Run, model: Architecture) -> int:
+def _liger_gradients(run: Run, model: Architecture) -> int:
     """Liger's fused loss computes gradients in its forward and keeps them: of its input, and of a trained head.
 
     liger_kernel/ops/fused_linear_cross_entropy.py@0.8.1.
@@ -231,7 +231,7 @@ def liger_gradients(run: Run, model: Architecture) -> int:
     return run.tokens * model.hidden_size * run.compute_bytes + head
 
 
-def liger_chunk(run: Run, model: Architecture) -> int:
+def _liger_chunk(run: Run, model: Architecture) -> int:
     """Logits of one chunk: the power of two above tokens / (vocabulary / hidden) rows.
 
     Preference losses take one pair of rows at a time, with fp32 logits and log-probabilities as well
@@ -245,7 +245,7 @@ def liger_chunk(run: Run, model: Architecture) -> int:
     return rows * model.outputs * width
 
 
-def liger_accumulation(run: Run, model: Architecture) -> int:
+def _liger_accumulation(run: Run, model: Architecture) -> int:
     """A chunk's product for the head's gradient and its fp32 copy, before it is added."""
     product = run.compute_bytes
     copy = 0 if run.precision == "fp32" else 4

@@ -44,7 +44,7 @@ def weight_divisor(run: Run) -> int:
             return 1
 
 
-def weights_on_host(run: Run) -> bool:
+def _weights_on_host(run: Run) -> bool:
     """Whether the weights live on the host and visit the GPU."""
     match run.sharding:
         case Fsdp(offload_params=True) | Zero(offload_params="cpu" | "nvme"):
@@ -55,12 +55,12 @@ def weights_on_host(run: Run) -> bool:
 
 def weight_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """The weights of one rank, and what computing with them keeps for good."""
-    return (*stored_terms(run, weights), *unpacked_experts(run, model))
+    return (*stored_terms(run, weights), *_unpacked_experts(run, model))
 
 
 def stored_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
     """One rank's share of the weights, by how they are stored."""
-    if weights_on_host(run):
+    if _weights_on_host(run):
         return ()
     n = weight_divisor(run)
     terms: list[Term] = []
@@ -83,7 +83,7 @@ def autocast_terms(run: Run, model: Architecture, weights: Weights, when: Moment
     if not run.autocast or isinstance(run.sharding, Fsdp):
         return ()
     multiplied = [g for g in weights.trained if g.width == 4 and (model.tied or not g.embedding)]
-    fused, kept = copied_elements(run, model, when)
+    fused, kept = _copied_elements(run, model, when)
     # `unfrozen_parameters` may leave adapters frozen: those are among the fused ones alone.
     elements = max(0, sum(group.matrix_elements for group in multiplied) - fused)
     outside = sum(group.matrix_elements for group in multiplied if group.embedding or group.name == "head")
@@ -102,7 +102,7 @@ def autocast_terms(run: Run, model: Architecture, weights: Weights, when: Moment
     return (*held, Term("adapters' copies", "overhead", 2 * kept, f"2 B x {kept:,} fp32 elements", FUSED_COPIES))
 
 
-def copied_elements(run: Run, model: Architecture, when: Moment = "forward") -> tuple[int, int]:
+def _copied_elements(run: Run, model: Architecture, when: Moment = "forward") -> tuple[int, int]:
     """Elements of fp32 adapters that no cache of autocast's holds, and how many of the copies are there at once.
 
     axolotl's kernels copy theirs themselves; PEFT takes views of those of stacked experts, and autocast's cache is for
@@ -130,7 +130,7 @@ def dequantized_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     return (Term("dequantized weight", "overhead", 2 * largest, f"2 B x {largest:,}", DEQUANTIZE),)
 
 
-def unpacked_experts(run: Run, model: Architecture) -> tuple[Term, ...]:
+def _unpacked_experts(run: Run, model: Architecture) -> tuple[Term, ...]:
     """Experts that stay in half precision once they were used."""
     cached, width = cached_elements(run, model), expert_width(run, run.compute_bytes)
     if run.quantization is None or not cached:
@@ -141,7 +141,7 @@ def unpacked_experts(run: Run, model: Architecture) -> tuple[Term, ...]:
 
 def reference_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """The frozen reference model of preference training."""
-    if not run.reference_model or weights_on_host(run):
+    if not run.reference_model or _weights_on_host(run):
         return ()
     n = weight_divisor(run)
     trls_own = run.rollouts is not None and not isinstance(run.sharding, Zero)
@@ -157,10 +157,10 @@ def workspace_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """cuBLAS workspaces, which torch's allocator counts, and the rotary tables that each layer of old models kept."""
     each = workspace_bytes(run)
     workspaces = Term("cuBLAS workspaces", "overhead", THREADS * each, f"{THREADS} x {each:,} B", CUBLAS)
-    return (workspaces, *rotary_terms(run, model))
+    return (workspaces, *_rotary_terms(run, model))
 
 
-def rotary_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
+def _rotary_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """Cos and sin of every position, a layer each: transformers before 4.41, by exact match of published runs."""
     if run.stack.at_least("transformers", "4.41.0") or not model.max_position_embeddings:
         return ()
@@ -173,27 +173,27 @@ def rotary_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
 def load_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """The most that is on the GPU while the model is loaded and made ready."""
     weights = loaded_weights(run, model, weights)
-    if run.quantization is not None and not sharded_load(run):
+    if run.quantization is not None and not _sharded_load(run):
         text = f"{weights.frozen_bytes:,} B on every rank"
         return (
             Term("quantized model", "weights", weights.frozen_bytes, text, QUANTIZED_LOAD),
-            *upcast_terms(run, model),
+            *_upcast_terms(run, model),
         )
     match run.sharding:
         case Zero(stage=3, loads_fp32=loads_fp32):
-            return built_terms(run, model, 4 if loads_fp32 else 2)
-        case Fsdp() as fsdp if moves_whole(run, fsdp):
-            return whole_terms(run, fsdp, model, weights)
+            return _built_terms(run, model, 4 if loads_fp32 else 2)
+        case Fsdp() as fsdp if _moves_whole(run, fsdp):
+            return _whole_terms(run, fsdp, model, weights)
         case Fsdp():
-            module = largest_unit(model)
+            module = _largest_unit(model)
             unit = Term("unit being sharded", "overhead", 2 * module, f"2 B x {module:,}", LOADER)
             return (*stored_terms(run, weights), unit)
         case _:
             whole = Term("weights", "weights", weights.bytes, f"{weights.bytes:,} B", LOADER)
-            return (whole, *upcast_terms(run, model, adapter=weights.trained_bytes), *second_model(run, model))
+            return (whole, *_upcast_terms(run, model, adapter=weights.trained_bytes), *_second_model(run, model))
 
 
-def second_model(run: Run, model: Architecture) -> tuple[Term, ...]:
+def _second_model(run: Run, model: Architecture) -> tuple[Term, ...]:
     """What axolotl loads again for GRPO without an adapter, and lets go once the trainer is made without it."""
     if run.rollouts is None or run.adapter is not None:
         return ()
@@ -201,10 +201,10 @@ def second_model(run: Run, model: Architecture) -> tuple[Term, ...]:
     return (Term("second model", "weights", width * model.parameters, f"{width} B x {model.parameters:,}", REFERENCE),)
 
 
-def built_terms(run: Run, model: Architecture, width: int) -> tuple[Term, ...]:
+def _built_terms(run: Run, model: Architecture, width: int) -> tuple[Term, ...]:
     """The model while ``zero.Init`` builds it, a module at a time, in ``width`` bytes an element."""
     n = weight_divisor(run)
-    shard = 0 if weights_on_host(run) else width * model.parameters // n
+    shard = 0 if _weights_on_host(run) else width * model.parameters // n
     module = max(embedding_elements(model), largest_module(model))
     return (
         Term("shards as built", "weights", shard, f"{width} B x {model.parameters:,} / {n}", ZERO_INIT),
@@ -212,14 +212,14 @@ def built_terms(run: Run, model: Architecture, width: int) -> tuple[Term, ...]:
     )
 
 
-def moves_whole(run: Run, fsdp: Fsdp) -> bool:
+def _moves_whole(run: Run, fsdp: Fsdp) -> bool:
     """Whether axolotl puts the whole model on each GPU for FSDP to cut, unless told to load it efficiently."""
     cuts = run.world_size > 1 and run.quantization is None and run.tensor_parallel_size == 1
     stays = fsdp.cpu_ram_efficient_loading or run.config.get("experimental_skip_move_to_device") is True
     return cuts and run.stack.trainer == "axolotl" and not stays
 
 
-def whole_terms(run: Run, fsdp: Fsdp, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+def _whole_terms(run: Run, fsdp: Fsdp, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """The whole model while it is cut: FSDP2's preparation holds on to it until all shards are made."""
     width = base_width(run)
     added = sum(group.bytes for group in weights.trained) if run.adapter is not None else 0
@@ -227,16 +227,16 @@ def whole_terms(run: Run, fsdp: Fsdp, model: Architecture, weights: Weights) -> 
     whole = Term("whole weights", "weights", width * model.parameters + added, text, WHOLE)
     if fsdp.version == 2:
         return (whole, *stored_terms(run, weights))
-    unit = largest_unit(model)
+    unit = _largest_unit(model)
     return (whole, Term("unit being sharded", "overhead", width * unit, f"{width} B x {unit:,}", LOADER))
 
 
-def largest_unit(model: Architecture) -> int:
+def _largest_unit(model: Architecture) -> int:
     """Elements of the largest unit that FSDP cuts: a decoder layer, or the root's table."""
     return max(embedding_elements(model), max((block.parameters for block in model.blocks), default=0))
 
 
-def sharded_load(run: Run) -> bool:
+def _sharded_load(run: Run) -> bool:
     """Whether a quantized base reaches the GPU in pieces.
 
     FSDP1 asks for ``qlora_sharded_model_loading``; FSDP2's efficient loading quantizes on one process's host
@@ -251,7 +251,7 @@ def sharded_load(run: Run) -> bool:
             return False
 
 
-def upcast_terms(run: Run, model: Architecture, *, adapter: int = 0) -> tuple[Term, ...]:
+def _upcast_terms(run: Run, model: Architecture, *, adapter: int = 0) -> tuple[Term, ...]:
     """fp32 copies of embeddings and head that exist while axolotl casts them, and what the last was made of.
 
     An adapter of so many bytes, which is counted elsewhere, is made only when they have gone.

@@ -41,7 +41,7 @@ def brought_back_terms(run: Run, model: Architecture, block: Block) -> tuple[Ter
     if not recomputes_under_hooks(run) or run.activation_offloading == "legacy":
         return ()
     held, layer = min(2, model.layers), saved_bytes(run, block)
-    again = weight_bytes(run, block) + read_again_bytes(run, block)
+    again = weight_bytes(run, block) + _read_again_bytes(run, block)
     text = f"{layer:,} B x {held - 1} layer passed + {again:,} B of weights and of what is read twice x {held}"
     return (Term("brought back for backward", "activations", (held - 1) * layer + held * again, text, BROUGHT_BACK),)
 
@@ -58,7 +58,7 @@ def weight_bytes(run: Run, block: Block) -> int:
     return run.compute_bytes * (frozen + adapters)
 
 
-def read_again_bytes(run: Run, block: Block) -> int:
+def _read_again_bytes(run: Run, block: Block) -> int:
     """What adapters read together, and save without a cast of their own: it comes back for each of them."""
     if run.lora is None or run.autocast:
         return 0

@@ -44,7 +44,7 @@ def optimizer_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
         text = f"{bytes_ * n:,} B of small tensors, and scales"
         return (Term("optimizer states", "optimizer", bytes_, text + (f" / {n}" if n > 1 else ""), optimizer.source),)
     bytes_ = sum(state_bytes(optimizer, group) for group in weights.trained) // n
-    text = f"{run.optimizer}: {per_element(bytes_ * n, weights.trained_elements)} B x {weights.trained_elements:,}"
+    text = f"{run.optimizer}: {_per_element(bytes_ * n, weights.trained_elements)} B x {weights.trained_elements:,}"
     return (Term("optimizer states", "optimizer", bytes_, text + (f" / {n}" if n > 1 else ""), optimizer.source),)
 
 
@@ -79,7 +79,7 @@ def zero_states(run: Run, weights: Weights, optimizer: Optimizer) -> tuple[Term,
         text = f"16 B x {kept:,}: masters, gradients and AdamW's states in fp32"
         return (Term("sub-groups kept", "optimizer", 16 * kept, text, PARTIAL),) if kept else ()
     trained, n = weights.trained_elements, run.shard_size if run.sharding.stage else 1
-    master = master_term(run, trained, n)
+    master = _master_term(run, trained, n)
     if optimizer.paged:
         return (master,)
     states = flat_state_width(optimizer, run.sharding.master_bytes)
@@ -91,7 +91,7 @@ def zero_states(run: Run, weights: Weights, optimizer: Optimizer) -> tuple[Term,
     )
 
 
-def master_term(run: Run, trained: int, n: int) -> Term:
+def _master_term(run: Run, trained: int, n: int) -> Term:
     """The shard that the optimizer works on."""
     if run.zero is not None and run.zero.master_bytes == 2:
         return Term("master weights", "optimizer", 2 * trained // n, f"2 B x {trained:,} / {n}", HALF_MASTER)
@@ -108,10 +108,10 @@ def state_bytes(optimizer: Optimizer, group: Group) -> int:
     if optimizer.embeddings_fp32 and group.embedding:
         return round(4 * len(optimizer.states) * group.elements)
     if optimizer.matrices_only:
-        return matrix_and_rest(optimizer, group)
+        return _matrix_and_rest(optimizer, group)
     total = 0.0
     for width in optimizer.states:
-        total += state_elements(width, group) * state_width(width, group)
+        total += _state_elements(width, group) * _state_width(width, group)
         if optimizer.blocks:
             total += group.uneven_elements * (group.width - BYTES[width])
         elif width in {"int8", "int4"}:
@@ -119,18 +119,18 @@ def state_bytes(optimizer: Optimizer, group: Group) -> int:
     return round(total)
 
 
-def matrix_and_rest(optimizer: Optimizer, group: Group) -> int:
+def _matrix_and_rest(optimizer: Optimizer, group: Group) -> int:
     """Muon and its like: their own states for hidden matrices, AdamW's two for embeddings, head and vectors."""
     inner = 0 if group.name in {"embeddings", "head"} else group.matrix_elements
     return round(inner * group.width * len(optimizer.states) + 2 * group.width * (group.elements - inner))
 
 
-def state_elements(width: Width, group: Group) -> int:
+def _state_elements(width: Width, group: Group) -> int:
     """Elements of one state."""
     return group.factored_elements if width == "factored" else group.elements
 
 
-def state_width(width: Width, group: Group) -> float:
+def _state_width(width: Width, group: Group) -> float:
     """Bytes per element of one state: torch's optimizers allocate ``zeros_like(param)``."""
     match width:
         case "param":
@@ -180,19 +180,19 @@ def zero_step(run: Run, weights: Weights, optimizer: Optimizer) -> tuple[Term, .
         cast = 6 if master == 4 else master
         piece, width = largest_sub_group(weights, n, zero.sub_group_size), max(cast, master + temporaries)
         text = f"{width} B x {piece:,}, one sub-group"
-        return (Term(flat_gradients(run), "optimizer", width * piece, text, SUB_GROUP),)
+        return (Term(_flat_gradients(run), "optimizer", width * piece, text, SUB_GROUP),)
     if zero.stage:
-        return flattened_step(run, weights, master, temporaries)
+        return _flattened_step(run, weights, master, temporaries)
     width = max(8, 4 + temporaries) - run.compute_bytes
     return (Term("fp32 gradients", "optimizer", width * trained, f"{width} B x {trained:,}", FLATTEN),)
 
 
-def flat_gradients(run: Run) -> str:
+def _flat_gradients(run: Run) -> str:
     """What the gradients of the shard are called, in the width of its masters."""
     return "fp32 gradients" if run.zero is None or run.zero.master_bytes == 4 else "flat gradients"
 
 
-def flattened_step(run: Run, weights: Weights, master: int, temporaries: int) -> tuple[Term, ...]:
+def _flattened_step(run: Run, weights: Weights, master: int, temporaries: int) -> tuple[Term, ...]:
     """Stages 1 and 2: the norm in doubles by tensor; the flat copy, cast to the masters; then that and temporaries.
 
     The gradients' shard is counted elsewhere; once it is flattened and cast it has gone. It is one piece of memory
@@ -206,7 +206,7 @@ def flattened_step(run: Run, weights: Weights, master: int, temporaries: int) ->
     scan = (11 if run.precision == "fp16" else 8) * shard.largest
     bytes_ = max(cast, stepping, scan)
     text = f"the larger of {cast:,} B to cast, {stepping:,} B more to step, {scan:,} B for the norm"
-    return (Term(flat_gradients(run), "optimizer", bytes_, text, FLATTEN),)
+    return (Term(_flat_gradients(run), "optimizer", bytes_, text, FLATTEN),)
 
 
 def sub_groups_kept(run: Run, weights: Weights) -> int:
@@ -214,22 +214,22 @@ def sub_groups_kept(run: Run, weights: Weights) -> int:
     zero = run.zero
     if zero is None or zero.stage != 3 or zero.offload_optimizer != "cpu" or zero.offload_ratio >= 1:
         return 0
-    pieces = list(sub_groups(weights.trained_shapes, run.shard_size, zero.sub_group_size))
+    pieces = list(_sub_groups(weights.trained_shapes, run.shard_size, zero.sub_group_size))
     return sum(pieces[: int((1 - zero.offload_ratio) * len(pieces))])
 
 
 def largest_sub_group(weights: Weights, ranks: int, size: int) -> int:
     """Elements of the largest sub-group: whole shards of tensors until ``size`` is reached."""
-    return sub_group_of(weights.trained_shapes, ranks, size)
+    return _sub_group_of(weights.trained_shapes, ranks, size)
 
 
 @lru_cache(maxsize=8)
-def sub_group_of(trained: tuple[tuple[Shape, int], ...], ranks: int, size: int) -> int:
+def _sub_group_of(trained: tuple[tuple[Shape, int], ...], ranks: int, size: int) -> int:
     """The same of shapes."""
-    return max(sub_groups(trained, ranks, size), default=0)
+    return max(_sub_groups(trained, ranks, size), default=0)
 
 
-def sub_groups(trained: tuple[tuple[Shape, int], ...], ranks: int, size: int) -> Iterator[int]:
+def _sub_groups(trained: tuple[tuple[Shape, int], ...], ranks: int, size: int) -> Iterator[int]:
     """Elements of each of one rank's sub-groups, in their order."""
     for group in groups_of(trained):
         piece = 0
@@ -242,6 +242,6 @@ def sub_groups(trained: tuple[tuple[Shape, int], ...], ranks: int, size: int) ->
             yield piece
 
 
-def per_element(bytes_: int, elements: int) -> str:
+def _per_element(bytes_: int, elements: int) -> str:
     """Bytes per element, to two places."""
     return f"{bytes_ / elements:.2f}".rstrip("0").rstrip(".") if elements else "0"

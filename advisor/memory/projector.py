@@ -44,12 +44,12 @@ def joining_terms(inner: Run, tower: Tower, tokens: int) -> Iterator[Term]:
     hidden, patches = tower.block.hidden, inner.tokens
     width = exact * hidden * (tower.norms + tower.pools)
     yield Term(f"{name}'s last norms", "activations", width * patches, f"{width:,} B x {patches:,} patches", TRACED)
-    width = output_width(inner, tower) * sum(one.n_out for one in tower.joins[:-1])
-    width += inputs_width(inner, tower) * sum(one.n_in for one in tower.joins)
+    width = _output_width(inner, tower) * sum(one.n_out for one in tower.joins[:-1])
+    width += _inputs_width(inner, tower) * sum(one.n_in for one in tower.joins)
     yield Term(f"{name}'s projector", "activations", width * tokens, f"{width:,} B x {tokens:,} tokens", TRACED)
 
 
-def output_width(inner: Run, tower: Tower) -> int:
+def _output_width(inner: Run, tower: Tower) -> int:
     """Bytes per element that linears of the projector return: quantized ones, what they get."""
     _, norm = family_and_norm(inner, tower.block)
     wide = tower.norms > 0 or numbers(inner, norm).stream > inner.compute_bytes
@@ -57,10 +57,10 @@ def output_width(inner: Run, tower: Tower) -> int:
     return 4 if exact else inner.compute_bytes
 
 
-def inputs_width(inner: Run, tower: Tower) -> int:
+def _inputs_width(inner: Run, tower: Tower) -> int:
     """Bytes per element of the inputs of the projector's linears that are kept: for trained and for 8-bit weights."""
     if inner.quantization == "int8":
-        return output_width(inner, tower)
+        return _output_width(inner, tower)
     return inner.compute_bytes if inner.adapter is None else 0
 
 

@@ -17,7 +17,7 @@ ROUNDING = 64 << 20
 
 
 @record
-class Reservation:
+class _Reservation:
     """Reserved over allocated bytes, from ``runs`` of the kind ``key``; ``scaled`` to expandable segments.
 
     ``measured``: how many runs of this machine narrowed it.
@@ -73,7 +73,7 @@ def range_notes(run: Run) -> tuple[str, str]:
     )
 
 
-def reservation(run: Run, evidence: Evidence) -> Reservation:
+def reservation(run: Run, evidence: Evidence) -> _Reservation:
     """What was published, narrowed by what runs of the same kind reserved on this machine's own GPUs."""
     found = published(run, evidence)
     gpu, kind, expandable = run.hardware and run.hardware.gpu.id, kind_of(run), expandable_segments(run)
@@ -81,7 +81,7 @@ def reservation(run: Run, evidence: Evidence) -> Reservation:
     return narrowed(found, [one.reserved / one.allocated for one in alike]) if alike else found
 
 
-def narrowed(found: Reservation, ratios: Sequence[float]) -> Reservation:
+def narrowed(found: _Reservation, ratios: Sequence[float]) -> _Reservation:
     """From the lowest to the highest of ``ratios``, and for n of them 1/(n + 1) of the published width around."""
     beyond = (found.high - found.low) / (2 * (len(ratios) + 1))
     low = min(min(ratios), max(found.low, min(ratios) - beyond))
@@ -89,7 +89,7 @@ def narrowed(found: Reservation, ratios: Sequence[float]) -> Reservation:
     return replace(found, low=low, high=high, measured=len(ratios))
 
 
-def published(run: Run, evidence: Evidence) -> Reservation:
+def published(run: Run, evidence: Evidence) -> _Reservation:
     """What the run's own kind shows, or the nearest wider one, then from the allocated bytes upwards."""
     expandable = expandable_segments(run)
     less, more = evidence.expandable_share if expandable else (1.0, 1.0)
@@ -101,7 +101,7 @@ def published(run: Run, evidence: Evidence) -> Reservation:
         else:
             continue
         scaled = expandable and key not in evidence.reserved_expandable
-        return Reservation(key, low if key == kind_of(run) else min(low, 1.0), high, entry.runs, scaled)
+        return _Reservation(key, low if key == kind_of(run) else min(low, 1.0), high, entry.runs, scaled)
     raise LookupError(ANY)
 
 

@@ -27,12 +27,12 @@ def cut(run: Run, model: Architecture) -> Architecture:
     if ranks == 1:
         return model
     tensors = tuple(piece(tensor, ranks, run.autotp_size > 1) for tensor in model.tensors)
-    share = of_layers(tensors) / max(1, of_layers(model.tensors))
+    share = _of_layers(tensors) / max(1, _of_layers(model.tensors))
     blocks = tuple(replace(block, parameters=round(block.parameters * share)) for block in model.blocks)
     return replace(model, tensors=tensors, blocks=blocks)
 
 
-def of_layers(tensors: Iterable[Tensor]) -> int:
+def _of_layers(tensors: Iterable[Tensor]) -> int:
     """Elements of the decoder's layers, and of the last norm, which is next to nothing."""
     return sum(tensor.elements for tensor in tensors if tensor.kind not in APART)
 
@@ -47,7 +47,7 @@ def piece(tensor: Tensor, ranks: int, by_deepspeed: bool) -> Tensor:
 
 def local(tensor: Tensor, ranks: int) -> Tensor:
     """One rank's piece of a weight."""
-    if tensor.kind in WHOLE or not (tensor.linear or tensor.kind in {"head", "experts"} or is_projection(tensor)):
+    if tensor.kind in WHOLE or not (tensor.linear or tensor.kind in {"head", "experts"} or _is_projection(tensor)):
         return tensor
     along = len(tensor.shape) - 1 if tensor.module.endswith(ROW_WISE) else max(0, len(tensor.shape) - 2)
     sizes = [-(-size // ranks) if axis == along else size for axis, size in enumerate(tensor.shape)]
@@ -56,7 +56,7 @@ def local(tensor: Tensor, ranks: int) -> Tensor:
     return replace(tensor, shape=tuple(sizes))
 
 
-def is_projection(tensor: Tensor) -> bool:
+def _is_projection(tensor: Tensor) -> bool:
     """Whether it is the weight, or the bias, of one of Llama's linear layers."""
     return tensor.kind not in WHOLE and tensor.module.rpartition(".")[2] in PLAIN
 
@@ -67,11 +67,11 @@ def is_plain(model: Architecture) -> bool:
     Fused projections and norms over all heads stop in the first forward pass, experts go by another plan.
     """
     return all(
-        tensor.kind in {"embedding", "norm", "head"} or is_projection(tensor) for tensor in model.tensors
-    ) and not any(is_across_heads(tensor, block.attention) for tensor in model.tensors for block in model.blocks)
+        tensor.kind in {"embedding", "norm", "head"} or _is_projection(tensor) for tensor in model.tensors
+    ) and not any(_is_across_heads(tensor, block.attention) for tensor in model.tensors for block in model.blocks)
 
 
-def is_across_heads(tensor: Tensor, attention: Attention | None) -> bool:
+def _is_across_heads(tensor: Tensor, attention: Attention | None) -> bool:
     """Whether a norm works on the queries or keys of all heads at once, as OLMo 2's do."""
     wider = attention is not None and tensor.numel > attention.head_dim
     return wider and tensor.module.endswith(("q_norm", "k_norm"))

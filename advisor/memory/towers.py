@@ -95,8 +95,8 @@ def kept_terms(run: Run, model: Architecture, tower: Tower, *, joined: bool = Tr
     if not keeps(run, model, tower):
         return
     block, where = tower.block, written(run, tower)
-    if not rebuilds(run, tower):
-        text = f"{kept_formula(inner, tower)} x {inner.tokens:,} patches x {block.count} layers{where}"
+    if not _rebuilds(run, tower):
+        text = f"{_kept_formula(inner, tower)} x {inner.tokens:,} patches x {block.count} layers{where}"
         yield Term(f"{name}'s activations", "activations", block.count * kept_bytes(inner, tower), text, TRACED)
     else:
         one = checkpoint_bytes(inner, block)
@@ -107,7 +107,7 @@ def kept_terms(run: Run, model: Architecture, tower: Tower, *, joined: bool = Tr
         lasting = lasting_bytes(inner, block)
         text = f"{lasting:,} B x {block.count} layers{where}"
         yield Term(f"{name}'s inputs of 8-bit linear layers", "activations", lasting * block.count, text, INT8)
-    yield from entering_terms(inner, tower, rebuilt=rebuilds(run, tower))
+    yield from entering_terms(inner, tower, rebuilt=_rebuilds(run, tower))
     if joined:
         tokens = rows_of(run) * clips(images_of(run), tower) * tokens_of(run, tower)
         yield from joining_terms(inner, tower, tokens)
@@ -118,9 +118,9 @@ def backward_terms(run: Run, model: Architecture, tower: Tower) -> tuple[Term, .
     if not keeps(run, model, tower):
         return ()
     inner = at_tower(run, tower)
-    again = kept_bytes(inner, tower) if rebuilds(run, tower) else 0
+    again = kept_bytes(inner, tower) if _rebuilds(run, tower) else 0
     own = own_input_bytes(inner, tower.block) if again and tower.traced is None and not run.activation_offloading else 0
-    text = f"{kept_formula(inner, tower)} x {inner.tokens:,} patches"
+    text = f"{_kept_formula(inner, tower)} x {inner.tokens:,} patches"
     text += f", less {own:,} B of its own input" if own else ""
     working = tower_working_bytes(inner, tower)
     return (
@@ -133,10 +133,10 @@ def kept_bytes(inner: Run, tower: Tower) -> int:
     """What one layer of a tower keeps."""
     if tower.traced is None:
         return saved_bytes(inner, tower.block)
-    return at_width(tower.traced, tower.traced.saved[case(inner)], inner, tower.block.hidden)
+    return _at_width(tower.traced, tower.traced.saved[case(inner)], inner, tower.block.hidden)
 
 
-def kept_formula(inner: Run, tower: Tower) -> str:
+def _kept_formula(inner: Run, tower: Tower) -> str:
     """The arithmetic of that for a position."""
     if tower.traced is None:
         return saved_formula(inner, tower.block)
@@ -146,7 +146,7 @@ def kept_formula(inner: Run, tower: Tower) -> str:
 def tower_working_bytes(inner: Run, tower: Tower) -> int:
     """What the backward of one layer holds besides what is kept."""
     if tower.traced is not None:
-        return at_width(tower.traced, tower.traced.backward[case(inner)], inner, tower.block.hidden)
+        return _at_width(tower.traced, tower.traced.backward[case(inner)], inner, tower.block.hidden)
     # What was traced is of weights that are not quantized; quantized ones hand on fp32, and the formulas have it.
     wide = fp32_branches(inner, family_and_norm(inner, tower.block)[1])
     held = 0 if wide else tower.held[case(inner)]
@@ -158,7 +158,7 @@ def case(inner: Run) -> int:
     return (0 if inner.autocast else 2) + (inner.adapter is not None)
 
 
-def at_width(traced: Traced, width: int, inner: Run, hidden: int) -> int:
+def _at_width(traced: Traced, width: int, inner: Run, hidden: int) -> int:
     """Bytes of all positions at this hidden size, from ``width`` bytes of one at the hidden size that was traced."""
     return width * inner.tokens * hidden // traced.width
 
@@ -169,7 +169,7 @@ def forward_terms(run: Run, tower: Tower) -> tuple[Term, ...]:
     if tower.traced is None:
         working = forward_working_bytes(inner, tower.block)
     else:
-        working = at_width(tower.traced, tower.traced.forward[0 if inner.autocast else 1], inner, tower.block.hidden)
+        working = _at_width(tower.traced, tower.traced.forward[0 if inner.autocast else 1], inner, tower.block.hidden)
     text = f"{inner.tokens:,} patches"
     return (Term(f"one layer of the {tower.name}", "activations", working, text, TRACED),)
 
@@ -187,7 +187,7 @@ def keeps(run: Run, model: Architecture, tower: Tower) -> bool:
     return inside and not (run.activation_checkpointing and tower.checkpointed and run.reentrant)
 
 
-def rebuilds(run: Run, tower: Tower) -> bool:
+def _rebuilds(run: Run, tower: Tower) -> bool:
     """Whether a tower's layers keep their inputs alone and run again in backward."""
     return checkpoints(run) and tower.checkpointed
 

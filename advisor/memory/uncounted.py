@@ -91,7 +91,7 @@ def rows() -> tuple[Row, ...]:
 
 
 @cache
-def deepspeed_rows() -> tuple[Row, ...]:
+def _deepspeed_rows() -> tuple[Row, ...]:
     """Those of DeepSpeed's JSON, each place once."""
     table: Any = json.loads(Path(__file__).with_name("deepspeed_keys.json").read_text(encoding="utf-8"))
     found = (Row(**row) for row in table["unknown"])
@@ -100,7 +100,7 @@ def deepspeed_rows() -> tuple[Row, ...]:
 
 def uncounted(run: Run) -> tuple[Uncounted, ...]:
     """What this run turns on that is not counted. Of other trainers no key of the YAML is known to mean anything."""
-    there = [row for row in deepspeed_rows() if is_on_in_deepspeed(run, row)] if run.zero is not None else []
+    there = [row for row in _deepspeed_rows() if _is_on_in_deepspeed(run, row)] if run.zero is not None else []
     if run.autotp_size > 1 and run.model is not None and not is_plain(run.model):
         there.append(AUTOTP)
     if run.stack.trainer == "axolotl":
@@ -109,32 +109,32 @@ def uncounted(run: Run) -> tuple[Uncounted, ...]:
     return tuple(Uncounted(row.at or row.key, row.what, row.memory, row.source) for row in there)
 
 
-def is_on_in_deepspeed(run: Run, row: Row) -> bool:
+def _is_on_in_deepspeed(run: Run, row: Row) -> bool:
     """Whether the JSON sets the key to a value that takes effect at the run's stage; "auto" is the default."""
     section = run.deepspeed
     if section is None or row.top not in section or (row.stages and run.zero_stage not in row.stages):
         return False
-    if row.needs is not None and is_off(section.at(row.needs)):
+    if row.needs is not None and _is_off(section.at(row.needs)):
         return False
     value = section.at(row.at or row.key)
     if row.on is not None:
         return value is not None and re.search(row.on, str(value)) is not None
-    return not (is_off(value) or same(value, "auto") or any(same(value, off) for off in row.off))
+    return not (_is_off(value) or same(value, "auto") or any(same(value, off) for off in row.off))
 
 
 def is_on(run: Run, row: Row) -> bool:
     """Whether the run sets the key to a value that takes effect."""
     value = run.config.at(row.at or row.key)
-    if value is None or is_off(value) or any(same(value, off) for off in row.off):
+    if value is None or _is_off(value) or any(same(value, off) for off in row.off):
         return False
     if row.level != ROOT and row.at is None and row.level not in plugin_names(run.config):
         return False
-    if row.needs is not None and is_off(run.config.get(row.needs)):
+    if row.needs is not None and _is_off(run.config.get(row.needs)):
         return False
     return row.on is None or re.search(row.on, str(value)) is not None
 
 
-def is_off(value: object) -> bool:
+def _is_off(value: object) -> bool:
     """Whether a value turns nothing on."""
     return any(same(value, off) for off in OFF)
 

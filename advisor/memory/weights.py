@@ -163,7 +163,7 @@ def quantized_width(run: Run, tensor: Tensor) -> float | None:
     # axolotl's quantizer takes stacks of matrices alone (monkeypatch/moe_quant.py:108@0.19.0): DBRX has flat ones.
     experts = tensor.kind == "experts" and len(tensor.shape) == 3
     stacked = experts and run.stack.at_least("transformers", "5.0.0") and not run.linear_experts
-    linear = (tensor.linear or experts) and not is_whole(run, tensor) and not stacked
+    linear = (tensor.linear or experts) and not _is_whole(run, tensor) and not stacked
     expert = stacked and run.quantize_moe_experts
     if not (linear or expert):
         return None
@@ -176,7 +176,7 @@ def quantized_width(run: Run, tensor: Tensor) -> float | None:
             return GPTQ
 
 
-def is_whole(run: Run, tensor: Tensor) -> bool:
+def _is_whole(run: Run, tensor: Tensor) -> bool:
     """Whether a quantizer passes a linear layer by: the head, or those alone that axolotl names."""
     named = run.model.family.whole_linears if run.model is not None and run.quantization in {"nf4", "int8"} else ()
     return tensor.module.endswith(named) if named else tensor.kind == "head"

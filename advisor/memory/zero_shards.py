@@ -57,11 +57,11 @@ def in_order(shapes: Iterable[tuple[Shape, int]]) -> Iterator[tuple[bool, int]]:
 
 def shards(weights: Weights, ranks: int) -> list[Shard]:
     """Every rank's part."""
-    return shards_of(weights.trained_shapes, ranks)
+    return _shards_of(weights.trained_shapes, ranks)
 
 
 @lru_cache(maxsize=8)
-def shards_of(trained: tuple[tuple[Shape, int], ...], ranks: int) -> list[Shard]:
+def _shards_of(trained: tuple[tuple[Shape, int], ...], ranks: int) -> list[Shard]:
     """The same of shapes."""
     sizes, touched, largest = 0, [0] * ranks, [0] * ranks
     for group in groups_of(trained):

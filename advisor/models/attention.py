@@ -15,7 +15,7 @@ Names = tuple[str, str, str, str]
 NormKind = Literal["", "head", "width", "per-head"]
 
 
-def softmax_widths(c: Config, layer: Layer, query_key_norm: bool = False, gated: bool = False) -> Attention:
+def _softmax_widths(c: Config, layer: Layer, query_key_norm: bool = False, gated: bool = False) -> Attention:
     """Widths of grouped-query attention from the usual config keys."""
     width, kv_width = c.heads * c.head_dim, c.kv_heads * c.head_dim
     softcap = bool(c.get("attn_logit_softcapping"))
@@ -75,7 +75,7 @@ def softmax(
 
     def build(c: Config, layer: Layer) -> Part:
         normed = bool(query_key_norm) and c.flag(norm_key)
-        widths = softmax_widths(c, layer, normed, bool(gate) or doubled_query)
+        widths = _softmax_widths(c, layer, normed, bool(gate) or doubled_query)
         biased = c.flag(bias)
         q, k, v, o = (f"{at}.{name}" for name in names)
         tensors = (
@@ -83,7 +83,7 @@ def softmax(
             *linear(k, c.hidden, widths.key_width, "attention", biased),
             *linear(v, c.hidden, widths.value_width, "attention", biased),
             *linear(o, widths.query_width, c.hidden, "attention", biased if out_bias is None else c.flag(out_bias)),
-            *(query_key_norms(at, norm_names, query_key_norm, widths) if normed else ()),
+            *(_query_key_norms(at, norm_names, query_key_norm, widths) if normed else ()),
             *(loose(f"{at}.sinks", (widths.heads,), "attention") if sinks else ()),
             *(linear(f"{at}.{gate}", c.hidden, widths.query_width, "attention") if gate else ()),
         )
@@ -92,7 +92,7 @@ def softmax(
     return build
 
 
-def query_key_norms(at: str, names: tuple[str, str], kind: NormKind, widths: Attention) -> Tensors:
+def _query_key_norms(at: str, names: tuple[str, str], kind: NormKind, widths: Attention) -> Tensors:
     """The norms over queries and keys."""
     q, k = (f"{at}.{name}" for name in names)
     match kind:
@@ -112,7 +112,7 @@ def fused_softmax(qkv: str, out: str, *, bias: bool | str = False, out_bias: boo
     """Attention with one projection for queries, keys and values, and one for the output."""
 
     def build(c: Config, layer: Layer) -> Part:
-        widths, biased = softmax_widths(c, layer), c.flag(bias)
+        widths, biased = _softmax_widths(c, layer), c.flag(bias)
         fused = widths.query_width + widths.key_width + widths.value_width
         tensors = (
             *linear(qkv, c.hidden, fused, "attention", biased),

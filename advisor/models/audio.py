@@ -115,7 +115,7 @@ def seconds(c: Config) -> Grid:
     return Grid("padded", 1, 2, most=c.size("max_source_positions"))
 
 
-def quarters(_: Config) -> Grid:
+def _quarters(_: Config) -> Grid:
     """Likewise 25 positions a second, each a token (models/gemma4/feature_extraction_gemma4.py@5.16.1)."""
     return Grid("padded", 1, most=750)
 
@@ -132,7 +132,7 @@ LAYERS = {
     gemma4: Layers(
         "layers",
         "rms",
-        quarters,
+        _quarters,
         (0, 0, 0, 0),
         hooked=False,
         checkpointed=False,

@@ -16,12 +16,12 @@ from advisor.models.mlp import gated, plain
 from advisor.models.parts import Layer, Part, Tensors, linear, loose, norm
 
 
-def learned_positions(c: Config) -> Tensors:
+def _learned_positions(c: Config) -> Tensors:
     """A table of one vector a position (GPT-2)."""
     return loose("wpe.weight", (c.size("max_position_embeddings"), c.hidden), "embedding")
 
 
-def falcon_attention(c: Config, layer: Layer) -> Part:
+def _falcon_attention(c: Config, layer: Layer) -> Part:
     """Falcon: one key and value head (multi-query), ``num_kv_heads`` of them (new architecture), or all."""
     new, multi = c.flag("new_decoder_architecture"), c.flag("multi_query", True)
     kv_heads = c.kv_heads if new else 1 if multi else c.heads
@@ -30,7 +30,7 @@ def falcon_attention(c: Config, layer: Layer) -> Part:
     return fused_softmax("self_attention.query_key_value", "self_attention.dense", bias=bias)(inner, layer)
 
 
-def falcon_norms(c: Config) -> tuple[str, ...]:
+def _falcon_norms(c: Config) -> tuple[str, ...]:
     """Falcon's normalisations: two in the new architecture, one in a parallel block, two in a serial one."""
     if c.flag("new_decoder_architecture"):
         return ("ln_attn", "ln_mlp") if c.maybe("num_ln_in_parallel_attn") != 1 else ("input_layernorm",)
@@ -38,14 +38,14 @@ def falcon_norms(c: Config) -> tuple[str, ...]:
     return ("input_layernorm",) if parallel else ("post_attention_layernorm", "input_layernorm")
 
 
-def bigcode_attention(c: Config, layer: Layer) -> Part:
+def _bigcode_attention(c: Config, layer: Layer) -> Part:
     """StarCoder's attention: one key and value head unless ``multi_query`` is off."""
     kv_heads = 1 if c.flag("multi_query", True) else c.heads
     inner = Config({**c.values, "num_key_value_heads": kv_heads}, c.model_type, c.name)
     return fused_softmax("attn.c_attn", "attn.c_proj", bias=True)(inner, layer)
 
 
-def neo_plan(c: Config) -> list[Layer]:
+def _neo_plan(c: Config) -> list[Layer]:
     """GPT-Neo: ``attention_types`` spells global and local layers; local ones see ``window_size`` tokens."""
     value = c.get("attention_types")
     spelt = cast("list[tuple[list[str], int]]", value) if isinstance(value, list) else [(["global"], c.layers)]
@@ -54,7 +54,7 @@ def neo_plan(c: Config) -> list[Layer]:
     return [Layer(window=local if kind == "local" else None) for kind in kinds[: c.layers]]
 
 
-def opt_outside(c: Config) -> Tensors:
+def _opt_outside(c: Config) -> Tensors:
     """OPT: positions start at 2; 350m has its embedding projected in and out."""
     hidden, width = c.hidden, c.size("word_embed_proj_dim", c.hidden)
     tensors = loose("embed_positions.weight", (c.size("max_position_embeddings") + 2, hidden), "embedding")
@@ -68,19 +68,19 @@ def opt_outside(c: Config) -> Tensors:
     return tensors
 
 
-def qwen_mlp(c: Config, layer: Layer) -> Part:
+def _qwen_mlp(c: Config, layer: Layer) -> Part:
     """The first Qwen: ``intermediate_size`` counts both halves of the gated MLP."""
     inner = Config({**c.values, "intermediate_size": c.size("intermediate_size") // 2}, c.model_type, c.name)
     return gated("mlp", names=("w1", "w2", "c_proj"))(inner, layer)
 
 
-def qwen_attention(c: Config, layer: Layer) -> Part:
+def _qwen_attention(c: Config, layer: Layer) -> Part:
     """The first Qwen: ``kv_channels`` a head, bias on the fused projection alone."""
     inner = Config({**c.values, "head_dim": c.maybe("kv_channels")}, c.model_type, c.name)
     return fused_softmax("attn.c_attn", "attn.c_proj", bias=True, out_bias=False)(inner, layer)
 
 
-def chatglm_attention(c: Config, layer: Layer) -> Part:
+def _chatglm_attention(c: Config, layer: Layer) -> Part:
     """ChatGLM2 and 3: grouped queries where ``multi_query_attention`` is set."""
     kv_heads = c.kv_heads if c.flag("multi_query_attention") else c.heads
     values = {**c.values, "num_key_value_heads": kv_heads, "head_dim": c.maybe("kv_channels")}
@@ -93,7 +93,7 @@ def chatglm_attention(c: Config, layer: Layer) -> Part:
     )(inner, layer)
 
 
-def chatglm_mlp(c: Config, _: Layer) -> Part:
+def _chatglm_mlp(c: Config, _: Layer) -> Part:
     """ChatGLM's gated MLP, both halves in one linear."""
     width, bias = c.size("intermediate_size"), c.flag("add_bias_linear")
     up, down = "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"
@@ -101,13 +101,13 @@ def chatglm_mlp(c: Config, _: Layer) -> Part:
     return Part(tensors, mlp=Mlp(width))
 
 
-def dbrx_attention(c: Config, layer: Layer) -> Part:
+def _dbrx_attention(c: Config, layer: Layer) -> Part:
     """DBRX: key and value heads stand in ``attn_config``."""
     inner = flattened(c, "attn_config", {"kv_n_heads": "num_key_value_heads"})
     return fused_softmax("norm_attn_norm.attn.Wqkv", "norm_attn_norm.attn.out_proj")(inner, layer)
 
 
-def dbrx_mlp(c: Config, _: Layer) -> Part:
+def _dbrx_mlp(c: Config, _: Layer) -> Part:
     """DBRX: the experts' matrices lie below each other in three two-dimensional parameters."""
     inner = flattened(c, "ffn_config", {"ffn_hidden_size": "intermediate_size"})
     hidden, width, experts = c.hidden, inner.size("intermediate_size"), inner.experts
@@ -145,7 +145,7 @@ FAMILIES: dict[str, Family] = {
             fused_softmax("attn.c_attn", "attn.c_proj", bias=True),
             _STARCODER_MLP,
             norms=_TWO_NORMS,
-            outside=learned_positions,
+            outside=_learned_positions,
             deviations=with_tanh_gelu(residual_masks=2, rotates=False),
         ),
         lora_kernels="unpatchable",
@@ -153,10 +153,10 @@ FAMILIES: dict[str, Family] = {
     ),
     "gpt_bigcode": Family(
         _GPT(
-            bigcode_attention,
+            _bigcode_attention,
             _STARCODER_MLP,
             norms=_TWO_NORMS,
-            outside=learned_positions,
+            outside=_learned_positions,
             deviations=Deviations(residual_masks=2, rotates=False),
         ),
         lora_kernels="unpatchable",
@@ -167,9 +167,9 @@ FAMILIES: dict[str, Family] = {
         _GPT(
             softmax("attn.attention", out_bias=True, names=("q_proj", "k_proj", "v_proj", "out_proj")),
             _STARCODER_MLP,
-            neo_plan,
+            _neo_plan,
             norms=_TWO_NORMS,
-            outside=learned_positions,
+            outside=_learned_positions,
         ),
         lora_kernels="unpatchable",
         sdpa=False,
@@ -217,9 +217,9 @@ FAMILIES: dict[str, Family] = {
     ),
     "falcon": Family(
         _GPT(
-            falcon_attention,
+            _falcon_attention,
             plain("mlp.dense_h_to_4h", "mlp.dense_4h_to_h", bias="bias"),
-            layer_norms=falcon_norms,
+            layer_norms=_falcon_norms,
             embedding="word_embeddings",
             deviations=Deviations(parallel=True, always_masked=True),
         ),
@@ -236,7 +236,7 @@ FAMILIES: dict[str, Family] = {
             norm_bias=True,
             root="model.decoder",
             final_norm="",
-            outside=opt_outside,
+            outside=_opt_outside,
             embedding_width="word_embed_proj_dim",
         ),
         lora_kernels="unpatchable",
@@ -261,8 +261,8 @@ FAMILIES: dict[str, Family] = {
     ),
     "dbrx": Family(
         Decoder(
-            dbrx_attention,
-            dbrx_mlp,
+            _dbrx_attention,
+            _dbrx_mlp,
             norms=("norm_attn_norm.norm_1", "norm_attn_norm.norm_2"),
             norm="layer",
             root="transformer",
@@ -290,8 +290,8 @@ FAMILIES: dict[str, Family] = {
     ),
     "qwen": Family(
         Decoder(
-            qwen_attention,
-            qwen_mlp,
+            _qwen_attention,
+            _qwen_mlp,
             norms=_TWO_NORMS,
             root="transformer",
             embedding="wte",
@@ -302,8 +302,8 @@ FAMILIES: dict[str, Family] = {
     ),
     "chatglm": Family(
         Decoder(
-            chatglm_attention,
-            chatglm_mlp,
+            _chatglm_attention,
+            _chatglm_mlp,
             root="transformer",
             embedding="embedding.word_embeddings",
             stack="encoder.layers",

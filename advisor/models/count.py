@@ -28,7 +28,7 @@ def describe(config: Mapping[str, object], name: str, source: str, *, text_only:
 
     c = Config(config, str(config.get("model_type") or ""), name)
     try:
-        layout = layout_of(c, c.model_type)
+        layout = _layout_of(c, c.model_type)
         found = alone(c, layout, source) if isinstance(layout, Decoder) else joined(c, layout, source, text_only)
         return whole(found)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
@@ -58,10 +58,10 @@ def joined(c: Config, layout: Multimodal, source: str, text_only: bool) -> Archi
     from advisor.models.parts import merged
 
     text = c.section("text_config", layout.text) or Config(c.values, layout.text, c.name)
-    decoder = layout_of(c, text.model_type)
+    decoder = _layout_of(c, text.model_type)
     if not isinstance(decoder, Decoder):
         raise unknown(c, text.model_type)
-    tied = layout.ties and head_tied(c, text)
+    tied = layout.ties and _head_tied(c, text)
     if text_only and layout.text_class:
         model = architecture(c, text, decoder, assemble(decoder, text, tied), tied, source)
         return replace(model, class_name=layout.text_class)
@@ -71,13 +71,13 @@ def joined(c: Config, layout: Multimodal, source: str, text_only: bool) -> Archi
     return replace(model, towers=encoders(layout, c, text))
 
 
-def head_tied(c: Config, text: Config) -> bool:
+def _head_tied(c: Config, text: Config) -> bool:
     """What the outer config says, else the decoder's, else the class default."""
     said = (section.given("tie_word_embeddings") for section in (c, text))
     return bool(next((value for value in said if value is not None), c.flag("tie_word_embeddings", True)))
 
 
-def layout_of(c: Config, model_type: str) -> Decoder | Multimodal:
+def _layout_of(c: Config, model_type: str) -> Decoder | Multimodal:
     """How a model type is counted, or ``InputError``."""
     family = family_of(model_type)
     if family is None or family.layout is None:

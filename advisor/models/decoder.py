@@ -34,7 +34,7 @@ class Text:
     order: tuple[int, ...] = ()
 
 
-def no_tensors(_: Config) -> Tensors:
+def _no_tensors(_: Config) -> Tensors:
     """For families that have nothing but embedding, layers, final norm and head."""
     return ()
 
@@ -90,7 +90,7 @@ class Decoder:
     final_norm: str = "norm"
     head: str = "lm_head"
     head_bias: bool | str = False
-    outside: Callable[[Config], Tensors] = no_tensors
+    outside: Callable[[Config], Tensors] = _no_tensors
     layer_norms: Callable[[Config], tuple[str, ...]] | None = None
     loose: Callable[[Config, Layer], Tensors] | None = None
     embedding_width: str = "hidden_size"
@@ -113,8 +113,8 @@ def assemble(decoder: Decoder, c: Config, tied: bool, prefix: str = "", head_pre
     for layer in plan:
         kinds[layer] = kinds.get(layer, 0) + 1
     numbers = {layer: index for index, layer in enumerate(kinds)}
-    built = [(layer_parts(decoder, c, layer), count) for layer, count in kinds.items()]
-    layers = [t for parts, count in built for t in within(f"{root}.{decoder.stack}.*", tensors_of(parts), count)]
+    built = [(_layer_parts(decoder, c, layer), count) for layer, count in kinds.items()]
+    layers = [t for parts, count in built for t in within(f"{root}.{decoder.stack}.*", _tensors_of(parts), count)]
     blocks = tuple(block(decoder, c, parts, count, f"{root}.{decoder.stack}.*.") for parts, count in built)
     before, after = ends(decoder, c, tied, head_prefix)
     tensors = merged((*within(root, before), *layers, *within(root, decoder.outside(c)), *after))
@@ -132,7 +132,7 @@ def ends(decoder: Decoder, c: Config, tied: bool, head_prefix: str) -> tuple[Ten
     return before, after[1:] if tied else after
 
 
-def layer_parts(decoder: Decoder, c: Config, layer: Layer) -> list[Part]:
+def _layer_parts(decoder: Decoder, c: Config, layer: Layer) -> list[Part]:
     """The parts of one layer: mixer, MLP, norms and what else the family has."""
     parts = [
         chosen(table, key)(c, layer) for table, key in ((decoder.mixers, layer.mixer), (decoder.mlps, layer.mlp)) if key
@@ -150,14 +150,14 @@ def chosen(table: Builder | Mapping[str, Builder], key: str) -> Builder:
     return cast("Mapping[str, Builder]", table)[key] if isinstance(table, Mapping) else table
 
 
-def tensors_of(parts: Sequence[Part]) -> list[Tensor]:
+def _tensors_of(parts: Sequence[Part]) -> list[Tensor]:
     """All tensors of a layer's parts."""
     return [tensor for part in parts for tensor in part.tensors]
 
 
 def block(decoder: Decoder, c: Config, parts: Sequence[Part], count: int, path: str) -> Block:
     """What activations need to know of one kind of layer."""
-    tensors = tensors_of(parts)
+    tensors = _tensors_of(parts)
     names = decoder.layer_norms(c) if decoder.layer_norms else decoder.norms
     return Block(
         count=count,

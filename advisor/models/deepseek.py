@@ -19,12 +19,12 @@ _COMPRESSED, _HEAVILY = "compressed_sparse_attention", "heavily_compressed_atten
 _RATIOS = {4: _COMPRESSED, 128: _HEAVILY}
 
 
-def latent_plan(c: Config) -> list[Layer]:
+def _latent_plan(c: Config) -> list[Layer]:
     """Latent attention in every layer, experts after the leading dense ones."""
     return with_experts([Layer()] * c.layers, leading_dense_marks(c))
 
 
-def indexed_plan(c: Config) -> list[Layer]:
+def _indexed_plan(c: Config) -> list[Layer]:
     """GLM-5: some layers compute which tokens to look at, the others share the choice (``indexer_types``)."""
     freq, offset = max(c.size("index_topk_freq", 1), 1), c.size("index_skip_topk_offset", 2)
     kinds = c.strings("indexer_types") or [
@@ -47,7 +47,7 @@ def indexed_attention(c: Config, layer: Layer) -> Part:
     return Part((*part.tensors, *indexer), attention=part.attention)
 
 
-def compressed_plan(c: Config) -> list[Layer]:
+def _compressed_plan(c: Config) -> list[Layer]:
     """DeepSeek-V4: ``layer_types``, or ``compress_ratios``: 0 a sliding window, 4 and 128 compressed."""
     ratios, window = c.ints("compress_ratios"), c.maybe("sliding_window")
     types = c.strings("layer_types") or [_RATIOS.get(ratio, FULL) for ratio in ratios]
@@ -57,7 +57,7 @@ def compressed_plan(c: Config) -> list[Layer]:
     return [Layer(kind, "sparse", window if kind == FULL else None) for kind in kinds]
 
 
-def shared_key_attention(c: Config, layer: Layer) -> Part:
+def _shared_key_attention(c: Config, layer: Layer) -> Part:
     """DeepSeek-V4: low-rank queries, one head that is key and value at once, output in low-rank groups."""
     heads, head, hidden, rank = c.heads, c.head_dim, c.hidden, c.size("q_lora_rank")
     groups, out_rank, at = c.size("o_groups"), c.size("o_lora_rank"), "self_attn"
@@ -102,7 +102,7 @@ def _pool(hidden: int, width: int, rate: int, overlapping: bool) -> Tensors:
     )
 
 
-def hyper_connections(c: Config, _: Layer) -> Tensors:
+def _hyper_connections(c: Config, _: Layer) -> Tensors:
     """DeepSeek-V4's mixing of parallel residual streams around attention and MLP."""
     streams = c.size("hc_mult", 4)
     mixes = (2 + streams) * streams
@@ -112,7 +112,7 @@ def hyper_connections(c: Config, _: Layer) -> Tensors:
     )
 
 
-def hyper_head(c: Config) -> Tensors:
+def _hyper_head(c: Config) -> Tensors:
     """How DeepSeek-V4 joins its residual streams before the head."""
     streams = c.size("hc_mult", 4)
     shapes = {"hc_fn": (streams, streams * c.hidden), "hc_base": (streams,), "hc_scale": (1,)}
@@ -121,7 +121,7 @@ def hyper_head(c: Config) -> Tensors:
 
 FAMILIES: dict[str, Family] = {
     "deepseek_v2": Family(
-        Decoder(latent, _MLPS, latent_plan, deviations=Deviations(casts_router=True, fp32_routing=True)),
+        Decoder(latent, _MLPS, _latent_plan, deviations=Deviations(casts_router=True, fp32_routing=True)),
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
         lora_kernels="unpatchable",
@@ -130,7 +130,7 @@ FAMILIES: dict[str, Family] = {
         expert_targets=MLP_TARGETS,
     ),
     "deepseek_v3": Family(
-        Decoder(latent, _MLPS, latent_plan, deviations=Deviations(casts_router=True)),
+        Decoder(latent, _MLPS, _latent_plan, deviations=Deviations(casts_router=True)),
         cut=True,
         lora_kernels="unpatchable",
         has_tapes=True,
@@ -138,17 +138,17 @@ FAMILIES: dict[str, Family] = {
         expert_linears=EXPERT_MLP,
         expert_targets=MLP_TARGETS,
     ),
-    "kimi_k2": Family(Decoder(latent, _MLPS, latent_plan)),
+    "kimi_k2": Family(Decoder(latent, _MLPS, _latent_plan)),
     "mistral4": Family(
         # Softmax without a dtype, which CUDA's autocast gives in fp32: Mistral4TopkRouter.forward@5.16.1.
-        Decoder(latent, _MLPS, latent_plan, deviations=Deviations(fp32_routing=True)),
+        Decoder(latent, _MLPS, _latent_plan, deviations=Deviations(fp32_routing=True)),
         cut=True,
         lora_kernels="unpatchable",
         has_tapes=True,
         tape=Taped(routes="grouped softmax", scales_queries=True),
     ),
     "glm4_moe_lite": Family(
-        Decoder(latent, _MLPS, latent_plan, deviations=Deviations(casts_router=True)),
+        Decoder(latent, _MLPS, _latent_plan, deviations=Deviations(casts_router=True)),
         cut=True,
         lora_kernels="unpatchable",
         has_tapes=True,
@@ -159,7 +159,7 @@ FAMILIES: dict[str, Family] = {
         Decoder(
             indexed_attention,
             _MLPS,
-            latent_plan,
+            _latent_plan,
         ),
         lora_kernels="unpatchable",
         flash_attention=False,
@@ -169,7 +169,7 @@ FAMILIES: dict[str, Family] = {
         Decoder(
             {FULL: latent, _INDEXED: indexed_attention},
             _MLPS,
-            indexed_plan,
+            _indexed_plan,
         ),
         cut=True,
         lora_kernels="unpatchable",
@@ -178,11 +178,11 @@ FAMILIES: dict[str, Family] = {
     ),
     "deepseek_v4": Family(
         Decoder(
-            shared_key_attention,
+            _shared_key_attention,
             _EXPERTS,
-            compressed_plan,
-            loose=hyper_connections,
-            outside=hyper_head,
+            _compressed_plan,
+            loose=_hyper_connections,
+            outside=_hyper_head,
             extra=("The residual stream is several streams wide (hyper-connections).",),
         ),
         liger=frozenset(["loss", "rms_norm"]),

@@ -35,11 +35,11 @@ def misspelt(name: str) -> str | None:
     known = {each.lower(): each for each in catalogue.catalogue_ids()}
     close = get_close_matches(name.lower(), known, n=4, cutoff=CLOSE)
     organisation = name.lower().partition("/")[0]
-    of_its_size = [each for each in close if size_of(each) == size_of(name)]
+    of_its_size = [each for each in close if _size_of(each) == _size_of(name)]
     return next((known[each] for each in of_its_size if alike(organisation, each.partition("/")[0])), None)
 
 
-def size_of(name: str) -> str:
+def _size_of(name: str) -> str:
     """The size that a name has; empty where it has none."""
     parts = parts_of(name)
     return parts.size if parts is not None else ""
@@ -60,11 +60,11 @@ def base_of(name: str) -> str | None:
     wanted = parts_of(name)
     if wanted is None:
         return None
-    found = [(fit, published) for published, parts in published_parts() if (fit := closeness(wanted, parts))]
+    found = [(fit, published) for published, parts in _published_parts() if (fit := _closeness(wanted, parts))]
     return max(found, key=lambda pair: pair[0])[1] if found else None
 
 
-def closeness(wanted: Parts, parts: Parts) -> tuple[int, int, int] | None:
+def _closeness(wanted: Parts, parts: Parts) -> tuple[int, int, int] | None:
     """How much of a published name another one holds; None if not family and size."""
     if (wanted.size, wanted.active) != (parts.size, parts.active):
         return None
@@ -75,7 +75,7 @@ def closeness(wanted: Parts, parts: Parts) -> tuple[int, int, int] | None:
     return len(family), -len(foreign), len(parts.rest)
 
 
-def published_parts() -> Iterator[tuple[str, Parts]]:
+def _published_parts() -> Iterator[tuple[str, Parts]]:
     """The published models by what their names say; copies by others stand for the original."""
     for entry in catalogue.entries():
         publisher = entry["id"].partition("/")[0]

@@ -17,7 +17,7 @@ _SHARED = "shared"
 """Ends the ``Layer.mixer`` of a layer that reuses keys and values: ``sliding_attention/shared``."""
 
 
-def gemma_plan(c: Config, every: int, wide: bool = False) -> list[Layer]:
+def _gemma_plan(c: Config, every: int, wide: bool = False) -> list[Layer]:
     """Sliding and full layers; the last ``num_kv_shared_layers`` have no keys and values of their own."""
     types = fitted(
         c.strings("layer_types") or [SLIDING if (i + 1) % every else FULL for i in range(c.layers)], c.layers
@@ -38,7 +38,7 @@ def _width_key(c: Config, index: int) -> str:
     return str(widths[index]) if index < len(widths) else "dense"
 
 
-def gemma_attention(c: Config, layer: Layer) -> Part:
+def _gemma_attention(c: Config, layer: Layer) -> Part:
     """Attention with query and key norms; Gemma 4's full layers have wider heads, and keys for values."""
     full = layer.mixer.startswith(FULL)
     head = (c.maybe("global_head_dim") if full else None) or c.head_dim
@@ -72,7 +72,7 @@ def gemma_attention(c: Config, layer: Layer) -> Part:
     )
 
 
-def gemma4_mlp(c: Config, layer: Layer) -> Part:
+def _gemma4_mlp(c: Config, layer: Layer) -> Part:
     """Gemma 4: a gated MLP, twice as wide in some layers, with routed experts next to it in some models."""
     width = c.size("intermediate_size") * (2 if layer.mlp == "wide" else 1)
     dense = gated_linears("mlp", c.hidden, width)
@@ -89,14 +89,14 @@ def gemma4_mlp(c: Config, layer: Layer) -> Part:
     return Part(tensors, mlp=replace(routed.mlp, shared_width=width))
 
 
-def gemma4_norms(c: Config) -> tuple[str, ...]:
+def _gemma4_norms(c: Config) -> tuple[str, ...]:
     """Four norms a layer, three more around the experts, one more after the per-layer input."""
     experts = ("post_feedforward_layernorm_1", "post_feedforward_layernorm_2", "pre_feedforward_layernorm_2")
     names = SANDWICH + (experts if c.flag("enable_moe_block") else ())
     return (*names, "post_per_layer_input_norm") if c.maybe("hidden_size_per_layer_input") else names
 
 
-def per_layer_input(c: Config, _: Layer) -> Tensors:
+def _per_layer_input(c: Config, _: Layer) -> Tensors:
     """The gate and projection through which a layer takes its own token embedding."""
     width = c.maybe("hidden_size_per_layer_input")
     if not width:
@@ -107,7 +107,7 @@ def per_layer_input(c: Config, _: Layer) -> Tensors:
     )
 
 
-def per_layer_embedding(c: Config) -> Tensors:
+def _per_layer_embedding(c: Config) -> Tensors:
     """The embedding table that holds a small vector a layer for each token, and its projection."""
     width = c.maybe("hidden_size_per_layer_input")
     if not width:
@@ -123,18 +123,18 @@ def per_layer_embedding(c: Config) -> Tensors:
     )
 
 
-def gemma3n_mlp(c: Config, layer: Layer) -> Part:
+def _gemma3n_mlp(c: Config, layer: Layer) -> Part:
     """Gemma 3n: a gated MLP of the layer's own width, whose gate keeps its largest values alone in some layers."""
     key, _, thresholded = layer.mlp.partition("/")
     width = int(key) if key.isdigit() else c.size("intermediate_size")
     return Part(gated_linears("mlp", c.hidden, width), mlp=Mlp(width, thresholded=bool(thresholded)))
 
 
-def gemma3n_plan(c: Config) -> list[Layer]:
+def _gemma3n_plan(c: Config) -> list[Layer]:
     """Gemma's layers, marked where ``activation_sparsity_pattern`` is above zero."""
     pattern = c.get("activation_sparsity_pattern")
     shares = cast("list[object]", pattern) if isinstance(pattern, list) else []
-    layers = gemma_plan(c, 5)
+    layers = _gemma_plan(c, 5)
     sparse = [isinstance(share, float) and share > 0 for share in shares[: len(layers)]]
     marks = [*sparse, *[False] * (len(layers) - len(sparse))]
     return [
@@ -143,7 +143,7 @@ def gemma3n_plan(c: Config) -> list[Layer]:
     ]
 
 
-def gemma3n_loose(c: Config, layer: Layer) -> Tensors:
+def _gemma3n_loose(c: Config, layer: Layer) -> Tensors:
     """AltUp's prediction and correction, and the low-rank LAuReL branch."""
     inputs, hidden, rank = c.size("altup_num_inputs", 4), c.hidden, c.size("laurel_rank", 64)
     altup = (
@@ -158,10 +158,10 @@ def gemma3n_loose(c: Config, layer: Layer) -> Tensors:
         *linear("linear_right", rank, hidden, "other"),
         *norm("post_laurel_norm", hidden),
     )
-    return (*within("altup", altup), *within("laurel", laurel), *per_layer_input(c, layer))
+    return (*within("altup", altup), *within("laurel", laurel), *_per_layer_input(c, layer))
 
 
-def gemma3n_outside(c: Config) -> Tensors:
+def _gemma3n_outside(c: Config) -> Tensors:
     """The per-layer embedding, and the projections between AltUp's streams."""
     streams = c.size("altup_num_inputs", 4) - 1
     projections = (
@@ -169,7 +169,7 @@ def gemma3n_outside(c: Config) -> Tensors:
         for name in ("altup_projections", "altup_unembed_projections")
         for t in linear(f"{name}.*", c.hidden, c.hidden, "other")
     )
-    return (*per_layer_embedding(c), *(replace(t, count=streams) for t in projections))
+    return (*_per_layer_embedding(c), *(replace(t, count=streams) for t in projections))
 
 
 _GEMMA_4 = Deviations(
@@ -184,12 +184,12 @@ _GEMMA_4 = Deviations(
 FAMILIES: dict[str, Family] = {
     "gemma3n_text": Family(
         Decoder(
-            gemma_attention,
-            gemma3n_mlp,
-            gemma3n_plan,
+            _gemma_attention,
+            _gemma3n_mlp,
+            _gemma3n_plan,
             (*SANDWICH, "post_per_layer_input_norm"),
-            loose=gemma3n_loose,
-            outside=gemma3n_outside,
+            loose=_gemma3n_loose,
+            outside=_gemma3n_outside,
             deviations=Deviations(norm="fp32 rms", root_by_power=True, widens_stream=True),
         ),
         cut=True,
@@ -198,12 +198,12 @@ FAMILIES: dict[str, Family] = {
     ),
     "gemma4_text": Family(
         Decoder(
-            gemma_attention,
-            gemma4_mlp,
-            lambda c: gemma_plan(c, 6, True),
-            layer_norms=gemma4_norms,
-            loose=per_layer_input,
-            outside=per_layer_embedding,
+            _gemma_attention,
+            _gemma4_mlp,
+            lambda c: _gemma_plan(c, 6, True),
+            layer_norms=_gemma4_norms,
+            loose=_per_layer_input,
+            outside=_per_layer_embedding,
             deviations=_GEMMA_4,
         ),
         liger=LIGER_WITHOUT_ROPE,
@@ -212,12 +212,12 @@ FAMILIES: dict[str, Family] = {
     ),
     "gemma4_unified_text": Family(
         Decoder(
-            gemma_attention,
-            gemma4_mlp,
-            lambda c: gemma_plan(c, 6, True),
-            layer_norms=gemma4_norms,
-            loose=per_layer_input,
-            outside=per_layer_embedding,
+            _gemma_attention,
+            _gemma4_mlp,
+            lambda c: _gemma_plan(c, 6, True),
+            layer_norms=_gemma4_norms,
+            loose=_per_layer_input,
+            outside=_per_layer_embedding,
             deviations=_GEMMA_4,
         ),
         liger=LIGER_LAYERS - {"rope"},

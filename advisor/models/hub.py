@@ -19,7 +19,7 @@ FOLDER = "models--"
 def cached_configs(name: str) -> Iterator[Path]:
     """Config files of a model in the Hugging Face cache: the revision that ``main`` points to, else any."""
     folder = FOLDER + name.replace("/", "--")
-    for cache in cache_folders():
+    for cache in _cache_folders():
         model = cache / folder
         if not os.path.isdir(model):
             continue
@@ -29,7 +29,7 @@ def cached_configs(name: str) -> Iterator[Path]:
         yield from (path for path in dict.fromkeys(found) if path.is_file())
 
 
-def cache_folders() -> list[Path]:
+def _cache_folders() -> list[Path]:
     """Folders that huggingface_hub would look in, the most specific setting first."""
     given = [os.environ.get(key) for key in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")]
     folders = [Path(value).expanduser() for value in given if value]

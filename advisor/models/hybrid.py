@@ -55,7 +55,7 @@ _LFM2_ATTENTION = softmax(
 _MAMBA_NAMES = {"mamba", "mamba2", "linear_attention"}
 
 
-def jamba_plan(c: Config) -> list[Layer]:
+def _jamba_plan(c: Config) -> list[Layer]:
     """Jamba: attention and experts in every so many layers, each from an offset."""
 
     def every(i: int, what: str) -> bool:
@@ -68,33 +68,33 @@ def jamba_plan(c: Config) -> list[Layer]:
     ]
 
 
-def typed_plan(c: Config, mlp: str = "dense") -> list[Layer]:
+def _typed_plan(c: Config, mlp: str = "dense") -> list[Layer]:
     """Mamba or full attention as ``layer_types`` says; all attention without it."""
     types = fitted(c.strings("layer_types") or [FULL], c.layers)
     return [Layer("mamba" if kind in _MAMBA_NAMES else FULL, mlp) for kind in types]
 
 
-def bamba_plan(c: Config) -> list[Layer]:
+def _bamba_plan(c: Config) -> list[Layer]:
     """Bamba: ``attn_layer_indices`` where there is no list of layer types."""
     if c.strings("layer_types"):
-        return typed_plan(c)
+        return _typed_plan(c)
     attention = c.ints("attn_layer_indices")
     return [Layer(FULL if i in attention else "mamba") for i in range(c.layers)]
 
 
-def granite_plan(c: Config) -> list[Layer]:
+def _granite_plan(c: Config) -> list[Layer]:
     """Granite 4: experts next to the shared MLP where the model has any."""
-    return typed_plan(c, "sparse" if c.experts else "dense")
+    return _typed_plan(c, "sparse" if c.experts else "dense")
 
 
-def falcon_mixers(c: Config, layer: Layer) -> Part:
+def _falcon_mixers(c: Config, layer: Layer) -> Part:
     """Falcon-H1: attention and a Mamba-2 mixer side by side in every layer."""
     attention = softmax(bias="attention_bias")(c, layer)
     scanned = mamba2(inner="mamba_d_ssm", norm_key="mamba_rms_norm", scaled=True)(c, layer)
     return Part((*scanned.tensors, *attention.tensors), attention=attention.attention, states=scanned.states)
 
 
-def nemotron_plan(c: Config) -> list[Layer]:
+def _nemotron_plan(c: Config) -> list[Layer]:
     """Nemotron-H: each layer is one thing, by ``hybrid_override_pattern`` (M, *, -, E) or ``layer_types``."""
     letters = {"M": "mamba", "*": FULL, "-": "mlp", "E": "moe"}
     pattern = c.get("hybrid_override_pattern")
@@ -108,7 +108,7 @@ def nemotron_plan(c: Config) -> list[Layer]:
     return layers
 
 
-def nemotron_experts(c: Config, _: Layer) -> Part:
+def _nemotron_experts(c: Config, _: Layer) -> Part:
     """Nemotron 3: ungated experts, behind a narrower latent projection where ``moe_latent_size`` is set."""
     hidden, width, experts = c.hidden, c.size("moe_intermediate_size"), c.experts
     latent, shared = c.maybe("moe_latent_size"), c.maybe("moe_shared_expert_intermediate_size") or 0
@@ -127,7 +127,7 @@ def nemotron_experts(c: Config, _: Layer) -> Part:
     return Part(tensors, mlp=Mlp(width, False, experts, c.size("num_experts_per_tok", 1), shared, latent or 0))
 
 
-def lfm2_plan(c: Config) -> list[Layer]:
+def _lfm2_plan(c: Config) -> list[Layer]:
     """LFM2: short convolutions but for the layers with attention; dense first in the sparse one."""
     attention = c.ints("full_attn_idxs")
     types = c.strings("layer_types") or [FULL if i in attention else "conv" for i in range(c.layers)]
@@ -135,7 +135,7 @@ def lfm2_plan(c: Config) -> list[Layer]:
     return with_experts(layers, leading_dense_marks(c)) if c.experts else layers
 
 
-def lfm2_mlp(c: Config, _: Layer) -> Part:
+def _lfm2_mlp(c: Config, _: Layer) -> Part:
     """LFM2's MLP: two thirds of the given width, rounded up, where ``block_auto_adjust_ff_dim`` is set."""
     width = c.size("intermediate_size", c.maybe("block_ff_dim"))
     if c.flag("block_auto_adjust_ff_dim"):
@@ -145,14 +145,14 @@ def lfm2_mlp(c: Config, _: Layer) -> Part:
     return Part(gated_linears("feed_forward", c.hidden, width, names=("w1", "w3", "w2")), mlp=Mlp(width))
 
 
-def qwen_linear_plan(c: Config) -> list[Layer]:
+def _qwen_linear_plan(c: Config) -> list[Layer]:
     """Qwen3-Next and Qwen3.5: full attention in each ``full_attention_interval``-th layer."""
     every = c.size("full_attention_interval", 4)
     types = c.strings("layer_types") or ["linear_attention" if (i + 1) % every else FULL for i in range(c.layers)]
     return with_experts([Layer(kind) for kind in fitted(types, c.layers)], qwen_marks(c))
 
 
-def kimi_plan(c: Config) -> list[Layer]:
+def _kimi_plan(c: Config) -> list[Layer]:
     """Kimi Linear: ``layer_types``, or the release's lists of layers, which count from one."""
     nested = c.section("linear_attn_config")
     full = nested.ints("full_attn_layers") if nested else []
@@ -160,7 +160,7 @@ def kimi_plan(c: Config) -> list[Layer]:
     return with_experts([Layer(kind) for kind in fitted(types, c.layers)], leading_dense_marks(c))
 
 
-def state_space(mixer: Builder) -> Decoder:
+def _state_space(mixer: Builder) -> Decoder:
     """Pure Mamba: a mixer and a norm a layer, no MLP."""
     return Decoder(
         mixer,
@@ -180,10 +180,10 @@ _LFM2_NORMS = ("operator_norm", "ffn_norm")
 
 FAMILIES: dict[str, Family] = {
     "mamba": Family(
-        state_space(mamba()), lora_kernels="unpatchable", sdpa=False, flash_attention=False, mask_taken_out=True
+        _state_space(mamba()), lora_kernels="unpatchable", sdpa=False, flash_attention=False, mask_taken_out=True
     ),
-    "falcon_mamba": Family(state_space(mamba()), lora_kernels="unpatchable", sdpa=False, flash_attention=False),
-    "mamba2": Family(state_space(_MAMBA2), lora_kernels="unpatchable", flash_attention=False),
+    "falcon_mamba": Family(_state_space(mamba()), lora_kernels="unpatchable", sdpa=False, flash_attention=False),
+    "mamba2": Family(_state_space(_MAMBA2), lora_kernels="unpatchable", flash_attention=False),
     "jamba": Family(
         Decoder(
             {FULL: softmax(), "mamba": _JAMBA_MAMBA},
@@ -191,7 +191,7 @@ FAMILIES: dict[str, Family] = {
                 "dense": gated("feed_forward"),
                 "sparse": experts("feed_forward", router="router", router_linear=True, width="intermediate_size"),
             },
-            jamba_plan,
+            _jamba_plan,
             _PRE_FF,
             final_norm="final_layernorm",
         ),
@@ -201,7 +201,7 @@ FAMILIES: dict[str, Family] = {
         Decoder(
             {FULL: softmax(bias="attention_bias"), "mamba": mamba2()},
             gated("feed_forward", bias="mlp_bias"),
-            bamba_plan,
+            _bamba_plan,
             _PRE_FF,
             final_norm="final_layernorm",
         )
@@ -210,14 +210,14 @@ FAMILIES: dict[str, Family] = {
         Decoder(
             {FULL: softmax(bias="attention_bias"), "mamba": mamba2()},
             granite_mlp,
-            granite_plan,
+            _granite_plan,
             deviations=Deviations(scales_residual=True),
         ),
         cut=True,
     ),
     "falcon_h1": Family(
         Decoder(
-            falcon_mixers,
+            _falcon_mixers,
             gated("feed_forward", bias="mlp_bias"),
             norms=_PRE_FF,
             final_norm="final_layernorm",
@@ -232,8 +232,8 @@ FAMILIES: dict[str, Family] = {
     "nemotron_h": Family(
         Decoder(
             {FULL: softmax("mixer", bias="attention_bias"), "mamba": _NEMOTRON_MAMBA},
-            {"dense": plain("mixer.up_proj", "mixer.down_proj", bias="mlp_bias"), "sparse": nemotron_experts},
-            nemotron_plan,
+            {"dense": plain("mixer.up_proj", "mixer.down_proj", bias="mlp_bias"), "sparse": _nemotron_experts},
+            _nemotron_plan,
             ("norm",),
             embedding="embeddings",
             final_norm="norm_f",
@@ -249,8 +249,8 @@ FAMILIES: dict[str, Family] = {
     "lfm2": Family(
         Decoder(
             {FULL: _LFM2_ATTENTION, "conv": short_convolution},
-            lfm2_mlp,
-            lfm2_plan,
+            _lfm2_mlp,
+            _lfm2_plan,
             _LFM2_NORMS,
             final_norm="embedding_norm",
         ),
@@ -262,7 +262,7 @@ FAMILIES: dict[str, Family] = {
         Decoder(
             {FULL: _LFM2_ATTENTION, "conv": short_convolution},
             {"dense": gated("feed_forward", names=("w1", "w3", "w2")), "sparse": experts("feed_forward")},
-            lfm2_plan,
+            _lfm2_plan,
             _LFM2_NORMS,
             final_norm="embedding_norm",
         ),
@@ -275,7 +275,7 @@ FAMILIES: dict[str, Family] = {
         Decoder(
             {FULL: _GATED_ATTENTION, "linear_attention": delta_net(fused=True)},
             {"sparse": QWEN_SHARED, "dense": gated()},
-            qwen_linear_plan,
+            _qwen_linear_plan,
             deviations=_QWEN_SPARSE,
         ),
         liger=LIGER_WITHOUT_ROPE,
@@ -284,7 +284,7 @@ FAMILIES: dict[str, Family] = {
         expert_targets=MLP_TARGETS,
     ),
     "qwen3_5_text": Family(
-        Decoder(_QWEN_MIXERS, gated(), qwen_linear_plan, deviations=Deviations(norm="offset rms", fresh_query=True)),
+        Decoder(_QWEN_MIXERS, gated(), _qwen_linear_plan, deviations=Deviations(norm="offset rms", fresh_query=True)),
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
         lora_kernels="unpatchable",
@@ -292,7 +292,7 @@ FAMILIES: dict[str, Family] = {
         tape=Taped(joins="both", axes="written over"),
     ),
     "qwen3_5_moe_text": Family(
-        Decoder(_QWEN_MIXERS, QWEN_SHARED, qwen_linear_plan, deviations=_QWEN_SPARSE),
+        Decoder(_QWEN_MIXERS, QWEN_SHARED, _qwen_linear_plan, deviations=_QWEN_SPARSE),
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
         lora_kernels="unpatchable",
@@ -303,7 +303,7 @@ FAMILIES: dict[str, Family] = {
         Decoder(
             {FULL: latent, "linear_attention": kimi_delta},
             {"sparse": experts(shared="shared_experts", shared_count="num_shared_experts"), "dense": gated()},
-            kimi_plan,
+            _kimi_plan,
         ),
         cut=True,
         # axolotl/model_support/kimi_linear/modeling_kimi.py:815-822,1038-1126,1257-1266@0.19.0: layers are plain

@@ -14,20 +14,20 @@ from advisor.record import replace
 _CROSS = "cross_attention"
 
 
-def cross_plan(c: Config) -> list[Layer]:
+def _cross_plan(c: Config) -> list[Layer]:
     """Llama 3.2 Vision: some layers attend to the image instead of the text."""
     cross = c.ints("cross_attention_layers") or [3, 8, 13, 18, 23, 28, 33, 38]
     return [Layer(_CROSS if i in cross else FULL) for i in range(c.layers)]
 
 
-def cross_gates(_: Config, layer: Layer) -> Tensors:
+def _cross_gates(_: Config, layer: Layer) -> Tensors:
     """The two gates through which a cross-attention layer speaks."""
     if layer.mixer != _CROSS:
         return ()
     return (*loose("cross_attn_attn_gate", (1,), "attention"), *loose("cross_attn_mlp_gate", (1,), "mlp"))
 
 
-def chunked_plan(c: Config) -> list[Layer]:
+def _chunked_plan(c: Config) -> list[Layer]:
     """Llama 4: attention within chunks but for each ``no_rope_layer_interval``-th layer; experts in steps."""
     chunk, every = c.maybe("attention_chunk_size"), c.size("no_rope_layer_interval", 4)
     rope = c.ints("no_rope_layers") or [int((i + 1) % every != 0) for i in range(c.layers)]
@@ -39,7 +39,7 @@ def chunked_plan(c: Config) -> list[Layer]:
     ]
 
 
-def llama4_attention(c: Config, layer: Layer) -> Part:
+def _llama4_attention(c: Config, layer: Layer) -> Part:
     """Llama 4's attention; where it rotates, it norms queries and keys, without weights."""
     part = softmax(bias="attention_bias")(c, layer)
     assert part.attention is not None
@@ -51,8 +51,8 @@ FAMILIES: dict[str, Family] = {
     "mllama_text_model": Family(
         Decoder(
             {FULL: softmax(), _CROSS: softmax("cross_attn", query_key_norm="head")},
-            plan=cross_plan,
-            loose=cross_gates,
+            plan=_cross_plan,
+            loose=_cross_gates,
             embedding_rows=8,
         ),
         liger=LIGER,
@@ -60,7 +60,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "llama4_text": Family(
         Decoder(
-            llama4_attention,
+            _llama4_attention,
             {
                 "dense": gated("feed_forward", width="intermediate_size_mlp"),
                 "sparse": experts(
@@ -73,7 +73,7 @@ FAMILIES: dict[str, Family] = {
                     shared_width="intermediate_size",
                 ),
             },
-            chunked_plan,
+            _chunked_plan,
             deviations=Deviations(every_expert=True, weightless_query_key_norm=True),
         ),
         liger=LIGER,

@@ -117,7 +117,7 @@ def delta_net(at: str = "linear_attn", *, fused: bool = False) -> Builder:
 
 def kimi_delta(c: Config, _: Layer) -> Part:
     """Kimi delta attention (Kimi Linear, 2025): a delta net with a gate a channel."""
-    heads, head_dim, kernel = kimi_sizes(c)
+    heads, head_dim, kernel = _kimi_sizes(c)
     width, hidden, at = heads * head_dim, c.hidden, "self_attn"
     tensors = (
         *(t for name in "qkv" for t in linear(f"{at}.{name}_proj", hidden, width, "mixer")),
@@ -135,7 +135,7 @@ def kimi_delta(c: Config, _: Layer) -> Part:
     return Part(tensors, attention=Attention("linear", heads, heads, head_dim, width, width, width))
 
 
-def kimi_sizes(c: Config) -> tuple[int, int, int]:
+def _kimi_sizes(c: Config) -> tuple[int, int, int]:
     """Heads, head width and kernel of Kimi's delta attention: flat keys, or ``linear_attn_config``."""
     nested = c.section("linear_attn_config")
     if nested is not None:

@@ -55,7 +55,7 @@ class Multimodal:
         return deviations_of(self.text)
 
 
-def llava_projector(c: Config, tower: Config, text: Config) -> Tensors:
+def _llava_projector(c: Config, tower: Config, text: Config) -> Tensors:
     """Two linears from the tower's width to the decoder's."""
     bias = c.flag("multimodal_projector_bias", True)
     return (
@@ -64,7 +64,7 @@ def llava_projector(c: Config, tower: Config, text: Config) -> Tensors:
     )
 
 
-def mistral_projector(c: Config, tower: Config, text: Config) -> Tensors:
+def _mistral_projector(c: Config, tower: Config, text: Config) -> Tensors:
     """Neighbouring patches merged, then two linears."""
     width, bias = tower.hidden, c.flag("multimodal_projector_bias")
     merged = width * c.size("spatial_merge_size", 2) ** 2
@@ -76,7 +76,7 @@ def mistral_projector(c: Config, tower: Config, text: Config) -> Tensors:
     )
 
 
-def internvl_projector(c: Config, tower: Config, text: Config) -> Tensors:
+def _internvl_projector(c: Config, tower: Config, text: Config) -> Tensors:
     """Pixel shuffle, a norm and two linears."""
     ratio = c.get("downsample_ratio")
     scale = round(1 / ratio) if isinstance(ratio, float) else 2
@@ -88,7 +88,7 @@ def internvl_projector(c: Config, tower: Config, text: Config) -> Tensors:
     )
 
 
-def lfm2_projector(c: Config, tower: Config, text: Config) -> Tensors:
+def _lfm2_projector(c: Config, tower: Config, text: Config) -> Tensors:
     """Pixel unshuffle, a norm, and two linears over a width of their own."""
     merged, inner = tower.hidden * c.size("downsample_factor", 2) ** 2, c.size("projector_hidden_size")
     bias = c.flag("projector_bias", True)
@@ -99,13 +99,13 @@ def lfm2_projector(c: Config, tower: Config, text: Config) -> Tensors:
     )
 
 
-def smolvlm_projector(c: Config, tower: Config, text: Config) -> Tensors:
+def _smolvlm_projector(c: Config, tower: Config, text: Config) -> Tensors:
     """Pixel shuffle and one linear."""
     merged = tower.hidden * c.size("scale_factor", 2) ** 2
     return linear("modality_projection.proj", merged, text.hidden, "projector")
 
 
-def paddle_projector(_: Config, tower: Config, text: Config) -> Tensors:
+def _paddle_projector(_: Config, tower: Config, text: Config) -> Tensors:
     """A norm, four patches joined, two linears."""
     merged = tower.hidden * tower.size("spatial_merge_size", 2) ** 2
     return (
@@ -115,26 +115,26 @@ def paddle_projector(_: Config, tower: Config, text: Config) -> Tensors:
     )
 
 
-def paligemma_projector(c: Config, tower: Config, text: Config) -> Tensors:
+def _paligemma_projector(c: Config, tower: Config, text: Config) -> Tensors:
     """One linear."""
     return linear("linear", tower.hidden, c.size("projection_dim", text.hidden), "projector", True)
 
 
-def newline_projector(c: Config, tower: Config, text: Config) -> Tensors:
+def _newline_projector(c: Config, tower: Config, text: Config) -> Tensors:
     """LLaVA-NeXT: LLaVA's two linears, and a vector that ends each row of patches."""
     return (
         *loose("image_newline", (text.hidden,), "projector"),
-        *within("multi_modal_projector", llava_projector(c, tower, text)),
+        *within("multi_modal_projector", _llava_projector(c, tower, text)),
     )
 
 
-def gemma3_projector(_: Config, tower: Config, text: Config) -> Tensors:
+def _gemma3_projector(_: Config, tower: Config, text: Config) -> Tensors:
     """One matrix after a norm."""
     matrix = loose("mm_input_projection_weight", (tower.hidden, text.hidden), "projector")
     return (*matrix, *norm("mm_soft_emb_norm", tower.hidden))
 
 
-def gemma3n_embedder(_: Config, tower: Config, text: Config) -> Tensors:
+def _gemma3n_embedder(_: Config, tower: Config, text: Config) -> Tensors:
     """Gemma 3n: an embedding for the modality's hard tokens next to the projection of soft ones."""
     width = tower.hidden
     return (
@@ -145,12 +145,12 @@ def gemma3n_embedder(_: Config, tower: Config, text: Config) -> Tensors:
     )
 
 
-def gemma4_embedder(_: Config, tower: Config, text: Config) -> Tensors:
+def _gemma4_embedder(_: Config, tower: Config, text: Config) -> Tensors:
     """Gemma 4: one projection."""
     return linear("embedding_projection", tower.maybe("output_proj_dims") or tower.hidden, text.hidden, "projector")
 
 
-def unified_vision_embedder(_: Config, tower: Config, text: Config) -> Tensors:
+def _unified_vision_embedder(_: Config, tower: Config, text: Config) -> Tensors:
     """Gemma 4 without a tower: patches through one dense layer and factorised positions."""
     patch = 3 * (tower.size("patch_size", 16) * tower.size("pooling_kernel_size", 3)) ** 2
     width = tower.size("mm_embed_dim")
@@ -169,22 +169,22 @@ def unified_vision_embedder(_: Config, tower: Config, text: Config) -> Tensors:
     )
 
 
-def unified_audio_embedder(_: Config, tower: Config, text: Config) -> Tensors:
+def _unified_audio_embedder(_: Config, tower: Config, text: Config) -> Tensors:
     """Gemma 4 without a tower: sound frames through one projection."""
     return linear("embedding_projection", tower.size("output_proj_dims"), text.hidden, "projector")
 
 
-def llama4_projector(_: Config, tower: Config, text: Config) -> Tensors:
+def _llama4_projector(_: Config, tower: Config, text: Config) -> Tensors:
     """One linear from the adapter's output."""
     return linear("linear_1", tower.size("vision_output_dim"), text.hidden, "projector")
 
 
-def mllama_projector(_: Config, tower: Config, text: Config) -> Tensors:
+def _mllama_projector(_: Config, tower: Config, text: Config) -> Tensors:
     """One linear from the tower's last and intermediate states."""
     return linear("multi_modal_projector", tower.size("vision_output_dim"), text.hidden, "projector", True)
 
 
-def voxtral_projector(_: Config, tower: Config, text: Config) -> Tensors:
+def _voxtral_projector(_: Config, tower: Config, text: Config) -> Tensors:
     """Four frames joined, then two linears."""
     return (
         *linear("linear_1", tower.size("intermediate_size"), text.hidden, "projector"),
@@ -201,7 +201,7 @@ def parts(row: Multimodal, c: Config, text: Config) -> Tensors:
             continue
         build = towers.get(section.model_type) or towers.get("")
         if build is None:
-            raise unknown_tower(c, key, section)
+            raise _unknown_tower(c, key, section)
         tensors.append(within(prefix, of_kind("audio" if key == "audio_config" else "vision", build(section))))
     for key, prefix, project in row.projectors:
         section = c.section(key)
@@ -237,7 +237,7 @@ def pooled(c: Config, one: Tower) -> Tower:
     return replace(one, grid=replace(one.grid, merge=merged), norms=one.norms - 1, pools=True)
 
 
-def unknown_tower(c: Config, key: str, section: Config) -> InputError:
+def _unknown_tower(c: Config, key: str, section: Config) -> InputError:
     """A tower that is not in the table."""
     return InputError(f"{c.name}: {key} has model type {section.model_type!r}, which is unknown")
 
@@ -262,7 +262,7 @@ def _projected(text: str, projector: Projector) -> Multimodal:
 
 
 def _newlined(text: str) -> Multimodal:
-    return Multimodal(text, (("vision_config", _PATCHED, _VITS),), (("vision_config", "model", newline_projector),))
+    return Multimodal(text, (("vision_config", _PATCHED, _VITS),), (("vision_config", "model", _newline_projector),))
 
 
 FAMILIES: dict[str, Family] = {
@@ -314,7 +314,7 @@ FAMILIES: dict[str, Family] = {
         expert_targets=MLP_TARGETS,
     ),
     "llava": Family(
-        _projected("llama", llava_projector),
+        _projected("llama", _llava_projector),
         liger=LIGER_LOSS,
         cut=True,
         lora_kernels="unpatchable",
@@ -324,12 +324,12 @@ FAMILIES: dict[str, Family] = {
     ),
     "llava_next": Family(_newlined("llama"), lora_kernels="unpatchable"),
     "llava_onevision": Family(_newlined("qwen2"), lora_kernels="unpatchable"),
-    "paligemma": Family(_projected("gemma", paligemma_projector), liger=LIGER, lora_kernels="unpatchable"),
+    "paligemma": Family(_projected("gemma", _paligemma_projector), liger=LIGER, lora_kernels="unpatchable"),
     "smolvlm": Family(
         Multimodal(
             "llama",
             (("vision_config", "model.vision_model", {"": vision.smolvlm}),),
-            (("vision_config", "model.connector", smolvlm_projector),),
+            (("vision_config", "model.connector", _smolvlm_projector),),
             prefix="model.text_model",
         ),
         liger=LIGER_LOSS,
@@ -340,29 +340,29 @@ FAMILIES: dict[str, Family] = {
         Multimodal(
             "paddleocr_vl_text",
             (("vision_config", "model.visual.vision_model", {"": vision.paddleocr}),),
-            (("vision_config", "model.projector", paddle_projector),),
+            (("vision_config", "model.projector", _paddle_projector),),
         ),
         lora_kernels="unpatchable",
         text_is_taped=True,
     ),
     "mistral3": Family(
-        _projected("mistral", mistral_projector),
+        _projected("mistral", _mistral_projector),
         cut=True,
         text_is_taped=True,
         sight="merged",
         one_model_since="4.52.0",
     ),
     "internvl": Family(
-        _projected("qwen2", internvl_projector),
+        _projected("qwen2", _internvl_projector),
         liger=LIGER_LOSS,
         cut=True,
         lora_kernels="unpatchable",
         text_is_taped=True,
         sight="shuffled",
     ),
-    "lfm2_vl": Family(_projected("lfm2", lfm2_projector), cut=True, lora_kernels="unpatchable", sight="unshuffled"),
+    "lfm2_vl": Family(_projected("lfm2", _lfm2_projector), cut=True, lora_kernels="unpatchable", sight="unshuffled"),
     "gemma3": Family(
-        replace(_projected("gemma3_text", gemma3_projector), pools=True),
+        replace(_projected("gemma3_text", _gemma3_projector), pools=True),
         liger=LIGER,
         cut=True,
         mask_taken_out=True,
@@ -379,8 +379,8 @@ FAMILIES: dict[str, Family] = {
                 ("audio_config", "model.audio_tower", {"": audio.gemma3n}),
             ),
             (
-                ("vision_config", "model.embed_vision", gemma3n_embedder),
-                ("audio_config", "model.embed_audio", gemma3n_embedder),
+                ("vision_config", "model.embed_vision", _gemma3n_embedder),
+                ("audio_config", "model.embed_audio", _gemma3n_embedder),
             ),
         ),
         cut=True,
@@ -395,8 +395,8 @@ FAMILIES: dict[str, Family] = {
                 ("audio_config", "model.audio_tower", {"": audio.gemma4}),
             ),
             (
-                ("vision_config", "model.embed_vision", gemma4_embedder),
-                ("audio_config", "model.embed_audio", gemma4_embedder),
+                ("vision_config", "model.embed_vision", _gemma4_embedder),
+                ("audio_config", "model.embed_audio", _gemma4_embedder),
             ),
         ),
         liger=LIGER_WITHOUT_ROPE,
@@ -410,8 +410,8 @@ FAMILIES: dict[str, Family] = {
             "gemma4_unified_text",
             (),
             (
-                ("vision_config", "model.embed_vision", unified_vision_embedder),
-                ("audio_config", "model.embed_audio", unified_audio_embedder),
+                ("vision_config", "model.embed_vision", _unified_vision_embedder),
+                ("audio_config", "model.embed_audio", _unified_audio_embedder),
             ),
         ),
         liger=LIGER_LAYERS - {"rope"},
@@ -424,7 +424,7 @@ FAMILIES: dict[str, Family] = {
         Multimodal(
             "llama4_text",
             (("vision_config", "vision_model", {"": vision.llama4}),),
-            (("vision_config", "multi_modal_projector", llama4_projector),),
+            (("vision_config", "multi_modal_projector", _llama4_projector),),
             prefix="language_model.model",
             text_class="Llama4ForCausalLM",
             head_prefix="language_model.",
@@ -439,7 +439,7 @@ FAMILIES: dict[str, Family] = {
         Multimodal(
             "mllama_text_model",
             (("vision_config", "model.vision_model", {"": vision.mllama}),),
-            (("vision_config", "model", mllama_projector),),
+            (("vision_config", "model", _mllama_projector),),
             text_class="MllamaForCausalLM",
             ties=False,
         ),
@@ -451,7 +451,7 @@ FAMILIES: dict[str, Family] = {
         Multimodal(
             "llama",
             (("audio_config", "model.audio_tower", {"": audio.voxtral}),),
-            (("audio_config", _JOINED, voxtral_projector),),
+            (("audio_config", _JOINED, _voxtral_projector),),
             ties=False,
         ),
         cut=True,

@@ -129,7 +129,7 @@ def resolve_with_config(
         path = Path(os.path.expanduser(model_config))
         file = path / "config.json" if os.path.isdir(path) else path
         if is_out_of_bounds(file) or (not os.path.exists(path) and buffers.at(path) is None):
-            return standing_in(search, model_config, folder, offline)
+            return _standing_in(search, model_config, folder, offline)
         found = search.read(file, model_config)
         advice = ("give --model-config a config.json that can be read",)
         return found or search.unknown(advice), search.config
@@ -139,7 +139,7 @@ def resolve_with_config(
     return search.unknown(remedies(name, offline)), search.config
 
 
-def standing_in(
+def _standing_in(
     search: _Search, named: str, folder: str, offline: bool
 ) -> tuple[Architecture | Unknown, Mapping[str, object] | None]:
     """The architecture of the model that somebody says another one has. How that is stored, its own name tells."""
@@ -150,7 +150,7 @@ def standing_in(
             return replace(found, name=search.name, quantized=own or found.quantized), other.config
     said = "; ".join(other.trouble)
     search.trouble.append(f"its model `{named}` is unknown too" + (f": {said}" if said else ""))
-    hints = (*misspelt_hint(named), "give --model-config a config.json that can be read, or a published name")
+    hints = (*_misspelt_hint(named), "give --model-config a config.json that can be read, or a published name")
     return search.unknown(hints), other.config
 
 
@@ -174,7 +174,7 @@ def _catalogued(search: _Search) -> Iterator[Architecture | None]:
     entry = catalogue.lookup(name)
     if entry is not None:
         found = search.take(entry["config"], "built-in catalogue")
-        yield found and replace(found, quantized=found.quantized or stored_as(name, entry))
+        yield found and replace(found, quantized=found.quantized or _stored_as(name, entry))
         return
     bare, method = original(name)
     entry = catalogue.lookup(bare) if bare != name else None
@@ -192,7 +192,7 @@ def _named_by_path(search: _Search) -> Iterator[Architecture | None]:
             entry = catalogue.lookup(name) or (catalogue.by_last_part(name) if "/" not in name else None)
             if entry and (found := search.take(entry["config"], "built-in catalogue")):
                 fact = f"Taken for {entry['id']} by its path."
-                quantized = found.quantized or stored or stored_as(name, entry)
+                quantized = found.quantized or stored or _stored_as(name, entry)
                 yield replace(found, quantized=quantized, extra=(*found.extra, fact))
                 return
 
@@ -206,7 +206,7 @@ def _downloaded(search: _Search) -> Architecture | None:
     return search.take(config, "Hugging Face hub")
 
 
-def stored_as(name: str, entry: Mapping[str, Any]) -> str | None:
+def _stored_as(name: str, entry: Mapping[str, Any]) -> str | None:
     """The method in which the checkpoint of this id is stored quantized, by the entry, else by the name."""
     stored: Mapping[str, list[str]] = entry.get("stored", {})
     listed = next((method for method, ids in stored.items() if name.lower() in map(str.lower, ids)), None)
@@ -238,7 +238,7 @@ def remedies(name: str, offline: bool) -> tuple[str, ...]:
     """What a user can do about a model that was not found, the likeliest first."""
     from advisor.models.fine_tunes import base_of
 
-    advice = list(misspelt_hint(name))
+    advice = list(_misspelt_hint(name))
     base = base_of(name)
     if base is not None:
         advice.append(f"if it is a fine-tune of {base}, add the line `# advisor: model={base}`")
@@ -253,7 +253,7 @@ def remedies(name: str, offline: bool) -> tuple[str, ...]:
     return tuple(advice)
 
 
-def misspelt_hint(name: str) -> tuple[str, ...]:
+def _misspelt_hint(name: str) -> tuple[str, ...]:
     """The question whether a published name was meant."""
     from advisor.models.fine_tunes import misspelt
 

@@ -23,7 +23,7 @@ def qwen_marks(c: Config) -> list[bool]:
     return [c.experts > 0 and i not in dense and (i + 1) % step == 0 for i in range(c.layers)]
 
 
-def qwen_plan(c: Config) -> list[Layer]:
+def _qwen_plan(c: Config) -> list[Layer]:
     """Qwen's windows and experts."""
     return with_experts(plain_plan(c), qwen_marks(c))
 
@@ -38,7 +38,7 @@ def leading_dense_marks(c: Config) -> list[bool]:
     return [i >= dense and i % step == 0 for i in range(c.layers)]
 
 
-def leading_dense_plan(c: Config, every: int | None = None) -> list[Layer]:
+def _leading_dense_plan(c: Config, every: int | None = None) -> list[Layer]:
     """Windows as the config has them, experts after the leading dense layers."""
     return with_experts(plain_plan(c, every), leading_dense_marks(c))
 
@@ -65,7 +65,7 @@ def granite_mlp(c: Config, layer: Layer) -> Part:
     return Part((*routed.tensors, *tensors), mlp=mlp)
 
 
-def ernie_plan(c: Config) -> list[Layer]:
+def _ernie_plan(c: Config) -> list[Layer]:
     """Ernie 4.5: experts in each ``moe_layer_interval``-th layer from a first to a last one (-1: all)."""
     every, first = c.size("moe_layer_interval", 1), c.size("moe_layer_start_index", 0)
     end = c.get("moe_layer_end_index")
@@ -74,13 +74,13 @@ def ernie_plan(c: Config) -> list[Layer]:
     return with_experts([Layer()] * c.layers, sparse)
 
 
-def ernie_bias(c: Config, layer: Layer) -> Tensors:
+def _ernie_bias(c: Config, layer: Layer) -> Tensors:
     """Ernie's trained correction of the router's choice."""
     name = "mlp.gate.moe_statics.e_score_correction_bias"
     return loose(name, (1, c.experts), "router") if layer.mlp == "sparse" else ()
 
 
-def afmoe_bias(c: Config, layer: Layer) -> Tensors:
+def _afmoe_bias(c: Config, layer: Layer) -> Tensors:
     """AFMoE's trained correction of the router's choice."""
     return loose("mlp.expert_bias", (c.experts,), "router") if layer.mlp == "sparse" else ()
 
@@ -103,7 +103,7 @@ FAMILIES: dict[str, Family] = {
         Decoder(
             softmax(bias="qkv_bias", out_bias=False),
             {"sparse": QWEN_SHARED, "dense": gated()},
-            qwen_plan,
+            _qwen_plan,
             deviations=Deviations(shared_first=True),
         ),
         cut=True,
@@ -113,7 +113,7 @@ FAMILIES: dict[str, Family] = {
         Decoder(
             _HEAD_NORM,
             {"sparse": experts(), "dense": gated()},
-            qwen_plan,
+            _qwen_plan,
             deviations=Deviations(normalized_routing=True),
         ),
         liger=LIGER,
@@ -122,7 +122,7 @@ FAMILIES: dict[str, Family] = {
         expert_targets=MLP_TARGETS,
     ),
     "qwen3_vl_moe_text": Family(
-        Decoder(_HEAD_NORM, {"sparse": experts(), "dense": gated()}, qwen_plan),
+        Decoder(_HEAD_NORM, {"sparse": experts(), "dense": gated()}, _qwen_plan),
         liger=LIGER_LAYERS,
         lora_kernels="unpatchable",
     ),
@@ -189,7 +189,7 @@ FAMILIES: dict[str, Family] = {
         Decoder(
             _HEAD_NORM,
             {"sparse": experts(shared="shared_experts", shared_count="n_shared_experts"), "dense": gated()},
-            leading_dense_plan,
+            _leading_dense_plan,
         ),
         expert_linears=EXPERT_MLP,
         expert_targets=MLP_TARGETS,
@@ -198,7 +198,7 @@ FAMILIES: dict[str, Family] = {
         Decoder(
             softmax(query_key_norm="head"),
             {"sparse": experts(shared="shared_experts", shared_count="num_shared_experts"), "dense": gated()},
-            partial(leading_dense_plan, every=4),
+            partial(_leading_dense_plan, every=4),
         ),
         cut=True,
         expert_targets=MLP_TARGETS,
@@ -212,9 +212,9 @@ FAMILIES: dict[str, Family] = {
                 ),
                 "dense": gated(bias="use_bias"),
             },
-            ernie_plan,
+            _ernie_plan,
             head_bias="use_bias",
-            loose=ernie_bias,
+            loose=_ernie_bias,
             deviations=Deviations(shared_first=True),
         ),
         expert_linears=EXPERT_MLP,
@@ -253,7 +253,7 @@ FAMILIES: dict[str, Family] = {
         Decoder(
             softmax(bias="attention_bias", out_bias=False),
             {"sparse": experts(shared="shared_experts", shared_count="n_shared_experts"), "dense": gated()},
-            leading_dense_plan,
+            _leading_dense_plan,
         ),
         lora_kernels="unpatchable",
     ),
@@ -261,7 +261,7 @@ FAMILIES: dict[str, Family] = {
         Decoder(
             softmax(bias="attention_bias", out_bias=False, query_key_norm="head", norm_key="use_qk_norm"),
             {"sparse": experts(shared="shared_experts", shared_count="n_shared_experts"), "dense": gated()},
-            leading_dense_plan,
+            _leading_dense_plan,
             deviations=Deviations(fresh_query=True, casts_router=True),
         ),
         cut=True,
@@ -283,9 +283,9 @@ FAMILIES: dict[str, Family] = {
                 ),
                 "dense": gated(),
             },
-            partial(leading_dense_plan, every=4),
+            partial(_leading_dense_plan, every=4),
             norms=("input_layernorm", "post_attention_layernorm", "pre_mlp_layernorm", "post_mlp_layernorm"),
-            loose=afmoe_bias,
+            loose=_afmoe_bias,
             deviations=Deviations(norm="fp32 rms", normalized_routing=True, fp32_routing=True, shared_first=True),
         ),
         cut=True,

@@ -204,7 +204,7 @@ def tower(
     outside = [t for t in (*tensors, *joins) if t.linear and not t.name.startswith(stacks) and "embed" not in t.name]
     if outside:
         grid = replace(grid, merge=max(grid.merge, round(sqrt(outside[0].shape[1] / width))))
-    joined = tuple(encoder_linear(t.module, t.shape) for t in outside)
+    joined = tuple(_encoder_linear(t.module, t.shape) for t in outside)
     after = [t for t in (*tensors, *joins) if not t.name.startswith(stacks) and t.name.endswith(NORMS)]
     return Tower(
         kind,
@@ -244,7 +244,7 @@ def layers_of(prefix: str, c: Config, shape: Layers, tensors: Tensors) -> Block:
         return Block(1, c.size(shape.width), None, None, (), whole, norms=0, norm="none")
     start, width, heads = f"{shape.stack}.*.", c.size(shape.width), c.maybe(shape.heads) or c.heads
     inside = [tensor for tensor in tensors if tensor.name.startswith(start) and tensor.linear]
-    linears = tuple(encoder_linear(f"{prefix}.{t.module}", t.shape) for t in inside)
+    linears = tuple(_encoder_linear(f"{prefix}.{t.module}", t.shape) for t in inside)
     mlp = [one for one in linears if one.kind == "mlp"]
     softmax = Attention("softmax", heads, heads, width // heads, width, width, width)
     return Block(
@@ -260,7 +260,7 @@ def layers_of(prefix: str, c: Config, shape: Layers, tensors: Tensors) -> Block:
     )
 
 
-def encoder_linear(path: str, shape: tuple[int, ...]) -> Linear:
+def _encoder_linear(path: str, shape: tuple[int, ...]) -> Linear:
     """A linear layer by its path; one that another module clips has that module's name."""
     attends = any("attn" in part or part == "attention" for part in path.split("."))
     name = path.removesuffix(".linear").rpartition(".")[2]

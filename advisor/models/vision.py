@@ -91,7 +91,7 @@ def siglip(c: Config) -> Tensors:
         *loose("embeddings.position_embedding.weight", (flat or patches(c), h), "vision"),
         *within("encoder.layers.*", layer, c.layers),
         *norms(("post_layernorm",), h),
-        *(within("head", pooling(h, c.size("intermediate_size"))) if c.flag("vision_use_head", True) else ()),
+        *(within("head", _pooling(h, c.size("intermediate_size"))) if c.flag("vision_use_head", True) else ()),
     )
 
 
@@ -105,7 +105,7 @@ def paddleocr(c: Config) -> Tensors:
     return smolvlm(c)
 
 
-def pooling(h: int, inner: int) -> Tensors:
+def _pooling(h: int, inner: int) -> Tensors:
     """SigLIP's attention pooling, by torch's own module: its output projection alone is a linear layer."""
     return (
         *loose("probe", (1, 1, h), "vision"),
@@ -242,7 +242,7 @@ def fixed(c: Config) -> Grid:
     return Grid("fixed", side(c, "patch_size"), side=side(c, "image_size"))
 
 
-def with_class(c: Config) -> Grid:
+def _with_class(c: Config) -> Grid:
     """Likewise, with a class token."""
     return Grid("fixed", side(c, "patch_size"), side=side(c, "image_size"), extra=1)
 
@@ -290,7 +290,7 @@ def coarse(_: Config) -> Grid:
 
 _QUICK = Deviations(activation=QUICK_GELU, activation_gradient=QUICK_GELU_GRADIENT)
 LAYERS = {
-    clip: Layers("encoder.layers", "layer", with_class, (4, 6, 2, 4), _QUICK, wide=True),
+    clip: Layers("encoder.layers", "layer", _with_class, (4, 6, 2, 4), _QUICK, wide=True),
     siglip: Layers("encoder.layers", "layer", fixed, (4, 6, 2, 4)),
     smolvlm: Layers("encoder.layers", "layer", split, (4, 4, 4, 4), bare=True, placed=True, pixel_mask=True),
     paddleocr: Layers("encoder.layers", "layer", resized, (4, 4, 4, 4), Deviations(joined_output=True), hooked=False),

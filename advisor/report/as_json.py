@@ -77,12 +77,12 @@ def plan(value: WholePlan) -> dict[str, Any]:
     return {
         "safe": value.safe,
         "memory": {"before": value.before, "after": value.after},
-        "time": spent(value.seconds),
+        "time": _spent(value.seconds),
         "edits": [edit(each) for each in value.edits],
     }
 
 
-def spent(seconds: tuple[float, float] | None) -> dict[str, float] | None:
+def _spent(seconds: tuple[float, float] | None) -> dict[str, float] | None:
     """Seconds of a step before and after."""
     return None if seconds is None else {"before": seconds[0], "after": seconds[1]}
 
@@ -193,7 +193,7 @@ def fix(value: Fix) -> dict[str, Any]:
     return {
         "applicability": APPLICABILITY[value.safe],
         "memory": {"before": value.before, "after": value.after} if known else None,
-        "time": spent(value.seconds),
+        "time": _spent(value.seconds),
         "edits": [edit(each) for each in value.edits],
     }
 

@@ -80,12 +80,12 @@ def text(offers: Sequence[Offer], notes: Sequence[str], style: Style) -> str:
     rows = entries(offers)
     shown = [place for place in range(len(HEADS)) if any(row[place] for row in rows[1:])]
     widths = {place: max(len(row[place]) for row in rows) for place in shown}
-    lines = ["  ".join(aligned(row[place], widths[place], place) for place in shown).rstrip() for row in rows]
+    lines = ["  ".join(_aligned(row[place], widths[place], place) for place in shown).rstrip() for row in rows]
     said = [line for note in notes for line in style.prose(note, "note: ", "note")]
     return "\n".join([style.paint(lines[0], "strong"), *lines[1:], *([""] if said else []), *said])
 
 
-def aligned(text: str, width: int, place: int) -> str:
+def _aligned(text: str, width: int, place: int) -> str:
     """Words to the left, numbers to the right."""
     return text.ljust(width) if place in WORDS else text.rjust(width)
 

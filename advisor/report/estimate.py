@@ -24,15 +24,15 @@ def render(report: Report, rows: Sequence[StepRow], style: Style, *, ledger: boo
     if report.estimate is None:
         blocks.append(unknown(report, style))
     else:
-        blocks += estimate_blocks(report.estimate, style)
+        blocks += _estimate_blocks(report.estimate, style)
         if said := second(report):
             blocks.append(style.prose(said, "  "))
-        blocks.append(basis_lines(report.basis, style))
+        blocks.append(_basis_lines(report.basis, style))
         if training.run is not None and report.time is not None:
-            blocks.append(disk_lines(training.run, style))
+            blocks.append(_disk_lines(training.run, style))
             blocks += time_blocks(report.time, training.run, training, style)
         if rows:
-            blocks.append(step_table(rows, style))
+            blocks.append(_step_table(rows, style))
         if ledger:
             from advisor.report.ledger import ledger_blocks
 
@@ -59,7 +59,7 @@ def unknown(report: Report, style: Style) -> list[str]:
     return lines
 
 
-def basis_lines(basis: Basis | None, style: Style) -> list[str]:
+def _basis_lines(basis: Basis | None, style: Style) -> list[str]:
     """How well the numbers are founded, in a word; below it what is approximate."""
     if basis is None:
         return []
@@ -70,25 +70,25 @@ def basis_lines(basis: Basis | None, style: Style) -> list[str]:
     return lines
 
 
-def estimate_blocks(estimate: Estimate, style: Style) -> list[list[str]]:
+def _estimate_blocks(estimate: Estimate, style: Style) -> list[list[str]]:
     """Parts with the peak below them, the range, the phases, the host."""
-    bars = [part_line(part, estimate, style) for part in PARTS]
+    bars = [_part_line(part, estimate, style) for part in PARTS]
     rule = " " * 15 + ("─" if style.unicode else "-") * 10
     return [
-        [*bars, rule, *peak_lines(estimate, style)],
-        range_lines(estimate, style),
-        phase_lines(estimate, style),
+        [*bars, rule, *_peak_lines(estimate, style)],
+        _range_lines(estimate, style),
+        _phase_lines(estimate, style),
         host_lines(estimate, style),
     ]
 
 
-def disk_lines(run: Run, style: Style) -> list[str]:
+def _disk_lines(run: Run, style: Style) -> list[str]:
     """What checkpoints take on disk."""
     found = checkpoints(run)
     return style.prose(found.words, "  ") if found is not None else []
 
 
-def part_line(part: Part, estimate: Estimate, style: Style) -> str:
+def _part_line(part: Part, estimate: Estimate, style: Style) -> str:
     """One part of the peak: its GiB, its bar, and the arithmetic of its largest terms."""
     bytes_ = estimate.parts[part]
     line = f"  {part:<12}{gib(bytes_):>11}  {bar(bytes_, estimate.usable, style):<{BAR_COLUMNS}}  "
@@ -121,7 +121,7 @@ def arithmetic(part: Part, phase: Phase, style: Style, room: int) -> str:
     return style.clip(said, room)
 
 
-def peak_lines(estimate: Estimate, style: Style) -> list[str]:
+def _peak_lines(estimate: Estimate, style: Style) -> list[str]:
     """``peak  90.7 GiB of 78.2 usable on each GPU: does not fit (+12.5 GiB)``."""
     verdict = estimate.verdict
     lead = f"  {'peak':<12}{gib(estimate.allocated_peak):>11}  "
@@ -144,7 +144,7 @@ def margin(estimate: Estimate) -> str:
     return f"{gib(left)} to spare" if left >= 0 else f"may lack {gib(-left)}"
 
 
-def range_lines(estimate: Estimate, style: Style) -> list[str]:
+def _range_lines(estimate: Estimate, style: Style) -> list[str]:
     """The ranges, which mean different things: what is needed, and what people will see reserved."""
     words = [
         f"needed {span(estimate.needed)} GiB",
@@ -154,7 +154,7 @@ def range_lines(estimate: Estimate, style: Style) -> list[str]:
     return style.prose("; ".join(words), "  ")
 
 
-def phase_lines(estimate: Estimate, style: Style) -> list[str]:
+def _phase_lines(estimate: Estimate, style: Style) -> list[str]:
     """Each phase with what it needs; an arrow at the largest."""
     lines = [f"  {'phase':<18}{'GiB':>7}"]
     for phase in estimate.phases:
@@ -171,18 +171,18 @@ def host_lines(estimate: Estimate, style: Style) -> list[str]:
     words = f"{gib(estimate.host_peak)} ({number(estimate.host_pinned)} pinned, {number(pageable)} pageable)"
     return [
         *style.prose(words, "  host memory of each node: "),
-        *(host_line(term, style) for term in estimate.host),
+        *(_host_line(term, style) for term in estimate.host),
     ]
 
 
-def host_line(term: HostTerm, style: Style) -> str:
+def _host_line(term: HostTerm, style: Style) -> str:
     """One term of the host's memory with its arithmetic."""
     kind = "pinned" if term.pinned else "pageable"
     line = f"    {term.name:<20} {gib(term.bytes):>10}  {kind:<8}  {term.formula}"
     return style.clip(line).rstrip()
 
 
-def step_table(rows: Sequence[StepRow], style: Style) -> list[str]:
+def _step_table(rows: Sequence[StepRow], style: Style) -> list[str]:
     """The table of steps, each row on top of those above it; a line where the training begins to change."""
     names = max(len("as written"), *(len(row.step) + 2 for row in rows))
     lines = [f"  {'step':<{names}}  {'per GPU':>9}  {'fits':<5}  cost"]

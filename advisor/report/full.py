@@ -44,38 +44,38 @@ def report_blocks(report: Report, style: Style, explained: set[str]) -> list[lis
 
     ``explained`` are the rules whose reason has been given; notes leave it to ``advisor rule``.
     """
-    blocks = [applied_block(report, style)] if report.applied else []
+    blocks = [_applied_block(report, style)] if report.applied else []
     for finding in remarks(report):
         reasoned = finding.level != "note" and finding.rule not in explained | VERDICT_RULES
         blocks.append(finding_block(finding, report, style, reasoned=reasoned))
         explained.add(finding.rule)
     if plan := steps(report):
-        blocks.append([heading(report, len(plan), style), *rungs_block(report, style)])
+        blocks.append([heading(report, len(plan), style), *_rungs_block(report, style)])
         blocks += [step_block(step, style) for step in plan]
     if report.skipped:
-        blocks.append(skipped_block(report, style))
+        blocks.append(_skipped_block(report, style))
     if report.room:
-        blocks.append(room_block(report.room, room(report), style))
+        blocks.append(_room_block(report.room, room(report), style))
     if offered := offers(report):
-        blocks.append(offers_block(offered, style))
+        blocks.append(_offers_block(offered, style))
     told = any(finding.rule in VERDICT_RULES for finding in report.findings)
     if not told and (report.estimate is not None or not report.findings):
-        blocks.append([status_line(report, style)])
+        blocks.append([_status_line(report, style)])
     if said := second(report):
         blocks.append(style.prose(said, f"{path_shown(report.file)}: ", indent=2))
     if report.against is not None:
-        blocks.append(against_lines(report, style))
+        blocks.append(_against_lines(report, style))
     return blocks
 
 
-def against_lines(report: Report, style: Style) -> list[str]:
+def _against_lines(report: Report, style: Style) -> list[str]:
     """What has changed since the revision that is compared with."""
     assert report.against is not None
     words = "; ".join(filter(None, (compared(report), known_words(report))))
     return style.prose(words, f"{path_shown(report.file)} against {path_shown(report.against.revision)}: ", "strong")
 
 
-def applied_block(report: Report, style: Style) -> list[str]:
+def _applied_block(report: Report, style: Style) -> list[str]:
     """What ``--fix`` did, a line each."""
     lines: list[str] = []
     for finding in report.applied:
@@ -86,7 +86,7 @@ def applied_block(report: Report, style: Style) -> list[str]:
     return lines
 
 
-def status_line(report: Report, style: Style) -> str:
+def _status_line(report: Report, style: Style) -> str:
     """The status line with its verdict in colour."""
     file, colon, rest = status(report).partition(": ")
     return file + colon + style.paint(rest, report.verdict if report.verdict != "unknown" else "strong")
@@ -104,13 +104,13 @@ def finding_block(finding: Finding, report: Report, style: Style, *, reasoned: b
     if finding.why and reasoned:
         said += style.prose(finding.why, f"{edge}= note: ", "note")
     if finding.fix:
-        said += fix_lines(finding.fix, edge, style)
+        said += _fix_lines(finding.fix, edge, style)
     if said and len(shown) > 1:
         lines.append(style.paint(f"{edge}|", "frame"))
     return lines + said
 
 
-def fix_lines(fix: Fix, edge: str, style: Style) -> list[str]:
+def _fix_lines(fix: Fix, edge: str, style: Style) -> list[str]:
     """How a finding is fixed: which option writes the edit, then the edit."""
     option = "`-p` offers" if fix.by_choice else "--fix writes" if fix.safe else "--unsafe-fixes writes"
     words = "; ".join(part for part in (change(fix), SAFETY[fix.safe]) if part)
@@ -129,7 +129,7 @@ def heading(report: Report, count: int, style: Style) -> str:
     return "\n".join(style.paint(line, "strong") for line in style.prose(words, indent=2))
 
 
-def rungs_block(report: Report, style: Style) -> list[str]:
+def _rungs_block(report: Report, style: Style) -> list[str]:
     """The user's flowchart, a rung a line."""
     lines = rung_lines(report.rungs)
     width = 2 + max((len(name) for name, _ in lines), default=0)
@@ -157,7 +157,7 @@ def step_block(finding: Finding, style: Style) -> list[str]:
     return [*lines, *diff_lines(fix.diff, style, margin)]
 
 
-def skipped_block(report: Report, style: Style) -> list[str]:
+def _skipped_block(report: Report, style: Style) -> list[str]:
     """The skipped steps, each with its numbers."""
     lines = [style.paint("skipped:", "strong")]
     for skipped in report.skipped:
@@ -165,7 +165,7 @@ def skipped_block(report: Report, style: Style) -> list[str]:
     return lines
 
 
-def room_block(whole: WholePlan, findings: Sequence[Finding], style: Style) -> list[str]:
+def _room_block(whole: WholePlan, findings: Sequence[Finding], style: Style) -> list[str]:
     """The sequence that the room is good for: where it leads, its steps, its diff."""
     lines = style.prose(
         f"{room_words(whole)}; {SAFETY[whole.safe]}", "with the room that is left: ", "strong", indent=2
@@ -177,7 +177,7 @@ def room_block(whole: WholePlan, findings: Sequence[Finding], style: Style) -> l
     return [*lines, *diff_lines(whole.diff, style, "  ")]
 
 
-def offers_block(offered: Sequence[Finding], style: Style) -> list[str]:
+def _offers_block(offered: Sequence[Finding], style: Style) -> list[str]:
     """What the room that is left could buy; advice that ``--fix`` leaves alone."""
     lines = [style.paint("also possible with the memory that is left (advice; --fix does not apply it):", "strong")]
     for finding in offered:

@@ -22,12 +22,12 @@ def render(reports: Sequence[Report], _style: Style) -> str:
 
     Runs without hardware come first: no rule can be ignored into a green that says nothing of memory.
     """
-    lines = unjudged([report.file for report in reports if report.hardware is None and not is_json(report)])
+    lines = _unjudged([report.file for report in reports if report.hardware is None and not is_json(report)])
     seen: Counter[Level] = Counter({"warning": len(lines)})
     for finding in findings_of(reports):
         seen[finding.level] += 1
         shown = seen[finding.level] <= SHOWN_OF_A_LEVEL
-        lines.append(command(finding) if shown else inert(line(finding, Style())))
+        lines.append(command(finding) if shown else _inert(line(finding, Style())))
     return "\n".join(lines)
 
 
@@ -36,11 +36,13 @@ def is_json(report: Report) -> bool:
     return report.file.lower().endswith(".json")
 
 
-def unjudged(files: Sequence[str]) -> list[str]:
+def _unjudged(files: Sequence[str]) -> list[str]:
     """One command for all runs of which nothing says whether they fit."""
     if not files:
         return []
-    named = f"title=advisor (no hardware),file={escaped_property(repository_path(files[0], 'GITHUB_WORKSPACE'))},line=1"
+    named = (
+        f"title=advisor (no hardware),file={_escaped_property(repository_path(files[0], 'GITHUB_WORKSPACE'))},line=1"
+    )
     some = ", ".join(map(path_shown, files[:3])) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
     text = f"memory was not checked, since no GPUs are stated for {some}; state `gpus`"
     return [f"::warning {named}::{escaped(text)}"]
@@ -49,7 +51,7 @@ def unjudged(files: Sequence[str]) -> list[str]:
 def command(finding: Finding) -> str:
     """``::error title=...,file=...,line=...::message``."""
     properties = {"title": f"advisor ({finding.rule})", **location(finding.place)}
-    named = ",".join(f"{name}={escaped_property(str(value))}" for name, value in properties.items())
+    named = ",".join(f"{name}={_escaped_property(str(value))}" for name, value in properties.items())
     return f"::{COMMANDS[finding.level]} {named}::{escaped(Style().clip(message(finding), LONGEST_MESSAGE))}"
 
 
@@ -73,7 +75,7 @@ def message(finding: Finding) -> str:
     return "\n".join(lines)
 
 
-def inert(text: str) -> str:
+def _inert(text: str) -> str:
     """A line of the log that is no command, old form or new (actions/runner, src/Runner.Common/ActionCommand.cs)."""
     return text.replace("::", ": :").replace("##[", "## [")
 
@@ -83,6 +85,6 @@ def escaped(text: str) -> str:
     return printable(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
 
 
-def escaped_property(text: str) -> str:
+def _escaped_property(text: str) -> str:
     """A property: as a message, and without the two separators."""
     return escaped(text).replace(":", "%3A").replace(",", "%2C")

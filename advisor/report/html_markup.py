@@ -69,13 +69,13 @@ def is_number(cell: str) -> bool:
 
 def bar(pieces: Iterable[Piece], most: float, limit: float | None = None) -> str:
     """A bar as wide as its cell, ``most`` being all of it, with a line at ``limit``. Numbers stand next to it."""
-    drawn = "".join(rectangle(piece, most) for piece in pieces if piece.end > piece.start)
+    drawn = "".join(_rectangle(piece, most) for piece in pieces if piece.end > piece.start)
     if limit is not None and most > 0:
         drawn += f'<rect class="limit" x="{share(limit, most)}" width="2" height="100%"/>'
     return f'<svg aria-hidden="true">{drawn}</svg>'
 
 
-def rectangle(piece: Piece, most: float) -> str:
+def _rectangle(piece: Piece, most: float) -> str:
     """One part of a bar."""
     title = tag("title", plain(piece.title)) if piece.title else ""
     width = share(piece.end - piece.start, most)
@@ -95,10 +95,10 @@ def legend(roles: Iterable[tuple[str, str]]) -> str:
 
 def diff(text: str) -> str:
     """A unified diff, its lines in colours."""
-    return tag("pre", "\n".join(diff_line(printable(line)) for line in re.split(r"\r\n|\r|\n", text.rstrip())))
+    return tag("pre", "\n".join(_diff_line(printable(line)) for line in re.split(r"\r\n|\r|\n", text.rstrip())))
 
 
-def diff_line(line: str) -> str:
+def _diff_line(line: str) -> str:
     """One line of a diff."""
     if line.startswith(("--- ", "+++ ")):
         return tag("b", escape(line))

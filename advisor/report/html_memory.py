@@ -25,7 +25,7 @@ def phases(estimate: Estimate) -> str:
     """One bar a phase."""
     most = max(estimate.usable, *(phase.bytes for phase in estimate.phases)) * 1.02
     rows = [
-        (phase_name(phase, estimate), bar(pieces(phase), most, estimate.usable), number(phase.bytes))
+        (_phase_name(phase, estimate), bar(pieces(phase), most, estimate.usable), number(phase.bytes))
         for phase in estimate.phases
     ]
     roles = [*((part, part) for part in PARTS if any(p.parts()[part] for p in estimate.phases))]
@@ -34,7 +34,7 @@ def phases(estimate: Estimate) -> str:
     return table(caption, ("Phase", "", "GiB"), rows, "chart") + legend([*roles, line])
 
 
-def phase_name(phase: Phase, estimate: Estimate) -> str:
+def _phase_name(phase: Phase, estimate: Estimate) -> str:
     """The peak in bold."""
     return tag("b", f"{phase.name} (peak)") if phase is estimate.peak else phase.name
 
@@ -50,7 +50,7 @@ def pieces(phase: Phase) -> Iterator[Piece]:
 def parts(estimate: Estimate) -> str:
     """The numbers of the picture."""
     rows = [
-        (phase_name(phase, estimate), *(number(bytes_) for bytes_ in phase.parts().values()), number(phase.bytes))
+        (_phase_name(phase, estimate), *(number(bytes_) for bytes_ in phase.parts().values()), number(phase.bytes))
         for phase in estimate.phases
     ]
     return tag("div", table("Phases and parts, GiB", ("Phase", *PARTS, "sum"), rows), "scroll")

@@ -34,7 +34,7 @@ def plan(report: Report) -> str:
     return (
         title
         + rungs(report)
-        + waterfall(report.estimate, found)
+        + _waterfall(report.estimate, found)
         + tag("ol", "".join(map(step, found)))
         + skipped(report)
     )
@@ -46,7 +46,7 @@ def rungs(report: Report) -> str:
     return table("What became of each rung of the flowchart", ("Rung", ""), rows) if rows else ""
 
 
-def waterfall(estimate: Estimate, found: Sequence[Finding]) -> str:
+def _waterfall(estimate: Estimate, found: Sequence[Finding]) -> str:
     """The run as written, then each step on top of those before it."""
     written = estimate.needed.low
     most = max(written, estimate.usable, *(each.fix.before or 0 for each in found if each.fix)) * 1.02
@@ -56,7 +56,7 @@ def waterfall(estimate: Estimate, found: Sequence[Finding]) -> str:
         fix = each.fix
         assert fix is not None
         before, left = left, left if fix.after is None else fix.after
-        drawn = [Piece("rest", 0, min(before, left)), falling(fix, before, left)]
+        drawn = [Piece("rest", 0, min(before, left)), _falling(fix, before, left)]
         rows.append((plain(each.rule), bar(drawn, most, estimate.usable), number(left), SAFETY[fix.safe]))
     words = [("same", SAFETY[True]), ("changes", SAFETY[False]), ("limit", f"usable: {number(estimate.usable)}")]
     return table("The plan, GiB needed on each GPU after each step", ("Step", "", "GiB", ""), rows, "chart") + legend(
@@ -64,7 +64,7 @@ def waterfall(estimate: Estimate, found: Sequence[Finding]) -> str:
     )
 
 
-def falling(fix: Fix, before: int, after: int) -> Piece:
+def _falling(fix: Fix, before: int, after: int) -> Piece:
     """What a step takes off, or adds."""
     verb = "frees" if after <= before else "takes"
     return Piece(ROLES[fix.safe], min(before, after), max(before, after), f"{verb} {gib(abs(before - after))}")

@@ -7,11 +7,11 @@ from advisor.util import gib
 
 def ledger_blocks(estimate: Estimate, style: Style) -> list[list[str]]:
     """One block a phase, and one for the host where it holds anything."""
-    blocks = [phase_block(phase, phase is estimate.peak, style) for phase in estimate.phases]
-    return [*blocks, host_block(estimate, style)] if estimate.host else blocks
+    blocks = [_phase_block(phase, phase is estimate.peak, style) for phase in estimate.phases]
+    return [*blocks, _host_block(estimate, style)] if estimate.host else blocks
 
 
-def phase_block(phase: Phase, is_peak: bool, style: Style) -> list[str]:
+def _phase_block(phase: Phase, is_peak: bool, style: Style) -> list[str]:
     """The terms of a phase by part, the largest of each part first."""
     title = f"{phase.name}: {phase.bytes:,} bytes, {gib(phase.bytes)}" + (", the peak" if is_peak else "")
     terms = sorted(phase.terms, key=lambda term: (PARTS.index(term.part), -term.bytes))
@@ -21,7 +21,7 @@ def phase_block(phase: Phase, is_peak: bool, style: Style) -> list[str]:
     ]
 
 
-def host_block(estimate: Estimate, style: Style) -> list[str]:
+def _host_block(estimate: Estimate, style: Style) -> list[str]:
     """The terms of one node's host, the largest first."""
     title = f"host memory of each node: {estimate.host_peak:,} bytes, {gib(estimate.host_peak)}"
     lines = [style.paint(title, "strong")]

@@ -87,7 +87,7 @@ def report_blocks(report: Report) -> list[str]:
     if suggestions := offers(report):
         blocks.append(folded("also possible with the memory that is left", listed(suggestions)))
     if report.estimate:
-        blocks.append(folded(f"memory of {code(report.file, html=True)} by part", parts_table(report.estimate)))
+        blocks.append(folded(f"memory of {code(report.file, html=True)} by part", _parts_table(report.estimate)))
     return blocks
 
 
@@ -105,7 +105,7 @@ def finding_block(finding: Finding) -> str:
     if finding.source:
         lines.append(f"- source: {escaped(finding.source, links=True)}")
     text = lines[0] + ("\n\n" + "\n".join(lines[1:]) if len(lines) > 1 else "")
-    return text + diff_block(finding.fix, f"edit ({effect(finding)})")
+    return text + _diff_block(finding.fix, f"edit ({effect(finding)})")
 
 
 def heading(report: Report, count: int) -> str:
@@ -119,7 +119,7 @@ def step_block(finding: Finding) -> str:
     """One step, numbered by hand so that the diff between the items does not restart the list."""
     words = [escaped(finding.title or finding.message), effect(finding)]
     cost = f"<br>Cost: {escaped(finding.cost)}" if finding.cost else ""
-    return f"**{finding.step}. `{finding.rule}`** " + "<br>".join(words) + cost + diff_block(finding.fix)
+    return f"**{finding.step}. `{finding.rule}`** " + "<br>".join(words) + cost + _diff_block(finding.fix)
 
 
 def effect(finding: Finding) -> str:
@@ -128,7 +128,7 @@ def effect(finding: Finding) -> str:
     return "; ".join(part for part in (change(fix), SAFETY[fix.safe]) if part) if fix else ""
 
 
-def diff_block(fix: Fix | None, title: str = "") -> str:
+def _diff_block(fix: Fix | None, title: str = "") -> str:
     """The edit in a fence that is longer than any run of backticks inside."""
     if fix is None or not fix.diff:
         return ""
@@ -143,7 +143,7 @@ def fence_for(text: str) -> str:
     return "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
 
 
-def parts_table(estimate: Estimate) -> str:
+def _parts_table(estimate: Estimate) -> str:
     """The parts of the peak."""
     rows = [f"| {part} | {number(estimate.parts[part])} |" for part in PARTS]
     peak = f"| **{estimate.peak_phase}** | **{number(estimate.allocated_peak)}** |"

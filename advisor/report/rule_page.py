@@ -40,9 +40,9 @@ def page(rule: Rule, style: Style) -> str:
         blocks.append(section("Proof", PROOFS[rule.proof], style))
     if covered := list(covers(rule.id)):
         blocks.append([style.paint("What it covers", "strong"), *covered])
-    blocks += [example_block(example, style) for example in rule.expanded if example.expects_finding]
+    blocks += [_example_block(example, style) for example in rule.expanded if example.expects_finding]
     silent = [example for example in rule.expanded if not example.expects_finding]
-    blocks += [silent_block(example, style) for example in silent[:1]]
+    blocks += [_silent_block(example, style) for example in silent[:1]]
     blocks.append(section("Source", rule.source, style))
     return "\n\n".join("\n".join(block) for block in blocks)
 
@@ -72,7 +72,7 @@ def section(title: str, text: str, style: Style) -> list[str]:
     return [style.paint(title, "strong"), *lines]
 
 
-def example_block(example: Example, style: Style) -> list[str]:
+def _example_block(example: Example, style: Style) -> list[str]:
     """An example that fires: what it does to memory, then the diff, or the text where nothing is edited."""
     memory = f": {example.memory} per GPU" if example.memory else ""
     title = style.paint(f"Example on {example.gpus}{memory}", "strong")
@@ -80,7 +80,7 @@ def example_block(example: Example, style: Style) -> list[str]:
     return [title, *(diff_lines(diff, style, "  ") if diff else texts(example))]
 
 
-def silent_block(example: Example, style: Style) -> list[str]:
+def _silent_block(example: Example, style: Style) -> list[str]:
     """An example about which the rule says nothing."""
     return [style.paint(f"No finding for this one on {example.gpus}", "strong"), *texts(example)]
 
@@ -145,11 +145,11 @@ def as_json(rule: Rule) -> dict[str, Any]:
         "proof": rule.proof if rule.stage == "lint" else None,
         "fatal": rule.fatal,
         "source": rule.source,
-        "examples": [example_json(example) for example in rule.expanded],
+        "examples": [_example_json(example) for example in rule.expanded],
     }
 
 
-def example_json(example: Example) -> dict[str, Any]:
+def _example_json(example: Example) -> dict[str, Any]:
     """One example with its diff."""
     return {
         "gpus": example.gpus,

@@ -42,7 +42,7 @@ def pieces(reports: Sequence[Report]) -> Iterator[str]:
         "properties": {"estimates": ["<estimates>"]},
     }
     results = (result(*found, numbers) for found in identified(reports, ROOT))
-    lists = {"<results>": results, "<estimates>": map(estimate_properties, reports)}
+    lists = {"<results>": results, "<estimates>": map(_estimate_properties, reports)}
     return streamed({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, lists)
 
 
@@ -100,13 +100,13 @@ def result(report: Report, finding: Finding, fingerprint: str, numbers: Mapping[
         "message": {"text": LINK.sub(r"\\[", "\n".join([finding.message, *finding.help]))},
         "locations": [{"physicalLocation": location(finding.place)}],
         "partialFingerprints": {FINGERPRINT: fingerprint},
-        **({"baselineState": baseline(report.against, finding)} if report.against else {}),
+        **({"baselineState": _baseline(report.against, finding)} if report.against else {}),
         **({"fixes": edits} if edits else {}),
         **({"properties": {"fix": json_fix(finding.fix)}} if finding.fix else {}),
     }
 
 
-def baseline(against: Against, finding: Finding) -> str:
+def _baseline(against: Against, finding: Finding) -> str:
     """A result's baselineState (3.27.24)."""
     return "unchanged" if any(finding is each for each in against.known) else "new"
 
@@ -121,7 +121,7 @@ def location(place: Place) -> dict[str, Any]:
     return {"artifactLocation": {"uri": uri(place.file, ROOT)}, "region": region}
 
 
-def estimate_properties(report: Report) -> dict[str, Any]:
+def _estimate_properties(report: Report) -> dict[str, Any]:
     """Verdict and memory of one file, without the terms."""
     return {
         "file": repository_path(report.file, ROOT),

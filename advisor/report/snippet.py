@@ -22,7 +22,7 @@ def snippet(place: Place, texts: Mapping[str, str], style: Style, role: str) -> 
     if place.line > len(rows):
         return lines
     bar = style.paint(" " * gutter + " |", "frame")
-    code, carets = underlined(rows[place.line - 1], place)
+    code, carets = _underlined(rows[place.line - 1], place)
     number = style.paint(f"{place.line} |", "frame")
     if style.color and len(carets) + gutter + 3 <= style.width:
         code = style.clip(code, style.width - gutter - 3)
@@ -35,7 +35,7 @@ def lines_of(text: str) -> tuple[str, ...]:
     return tuple(re.split(r"\r\n?|\n", text.removeprefix("\ufeff")))
 
 
-def underlined(row: str, place: Place) -> tuple[str, str]:
+def _underlined(row: str, place: Place) -> tuple[str, str]:
     """The line as shown, and the carets under the span; of a span over several lines, under its first."""
     start = max(1, place.column) - 1
     ends_here = place.end_line in (0, place.line)
@@ -49,13 +49,13 @@ def diff_lines(diff: str, style: Style, indent: str = "") -> Iterator[str]:
     rows = [printable(row) for row in lines_of(diff.rstrip("\r\n"))] if diff else []
     for row in rows[:MOST_DIFF_LINES]:
         shown = style.clip(row, style.width - len(indent)) if style.color else row
-        role = role_of(row)
+        role = _role_of(row)
         yield (indent + (style.paint(shown, role) if role else shown)).rstrip()
     if len(rows) > MOST_DIFF_LINES:
         yield f"{indent}({len(rows) - MOST_DIFF_LINES} more lines: --diff shows them all)"
 
 
-def role_of(row: str) -> str:
+def _role_of(row: str) -> str:
     """The colour of a line of a diff."""
     match row[:3]:
         case "---" | "+++":

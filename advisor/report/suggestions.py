@@ -59,14 +59,14 @@ def of_report(report: Report, against: Against) -> Iterator[Suggestion]:
             words = f"**{finding.level}** `{finding.rule}`: {escaped(finding.message)} ({SAFETY[finding.fix.safe]})"
             yield from placed(changed_lines(finding.fix.edits, report), words, against)
     if report.plan is not None and any(finding.step for finding in report.findings):
-        found = placed(changed_lines(report.plan.edits, report), plan_words(report), against)
+        found = placed(changed_lines(report.plan.edits, report), _plan_words(report), against)
         parts = len(found)
         for part, each in enumerate(found, 1):
             lead = f"Part {part} of {parts}, which belong together. " if parts > 1 else ""
             yield Suggestion(each.file, each.first, each.last, each.anchor, each.text, lead + each.words)
 
 
-def plan_words(report: Report) -> str:
+def _plan_words(report: Report) -> str:
     """What the plan does."""
     plan = report.plan
     assert plan is not None
@@ -98,7 +98,7 @@ def changed_lines(edits: Sequence[Edit], report: Report) -> list[Lines] | None:
     for edit in sorted(edits, key=lambda edit: (edit.file, edit.start)):
         raw = report.texts[edit.file].encode()
         last = groups[-1][-1] if groups else None
-        if last and last.file == edit.file and first_line(raw, edit.start) <= first_line(raw, last.end) + 1:
+        if last and last.file == edit.file and _first_line(raw, edit.start) <= _first_line(raw, last.end) + 1:
             groups[-1].append(edit)
         else:
             groups.append([edit])
@@ -116,10 +116,10 @@ def joined(edits: Sequence[Edit], raw: bytes) -> Lines:
     text = raw[begin:stop]
     for edit in sorted(edits, key=lambda edit: -edit.start):
         text = text[: edit.start - begin] + edit.text.encode() + text[edit.end - begin :]
-    last = first_line(raw, max(begin, stop - 1))
-    return Lines(edits[0].file, first_line(raw, begin), last, text.decode(errors="replace").rstrip("\r\n"))
+    last = _first_line(raw, max(begin, stop - 1))
+    return Lines(edits[0].file, _first_line(raw, begin), last, text.decode(errors="replace").rstrip("\r\n"))
 
 
-def first_line(raw: bytes, offset: int) -> int:
+def _first_line(raw: bytes, offset: int) -> int:
     """The line of an offset, from 1."""
     return raw.count(b"\n", 0, offset) + 1

@@ -25,10 +25,10 @@ def time_blocks(found: StepTime | Unpriced, run: Run, training: Training, style:
     if isinstance(found, Unpriced):
         words = f"unknown: {found.reason}" + (f"; {found.remedy}" if found.remedy else "")
         return [style.prose(words, "  time of a step ")]
-    return [[*step_lines(found, style), *kind_lines(found, style)], run_lines(found, run, training, style)]
+    return [[*_step_lines(found, style), *_kind_lines(found, style)], run_lines(found, run, training, style)]
 
 
-def step_lines(found: StepTime, style: Style) -> list[str]:
+def _step_lines(found: StepTime, style: Style) -> list[str]:
     """``  step  2.31 to 3.40 s, likely 2.72; 6,020 tokens a second on each GPU``."""
     words = (
         f"{seconds(found.low)} to {seconds(found.high)} s, likely {seconds(found.expected)};"
@@ -39,7 +39,7 @@ def step_lines(found: StepTime, style: Style) -> list[str]:
     return lines + (style.prose(doubts, "  note: ", "note") if doubts else [])
 
 
-def kind_lines(found: StepTime, style: Style) -> list[str]:
+def _kind_lines(found: StepTime, style: Style) -> list[str]:
     """The seconds of each kind, as bars of the whole."""
     block = "█" if style.unicode else "#"
     shares = found.by_kind()

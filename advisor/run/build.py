@@ -41,10 +41,10 @@ def build_run(
     """The run that these documents describe on this hardware. Values that cannot be read stand at their defaults."""
     reader = Reader(config)
     if model is not None:
-        model = as_installed(model, stack)
+        model = _as_installed(model, stack)
         if (kind := preference.classifier(reader)) is not None:
             model = preference.with_score(reader, model, kind)
-    by_yaml = axolotl_facts(reader, model, hardware, stack)
+    by_yaml = _axolotl_facts(reader, model, hardware, stack)
     origins = dict(reader.origins)
     unreadable = (*refused(reader), *unfilled(config, origins))
     if section is not None and by_yaml["sharding"] is None:
@@ -75,7 +75,7 @@ def build_run(
     )
 
 
-def as_installed(model: Architecture, stack: Stack) -> Architecture:
+def _as_installed(model: Architecture, stack: Stack) -> Architecture:
     """The model by the names that the installed transformers gives its parts."""
     since = model.family.one_model_since
     if not since or stack.at_least("transformers", since) or model.trace is not None:
@@ -90,7 +90,7 @@ def refused(reader: Reader, document: Literal["config", "deepspeed"] = "config")
     return tuple(Unreadable(key, message, document) for key, message in reader.refused.items())
 
 
-def axolotl_facts(
+def _axolotl_facts(
     reader: Reader, model: Architecture | None, hardware: Hardware | None, stack: Stack
 ) -> "AxolotlFacts":
     """Everything that the YAML alone decides."""
@@ -175,10 +175,10 @@ def edited(run: Run, edits: Mapping[str, object], step: str) -> Run:
     for_deepspeed = {name: value for name, value in edits.items() if name in deepspeed.EDITS}
     for_config = {name: value for name, value in edits.items() if name not in deepspeed.EDITS}
     run = with_config(run, axolotl.changes(run.config, for_config)) if for_config else run
-    return deepspeed_edited(run, for_deepspeed, step) if for_deepspeed else run
+    return _deepspeed_edited(run, for_deepspeed, step) if for_deepspeed else run
 
 
-def deepspeed_edited(run: Run, edits: Mapping[str, object], step: str) -> Run:
+def _deepspeed_edited(run: Run, edits: Mapping[str, object], step: str) -> Run:
     """Edits of the DeepSpeed config: in place if it is this run's own, else in a copy next to the YAML."""
     section, live = run.deepspeed, deepspeed.live_for(run.model)
     if section is not None and section.prefix:
@@ -194,20 +194,20 @@ def deepspeed_edited(run: Run, edits: Mapping[str, object], step: str) -> Run:
         if section
         else deepspeed.fresh_config(int(cast("int", edits.get("zero_stage", 0))), run.precision, live)
     )
-    name = copy_name(run, step)
+    name = _copy_name(run, step)
     document = new_document(name, "json", values)
     document = document.changed(*deepspeed.changes(document, edits, run.precision, live))
-    config = run.config.changed(Set("deepspeed", written_path(run, name)))
+    config = run.config.changed(Set("deepspeed", _written_path(run, name)))
     return rebuilt(run, config, Section(document))
 
 
-def copy_name(run: Run, step: str) -> str:
+def _copy_name(run: Run, step: str) -> str:
     """``<stem of the YAML>.<step>.json`` next to the YAML."""
     yaml = PurePath("config.yaml" if run.config.file == "<stdin>" else run.config.file)
     return str(yaml.with_name(f"{yaml.stem}.{step}.json"))
 
 
-def written_path(run: Run, name: str) -> str:
+def _written_path(run: Run, name: str) -> str:
     """What ``deepspeed:`` must say to mean ``name``: axolotl looks from the working directory."""
     return PurePath(os.path.relpath(name, run.working_directory)).as_posix()
 

@@ -47,7 +47,7 @@ def path() -> Path:
 
 
 @record
-class History:
+class _History:
     """The runs of this machine's file, and how many of its lines are none."""
 
     runs: tuple[MeasuredRun, ...] = ()
@@ -55,20 +55,20 @@ class History:
 
 
 @cache
-def history() -> History:
+def history() -> _History:
     """The latest runs of this machine, read once; none where the file is not there or cannot be read."""
     try:
         if not os.path.isfile(path()):
-            return History()
+            return _History()
         with path().open("rb") as file:
             start = max(0, file.seek(0, os.SEEK_END) - MOST_BYTES)
             file.seek(start)
             # The first line may have begun before.
             lines = file.read().splitlines()[bool(start) :]
     except (OSError, RuntimeError):
-        return History()
+        return _History()
     runs = tuple(read_lines(lines))
-    return History(runs, sum(bool(line.strip()) for line in lines) - len(runs))
+    return _History(runs, sum(bool(line.strip()) for line in lines) - len(runs))
 
 
 def measured_here() -> tuple[MeasuredRun, ...]:

@@ -31,12 +31,12 @@ def overridden(config: Document, overrides: Mapping[str, Any]) -> Document:
         overrides = {key: value for key, value in overrides.items() if config.has(key.partition(".")[0])}
     changes: list[Set | Remove] = []
     for key, value in overrides.items():
-        said = coerced(value, config.at(key))
+        said = _coerced(value, config.at(key))
         changes.append(Remove(key) if said is None else Set(key, said))
     return config.overlaid(*changes) if changes else config
 
 
-def coerced(value: Any, existing: Any = None) -> Any:
+def _coerced(value: Any, existing: Any = None) -> Any:
     """A word of the command line as the type that the YAML already has there, else as what it looks like."""
     if not isinstance(value, str):
         return value

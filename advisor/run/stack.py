@@ -114,7 +114,7 @@ def installed_versions() -> dict[str, str]:
     for match in filter(None, map(INSTALLED.fullmatch, importable())):
         package = match[1].lower()
         if package not in names:
-            names[package] = match[2] or from_metadata(package)
+            names[package] = match[2] or _from_metadata(package)
     return {package: names[package] for package in PACKAGES if names.get(package)}
 
 
@@ -125,7 +125,7 @@ def importable() -> Iterator[str]:
             yield from os.listdir(folder or ".")
 
 
-def from_metadata(package: str) -> str:
+def _from_metadata(package: str) -> str:
     """The version of what is used from its checkout; empty if that cannot be read."""
     from importlib.metadata import PackageNotFoundError, version
 

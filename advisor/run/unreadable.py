@@ -70,7 +70,7 @@ def unfilled(document: Document, read: Iterable[str]) -> tuple[Unreadable, ...]:
     counted = {key.partition(".")[0] for key in read} | NAMES_THE_RUN
     # An inline DeepSpeed config is a document of its own.
     own = ((path, value) for path, value in placeholders(document) if path[0] != "deepspeed" or len(path) == 1)
-    return tuple(unfilled_at(path, value) for path, value in own if path[0] in counted)
+    return tuple(_unfilled_at(path, value) for path, value in own if path[0] in counted)
 
 
 def unfilled_in_deepspeed(document: Document, values: Mapping[str, Any]) -> tuple[Unreadable, ...]:
@@ -78,9 +78,9 @@ def unfilled_in_deepspeed(document: Document, values: Mapping[str, Any]) -> tupl
     if not may_hold_placeholders(document):
         return ()
     found = ((path, value) for path, value in placeholders(values) if path[0] in COUNTED_SECTIONS)
-    return tuple(unfilled_at(path, value, "deepspeed") for path, value in found)
+    return tuple(_unfilled_at(path, value, "deepspeed") for path, value in found)
 
 
-def unfilled_at(path: Path, value: str, document: Literal["config", "deepspeed"] = "config") -> Unreadable:
+def _unfilled_at(path: Path, value: str, document: Literal["config", "deepspeed"] = "config") -> Unreadable:
     """A variable as what it is."""
     return Unreadable(".".join(map(str, path)), f"`{path[-1]}` is `{value.strip()}`", document, placeholder=True)

@@ -35,10 +35,10 @@ def holds(condition: Any, value: object, look: Look) -> bool:
             return value in condition
         case _:
             ((operator, wanted),) = condition.items()
-            return operated(operator, wanted, value, look)
+            return _operated(operator, wanted, value, look)
 
 
-def operated(operator: str, wanted: Any, value: object, look: Look) -> bool:
+def _operated(operator: str, wanted: Any, value: object, look: Look) -> bool:
     """What an operator says of a value."""
     match operator:
         case "not":

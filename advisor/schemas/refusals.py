@@ -26,7 +26,7 @@ PREFIXED = "fsdp_config."
 
 
 @record
-class Refusal:
+class _Refusal:
     """One row."""
 
     rule: str
@@ -80,12 +80,12 @@ def written() -> Mapping[str, Mapping[str, list[Mapping[str, Any]]]]:
 
 
 @lru_cache(maxsize=256)
-def rows_of(rule: str, key: str) -> tuple[Refusal, ...]:
+def rows_of(rule: str, key: str) -> tuple[_Refusal, ...]:
     """The rows of a rule about a key; made when a config has that key."""
-    return tuple(Refusal(**row) for row in written()[rule].get(key, ()))
+    return tuple(_Refusal(**row) for row in written()[rule].get(key, ()))
 
 
-def refusals() -> Mapping[str, Mapping[str, tuple[Refusal, ...]]]:
+def refusals() -> Mapping[str, Mapping[str, tuple[_Refusal, ...]]]:
     """All rows."""
     return {rule: {key: rows_of(rule, key) for key in keys} for rule, keys in written().items()}
 

@@ -15,10 +15,10 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
 
 @lru_cache(maxsize=1024)
 def _nearest(name: str, candidates: tuple[str, ...]) -> str | None:
-    same = [candidate for candidate in candidates if unsigned(candidate) == unsigned(name) and candidate != name]
+    same = [candidate for candidate in candidates if _unsigned(candidate) == _unsigned(name) and candidate != name]
     if len(same) == 1:
         return same[0]
-    longer = sorted((candidate for candidate in candidates if abbreviates(name, candidate)), key=len)
+    longer = sorted((candidate for candidate in candidates if _abbreviates(name, candidate)), key=len)
     if longer and all(candidate.startswith(longer[0]) for candidate in longer):
         return longer[0]
     most = len(name) // 4
@@ -37,24 +37,24 @@ def _nearest(name: str, candidates: tuple[str, ...]) -> str | None:
 
 
 @lru_cache(maxsize=4096)
-def unsigned(name: str) -> str:
+def _unsigned(name: str) -> str:
     """Its letters and digits alone."""
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 def apart(letters: Counter[str], other: str) -> int:
     """No more than the edits between two words, from their letters alone: a swap changes none of them."""
-    wanted = letters_of(other)
+    wanted = _letters_of(other)
     return max((letters - wanted).total(), (wanted - letters).total())
 
 
 @lru_cache(maxsize=4096)
-def letters_of(name: str) -> Counter[str]:
+def _letters_of(name: str) -> Counter[str]:
     """How often each letter occurs."""
     return Counter(name.lower())
 
 
-def abbreviates(one: str, other: str) -> bool:
+def _abbreviates(one: str, other: str) -> bool:
     """Word by word, one word the beginning of the other: ``pad_to_seq_len``, ``pad_to_sequence_len``."""
     words, wanted = one.lower().split("_"), other.lower().split("_")
     return (

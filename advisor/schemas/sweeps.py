@@ -10,15 +10,15 @@ PAIRED = "_"
 """Values of a sweep that belong together: axolotl/cli/utils/sweeps.py:36-38@0.19.0."""
 
 
-def sweep_error(document: Document, *, named: bool) -> InputError | None:
+def _sweep_error(document: Document, *, named: bool) -> InputError | None:
     """What is said of a sweep, which is a note where nobody named the file; None for anything else."""
-    if not is_sweep(document):
+    if not _is_sweep(document):
         return None
     message = "is a sweep: each key has a list of values for `axolotl train --sweep`"
     return InputError(message, document.file, 1, remedy="check the config that it varies", note=not named)
 
 
-def is_sweep(document: Document) -> bool:
+def _is_sweep(document: Document) -> bool:
     """Whether every key has a list, one of them where axolotl's schema takes none."""
     if document.syntax != "yaml" or not document or not all(is_list(value) for value in document.values()):
         return False
@@ -33,4 +33,4 @@ def as_config(found: Document | InputError | None, *, named: bool) -> Document |
     """What was found if it is a config or a DeepSpeed JSON; what is said of a sweep; None for any other YAML."""
     if not isinstance(found, Document) or found.syntax == "json":
         return found
-    return sweep_error(found, named=named) or (found if is_config(found) else None)
+    return _sweep_error(found, named=named) or (found if is_config(found) else None)

@@ -27,18 +27,18 @@ def chosen(asked: str | None, settings: Settings, extra: Mapping[str, Rule], *, 
     ``lacks``: whether steps of the settings' flowcharts may be rules that do not run; they go without those.
     """
     charts = {name: tiers(value) for name, value in settings.flowcharts.items()}
-    charts = {name: known_steps(chart, extra) for name, chart in charts.items()} if lacks else charts
+    charts = {name: _known_steps(chart, extra) for name, chart in charts.items()} if lacks else charts
     own = {name: checked(chart, name, settings.file or "", extra) for name, chart in charts.items()}
     for name in own:
         if name in flowcharts():
             message = f"the flowchart `{name}` has the name of one of the advisor's own"
             raise InputError(message, settings.file or "", remedy="rename it")
     if asked is not None and asked.endswith(".toml"):
-        return Chosen(asked, {**own, asked: in_file(asked, extra)})
+        return Chosen(asked, {**own, asked: _in_file(asked, extra)})
     return Chosen(asked or settings.flowchart, own)
 
 
-def in_file(path: str, extra: Mapping[str, Rule]) -> Tiers:
+def _in_file(path: str, extra: Mapping[str, Rule]) -> Tiers:
     """The one flowchart of a TOML file, as ``rules/flowchart.toml`` has them."""
     remedy = "write one flowchart as in rules/flowchart.toml"
     table: dict[str, Any] = parse_toml(Source(path, Path(path).parent, read_text(Path(path)), ()), remedy)
@@ -53,21 +53,21 @@ def in_file(path: str, extra: Mapping[str, Rule]) -> Tiers:
     return checked(tiers(found[name]), name, path, extra)
 
 
-def steps_known(extra: Mapping[str, Rule]) -> set[str]:
+def _steps_known(extra: Mapping[str, Rule]) -> set[str]:
     """The ids that may be steps."""
     return {*built_in_rules("fit"), *built_in_rules("speed"), *extra}
 
 
-def known_steps(chart: Tiers, extra: Mapping[str, Rule]) -> Tiers:
+def _known_steps(chart: Tiers, extra: Mapping[str, Rule]) -> Tiers:
     """The same without steps that are no rules; a tier that has no other is left out."""
-    known = steps_known(extra)
+    known = _steps_known(extra)
     kept = ((name, tuple(step for step in steps if step in known)) for name, steps in chart)
     return tuple((name, steps) for name, steps in kept if steps)
 
 
 def checked(chart: Tiers, name: str, file: str, extra: Mapping[str, Rule]) -> Tiers:
     """The same if every step is a rule, and none stands there twice."""
-    known = steps_known(extra)
+    known = _steps_known(extra)
     steps = [step for _, ids in chart for step in ids]
     for step in steps:
         if step not in known:

@@ -34,7 +34,7 @@ def lenient_session(
     try:
         return session(settings, tell)
     except InputError as error:
-        for fewer in leaner(settings):
+        for fewer in _leaner(settings):
             try:
                 with hushed():
                     made = session(fewer, lambda _: None)
@@ -45,7 +45,7 @@ def lenient_session(
         raise
 
 
-def leaner(settings: Settings) -> Iterator[Settings]:
+def _leaner(settings: Settings) -> Iterator[Settings]:
     """The settings without one of those that were given, each in turn; then without any but the GPUs."""
     for name in settings.origins:
         yield without(settings, name)

@@ -89,7 +89,7 @@ def session_for(
     flowchart = chosen(options.flowchart, settings, extra, lacks=own.lacks)
     formats = options.formats or ((settings.output_format,) if settings.output_format else ("full",))
     return Session(
-        context=context_for(options, settings, on_a_terminal() if detects is None else detects, here),
+        context=_context_for(options, settings, on_a_terminal() if detects is None else detects, here),
         options=Options(
             flowchart=flowchart.name,
             flowcharts=flowchart.own,
@@ -117,7 +117,7 @@ def on_a_terminal() -> bool:
     return is_terminal(sys.stdout) and not os.environ.get("CI") and not os.environ.get("PRE_COMMIT")
 
 
-def context_for(options: RunOptions, settings: Settings, detects: bool, here: bool) -> Context:
+def _context_for(options: RunOptions, settings: Settings, detects: bool, here: bool) -> Context:
     """Where and with what the runs will be."""
     return Context(
         gpus=options.gpus,

@@ -64,7 +64,7 @@ def load_settings(folder: str | Path, *, isolated: bool = False, fault: Fault = 
     ``isolated`` skips the files; environment variables still count. Raises ``InputError`` with file,
     line and remedy for what cannot be read, unless ``fault`` goes on without it.
     """
-    return under_environment(Settings() if isolated else settings_in_file(folder, fault), fault)
+    return _under_environment(Settings() if isolated else settings_in_file(folder, fault), fault)
 
 
 def settings_in_file(folder: str | Path, fault: Fault = stop) -> Settings:
@@ -72,7 +72,7 @@ def settings_in_file(folder: str | Path, fault: Fault = stop) -> Settings:
     with going_on(fault):
         if found := nearest_settings(Path(folder).resolve()):
             source, table = found
-            return narrowed(read_table(table, source, fault))
+            return narrowed(_read_table(table, source, fault))
     return Settings()
 
 
@@ -80,48 +80,48 @@ def narrowed(settings: Settings) -> Settings:
     """The settings of a file without what it may not choose: a file to write, and, if not trusted, all but filters."""
     if os.environ.get(NARROW):
         given = [name for name in settings.origins if name not in NARROWING]
-        unused = {name: unused_line(settings, name, f"{NARROW} is set") for name in given}
+        unused = {name: _unused_line(settings, name, f"{NARROW} is set") for name in given}
         return replace(settings, unused=unused, **{name: getattr(Settings(), name) for name in given})
     form, named, _ = (settings.output_format or "").partition("=")
     if not named:
         return settings
-    line = unused_line(
+    line = _unused_line(
         settings, "output_format", "settings do not choose a file to write; use --output-format", "=FILE"
     )
     return replace(settings, output_format=form, unused={"output_format": line})
 
 
-def unused_line(settings: Settings, name: str, reason: str, part: str = "") -> str:
+def _unused_line(settings: Settings, name: str, reason: str, part: str = "") -> str:
     """Says which setting does not count, where it stands, and why."""
     file, line = settings.origins[name]
     key = name.replace("_", "-")
     return f"{file}:{line}: {f'the `{part}` of `{key}`' if part else f'`{key}`'} is not used: {reason}"
 
 
-def read_table(table: Table, source: Source, fault: Fault = stop) -> Settings:
+def _read_table(table: Table, source: Source, fault: Fault = stop) -> Settings:
     """The settings of a parsed table. Unknown keys and wrong types are ``InputError``s at the key's line."""
     with going_on(fault):
-        reject_unknown(table, READERS, (), source)
+        _reject_unknown(table, READERS, (), source)
     values: dict[str, Any] = {}
     for key in filter(READERS.__contains__, table):
         with going_on(fault):
-            values[key.replace("-", "_")] = read_value(table, key, source)
+            values[key.replace("-", "_")] = _read_value(table, key, source)
     origins = {name: (source.shown, source.line_of((name.replace("_", "-"),))) for name in values}
     values["rules"] = values["named_rules"] = tuple(str(source.folder / name) for name in values.get("rules", ()))
     return Settings(**values, file=source.shown, origins=origins)
 
 
-def read_value(table: Table, key: str, source: Source) -> object:
+def _read_value(table: Table, key: str, source: Source) -> object:
     """One setting, whose key is known; ``InputError`` at its line, or that of the key inside that is wrong."""
     if key == "stack" and isinstance(stack := table[key], dict):
-        reject_unknown(cast("Table", stack), KINDS, (key,), source)
+        _reject_unknown(cast("Table", stack), KINDS, (key,), source)
     try:
         return READERS[key](table[key])
     except TypeError:
-        reject_value(table, key, source)
+        _reject_value(table, key, source)
 
 
-def under_environment(settings: Settings, fault: Fault = stop) -> Settings:
+def _under_environment(settings: Settings, fault: Fault = stop) -> Settings:
     """The settings with the environment's over them; an empty variable counts as none."""
     for variable, key in ENVIRONMENT.items():
         if value := os.environ.get(variable):
@@ -157,7 +157,7 @@ def text_of(value: object) -> str:
     return value
 
 
-def texts_of(value: object) -> tuple[str, ...]:
+def _texts_of(value: object) -> tuple[str, ...]:
     """A list of strings."""
     if not isinstance(value, list):
         raise TypeError
@@ -171,14 +171,14 @@ def level_of(value: object) -> str:
     return cast("str", value)
 
 
-def lists_of(value: object) -> dict[str, tuple[str, ...]]:
+def _lists_of(value: object) -> dict[str, tuple[str, ...]]:
     """A table of lists of strings."""
     if not isinstance(value, dict):
         raise TypeError
-    return {key: texts_of(item) for key, item in cast("Table", value).items()}
+    return {key: _texts_of(item) for key, item in cast("Table", value).items()}
 
 
-def names_of(value: object) -> dict[str, str]:
+def _names_of(value: object) -> dict[str, str]:
     """A table of strings."""
     if not isinstance(value, dict):
         raise TypeError
@@ -189,21 +189,21 @@ def charts_of(value: object) -> dict[str, list[Any]]:
     """A table of flowcharts."""
     if not isinstance(value, dict):
         raise TypeError
-    return {key: chart_of(item) for key, item in cast("Table", value).items()}
+    return {key: _chart_of(item) for key, item in cast("Table", value).items()}
 
 
-def chart_of(value: object) -> list[Any]:
+def _chart_of(value: object) -> list[Any]:
     """A list of steps, or of tables with a name and steps."""
     if not isinstance(value, list) or not value:
         raise TypeError
     items = cast("list[object]", value)
     if not isinstance(items[0], dict):
-        return list(texts_of(items))
+        return list(_texts_of(items))
     for item in items:
         if not isinstance(item, dict) or set(cast("Table", item)) != {"name", "steps"}:
             raise TypeError
         text_of(cast("Table", item)["name"])
-        texts_of(cast("Table", item)["steps"])
+        _texts_of(cast("Table", item)["steps"])
     return items
 
 
@@ -220,20 +220,20 @@ def stack_of(value: object) -> Table:
 READERS: Mapping[str, Callable[[object], object]] = {
     "gpus": text_of,
     "fail-on": level_of,
-    "select": texts_of,
-    "ignore": texts_of,
-    "per-file-ignores": lists_of,
-    "rules": texts_of,
+    "select": _texts_of,
+    "ignore": _texts_of,
+    "per-file-ignores": _lists_of,
+    "rules": _texts_of,
     "flowchart": text_of,
     "flowcharts": charts_of,
     "output-format": text_of,
-    "exclude": texts_of,
-    "models": names_of,
+    "exclude": _texts_of,
+    "models": _names_of,
     "stack": stack_of,
 }
 
 
-def reject_unknown(table: Table, known: Mapping[str, object], parent: Key, source: Source) -> None:
+def _reject_unknown(table: Table, known: Mapping[str, object], parent: Key, source: Source) -> None:
     """Raises ``InputError`` for the first key that is not known, with the nearest one that is."""
     unknown = next((key for key in table if key not in known), None)
     if unknown is None:
@@ -246,7 +246,7 @@ def reject_unknown(table: Table, known: Mapping[str, object], parent: Key, sourc
     raise InputError(f"unknown setting `{name}`", source.shown, line, remedy=remedy)
 
 
-def reject_value(table: Table, key: str, source: Source) -> NoReturn:
+def _reject_value(table: Table, key: str, source: Source) -> NoReturn:
     """Raises the ``InputError`` for a value of the wrong type, in the words of the model."""
     from advisor.settings.schema import what_is_wrong
 

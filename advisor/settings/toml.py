@@ -24,7 +24,7 @@ class Source:
 
     def line_of(self, key: Key) -> int:
         """The 1-based line of a key, or of the innermost table around it; 0 if there is none."""
-        places = [(path, line) for path, line in key_lines(self.text) if (self.table + key)[: len(path)] == path]
+        places = [(path, line) for path, line in _key_lines(self.text) if (self.table + key)[: len(path)] == path]
         return max(places, key=lambda place: len(place[0]), default=((), 0))[1]
 
 
@@ -35,7 +35,7 @@ def nearest_settings(folder: Path) -> tuple[Source, Table] | None:
         if own.is_file():
             source = Source(shown(own), ancestor, read_text(own), ())
             return source, parse_toml(source)
-        if shared.is_file() and mentions_advisor(shared):
+        if shared.is_file() and _mentions_advisor(shared):
             source = Source(shown(shared), ancestor, read_text(shared), ("tool", "advisor"))
             tool = parse_toml(source).get("tool")
             table = cast("Table", tool).get("advisor") if isinstance(tool, dict) else None
@@ -44,7 +44,7 @@ def nearest_settings(folder: Path) -> tuple[Source, Table] | None:
     return None
 
 
-def mentions_advisor(path: Path) -> bool:
+def _mentions_advisor(path: Path) -> bool:
     """Whether a ``pyproject.toml`` may hold settings; one that cannot be read is somebody else's."""
     try:
         return b"tool.advisor" in read_start(path, MAX_BYTES)
@@ -82,10 +82,10 @@ def parse_toml(source: Source, remedy: str = "fix the TOML, or pass --isolated")
     except RecursionError:
         raise InputError("not valid TOML: nested too deeply", source.shown, remedy=remedy) from None
     except ValueError as error:  # of Python's own: a number of more than 4300 digits
-        raise InputError("a number has too many digits", source.shown, long_number(source.text), 0, remedy) from error
+        raise InputError("a number has too many digits", source.shown, _long_number(source.text), 0, remedy) from error
 
 
-def long_number(text: str) -> int:
+def _long_number(text: str) -> int:
     """The first line with a number that Python does not read; 0 without one."""
     rows = enumerate(text.splitlines(), 1)
     return next((line for line, row in rows if re.search(r"[\d_]{4301}", row)), 0)
@@ -96,7 +96,7 @@ HEADER = regex(rf"\s*\[\[?\s*({WORD}(?:\s*\.\s*{WORD})*)\s*\]")
 ASSIGNMENT = regex(rf"\s*({WORD}(?:\s*\.\s*{WORD})*)\s*=")
 
 
-def key_lines(text: str) -> Iterator[tuple[Key, int]]:
+def _key_lines(text: str) -> Iterator[tuple[Key, int]]:
     """The full key of each table header and assignment of a TOML text, with its line."""
     table: Key = ()
     for line, content in enumerate(text.splitlines(), 1):

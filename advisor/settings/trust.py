@@ -24,7 +24,7 @@ NOT_CODE = (".git",)
 
 
 @record(eq=False)
-class Permitted:
+class _Permitted:
     """The packs that run. ``left_out``: a line about rules of the settings that do not; empty without any.
 
     ``lacks``: whether the settings may speak of rules that are not among them.
@@ -35,7 +35,7 @@ class Permitted:
     lacks: bool = False
 
 
-def permitted(settings: Settings, asked: Sequence[str] = ()) -> Permitted:
+def permitted(settings: Settings, asked: Sequence[str] = ()) -> _Permitted:
     """What runs of the rules that a call names (``asked``), else the environment, else the settings.
 
     ``InputError`` for a folder that the call or the environment names and that is not there.
@@ -45,11 +45,11 @@ def permitted(settings: Settings, asked: Sequence[str] = ()) -> Permitted:
     if asked or by_environment:
         by, folders = ("--rules", asked) if asked else (RULES, settings.rules)
         packs = tuple(named(os.path.abspath(folder), by) for folder in folders)
-        return Permitted(packs, lacks=unused or not real(settings.named_rules) <= real(folders))
-    found = [as_trusted(folder) for folder in settings.rules]
+        return _Permitted(packs, lacks=unused or not real(settings.named_rules) <= real(folders))
+    found = [_as_trusted(folder) for folder in settings.rules]
     reasons = [reason for reason in found if isinstance(reason, str)]
     packs = tuple(pack for pack in found if isinstance(pack, Pack))
-    return Permitted(packs, left_out(settings, reasons[0]) if reasons else "", lacks=unused or bool(reasons))
+    return _Permitted(packs, left_out(settings, reasons[0]) if reasons else "", lacks=unused or bool(reasons))
 
 
 def real(folders: Iterable[str]) -> set[str]:
@@ -64,7 +64,7 @@ def named(folder: str, by: str) -> Pack:
     return Pack(Path(folder))
 
 
-def as_trusted(folder: str) -> Pack | str:
+def _as_trusted(folder: str) -> Pack | str:
     """The pack of a folder that is as it was when it was trusted; else why it does not run.
 
     Its rules see their real path: next to a link that leads to it lies what nobody has trusted.
@@ -87,14 +87,14 @@ def whole(folder: str) -> Pack:
     left = MOST_BYTES
     for path in files_of(folder):
         if len(held) == MOST_FILES:
-            raise too_much(folder)
+            raise _too_much(folder)
         try:
             content = read_start(path, left + 1)
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", path, remedy="remove it") from error
         left -= len(content)
         if left < 0:
-            raise too_much(folder)
+            raise _too_much(folder)
         held[os.path.relpath(path, folder).replace(os.sep, "/")] = content
     return Pack(Path(folder), held)
 
@@ -114,7 +114,7 @@ def files_of(folder: str) -> Iterator[str]:
         yield from (os.path.join(current, name) for name in sorted(files) if name not in NOT_CODE)
 
 
-def too_much(folder: str) -> InputError:
+def _too_much(folder: str) -> InputError:
     """A folder that is more than rules."""
     most = f"{MOST_FILES} files or {MOST_BYTES >> 20} MiB"
     return InputError(f"holds more than {most}", folder, remedy="put the rules in a folder of their own")

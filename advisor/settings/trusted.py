@@ -61,7 +61,7 @@ def keep(folder: str, files: Digests) -> None:
             os.unlink(temporary)
             raise
     except (OSError, RuntimeError) as error:
-        raise unwritable(error) from error
+        raise _unwritable(error) from error
 
 
 def forget(folder: str) -> None:
@@ -69,7 +69,7 @@ def forget(folder: str) -> None:
     try:
         place(folder).unlink(missing_ok=True)
     except (OSError, RuntimeError) as error:
-        raise unwritable(error) from error
+        raise _unwritable(error) from error
 
 
 def everything() -> Iterator[Trusted]:
@@ -92,7 +92,7 @@ def read(path: Path) -> Trusted | None:
     return None
 
 
-def unwritable(error: Exception) -> InputError:
+def _unwritable(error: Exception) -> InputError:
     """Why the user's state cannot be written."""
     reason = error.strerror if isinstance(error, OSError) else error
     return InputError(f"what is trusted cannot be written down: {reason}", remedy="check XDG_STATE_HOME, or HOME")

@@ -68,14 +68,14 @@ def card_of(gpu: Gpu, precision: str, constants: Constants = SHIPPED) -> Card | 
         case "fp16":
             printed = gpu.fp16_tflops
         case "fp32":
-            printed = (gpu.bf16_tflops or 0) * HALF_PRECISION_SHARE_OF_FP32 or plain_tflops(gpu)
+            printed = (gpu.bf16_tflops or 0) * HALF_PRECISION_SHARE_OF_FP32 or _plain_tflops(gpu)
         case _:
             # Without units for it bf16 is emulated in fp32; no tensor core takes part.
-            printed = gpu.bf16_tflops or plain_tflops(gpu)
+            printed = gpu.bf16_tflops or _plain_tflops(gpu)
     return Card(gpu, printed * 1e12, constants) if printed else None
 
 
-def plain_tflops(gpu: Gpu) -> float | None:
+def _plain_tflops(gpu: Gpu) -> float | None:
     """The fp32 rate of a card without bf16, from its printed fp16; None for one that is not known."""
     if gpu.bf16 or gpu.fp16_tflops is None or gpu.compute_capability not in PLAIN_SHARE_OF_FP16:
         return gpu.fp16_tflops

@@ -108,7 +108,7 @@ def cpu_step(run: Run, weights: Weights, host: Host, constants: Constants) -> fl
     match run.sharding:
         case Zero(offload_optimizer="cpu" | "nvme"):
             per_node = run.hardware.gpus_per_node if run.hardware else 1
-            width = stepped_bytes(run, run.sharding)
+            width = _stepped_bytes(run, run.sharding)
             of_node = width * min(trained, share * per_node) / host.memory
             return max(width * share / host.process, of_node) + run.compute_bytes * share / host.copies
         case Fsdp(offload_params=True):
@@ -118,7 +118,7 @@ def cpu_step(run: Run, weights: Weights, host: Host, constants: Constants) -> fl
             return 0.0
 
 
-def stepped_bytes(run: Run, zero: Zero) -> float:
+def _stepped_bytes(run: Run, zero: Zero) -> float:
     """Bytes of host memory that a step reads and writes for each element: Adam, and what DeepSpeed does around it.
 
     deepspeed/runtime/zero/stage_1_and_2.py:2139-2157@0.18.9: gradients are scaled in place, and after the step the

@@ -18,7 +18,7 @@ RECURRENT = frozenset({"linear", "ssm", "conv"})
 """Mixers without keys and values that all tokens of a row meet."""
 
 
-class Carrier(Protocol):
+class _Carrier(Protocol):
     """Seconds of collectives among ``ranks`` neighbours; or bytes, with ``UNIT``."""
 
     def gathered(self, bytes_: float, ranks: int) -> float:
@@ -129,7 +129,7 @@ def group_of(run: Run) -> tuple[int, int]:
     return ranks, run.world_size // ranks
 
 
-def micro_step(run: Run, weights: Weights, links: Carrier) -> float:
+def micro_step(run: Run, weights: Weights, links: _Carrier) -> float:
     """Seconds on the links in each micro-step. Stage 2 sums gradients over all GPUs, and each keeps its part.
 
     deepspeed/runtime/zero/stage_1_and_2.py:1297-1321@0.18.9: an all-reduce, by ``use_multi_rank_bucket_allreduce``.
@@ -139,7 +139,7 @@ def micro_step(run: Run, weights: Weights, links: Carrier) -> float:
     layers = run.model.layers if run.model else 0
     reduce, gather = gradients(run, weights), gathered(run, weights)
     ranks, replicas = group_of(run)
-    sent = rows_sent(run, links) + experts_sent(run, links)
+    sent = _rows_sent(run, links) + _experts_sent(run, links)
     match run.sharding:
         case Zero(stage=3):
             return sent + links.gathered(2 * gather + reduce, ranks) + links.delay(3 * layers, ranks)
@@ -154,7 +154,7 @@ def micro_step(run: Run, weights: Weights, links: Carrier) -> float:
             return sent
 
 
-def step(run: Run, weights: Weights, links: Carrier) -> float:
+def step(run: Run, weights: Weights, links: _Carrier) -> float:
     """Seconds on the links once an optimizer step: of FSDP, if several micro-steps are summed first.
 
     With replicas, the shards of the gradients are then summed over them, once
@@ -179,7 +179,7 @@ def step(run: Run, weights: Weights, links: Carrier) -> float:
             return 0.0
 
 
-def rows_sent(run: Run, links: Carrier) -> float:
+def _rows_sent(run: Run, links: _Carrier) -> float:
     """Seconds of a micro-step in which the GPUs that share a row pass keys and values on, layer by layer.
 
     ring_flash_attn/ring_flash_attn.py:8-70@0.1.8, llama3_flash_attn_varlen.py:70-290: forward and recomputation each
@@ -200,7 +200,7 @@ def rows_sent(run: Run, links: Carrier) -> float:
     return links.gathered(passes * whole, ranks)
 
 
-def experts_sent(run: Run, links: Carrier) -> float:
+def _experts_sent(run: Run, links: _Carrier) -> float:
     """Seconds of a micro-step in which tokens travel to their experts and back, in each forward and in backward.
 
     axolotl/integrations/expert_parallel/experts_fn.py:186-255@0.19.0. A token goes once to each GPU that has one of

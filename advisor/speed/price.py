@@ -79,11 +79,11 @@ def priced(work: Work) -> StepTime:
             "CPU Adam and its copies",
             host.CPU_ADAM,
         ),
-        optimizer_term(run, weights, card, work.conditions),
+        _optimizer_term(run, weights, card, work.conditions),
         *rollouts.terms(run, work.model, weights, card, links),
     ]
     kept = tuple(term for term in terms if term.seconds > 0)
-    doubts = [*doubts_of(run, work.model), *doubts_of_time(run.hardware, kept, started > busy)]
+    doubts = [*_doubts_of(run, work.model), *doubts_of_time(run.hardware, kept, started > busy)]
     share = WIDE_RANGE if doubts else USUAL_RANGE
     return StepTime(kept, steps * run.tokens, share, tuple(doubts))
 
@@ -98,7 +98,7 @@ def joined(one: float, other: float, norm: float) -> float:
     return (one**norm + other**norm) ** (1 / norm)
 
 
-def optimizer_term(run: Run, weights: Weights, card: Card, conditions: Conditions) -> TimeTerm:
+def _optimizer_term(run: Run, weights: Weights, card: Card, conditions: Conditions) -> TimeTerm:
     """An optimizer on the card."""
     bytes_ = touched(run, weights, conditions)
     passes = card.constants.optimizer_traffic.value
@@ -120,7 +120,7 @@ def touched(run: Run, weights: Weights, conditions: Conditions) -> float:
     return (4 * share if conditions.narrow_states else states) + 2 * run.compute_bytes * share
 
 
-def doubts_of(run: Run, model: Architecture) -> list[str]:
+def _doubts_of(run: Run, model: Architecture) -> list[str]:
     """Why the published figures say little about such a run."""
     found: list[str] = []
     assert run.hardware is not None

@@ -24,10 +24,10 @@ def terms(run: Run, model: Architecture, weights: Weights, card: Card, links: Li
         return []
     times = run.micro_batch_size * run.gradient_accumulation_steps / made.rows / made.iterations
     prompt = prompt_tokens(run, made)
-    at_once = rows_at_once(run, model, weights, made)
+    at_once = _rows_at_once(run, model, weights, made)
     waves = made.rows / at_once
-    token = token_seconds(run, model, card, made, at_once, prompt)
-    asked = 2.0 * made.rows * prompt * active_weights(model) / card.gemm_flops(model.hidden_size)
+    token = _token_seconds(run, model, card, made, at_once, prompt)
+    asked = 2.0 * made.rows * prompt * _active_weights(model) / card.gemm_flops(model.hidden_size)
     found = [
         TimeTerm(
             "answers, token by token",
@@ -44,19 +44,19 @@ def terms(run: Run, model: Architecture, weights: Weights, card: Card, links: Li
     return found
 
 
-def rows_at_once(run: Run, model: Architecture, weights: Weights, made: Rollouts) -> int:
+def _rows_at_once(run: Run, model: Architecture, weights: Weights, made: Rollouts) -> int:
     """Rows whose keys and values vLLM has room for next to its weights; all of them where the model itself answers."""
     if made.engine == "model" or run.hardware is None:
         return made.rows
     room = made.share * run.hardware.gpu.total_bytes - run.compute_bytes * weights.elements
-    return max(1, min(made.rows, int(room / max(1, run.sequence_len * cache_bytes(run, model)))))
+    return max(1, min(made.rows, int(room / max(1, run.sequence_len * _cache_bytes(run, model)))))
 
 
-def token_seconds(run: Run, model: Architecture, card: Card, made: Rollouts, rows: int, prompt: int) -> float:
+def _token_seconds(run: Run, model: Architecture, card: Card, made: Rollouts, rows: int, prompt: int) -> float:
     """One more token of so many rows, half of the answer behind them."""
-    cache = rows * (prompt + made.completion / 2) * cache_bytes(run, model)
-    read = (read_weights(run, model, made, rows) + cache) / card.bandwidth
-    computed = 2.0 * rows * active_weights(model) / card.gemm_flops(model.hidden_size)
+    cache = rows * (prompt + made.completion / 2) * _cache_bytes(run, model)
+    read = (_read_weights(run, model, made, rows) + cache) / card.bandwidth
+    computed = 2.0 * rows * _active_weights(model) / card.gemm_flops(model.hidden_size)
     constants = card.constants
     if made.engine == "vllm":
         return max(read, computed) + constants.vllm_step_seconds.value
@@ -64,7 +64,7 @@ def token_seconds(run: Run, model: Architecture, card: Card, made: Rollouts, row
     return max(read, computed, model.layers * launched)
 
 
-def read_weights(run: Run, model: Architecture, made: Rollouts, rows: int) -> float:
+def _read_weights(run: Run, model: Architecture, made: Rollouts, rows: int) -> float:
     """Bytes of weights that a token of so many rows reads; quantized ones are written and read as they are used."""
     dequantized = run.quantization is not None and made.engine == "model"
     elements = sum(
@@ -73,12 +73,12 @@ def read_weights(run: Run, model: Architecture, made: Rollouts, rows: int) -> fl
     return (2.5 if dequantized else 1) * run.compute_bytes * (elements + model.hidden_size * model.outputs)
 
 
-def active_weights(model: Architecture) -> float:
+def _active_weights(model: Architecture) -> float:
     """Elements that a token is multiplied with."""
     inner = sum(block.count * active for block in model.blocks for _, active in weights_of(block))
     return inner + model.hidden_size * model.outputs
 
 
-def cache_bytes(run: Run, model: Architecture) -> int:
+def _cache_bytes(run: Run, model: Architecture) -> int:
     """Bytes of keys and values of one token in all layers."""
     return run.compute_bytes * sum(count * elements for count, elements in cached_layers(model))

@@ -48,13 +48,13 @@ def settings(layer: Any) -> list[tuple[str, str, object]]:
 def read(config: Any, key: str, otherwise: int = 0) -> int:
     """A number of the config, by any name that configs give it."""
     for name in (key, *ALIASES.get(key, ())):
-        value = plainly(config, name)
+        value = _plainly(config, name)
         if isinstance(value, int) and not isinstance(value, bool):
             return value
     return otherwise
 
 
-def plainly(config: Any, name: str) -> Any:
+def _plainly(config: Any, name: str) -> Any:
     """A value of the config; None where it is another in each layer (configuration_utils.py@5.16.1)."""
     try:
         return getattr(config, name, None)
@@ -62,15 +62,15 @@ def plainly(config: Any, name: str) -> Any:
         return None
 
 
-def of_layer(config: Any, index: int) -> Any:
+def _of_layer(config: Any, index: int) -> Any:
     """The config as one layer sees it, where transformers tells layers apart."""
-    each = plainly(config, "per_layer_config")
+    each = _plainly(config, "per_layer_config")
     return each[index] if each else config
 
 
 def block(layers: Any, group: Group, config: Any) -> Block:
     """What activations need to know of one kind of layer."""
-    layer, config = layers[group.first], of_layer(config, group.first)
+    layer, config = layers[group.first], _of_layer(config, group.first)
     hidden = read(config, "hidden_size")
     inside = tuple(dict.fromkeys(each_tensor(layer, "layer")))
     seen: set[int] = set()

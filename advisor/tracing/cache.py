@@ -36,11 +36,11 @@ def digest(text: str) -> str:
 def kept(config: Mapping[str, object]) -> list[Architecture]:
     """Every readable trace of a config, the latest first."""
     files = folder().glob(f"{digest(canonical(config))[:16]}-*.json")
-    read_ones = map(read, sorted(files, key=written_at, reverse=True))
+    read_ones = map(read, sorted(files, key=_written_at, reverse=True))
     return [found for found in read_ones if found is not None]
 
 
-def written_at(file: Path) -> float:
+def _written_at(file: Path) -> float:
     """When a file was written; 0 if it is gone."""
     try:
         return file.stat().st_mtime

@@ -42,7 +42,7 @@ class CudaHabits(TorchFunctionMode):
             kwargs = {name: self.single(value) for name, value in kwargs.items()}
         if function in SOFTMAX and kwargs.get("dtype") is None and torch.is_autocast_enabled("cpu"):
             kwargs = {**kwargs, "dtype": torch.float32}
-        if function is functional.scaled_dot_product_attention and needs_stand_in(*args, **kwargs):
+        if function is functional.scaled_dot_product_attention and _needs_stand_in(*args, **kwargs):
             return stand_in(*args)
         return function(*args, **kwargs)
 
@@ -53,7 +53,7 @@ class CudaHabits(TorchFunctionMode):
         return value.float() if half else value
 
 
-class FusedAttention(torch.autograd.Function):
+class _FusedAttention(torch.autograd.Function):
     """What a fused kernel keeps, where a CPU build would fall back to plain operations and a GPU would not."""
 
     @staticmethod
@@ -73,7 +73,7 @@ class FusedAttention(torch.autograd.Function):
         return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value)
 
 
-def needs_stand_in(
+def _needs_stand_in(
     query: torch.Tensor,  # noqa: ARG001
     key: torch.Tensor,
     value: torch.Tensor,
@@ -89,7 +89,7 @@ def stand_in(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_opti
     """The fused kernel, in half precision under autocast."""
     if torch.is_autocast_enabled("cpu"):
         query, key, value = (one.to(torch.bfloat16) for one in (query, key, value))
-    return FusedAttention.apply(query, key, value)
+    return _FusedAttention.apply(query, key, value)
 
 
 def cuda_dropout(

@@ -51,7 +51,7 @@ def each_tensor(root: Any, prefix: str, seen: set[int] | None = None) -> Iterato
             seen.add(id(parameter))
             full = ".".join(part for part in (prefix, path, name) if part)
             shape = tuple(reversed(parameter.shape)) if type(module).__name__ == "Conv1D" else tuple(parameter.shape)
-            kind = ends_kind(module, ends) or kind_of(full, module, owners[path], len(shape))
+            kind = _ends_kind(module, ends) or kind_of(full, module, owners[path], len(shape))
             yield Tensor(starred(full), kind, shape, 1, name == "weight" and is_linear(module))
 
 
@@ -60,7 +60,7 @@ def ends_of(model: Any) -> tuple[tuple[Any, Kind], ...]:
     return (model.get_input_embeddings(), "embedding"), (model.get_output_embeddings(), "head")
 
 
-def ends_kind(module: Any, ends: tuple[tuple[Any, Kind], ...]) -> Kind | None:
+def _ends_kind(module: Any, ends: tuple[tuple[Any, Kind], ...]) -> Kind | None:
     """The kind of a module that is one of the ends."""
     return next((kind for one, kind in ends if one is module), None)
 

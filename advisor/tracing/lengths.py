@@ -12,14 +12,14 @@ WINDOW = regex(r"window|attention_chunk_size|local_attention")
 
 def windows_of(config: Mapping[str, object]) -> tuple[int, ...]:
     """Windows and attention chunks that a config names, its sections included."""
-    return tuple(sorted(set(each_window(config))))
+    return tuple(sorted(set(_each_window(config))))
 
 
-def each_window(config: Mapping[str, object]) -> Iterator[int]:
+def _each_window(config: Mapping[str, object]) -> Iterator[int]:
     """The numbers under keys that speak of windows."""
     for key, value in config.items():
         if isinstance(value, Mapping):
-            yield from each_window(cast("Mapping[str, object]", value))
+            yield from _each_window(cast("Mapping[str, object]", value))
         elif isinstance(value, int) and not isinstance(value, bool) and value > 1 and WINDOW.search(key):
             yield value
 

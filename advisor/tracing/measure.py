@@ -61,11 +61,11 @@ def inventory(model: Any, values: Mapping[str, Any]) -> Architecture:
         class_name=type(model).__name__,
         dtype=str(values.get("dtype") or values.get("torch_dtype") or "bfloat16").removeprefix("torch."),
         supports_flash_attention=bool(model._supports_flash_attn),
-        extra=(PLAIN,) if runs_plain(model, found) else (),
+        extra=(PLAIN,) if _runs_plain(model, found) else (),
     )
 
 
-def runs_plain(model: Any, blocks: Sequence[Block]) -> bool:
+def _runs_plain(model: Any, blocks: Sequence[Block]) -> bool:
     """Whether some layers have kernels outside of torch for which nothing stands in."""
     kinds = {one.attention.kind for one in blocks if one.attention is not None}
     states = "ssm" in kinds and not has_kernel(model, (FUSED, "mamba_selective_scan"))
@@ -107,12 +107,12 @@ def runs(
                 if index not in chosen:
                     layers[index].forward = passing(form)
         for length in lengths:
-            step = without_head_gradient(recorded(model, watch, weights, facts, length, train=True), model)
+            step = _without_head_gradient(recorded(model, watch, weights, facts, length, train=True), model)
             still = recorded(model, watch, weights, facts, length, train=False)
             for index, one in points.items():
                 note(one, length, step, still, index)
-            outside.append((length, kept_outside(step, chosen, model)))
-    return [layer_trace(facts, points[group.first]) for group in found], Growth(tuple(outside))
+            outside.append((length, _kept_outside(step, chosen, model)))
+    return [_layer_trace(facts, points[group.first]) for group in found], Growth(tuple(outside))
 
 
 def note(points: Points, length: int, step: Trace, still: Trace, index: int) -> None:
@@ -130,12 +130,12 @@ def note(points: Points, length: int, step: Trace, still: Trace, index: int) -> 
         points.setdefault(name, []).append((length, value))
 
 
-def layer_trace(facts: Facts, points: Points) -> LayerTrace:
+def _layer_trace(facts: Facts, points: Points) -> LayerTrace:
     """The points of one layer as their growths."""
     return LayerTrace(facts, **{name: Growth(tuple(each)) for name, each in points.items()})
 
 
-def without_head_gradient(step: Trace, model: Any) -> Trace:
+def _without_head_gradient(step: Trace, model: Any) -> Trace:
     """The step with the head's gradient marked as such: a tied weight gets it only when the embedding has its own."""
     sides = set(model.get_output_embeddings().weight.shape)
     for one in step.storages:
@@ -143,7 +143,7 @@ def without_head_gradient(step: Trace, model: Any) -> Trace:
     return step
 
 
-def kept_outside(step: Trace, chosen: Mapping[int, Any], model: Any) -> int:
+def _kept_outside(step: Trace, chosen: Mapping[int, Any], model: Any) -> int:
     """Bytes that are kept outside of layers, without those of the logits' width, which the loss counts."""
     marks = step.marks
     spans = {index: (marks[f"forward {index}"], marks[f"forward end {index}"]) for index in chosen}

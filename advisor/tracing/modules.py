@@ -38,11 +38,11 @@ def config_from(values: Mapping[str, Any]) -> Any:
         raise UntraceableError(f"the config has {decoder.num_hidden_layers} layers")
     config.use_cache = decoder.use_cache = False
     if decoder is not config:
-        with_sections(decoder)
+        _with_sections(decoder)
     return config
 
 
-def with_sections(decoder: Any) -> None:
+def _with_sections(decoder: Any) -> None:
     """Thirds of the rotary width for time, height and width, where a shortened config does not say: any are as wide."""
     rope = getattr(decoder, "rope_parameters", None)
     if not isinstance(rope, dict) or "mrope_section" in rope or "rope_theta" not in rope:

@@ -21,9 +21,9 @@ def decoded(value: Json) -> Architecture:
     Towers are not traced.
     """
     return Architecture(
-        **with_parts(
+        **_with_parts(
             value,
-            tensors=tuple(Tensor(**with_parts(one, shape=tuple(one["shape"]))) for one in value["tensors"]),
+            tensors=tuple(Tensor(**_with_parts(one, shape=tuple(one["shape"]))) for one in value["tensors"]),
             blocks=tuple(map(block, value["blocks"])),
             extra=tuple(value["extra"]),
             order=tuple(value.get("order", ())),
@@ -33,7 +33,7 @@ def decoded(value: Json) -> Architecture:
     )
 
 
-def with_parts(value: Json, **parts: Any) -> dict[str, Any]:
+def _with_parts(value: Json, **parts: Any) -> dict[str, Any]:
     """Plain values with some of them decoded."""
     return {**value, **parts}
 
@@ -41,7 +41,7 @@ def with_parts(value: Json, **parts: Any) -> dict[str, Any]:
 def block(value: Json) -> Block:
     """A kind of layer."""
     return Block(
-        **with_parts(
+        **_with_parts(
             value,
             attention=value["attention"] and Attention(**value["attention"]),
             mlp=value["mlp"] and Mlp(**value["mlp"]),
@@ -73,11 +73,11 @@ def trace(value: Json) -> ModelTrace:
 
 def facts(value: Json) -> Facts:
     """The facts of a trace."""
-    return Facts(**with_parts(value, adapter=value["adapter"] and adapter(value["adapter"])))
+    return Facts(**_with_parts(value, adapter=value["adapter"] and adapter(value["adapter"])))
 
 
 def adapter(value: Json) -> AdapterFacts:
     """The adapter of a trace."""
     pattern = tuple((str(name), int(rank)) for name, rank in value["rank_pattern"])
     named = {name: tuple(value[name]) for name in ("targets", "parameters")}
-    return AdapterFacts(**with_parts(value, rank_pattern=pattern, **named))
+    return AdapterFacts(**_with_parts(value, rank_pattern=pattern, **named))

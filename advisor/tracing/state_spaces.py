@@ -56,7 +56,7 @@ def scanned(sizes: Sizes, dtype: Any) -> Any:
     return output
 
 
-def scanned_backward(sizes: Sizes, dtype: Any) -> None:
+def _scanned_backward(sizes: Sizes, dtype: Any) -> None:
     """Its backward, which computes states and scores again: ``_mamba_chunk_scan_combined_bwd``."""
     kept = [sizes.steps(), sizes.steps(), sizes.scores()]
     states = sizes.states()
@@ -70,7 +70,7 @@ def scanned_backward(sizes: Sizes, dtype: Any) -> None:
     del kept, states, before, blocks
 
 
-class SplitScan(torch.autograd.Function):
+class _SplitScan(torch.autograd.Function):
     """Convolution, scan, gated norm and last projection in one: ``MambaSplitConv1dScanCombinedFn``.
 
     Kept: what the first projection gave, the scan's output, and one root a group of the norm.
@@ -106,7 +106,7 @@ class SplitScan(torch.autograd.Function):
         of_gated = torch.matmul(gradient, out)
         of_output = [torch.empty_like(output)]  # by the norm's backward, or with the output again by that of the gate
         of_output += [] if norm is not None else [torch.empty_like(output)]
-        scanned_backward(sizes, output.dtype)
+        _scanned_backward(sizes, output.dtype)
         of_out = torch.empty_like(out)
         update = torch.empty_like(of_convolved)
         of_weights = [None if one is None else torch.empty_like(one) for one in weights[:-2]]
@@ -135,10 +135,10 @@ def split_scan(
     rows, length, _ = zxbcdt.shape
     sizes = Sizes(rows, length, len(D), headdim, ngroups, state, chunk_size)
     small = conv1d_bias, dt_bias, A, D
-    return SplitScan.apply(sizes, zxbcdt, conv1d_weight, *small, rmsnorm_weight, outproj_weight, outproj_bias)
+    return _SplitScan.apply(sizes, zxbcdt, conv1d_weight, *small, rmsnorm_weight, outproj_weight, outproj_bias)
 
 
-class ChunkScan(torch.autograd.Function):
+class _ChunkScan(torch.autograd.Function):
     """The scan alone: ``MambaChunkScanCombinedFn``. Kept: its inputs and output, steps and their sums."""
 
     @staticmethod
@@ -157,7 +157,7 @@ class ChunkScan(torch.autograd.Function):
         of_steps = hidden.new_empty(*sizes.tokens, sizes.heads)
         given = torch.empty_like(b), torch.empty_like(c), torch.empty_like(hidden)
         copied = steps.clone()
-        scanned_backward(sizes, output.dtype)
+        _scanned_backward(sizes, output.dtype)
         del copied
         return given[2], of_steps, given[0], given[1], None
 
@@ -166,10 +166,10 @@ def chunk_scan(hidden_states: Any, dt: Any, A: Any, B: Any, C: Any, chunk_size: 
     """In place of ``mamba_chunk_scan_combined``."""
     rows, length, heads, head = hidden_states.shape
     sizes = Sizes(rows, length, heads, head, B.shape[2], B.shape[3], chunk_size)
-    return ChunkScan.apply(hidden_states, dt, B, C, sizes)
+    return _ChunkScan.apply(hidden_states, dt, B, C, sizes)
 
 
-class SelectiveScan(torch.autograd.Function):
+class _SelectiveScan(torch.autograd.Function):
     """Mamba's scan with its gate: ``SelectiveScanFn``.
 
     Kept: its inputs, made contiguous along the row, its output before the gate, and a state for each 2,048 tokens.
@@ -197,4 +197,4 @@ class SelectiveScan(torch.autograd.Function):
 
 def selective_scan(hidden_states: Any, dt: Any, A: Any, B: Any, C: Any, z: Any = None, **_options: Any) -> Any:  # noqa: N803
     """In place of ``selective_scan_fn``."""
-    return SelectiveScan.apply(hidden_states, dt, A, B, C, z)
+    return _SelectiveScan.apply(hidden_states, dt, A, B, C, z)

@@ -31,7 +31,7 @@ def checked(cfg: Mapping[str, Any], settings: AdvisorSettings, *, whole: bool = 
     try:
         return judged(document_of(file, values), settings, whole=whole)
     except PatchError:
-        return judged(new_document(file, "yaml", without_options(values, {})), settings, whole=whole)
+        return judged(new_document(file, "yaml", _without_options(values, {})), settings, whole=whole)
 
 
 def document_of(file: str, values: Mapping[str, Any]) -> Document:
@@ -39,14 +39,14 @@ def document_of(file: str, values: Mapping[str, Any]) -> Document:
     config: Document | None = None
     with suppress(InputError):
         config = read(file)
-    kept = without_options(values, config or {})
+    kept = _without_options(values, config or {})
     with suppress(InputError):
         if config is not None:
             return config.overlaid(*changes(config.values_mapping, kept))
     return new_document(file, "yaml", kept)
 
 
-def without_options(values: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, Any]:
+def _without_options(values: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, Any]:
     """The values, with the file's own where ``axolotl train`` adds an option of its own to the config."""
     return {key: file.get(key) if key in OF_THE_COMMAND else value for key, value in values.items()}
 
@@ -66,7 +66,7 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any], above: Path = ()) ->
 
 def judged(config: Document, settings: AdvisorSettings, *, whole: bool) -> CheckedRun:
     """The report, under the settings of the config's folder."""
-    options = RunOptions(stack=allocator_here(), details=whole)
+    options = RunOptions(stack=_allocator_here(), details=whole)
     session = lenient_session([config.file], options, detects=False, here=True, tell=told)
     hardware = launched_on(config, session, lambda hardware: scaled(config, hardware), stated=settings.gpus)
     return check_config(config, session if whole else session.verdict_alone, hardware=hardware, speed=False)
@@ -100,7 +100,7 @@ def count(variable: str) -> int | None:
     return int(value) if value.isdecimal() and int(value) > 0 else None
 
 
-def allocator_here() -> dict[str, object]:
+def _allocator_here() -> dict[str, object]:
     """How torch will allocate in this process."""
     allocator = next((value for name in ALLOCATOR if (value := os.environ.get(name))), "")
     return {"expandable_segments": "expandable_segments:true" in allocator.lower().replace(" ", "")}

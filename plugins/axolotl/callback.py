@@ -37,7 +37,7 @@ class Peaks:
             self.reserved = max(self.reserved, torch.cuda.max_memory_reserved())
 
 
-class Pace:
+class _Pace:
     """When the first steps ended. The first step compiles and allocates, so that time counts from its end."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Watch(Base):
         self.run = run
         self.estimate = estimate
         self.peaks = peaks
-        self.pace = Pace()
+        self.pace = _Pace()
         self.record = record
         self.over = False
 
@@ -109,7 +109,7 @@ class Watch(Base):
         if self.record and steps >= LEAST_STEPS and measured is not None and measured.source == "detected":
             LOG.info(
                 "kept in %s for later estimates",
-                append(as_measured(self.run, self.estimate, self.peaks, steps, taken)),
+                append(_as_measured(self.run, self.estimate, self.peaks, steps, taken)),
             )
 
 
@@ -135,7 +135,7 @@ def pace(run: Run, seconds: float) -> float:
     return run.tokens * run.gradient_accumulation_steps / seconds
 
 
-def as_measured(run: Run, estimate: Estimate, peaks: Peaks, steps: int, seconds: float | None = None) -> MeasuredRun:
+def _as_measured(run: Run, estimate: Estimate, peaks: Peaks, steps: int, seconds: float | None = None) -> MeasuredRun:
     """What is kept of a run: sizes, and of which kind it was."""
     assert run.hardware is not None, "the estimate has no hardware"
     return MeasuredRun(

@@ -33,9 +33,9 @@ class AdvisorPlugin(Base):
 
     def register(self, cfg: Mapping[str, Any]) -> None:
         """The values of the YAML and the command line, not yet validated. ``SystemExit`` if the run is blocked."""
-        if not (named_by_command() or called_from(inspect.currentframe())):
+        if not (_named_by_command() or _called_from(inspect.currentframe())):
             return
-        refusal = safely("not checked", lambda: self.refusal(cfg))
+        refusal = _safely("not checked", lambda: self.refusal(cfg))
         if refusal:
             # Python prints what it leaves with to descriptor 2 where that was closed, and may be any file by now.
             raise SystemExit(1 if sys.stderr is None else refusal)
@@ -84,7 +84,7 @@ class AdvisorPlugin(Base):
 
     def sample(self) -> None:
         """Reads torch's peaks before axolotl resets them."""
-        safely("not measured", lambda: self.watched().sample() if self.checked else None)
+        _safely("not measured", lambda: self.watched().sample() if self.checked else None)
 
     def watched(self) -> "Peaks":
         """The peaks of this process."""
@@ -95,7 +95,7 @@ class AdvisorPlugin(Base):
 
     def add_callbacks_pre_trainer(self, cfg: Any, model: Any) -> list[Any]:  # noqa: ARG002
         """The callback that measures, where there is an estimate to compare with."""
-        return safely("not measured", self.callbacks) or []
+        return _safely("not measured", self.callbacks) or []
 
     def callbacks(self) -> list[Any]:
         """One callback, or none."""
@@ -112,7 +112,7 @@ def is_first() -> bool:
     return not rank.isdecimal() or int(rank) == 0
 
 
-def safely(missed: str, act: "Callable[[], Any]") -> Any:
+def _safely(missed: str, act: "Callable[[], Any]") -> Any:
     """The result of ``act``; what goes wrong is a line in the log of the first rank."""
     try:
         return act()
@@ -124,7 +124,7 @@ def safely(missed: str, act: "Callable[[], Any]") -> Any:
         return None
 
 
-def named_by_command() -> bool:
+def _named_by_command() -> bool:
     """Whether this process was started as ``axolotl train`` or ``python -m axolotl.cli.train``."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     if spec is not None and spec.name == ".".join(TRAIN):
@@ -134,7 +134,7 @@ def named_by_command() -> bool:
     return is_axolotl and next((word for word in sys.argv[1:] if not word.startswith("-")), "") == TRAIN[-1]
 
 
-def called_from(frame: FrameType | None) -> bool:
+def _called_from(frame: FrameType | None) -> bool:
     """Whether axolotl's training is what loads the config, in a process that was started in some other way."""
     while frame is not None:
         parts = PurePath(frame.f_code.co_filename).with_suffix("").parts

@@ -31,7 +31,7 @@ SHAS = {
 }
 
 
-class MergeRequest:
+class _MergeRequest:
     """One merge request, through GitLab's API."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -79,7 +79,7 @@ def main(report: str, review: str) -> int:
     """Always 0: a comment that cannot be made is no failure of the check."""
     try:
         said, suggested = content(report), json.loads(content(review))
-        request = MergeRequest(os.environ)
+        request = _MergeRequest(os.environ)
         notes = list(request.notes())
         request.say(said, notes)
         request.suggest(suggested, notes)

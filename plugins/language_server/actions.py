@@ -24,13 +24,13 @@ def actions(checked: Checked, planned: Report | None, file: str, at: Any, wanted
     kinds = [kind.value if hasattr(kind, "value") else kind for kind in wanted]
     if not kinds or any("quickfix".startswith(kind) for kind in kinds):
         for finding in here:
-            yield from of_finding(finding, checked)
+            yield from _of_finding(finding, checked)
         if planned is not None and any(each.rule in VERDICT_RULES for each in here):
-            yield from of_plan(planned, checked)
+            yield from _of_plan(planned, checked)
         if planned is not None and is_at_model(checked, file, at):
-            yield from of_room(planned, checked)
+            yield from _of_room(planned, checked)
         for finding in here:
-            yield ignoring(finding, checked)
+            yield _ignoring(finding, checked)
     if not kinds or any(FIX_ALL.startswith(kind) for kind in kinds):
         yield from everything(checked)
 
@@ -41,7 +41,7 @@ def meets(finding: Finding, checked: Checked, at: Any) -> bool:
     return span.start.line <= at.end.line and at.start.line <= span.end.line
 
 
-def of_finding(finding: Finding, checked: Checked) -> Iterator[Any]:
+def _of_finding(finding: Finding, checked: Checked) -> Iterator[Any]:
     """The fix of one finding, preferred where it changes nothing of the training."""
     if finding.fix is None:
         return
@@ -50,7 +50,7 @@ def of_finding(finding: Finding, checked: Checked) -> Iterator[Any]:
     yield lsp.CodeAction(f"advisor: {title}", kind=QUICK, edit=edit, is_preferred=finding.fix.safe)
 
 
-def of_plan(planned: Report, checked: Checked) -> Iterator[Any]:
+def _of_plan(planned: Report, checked: Checked) -> Iterator[Any]:
     """All steps of the plan as one edit."""
     plan = planned.plan
     if plan is None:
@@ -63,7 +63,7 @@ def of_plan(planned: Report, checked: Checked) -> Iterator[Any]:
     yield lsp.CodeAction(f"advisor: {verb} ({count}{words}; {end})", kind=QUICK, edit=edit)
 
 
-def of_room(planned: Report, checked: Checked) -> Iterator[Any]:
+def _of_room(planned: Report, checked: Checked) -> Iterator[Any]:
     """All steps with which the room that is left is used, as one edit, where they change nothing of the training."""
     whole = planned.room
     if whole is None or not whole.safe:
@@ -90,7 +90,7 @@ def everything(checked: Checked) -> Iterator[Any]:
         yield lsp.CodeAction("advisor: Fix all that is safe", kind=FIX_ALL, edit=edit)
 
 
-def ignoring(finding: Finding, checked: Checked) -> Any:
+def _ignoring(finding: Finding, checked: Checked) -> Any:
     """A comment that keeps one rule quiet: at the line, or above one that has a comment; in the YAML for a JSON."""
     rule, path = finding.rule, checked.path
     lines = checked.text.split("\n")

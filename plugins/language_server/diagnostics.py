@@ -28,11 +28,11 @@ def diagnostics(report: Report) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {file: [] for file in report.texts}
     for finding in shown(report):
         text = report.texts.get(finding.place.file, "")
-        found.setdefault(finding.place.file, []).append(diagnostic(finding, text))
+        found.setdefault(finding.place.file, []).append(_diagnostic(finding, text))
     return found
 
 
-def diagnostic(finding: Finding, text: str) -> Any:
+def _diagnostic(finding: Finding, text: str) -> Any:
     """One of them; its code leads to the page of its rule, where that has an address."""
     page = url(finding)
     advice = finding.help if finding.rule in VERDICT_RULES else finding.help[:1]

@@ -17,13 +17,13 @@ KEY = re.compile(r"^([A-Za-z_][\w-]*)\s*:")
 
 
 def hover(checked: Checked, file: str, line: int, planned: Report | None = None) -> str:
-    """Markdown for one line, counted from 0; empty where there is nothing to say. ``planned`` as in ``overview``."""
+    """Markdown for one line, counted from 0; empty where there is nothing to say. ``planned`` as in ``_overview``."""
     key = key_at(checked, file, line)
     blocks: list[str] = []
     if key and file == checked.path and checked.report.estimate is not None:
         blocks.append(table(checked.found.opened, key))
         if key == MODEL and planned is not None:
-            blocks.append(overview(planned))
+            blocks.append(_overview(planned))
     blocks += [page(each) for each in shown(checked.report) if each.place.file == file and each.place.line == line + 1]
     return "\n\n---\n\n".join(filter(None, blocks))
 
@@ -35,7 +35,7 @@ def key_at(checked: Checked, file: str, line: int) -> str:
     return key[1] if key is not None else ""
 
 
-def overview(planned: Report) -> str:
+def _overview(planned: Report) -> str:
     """What became of each rung of the flowchart, and what the room that is left is good for.
 
     ``planned`` is a report with its plan or offers.

@@ -57,7 +57,7 @@ def line(row: Row, *, written: bool) -> str:
     mark = "**" if written else ""
     time = seconds(row.time.expected) if row.time else ""
     needed, verdict = number(row.estimate.needed.high), VERDICTS[row.estimate.verdict]
-    return f"| {mark}{cell(shown_value(row.value))}{mark} | {needed} | {verdict} | {time} |"
+    return f"| {mark}{cell(_shown_value(row.value))}{mark} | {needed} | {verdict} | {time} |"
 
 
 def longest(opened: LoadedRun, key: str) -> str:
@@ -101,6 +101,6 @@ def cell(text: str) -> str:
     return escaped(text).replace("|", "\\|")
 
 
-def shown_value(value: object) -> str:
+def _shown_value(value: object) -> str:
     """As YAML writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -34,7 +34,7 @@ def as_text(line: str) -> str:
     return line.replace("](", "] (")
 
 
-def position_at(raw: bytes, offset: int) -> Any:
+def _position_at(raw: bytes, offset: int) -> Any:
     """The position of a byte."""
     start = raw.rfind(b"\n", 0, offset) + 1
     return lsp.Position(raw.count(b"\n", 0, start), units(raw[start:offset].decode(errors="replace")))
@@ -48,7 +48,7 @@ def range_of(place: Place, text: str) -> Any:
     end_line = place.end_line or place.line
     end_column = place.end_column if place.end_column else place.column + 1
     return lsp.Range(
-        position_in(lines, place.line, max(1, place.column)), position_in(lines, end_line, max(1, end_column))
+        _position_in(lines, place.line, max(1, place.column)), _position_in(lines, end_line, max(1, end_column))
     )
 
 
@@ -58,7 +58,7 @@ def rows_of(text: str) -> Sequence[str]:
     return text.split("\n")
 
 
-def position_in(lines: Sequence[str], line: int, column: int) -> Any:
+def _position_in(lines: Sequence[str], line: int, column: int) -> Any:
     """The position of a character, both from 1."""
     row = lines[line - 1] if line <= len(lines) else ""
     return lsp.Position(line - 1, units(row[: column - 1]))
@@ -74,7 +74,8 @@ def workspace_edit(edits: tuple[Edit, ...], texts: dict[str, str]) -> Any:
             changes.append(lsp.CreateFile(uri, options=lsp.CreateFileOptions(ignore_if_exists=True)))
         raw = texts.get(file, "").encode()
         said = [
-            lsp.TextEdit(lsp.Range(position_at(raw, edit.start), position_at(raw, edit.end)), edit.text) for edit in own
+            lsp.TextEdit(lsp.Range(_position_at(raw, edit.start), _position_at(raw, edit.end)), edit.text)
+            for edit in own
         ]
         changes.append(lsp.TextDocumentEdit(lsp.OptionalVersionedTextDocumentIdentifier(uri), said))
     return lsp.WorkspaceEdit(document_changes=changes)

@@ -22,10 +22,10 @@ class Lines(io.BufferedIOBase):
 
     def read1(self, _size: int = -1, /) -> bytes:
         """The next line; empty at the end."""
-        return repaired(self.stream.buffer.readline())
+        return _repaired(self.stream.buffer.readline())
 
 
-def repaired(line: bytes) -> bytes:
+def _repaired(line: bytes) -> bytes:
     """A line of JSON with U+FFFD for half a pair."""
     return ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], line)
 

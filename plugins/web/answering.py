@@ -40,7 +40,7 @@ def quick(request: str) -> str:
         _, found = check_loaded(asked, replays=False)
     except InputError as error:
         return json.dumps({"error": unreadable(error), "verdict": "unknown"})
-    return json.dumps({**head(found), "stated": chosen(found) if is_stated(asked) else None})
+    return json.dumps({**head(found), "stated": chosen(found) if _is_stated(asked) else None})
 
 
 def comment(config: str) -> str:
@@ -51,7 +51,7 @@ def comment(config: str) -> str:
     return said.argument if said else ""
 
 
-def is_stated(asked: Asked) -> bool:
+def _is_stated(asked: Asked) -> bool:
     """Whether the comment says something that the fields of the page have not taken over."""
     said = comment(asked["config"])
     return bool(said) and said != asked.get("taken")
@@ -98,12 +98,12 @@ def matrix(request: str) -> str:
     """The cards that would do."""
     try:
         session, found = check_loaded(json.loads(request))
-        return json.dumps({"html": cards(entries(offers_of(found.run, plans_of(session))))})
+        return json.dumps({"html": cards(entries(offers_of(found.run, _plans_of(session))))})
     except InputError:
         return json.dumps({"html": ""})
 
 
-def plans_of(session: Session) -> Session:
+def _plans_of(session: Session) -> Session:
     """The same, with plans for cards on which the run does not fit."""
     return replace(session, options=replace(session.options, plans=True))
 
@@ -114,7 +114,7 @@ def check_loaded(
     """The run of the texts on the page. ``InputError`` where they cannot be read."""
     files: dict[str, str] = {name: text for name, text in asked["files"].items() if text.strip()}
     model = MODEL if MODEL in files else None
-    gpus = None if is_stated(asked) else asked["gpus"] or None
+    gpus = None if _is_stated(asked) else asked["gpus"] or None
     options = RunOptions(gpus=gpus, model_config=model, details=details)
     session = text_session(CONFIG, options, files=files)
     session = replace(session, options=replace(session.options, plans=plans, replays=replays))

@@ -43,7 +43,7 @@ def build(folder: Path) -> None:
     with zipfile.ZipFile(folder / "advisor.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for path, name in sources():
             archive.write(path, name)
-    with_python(folder)
+    _with_python(folder)
     files = {name: packed(folder / name) for name in PACKED}
     (folder / "packed.js").write_text(f"self.packedFiles = {json.dumps(files)};")
 
@@ -54,7 +54,7 @@ def packed(path: Path) -> str:
     return base64.b64encode(deflate.compress(path.read_bytes()) + deflate.flush()).decode()
 
 
-def with_python(folder: Path) -> None:
+def _with_python(folder: Path) -> None:
     """Python for browsers, of the version and with the checksum that the lock file names, and what it compiles."""
     own = pyodide()
     (folder / "pyodide").mkdir(exist_ok=True)

@@ -16,7 +16,7 @@ import click
 import yaml
 from click.testing import CliRunner
 
-from advisor.cli import main as commands
+from advisor.cli import group as commands
 from advisor.cli.main import main
 from advisor.documents import Document, PatchError
 from advisor.documents.discovery import gathered

@@ -79,8 +79,8 @@ class Allocator:
         if index == len(free):
             return None
         if self.settings.expandable_segments:
-            best = could_grow_to(free[index][2])
-            while index + 1 < len(free) and (larger := could_grow_to(free[index + 1][2])) < best:
+            best = _could_grow_to(free[index][2])
+            while index + 1 < len(free) and (larger := _could_grow_to(free[index + 1][2])) < best:
                 index, best = index + 1, larger
         largest, found = self.settings.max_split_size, free[index][0]
         if largest is not None and (found >= largest if size < largest else found >= size + LARGE_BUFFER):
@@ -114,7 +114,7 @@ class Allocator:
         """A new segment, or more of an expandable one; None at the limit."""
         if self.settings.expandable_segments:
             return grow(self, pool, size)
-        size = segment_size(size)
+        size = _segment_size(size)
         if self.limit is not None and self.reserved + size > self.limit:
             return None
         self.reserved += size
@@ -155,7 +155,7 @@ class Allocator:
         return given >= wanted
 
 
-def could_grow_to(block: Block) -> int:
+def _could_grow_to(block: Block) -> int:
     """The size of a block with the unmapped stretch behind it."""
     after = block.after
     return block.size + (after.size if after is not None and not after.mapped else 0)
@@ -174,7 +174,7 @@ def rounded(size: int, divisions: int) -> int:
     return floor << 1 if step == 0 else -(-size // step) * step
 
 
-def segment_size(size: int) -> int:
+def _segment_size(size: int) -> int:
     """What cudaMalloc is asked for: get_allocation_size."""
     if size <= SMALL:
         return 2 * MIB

@@ -15,7 +15,7 @@ SPACE = 1 << 42
 
 def grow(allocator: Allocator, pool: Pool, size: int) -> Block | None:
     """A free block of at least ``size`` bytes, mapped as far as needed: try_allocate_expandable_block."""
-    block = with_space(pool, size)
+    block = _with_space(pool, size)
     if block is None:
         address = allocator.upwards(SPACE)
         block = Block(pool, address, SPACE, address, mapped=False)
@@ -32,7 +32,7 @@ def grow(allocator: Allocator, pool: Pool, size: int) -> Block | None:
     return block
 
 
-def with_space(pool: Pool, size: int) -> Block | None:
+def _with_space(pool: Pool, size: int) -> Block | None:
     """The lowest unmapped block, or the free one before it, from where enough is free: find_expandable_block."""
     for unmapped in sorted(pool.unmapped, key=lambda block: block.address):
         before = unmapped.before

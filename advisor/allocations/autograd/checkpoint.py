@@ -16,7 +16,7 @@ Layer = Callable[[Tensor], Tensor]
 
 
 @contextmanager
-def recomputing(tape: Tape) -> Generator[None]:
+def _recomputing(tape: Tape) -> Generator[None]:
     """Gradients and autocast as they were in forward; copies of weights last as long."""
     grad, autocast, casts = tape.grad, tape.autocast, tape.casts
     tape.grad, tape.autocast, tape.casts = True, tape.computes_half, {}
@@ -31,7 +31,7 @@ def reentrant(tape: Tape, layer: Layer, x: Tensor) -> Tensor:
 
     def back(node: Node, given: list[Tensor]) -> tuple[Tensor | None]:
         inner = node.take().detached(trained=True)
-        with recomputing(tape):
+        with _recomputing(tape):
             result = layer(inner)
         backward(tape, result, given[0])
         return (inner.gradient,)
@@ -52,29 +52,29 @@ class Frame:
 
     def __init__(self, tape: Tape, layer: Layer, x: Tensor) -> None:
         self.tape, self.layer, self.x = tape, layer, x
-        self.holders: list[ref[Holder]] = []
+        self.holders: list[ref[_Holder]] = []
         self.done = False
 
     def pack(self, tensor: Tensor) -> Packed:  # noqa: ARG002
         """A place for the tensor, which itself is let go."""
-        holder = Holder(self)
+        holder = _Holder(self)
         self.holders.append(ref(holder))
         return holder
 
     def recompute(self) -> None:
         """Runs the layer until the last tensor that was saved is there."""
         self.done = True
-        hooks, self.tape.hooks = self.tape.hooks, Filler(self)
+        hooks, self.tape.hooks = self.tape.hooks, _Filler(self)
         try:
-            with recomputing(self.tape):
+            with _recomputing(self.tape):
                 self.layer(self.x)
-        except EnoughError:
+        except _EnoughError:
             pass
         finally:
             self.tape.hooks = hooks
 
 
-class Holder:
+class _Holder:
     """The place of one saved tensor."""
 
     __slots__ = ("__weakref__", "frame", "tensor")
@@ -91,11 +91,11 @@ class Holder:
         return self.tensor
 
 
-class EnoughError(Exception):
+class _EnoughError(Exception):
     """All that was saved is there again."""
 
 
-class Filler:
+class _Filler:
     """Puts what the layer saves again into the places of the first time."""
 
     def __init__(self, frame: Frame) -> None:
@@ -108,11 +108,11 @@ class Filler:
         if holder is not None:
             holder.tensor = tensor.detached()
         if self.index == len(self.frame.holders):
-            raise EnoughError
+            raise _EnoughError
         return tensor
 
 
-def non_reentrant(tape: Tape, layer: Layer, x: Tensor) -> Tensor:
+def _non_reentrant(tape: Tape, layer: Layer, x: Tensor) -> Tensor:
     """Hooks that keep nothing of what the layer saves but its input."""
     if not tape.grad:
         return layer(x)
@@ -130,5 +130,5 @@ def straight(_tape: Tape, layer: Layer, x: Tensor) -> Tensor:
 PASSES: dict[str, Callable[[Tape, Layer, Tensor], Tensor]] = {
     "": straight,
     "reentrant": reentrant,
-    "non-reentrant": non_reentrant,
+    "non-reentrant": _non_reentrant,
 }

@@ -45,7 +45,7 @@ def adapter_gradients(tape: Tape, one: Adapted, tokens: int, kept: list[Tensor])
     return found
 
 
-def input_gradients(tape: Tape, some: Sequence[Adapted], count: int, *, dropout: bool) -> list[Tensor | None]:
+def _input_gradients(tape: Tape, some: Sequence[Adapted], count: int, *, dropout: bool) -> list[Tensor | None]:
     """The input's gradient, to which each linear adds in place, and that of the input after dropout."""
     result: Tensor | None = None
     for one in some:
@@ -55,7 +55,7 @@ def input_gradients(tape: Tape, some: Sequence[Adapted], count: int, *, dropout:
     return [result, tape.new(count, HALF) if dropout else None]
 
 
-def as_weights(tape: Tape, gradients: list[Tensor], some: Sequence[Adapted]) -> list[Tensor | None]:
+def _as_weights(tape: Tape, gradients: list[Tensor], some: Sequence[Adapted]) -> list[Tensor | None]:
     """Gradients in the adapters' own precision; those of frozen ones come to nothing."""
     weights = [weight for one in some for weight in (one.a, one.b)]
     for index, weight in enumerate(weights):
@@ -76,12 +76,12 @@ def projected(tape: Tape, x: Tensor, some: Three) -> tuple[Tensor, Tensor, Tenso
     def back(node: Node, given: list[Tensor]) -> list[Tensor | None]:
         kept: list[Tensor] = []
         found = [gradient for one in some for gradient in adapter_gradients(tape, one, tokens, kept)]
-        reached = input_gradients(tape, some, count, dropout=dropout)
+        reached = _input_gradients(tape, some, count, dropout=dropout)
         kept.clear()
         given.clear()
         node.drop_unpacked()
         others.clear()
-        return [*(reached if dropout else reached[:1]), *as_weights(tape, found, some)]
+        return [*(reached if dropout else reached[:1]), *_as_weights(tape, found, some)]
 
     def handed_on(first: bool) -> Tensor:
         def pick(_node: Node, given: list[Tensor]) -> list[Tensor | None]:
@@ -114,7 +114,7 @@ def output(tape: Tape, x: Tensor, one: Adapted) -> Tensor:
     def back(node: Node, given: list[Tensor]) -> list[Tensor | None]:
         kept: list[Tensor] = []
         found = adapter_gradients(tape, one, tokens, kept)
-        reached = input_gradients(tape, [one], count, dropout=False)
+        reached = _input_gradients(tape, [one], count, dropout=False)
         if dropout:
             low = tape.new(count, HALF)
             reached[1] = tape.new(count, HALF)
@@ -122,7 +122,7 @@ def output(tape: Tape, x: Tensor, one: Adapted) -> Tensor:
         kept.clear()
         given.clear()
         node.drop_unpacked()
-        return [*(reached if dropout else reached[:1]), *as_weights(tape, found, [one])]
+        return [*(reached if dropout else reached[:1]), *_as_weights(tape, found, [one])]
 
     dropout, count, tokens = one.dropout, x.count, x.count // one.n_in
     inputs = inputs_of(tape, x, [one])
@@ -146,14 +146,14 @@ def mlp(tape: Tape, x: Tensor, some: Three) -> Tensor:
         del low
         kept: list[Tensor] = []
         of_down, of_up, of_gate = (adapter_gradients(tape, one, tokens, kept) for one in (down, up, gate))
-        reached = input_gradients(tape, (up, gate), count, dropout=dropout)
+        reached = _input_gradients(tape, (up, gate), count, dropout=dropout)
         kept.clear()
         given.clear()
         node.drop_unpacked()
         del inner
         found = [*of_gate, *of_up, *of_down]
         del of_down, of_up, of_gate
-        return [*(reached if dropout else reached[:1]), *as_weights(tape, found, some)]
+        return [*(reached if dropout else reached[:1]), *_as_weights(tape, found, some)]
 
     gate, up, down = some
     dropout, count, tokens = gate.dropout, x.count, x.count // gate.n_in

@@ -20,7 +20,7 @@ def causal_mask(tape: Tape, rows: int, length: int, *, windowed: bool) -> Tensor
         counted = tape.new(length, LONG)
         indices.append(tape.new(length, LONG))
         del counted
-    seen = in_window(tape, length) if windowed else None
+    seen = _in_window(tape, length) if windowed else None
     before = tape.new(length * length, 1)
     both = tape.new(length * length, 1)
     del before, seen
@@ -60,7 +60,7 @@ def image_blocks(tape: Tape, rows: int, length: int) -> Tensor:
     return result
 
 
-def in_window(tape: Tape, length: int) -> Tensor:
+def _in_window(tape: Tape, length: int) -> Tensor:
     """Which tokens are near enough."""
     start = tape.new(length, LONG)
     inside = tape.new(length * length, 1)

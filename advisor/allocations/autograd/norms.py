@@ -33,13 +33,13 @@ class Norm:
             case "liger":
                 return liger.rms_norm(tape, x, self.weight, in_place=self.in_place)
             case "offset rms":
-                return offset_rms_norm(tape, x, self.weight)
+                return _offset_rms_norm(tape, x, self.weight)
             case "fp32 rms":
-                return wide_rms_norm(tape, x, self.weight)
+                return _wide_rms_norm(tape, x, self.weight)
             case "layer":
                 return layer_norm(tape, x, self)
             case "half layer":
-                return half_layer_norm(tape, x, self.weight, self.bias)
+                return _half_layer_norm(tape, x, self.weight, self.bias)
             case _:
                 return rms_norm(tape, x, self.weight)
 
@@ -60,7 +60,7 @@ def rms_norm(tape: Tape, x: Tensor, weight: Tensor) -> Tensor:
     return result
 
 
-def wide_rms_norm(tape: Tape, x: Tensor, weight: Tensor) -> Tensor:
+def _wide_rms_norm(tape: Tape, x: Tensor, weight: Tensor) -> Tensor:
     """The weight multiplies in fp32: models/olmo2/modeling_olmo2.py, Olmo2RMSNorm.forward@5.16.1."""
     wide = cast(tape, x, FULL)
     variance, root = inverse_root(tape, wide, x.count // weight.count)
@@ -71,7 +71,7 @@ def wide_rms_norm(tape: Tape, x: Tensor, weight: Tensor) -> Tensor:
     return result
 
 
-def offset_rms_norm(tape: Tape, x: Tensor, weight: Tensor) -> Tensor:
+def _offset_rms_norm(tape: Tape, x: Tensor, weight: Tensor) -> Tensor:
     """One plus the weight, in fp32: models/gemma3/modeling_gemma3.py, Gemma3RMSNorm.forward@5.16.1."""
     wide = cast(tape, x, FULL)
     _, root = inverse_root(tape, wide, x.count // weight.count, keeps_variance=False)
@@ -89,16 +89,16 @@ def layer_norm(tape: Tape, x: Tensor, norm: Norm) -> Tensor:
     """``nn.LayerNorm``, which CUDA's autocast runs in fp32: aten/src/ATen/native/layer_norm.cpp@2.13.0."""
     inputs = [one for one in (x, norm.weight, norm.bias) if one is not None]
     inputs = [cast(tape, one, FULL) if tape.autocast else one for one in inputs]
-    return normalised(tape, inputs, strided=norm.strided, turns=norm.turns)
+    return _normalised(tape, inputs, strided=norm.strided, turns=norm.turns)
 
 
-def half_layer_norm(tape: Tape, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def _half_layer_norm(tape: Tape, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """One plus the weight, outside of autocast: models/nemotron, NemotronLayerNorm1P.forward@5.16.1."""
     inputs = [one for one in (x, copied(tape, weight), bias) if one is not None]
-    return normalised(tape, [cast(tape, one, HALF) if tape.autocast else one for one in inputs])
+    return _normalised(tape, [cast(tape, one, HALF) if tape.autocast else one for one in inputs])
 
 
-def normalised(tape: Tape, inputs: list[Tensor], *, strided: bool = False, turns: bool = False) -> Tensor:
+def _normalised(tape: Tape, inputs: list[Tensor], *, strided: bool = False, turns: bool = False) -> Tensor:
     """The layer norm of the first, over rows as wide as the second.
 
     aten/src/ATen/native/cuda/layer_norm_kernel.cu, layer_norm_cuda, layer_norm_backward_cuda@2.13.0.

@@ -269,7 +269,7 @@ def matmul(tape: Tape, x: Tensor, weight: Tensor, n_out: int, bias: Tensor | Non
 
     def back(node: Node, given: list[Tensor]) -> list[Tensor | None]:
         if turned:
-            in_rows(tape, given)
+            _in_rows(tape, given)
         results: list[Tensor | None] = [None] * len(sizes)
         for index in (1, 0) if bias is None else (0, 1, 2):
             if index == BIAS:  # the engine sums it, after what hooks gave back is gone
@@ -296,7 +296,7 @@ def matmul(tape: Tape, x: Tensor, weight: Tensor, n_out: int, bias: Tensor | Non
     return result
 
 
-def in_rows(tape: Tape, given: list[Tensor]) -> None:
+def _in_rows(tape: Tape, given: list[Tensor]) -> None:
     """Copies a gradient whose rows and columns are swapped, as a product wants it."""
     given[0] = tape.new(given[0].count, given[0].width)
 

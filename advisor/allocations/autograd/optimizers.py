@@ -37,7 +37,7 @@ def stepped(tape: Tape, weights: Sequence[Tensor], states: list[Tensor], optimiz
         if optimizer in torchao.CODES:
             torchao.compiled_step(tape, weight, optimizer)
     if optimizer == "adamw_torch":
-        foreach_roots(tape, weights)
+        _foreach_roots(tape, weights)
 
 
 def states_of(tape: Tape, weight: Tensor, optimizer: str) -> list[Tensor]:
@@ -50,10 +50,10 @@ def states_of(tape: Tape, weight: Tensor, optimizer: str) -> list[Tensor]:
         case _ if optimizer in torchao.CODES:
             return torchao.states_of(tape, weight, optimizer)
         case _:
-            return bitsandbytes_states(tape, weight, optimizer)
+            return _bitsandbytes_states(tape, weight, optimizer)
 
 
-def bitsandbytes_states(tape: Tape, weight: Tensor, optimizer: str) -> list[Tensor]:
+def _bitsandbytes_states(tape: Tape, weight: Tensor, optimizer: str) -> list[Tensor]:
     """bitsandbytes/optim/optimizer.py, init_state, get_state_buffer@0.50.2: large paged states lie in managed memory.
 
     Tensors below 4096 elements, and embeddings by the Trainer's override, have fp32 states.
@@ -65,7 +65,7 @@ def bitsandbytes_states(tape: Tape, weight: Tensor, optimizer: str) -> list[Tens
     return [*made, *(tape.new(-(-weight.count // 256), FULL) for _ in range(2))]
 
 
-def foreach_roots(tape: Tape, weights: Sequence[Tensor]) -> None:
+def _foreach_roots(tape: Tape, weights: Sequence[Tensor]) -> None:
     """torch/optim/adam.py, _multi_tensor_adam@2.13.0: a root of each second moment, of one precision at a time.
 
     The precision that is met last comes first: foreach_utils.cpp keeps them in an unordered map.

@@ -25,20 +25,20 @@ class Xielu:
     def __call__(self, tape: Tape, x: Tensor) -> Tensor:
         """One formula above zero and another below, of which each element takes its own."""
         above = tape.new(x.count, 1)
-        squared = product(tape, by_number(tape, self.positive, x), x)
+        squared = product(tape, _by_number(tape, self.positive, x), x)
         line = scaled(tape, x)
         first = add(tape, squared, line)
         del squared, line
         inner = exponential(tape, lowered(tape, x))
         inner = subtracted(tape, inner, x)
-        inner = by_number(tape, self.negative, inner, last=True)
+        inner = _by_number(tape, self.negative, inner, last=True)
         line = scaled(tape, x)
         second = add(tape, inner, line)
         del inner, line
         return chosen(tape, above, first, second)
 
 
-def by_number(tape: Tape, number: Tensor, x: Tensor, *, last: bool = False) -> Tensor:
+def _by_number(tape: Tape, number: Tensor, x: Tensor, *, last: bool = False) -> Tensor:
     """A product with a number that may be trained; the gradient of what stands on the right is made first."""
 
     def back(node: Node, given: list[Tensor]) -> tuple[Tensor | None, Tensor | None]:

@@ -100,7 +100,7 @@ class Routed:
         counted = tape.new(pairs, LONG)
         del counted
         result = gathered(tape, result, back, result.count)
-        added = added_up(tape, result, tokens * self.hidden)
+        added = _added_up(tape, result, tokens * self.hidden)
         final = cast(tape, added, x.width)
         del by_expert, numbers, counts, entered, first, second  # torch's cache of what is unpacked holds both
         return final
@@ -181,7 +181,7 @@ def weighted(tape: Tape, x: Tensor, factors: Tensor) -> Tensor:
     return result
 
 
-def added_up(tape: Tape, x: Tensor, count: int) -> Tensor:
+def _added_up(tape: Tape, x: Tensor, count: int) -> Tensor:
     """The sum over a token's experts, which autocast makes fp32; its gradient is repeated for each."""
 
     def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:

@@ -17,7 +17,7 @@ OF_EXPERTS = frozenset({"gate", "gate_proj", "up_proj", "down_proj", "w1", "w2",
 
 def is_taped(run: Run, block: Block) -> bool:
     """Whether a layer is of one of the kinds."""
-    return any(kind(run, block) for kind in (is_plain, is_side_by_side, is_convolved, is_delta_net, is_single))
+    return any(kind(run, block) for kind in (is_plain, is_side_by_side, _is_convolved, is_delta_net, is_single))
 
 
 def is_plain(run: Run, block: Block) -> bool:
@@ -27,7 +27,7 @@ def is_plain(run: Run, block: Block) -> bool:
     sparse = mlp is not None and mlp.experts > 0
     latent = is_latent(block)
     return (
-        (latent or is_softmax(attention))
+        (latent or _is_softmax(attention))
         and mlp is not None
         and (is_routed(run, block) if sparse else True)
         and counts in ({(5, 3)} if latent else {(4, 0), (4, 3), (4, 4)} if sparse else {(4, 3), (2, 2), (4, 2), (2, 3)})
@@ -42,7 +42,7 @@ def is_latent(block: Block) -> bool:
     return one is not None and one.kind == "latent" and narrow and one.value_width == one.query_width
 
 
-def is_softmax(attention: Attention | None) -> bool:
+def _is_softmax(attention: Attention | None) -> bool:
     """Whether attention does not norm its values."""
     return attention is not None and attention.kind == "softmax" and not attention.value_norm
 
@@ -63,7 +63,7 @@ def is_routed(run: Run, block: Block) -> bool:
     return run.experts == "grouped_mm" and stacked(run) and not (adapted(run) or never_freed(run))
 
 
-def is_fed(run: Run, block: Block) -> bool:
+def _is_fed(run: Run, block: Block) -> bool:
     """Whether a layer has one MLP, or experts that a tape has."""
     return block.mlp is not None and (not block.mlp.experts or is_routed(run, block))
 
@@ -81,9 +81,9 @@ def is_side_by_side(run: Run, block: Block) -> bool:
     )
 
 
-def is_convolved(run: Run, block: Block) -> bool:
+def _is_convolved(run: Run, block: Block) -> bool:
     """Whether a layer has a short convolution, and one MLP or experts."""
-    return block.attention is not None and block.attention.kind == "conv" and is_fed(run, block)
+    return block.attention is not None and block.attention.kind == "conv" and _is_fed(run, block)
 
 
 def is_single(run: Run, block: Block) -> bool:
@@ -93,7 +93,7 @@ def is_single(run: Run, block: Block) -> bool:
     if block.states is not None:
         adapted = run.lora is not None and any(is_target(run.lora, linear) for linear in block.linears)
         return block.states.chunk > 0 and in_pieces(run) and not adapted
-    return is_fed(run, block) or is_softmax(block.attention)
+    return _is_fed(run, block) or _is_softmax(block.attention)
 
 
 def is_delta_net(run: Run, block: Block) -> bool:
@@ -106,4 +106,4 @@ def is_delta_net(run: Run, block: Block) -> bool:
     mixers = [linear for linear in block.linears if linear.kind == "mixer"]
     taken = fused and lora is not None and any(is_target(lora, linear) for linear in mixers)
     known = attention is not None and attention.kind == "linear" and attention.state > 0
-    return known and is_fed(run, block) and not taken
+    return known and _is_fed(run, block) and not taken

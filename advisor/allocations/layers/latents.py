@@ -45,8 +45,8 @@ class Latent:
         latent, key = split(tape, both, (self.up.n_in * tokens, turned * tokens))
         latent = self.norm(tape, latent)
         halves = [piece(tape, one, one.count // 2) for one in (rotating, rotating, key, key)]
-        rotating = in_pairs(tape, halves[0], halves[1], tables)
-        key = in_pairs(tape, halves[2], halves[3], tables)
+        rotating = _in_pairs(tape, halves[0], halves[1], tables)
+        key = _in_pairs(tape, halves[2], halves[3], tables)
         halves.clear()
         first = joined(tape, passed, rotating)
         if self.scales:
@@ -65,14 +65,14 @@ class Latent:
         return filled(tape, own, repeated(tape, key, self.attention.heads)), values
 
 
-def in_pairs(tape: Tape, even: Tensor, odd: Tensor, tables: Tables) -> Tensor:
+def _in_pairs(tape: Tape, even: Tensor, odd: Tensor, tables: Tables) -> Tensor:
     """``apply_rotary_pos_emb_interleave``: even and odd elements are slices, of queries and of keys before all else."""
-    first = subtracted(tape, by_table(tape, even, tables[0]), by_table(tape, odd, tables[1]))
-    second = add(tape, by_table(tape, odd, tables[0]), by_table(tape, even, tables[1]))
+    first = subtracted(tape, _by_table(tape, even, tables[0]), _by_table(tape, odd, tables[1]))
+    second = add(tape, _by_table(tape, odd, tables[0]), _by_table(tape, even, tables[1]))
     return joined(tape, first, second)
 
 
-def by_table(tape: Tape, x: Tensor, table: Tensor) -> Tensor:
+def _by_table(tape: Tape, x: Tensor, table: Tensor) -> Tensor:
     """A product with cosines or sines."""
 
     def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:

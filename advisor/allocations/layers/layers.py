@@ -108,7 +108,7 @@ class Layer:
 Attend = Callable[["Tensor"], "Tensor"]
 
 
-def norms_before(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
+def _norms_before(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
     """Llama's order."""
     residual = x
     hidden = layer.norms[0](tape, x)
@@ -120,7 +120,7 @@ def norms_before(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
     return layer.onto(tape, residual, hidden)
 
 
-def norms_before_held(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
+def _norms_before_held(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
     """models/stablelm/modeling_stablelm.py, StableLmDecoderLayer.forward@5.16.1."""
     hidden = layer.norms[0](tape, x)
     attended = attend(hidden)
@@ -129,7 +129,7 @@ def norms_before_held(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Te
     return add(tape, residual, fed)
 
 
-def norms_around(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
+def _norms_around(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
     """Gemma's order since its second version: models/gemma2/modeling_gemma2.py, Gemma2DecoderLayer.forward@5.16.1."""
     residual = x
     hidden = layer.norms[0](tape, x)
@@ -143,7 +143,7 @@ def norms_around(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
     return add(tape, residual, hidden)
 
 
-def norms_after(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
+def _norms_after(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
     """OLMo 2's order: models/olmo2/modeling_olmo2.py, Olmo2DecoderLayer.forward@5.16.1."""
     residual = x
     hidden = attend(x)
@@ -162,7 +162,7 @@ def parallel(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
     return add(tape, add(tape, fed, attended), x)
 
 
-def one_norm(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
+def _one_norm(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
     """models/phi/modeling_phi.py, PhiDecoderLayer.forward@5.16.1."""
     hidden = layer.norms[0](tape, x)
     attended = attend(hidden)
@@ -171,10 +171,10 @@ def one_norm(layer: Layer, tape: Tape, attend: Attend, x: Tensor) -> Tensor:
 
 
 ORDERS: dict[Order, Callable[[Layer, Tape, Attend, Tensor], Tensor]] = {
-    "before": norms_before,
-    "before, held": norms_before_held,
-    "around": norms_around,
-    "after": norms_after,
+    "before": _norms_before,
+    "before, held": _norms_before_held,
+    "around": _norms_around,
+    "after": _norms_after,
     "parallel": parallel,
-    "one norm": one_norm,
+    "one norm": _one_norm,
 }

@@ -35,10 +35,10 @@ class ThreeAxes:
             rows += [unmasked(tape, batch.length) for _ in range(2)]
             parts = []
             for _ in range(self.images):
-                parts.append(of_words(tape, words))
+                parts.append(_of_words(tape, words))
                 image = self.of_image(tape)
                 parts.append(image)
-            parts.append(of_words(tape, batch.length - self.images * (words + self.height * self.width)))
+            parts.append(_of_words(tape, batch.length - self.images * (words + self.height * self.width)))
             whole = tape.new(AXES * batch.length, LONG)
             put(tape, batch.length)
         del rows, parts, image, whole
@@ -68,6 +68,6 @@ def put(tape: Tape, length: int) -> None:
     del mask, places
 
 
-def of_words(tape: Tape, count: int) -> Tensor:
+def _of_words(tape: Tape, count: int) -> Tensor:
     """Positions of words, the same on all axes."""
     return counted(tape, max(0, count), AXES)

@@ -25,26 +25,28 @@ GATE = 3
 """Where the linears of an MLP that every token passes end with its gate."""
 
 
-def grouped_sigmoid(weight: Tensor, experts: int, each: int) -> Route:
+def _grouped_sigmoid(weight: Tensor, experts: int, each: int) -> Route:
     """Sigmoids, of one group of experts: models/glm4_moe/modeling_glm4_moe.py, Glm4MoeTopkRouter.forward@5.16.1."""
-    return partial(by_sigmoid, weight=weight, experts=experts, each=each)
+    return partial(_by_sigmoid, weight=weight, experts=experts, each=each)
 
 
-def grouped_softmax(weight: Tensor, experts: int, each: int) -> Route:
+def _grouped_softmax(weight: Tensor, experts: int, each: int) -> Route:
     """Probabilities, of one group of experts: models/mistral4, Mistral4TopkRouter.forward@5.16.1."""
-    return partial(by_grouped_softmax, weight=weight, experts=experts, each=each)
+    return partial(_by_grouped_softmax, weight=weight, experts=experts, each=each)
 
 
-def by_grouped_softmax(tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int) -> tuple[Tensor, Tensor, Tensor]:
+def _by_grouped_softmax(
+    tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """Logits, and weights and numbers of the chosen experts."""
     tokens = x.count * experts // weight.count
     logits = matmul(tape, x, weight, experts)
     scores = saving_result(tape, cast(tape, logits, FULL))
-    kept, mask = best_group(tape, tokens, experts, scores)
+    kept, mask = _best_group(tape, tokens, experts, scores)
     chances = tape.new(tokens * experts, FULL)
     excluded = saving(tape, scores, mask)
     del mask
-    weights, chosen = of_best(tape, scores, tokens * each)
+    weights, chosen = _of_best(tape, scores, tokens * each)
     alone = total(tape, weights, tokens)
     whole = tape.new(tokens, FULL)  # and a number, so that none is divided by zero
     whole.node = alone.node
@@ -55,12 +57,12 @@ def by_grouped_softmax(tape: Tape, x: Tensor, weight: Tensor, experts: int, each
     return logits, weights, chosen
 
 
-def sigmoid_shares(weight: Tensor, experts: int, each: int) -> Route:
+def _sigmoid_shares(weight: Tensor, experts: int, each: int) -> Route:
     """Sigmoids over their sum, which is fp32: models/lfm2_moe, Lfm2MoeTopKRouter.forward@5.16.1."""
-    return partial(by_shares, weight=weight, experts=experts, each=each)
+    return partial(_by_shares, weight=weight, experts=experts, each=each)
 
 
-def by_shares(tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int) -> tuple[Tensor, Tensor, Tensor]:
+def _by_shares(tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int) -> tuple[Tensor, Tensor, Tensor]:
     """Logits, and weights and numbers of the chosen experts."""
     tokens = x.count * experts // weight.count
     logits = matmul(tape, x, weight, experts)
@@ -79,15 +81,15 @@ def by_shares(tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int) ->
 
 
 ROUTES = {
-    "grouped sigmoid": grouped_sigmoid,
-    "grouped softmax": grouped_softmax,
-    "sigmoid shares": sigmoid_shares,
+    "grouped sigmoid": _grouped_sigmoid,
+    "grouped softmax": _grouped_softmax,
+    "sigmoid shares": _sigmoid_shares,
     **{name: partial(softmax, way=name) for name in WAYS},
 }
 """By ``Taped.routes``."""
 
 
-def by_sigmoid(tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int) -> tuple[Tensor, Tensor, Tensor]:
+def _by_sigmoid(tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int) -> tuple[Tensor, Tensor, Tensor]:
     """Logits, and weights and numbers of the chosen experts."""
     tokens = x.count * experts // weight.count
     wide, exact = cast(tape, x, FULL), cast(tape, weight, FULL)
@@ -95,11 +97,11 @@ def by_sigmoid(tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int) -
     del wide, exact
     scores = saving_result(tape, logits)
     biased = tape.new(tokens * experts, FULL)
-    kept, mask = best_group(tape, tokens, experts, scores)
+    kept, mask = _best_group(tape, tokens, experts, scores)
     biased = tape.new(tokens * experts, FULL)
     excluded = saving(tape, scores, mask)
     del mask
-    weights, chosen = of_best(tape, scores, tokens * each)
+    weights, chosen = _of_best(tape, scores, tokens * each)
     total = summed(tape, weights, tokens)
     weights = quotient(tape, weights, total, in_place=True)
     weights = scaled(tape, weights)
@@ -107,7 +109,7 @@ def by_sigmoid(tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int) -
     return logits, weights, chosen
 
 
-def of_best(tape: Tape, scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def _of_best(tape: Tape, scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Scores of the best experts, which are ranked by other numbers, and which they are."""
     values, chosen = tape.new(count, FULL), tape.new(count, LONG)
     ranked = saving(tape, scores, chosen)
@@ -115,7 +117,7 @@ def of_best(tape: Tape, scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return gathered(tape, scores, chosen, count), chosen
 
 
-def best_group(tape: Tape, tokens: int, experts: int, scores: Tensor) -> tuple[list[object], Tensor]:
+def _best_group(tape: Tape, tokens: int, experts: int, scores: Tensor) -> tuple[list[object], Tensor]:
     """What names and the graph keep of the choice of a group, and which experts are out of it."""
     values, numbers = tape.new(2 * tokens, FULL), tape.new(2 * tokens, LONG)
     kept: list[object] = [saving(tape, scores, numbers)]
@@ -190,11 +192,11 @@ def stack(loader: Loader, tensor: Kind) -> Stack:
         return lambda _tape: weight
     shape = Shape("experts", tensor.shape[-1], tensor.numel // tensor.shape[-1], "experts")
     if loader.run.quantization == "int8":
-        return partial(from_bytes, kept=loader.eight_bit(shape, None))
+        return partial(_from_bytes, kept=loader.eight_bit(shape, None))
     return loader.four_bit(shape, None).dequantized
 
 
-def from_bytes(tape: Tape, kept: EightBit) -> Tensor:
+def _from_bytes(tape: Tape, kept: EightBit) -> Tensor:
     """In fp32, times a factor a row, and a number: bitsandbytes/functional.py, int8_vectorwise_dequant@0.50.2."""
     scaled_rows = tape.new(kept.n_in * kept.n_out, FULL)
     result = tape.new(kept.n_in * kept.n_out, FULL)

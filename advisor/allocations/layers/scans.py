@@ -79,10 +79,10 @@ def split_scan(tape: Tape, batch: Batch, one: Scan, projected: Tensor, decays: T
 
 def steps(tape: Tape, batch: Batch, sizes: StateSpace) -> Tensor:
     """One fp32 number a head and token, of whole chunks."""
-    return tape.new(steps_count(batch, sizes), FULL)
+    return tape.new(_steps_count(batch, sizes), FULL)
 
 
-def steps_count(batch: Batch, sizes: StateSpace) -> int:
+def _steps_count(batch: Batch, sizes: StateSpace) -> int:
     """How many of them."""
     return batch.rows * chunks(batch, sizes) * sizes.chunk * sizes.heads
 
@@ -145,6 +145,6 @@ def scanned_back(tape: Tape, batch: Batch, sizes: StateSpace, width: int) -> Non
     parts = scores(tape, batch, sizes, splits(batch, sizes))
     kept.append(scores(tape, batch, sizes))
     del parts
-    blocks = tape.new(steps_count(batch, sizes) * -(-sizes.chunk // BLOCK), FULL)
+    blocks = tape.new(_steps_count(batch, sizes) * -(-sizes.chunk // BLOCK), FULL)
     kept.append(steps(tape, batch, sizes))
     del kept, halves, blocks

@@ -16,10 +16,10 @@ WAYS = frozenset({"softmax", "softmax shares", "softmax fp32 shares"})
 
 def softmax(weight: Tensor, experts: int, each: int, way: str) -> Route:
     """models/olmoe, OlmoeTopKRouter; models/qwen3_5_moe, Qwen3_5MoeTopKRouter; models/mixtral, MixtralTopKRouter."""
-    return partial(by_softmax, weight=weight, experts=experts, each=each, way=way)
+    return partial(_by_softmax, weight=weight, experts=experts, each=each, way=way)
 
 
-def by_softmax(
+def _by_softmax(
     tape: Tape, x: Tensor, weight: Tensor, experts: int, each: int, way: str
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Logits, and weights and numbers of the chosen experts."""

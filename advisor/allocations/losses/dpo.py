@@ -46,7 +46,7 @@ def log_probabilities(tape: Tape, logits: Tensor, batch: Batch, labels: Tensor |
     scored = piece(tape, logits, logits.count // batch.length * (batch.length - 1))
     selected = gathered(tape, scored, batch.rows * (batch.length - 1), labels)
     rows = split(tape, scored, [scored.count // batch.rows] * batch.rows)
-    sums = stacked(tape, [sum_of_powers(tape, row, batch.length - 1) for row in rows])
+    sums = stacked(tape, [_sum_of_powers(tape, row, batch.length - 1) for row in rows])
     del rows
     return less(tape, selected, sums)
 
@@ -66,7 +66,7 @@ def gathered(tape: Tape, x: Tensor, count: int, labels: Tensor | None) -> Tensor
     return result
 
 
-def sum_of_powers(tape: Tape, x: Tensor, count: int) -> Tensor:
+def _sum_of_powers(tape: Tape, x: Tensor, count: int) -> Tensor:
     """logsumexp: aten/src/ATen/native/ReduceOps.cpp@2.13.0."""
 
     def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:

@@ -34,16 +34,16 @@ class Orpo:
         read = replace(batch, ids=joined[0]) if model.embedding.trained and tape.grad else batch
         logits = model.logits(tape, read)
         del read
-        labels = scored_labels(tape, batch) if self.alone else tape.new(batch.tokens, LONG)
+        labels = _scored_labels(tape, batch) if self.alone else tape.new(batch.tokens, LONG)
         likely = likelihood(tape, logits, labels, batch) if self.chosen else None
-        average = to_one(tape, mean_log_probability(tape, logits, batch, in_place=not self.alone))
+        average = to_one(tape, _mean_log_probability(tape, logits, batch, in_place=not self.alone))
         del joined, labels
         loss = average if likely is None else add(tape, likely, average)
         del logits
         return loss
 
 
-def scored_labels(tape: Tape, batch: Batch) -> Tensor:
+def _scored_labels(tape: Tape, batch: Batch) -> Tensor:
     """A copy of the tokens, and another in which those of padding are replaced."""
     copy = tape.new(batch.tokens, LONG)
     kept = tape.new(batch.tokens, 1)
@@ -64,7 +64,7 @@ def likelihood(tape: Tape, logits: Tensor, labels: Tensor, batch: Batch) -> Tens
     return negative_log_likelihood(tape, saving_result(tape, scored), labels)
 
 
-def mean_log_probability(tape: Tape, logits: Tensor, batch: Batch, *, in_place: bool) -> Tensor:
+def _mean_log_probability(tape: Tape, logits: Tensor, batch: Batch, *, in_place: bool) -> Tensor:
     """Of each row's completion, by a mask and copies of labels."""
     count = batch.rows * (batch.length - 1)
     labels, mask = tape.new(count, LONG), tape.new(count, 1)

@@ -44,7 +44,7 @@ def cut(tape: Tape, hidden: Tensor, head: Plain, batch: Batch) -> tuple[None, Te
     """
     hidden = cast(tape, hidden, HALF)
     wanted = predicted(tape, batch)
-    summed = cut_sum(tape, hidden, head, wanted)
+    summed = _cut_sum(tape, hidden, head, wanted)
     del hidden, wanted
     return None, losses.summed(tape, summed)
 
@@ -62,7 +62,7 @@ def predicted(tape: Tape, batch: Batch) -> Tensor:
     return found
 
 
-def cut_sum(tape: Tape, hidden: Tensor, head: Plain, counted: Tensor) -> Tensor:
+def _cut_sum(tape: Tape, hidden: Tensor, head: Plain, counted: Tensor) -> Tensor:
     """The sum over tokens; kept are the logarithms of their sums, and the mean logit of each word, to sort them by."""
 
     def back(node: Node, _given: list[Tensor]) -> tuple[Tensor | None, Tensor | None]:

@@ -50,7 +50,7 @@ def base_model(loader: Loader) -> Model:
     windows = {block: block.attention and block.attention.window for block in model.blocks}
     kinds = len(set(windows.values())) if loader.taped.tables_by_kind else 1
     each = [(block, int(kinds > 1 and windows[block] is not None)) for block in model.in_order]
-    layers = [layer_of(loader, block, biased, kind) for block, kind in each]
+    layers = [_layer_of(loader, block, biased, kind) for block, kind in each]
     ends = next(t.module for t in model.tensors if t.kind == "norm" and "*" not in t.name)
     norm = loader.norm(model.hidden_size, ends, layers[0].norms[0].kind, bias=layers[0].norms[0].bias is not None)
     asks = loader.run.asks_for_gradients
@@ -70,11 +70,11 @@ def base_model(loader: Loader) -> Model:
         axes=loader.taped.axes,
         kinds=kinds,
         sight=sight,
-        turned=turned_of(loader, layers),
+        turned=_turned_of(loader, layers),
     )
 
 
-def layer_of(loader: Loader, block: Block, biased: set[str], kind: int = 0) -> AnyLayer:
+def _layer_of(loader: Loader, block: Block, biased: set[str], kind: int = 0) -> AnyLayer:
     """One decoder layer: attention, MLP, norms."""
     loader.index += 1
     if block.norms == 1 and (block.attention is None) != (block.mlp is None):
@@ -125,7 +125,7 @@ def convolved(loader: Loader, block: Block, biased: set[str]) -> Convolved:
     return Convolved(mixer, feed, norms)
 
 
-def turned_of(loader: Loader, layers: Sequence[AnyLayer]) -> int:
+def _turned_of(loader: Loader, layers: Sequence[AnyLayer]) -> int:
     """Elements of a head that are rotated."""
     if loader.taped.tables == "none":
         return 0

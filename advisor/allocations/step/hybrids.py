@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @record(eq=False)
-class ScaledGated:
+class _ScaledGated:
     """An MLP with two multipliers, and its gate last: FalconH1MLP.forward@5.16.1."""
 
     gate: Linear
@@ -39,12 +39,12 @@ class ScaledGated:
 
 
 @record(eq=False)
-class SideBySide:
+class _SideBySide:
     """Attention and Mamba on one norm: models/falcon_h1/modeling_falcon_h1.py, FalconH1DecoderLayer.forward@5.16.1."""
 
     scan: Scan
     mixer: Mixer
-    feed: ScaledGated
+    feed: _ScaledGated
     norms: tuple[Norm, ...]
     kind: int = 0
 
@@ -61,20 +61,20 @@ class SideBySide:
         return add(tape, residual, hidden)
 
 
-def side_by_side(loader: Loader, block: Block, biased: set[str]) -> SideBySide:
+def side_by_side(loader: Loader, block: Block, biased: set[str]) -> _SideBySide:
     """Such a layer, with its weights in the order of its modules."""
     _, kind = family_and_norm(loader.run, block)
     shapes = {shape.name: shape for shape in block.linears}
     linear = partial(loader.linear, bias=False)
-    feed = ScaledGated(*(linear(shapes[name]) for name in ("gate_proj", "up_proj", "down_proj")))
-    scan = scan_of(loader, block)
+    feed = _ScaledGated(*(linear(shapes[name]) for name in ("gate_proj", "up_proj", "down_proj")))
+    scan = _scan_of(loader, block)
     mixer = mixer_of(loader, block, biased, kind, frozenset())
     assert isinstance(mixer, Mixer), "known_layers.is_side_by_side"
     norms = tuple(loader.norm(block.hidden, loader.norm_module, kind) for _ in range(block.norms))
-    return SideBySide(scan, mixer, feed, norms)
+    return _SideBySide(scan, mixer, feed, norms)
 
 
-def scan_of(loader: Loader, block: Block) -> Scan:
+def _scan_of(loader: Loader, block: Block) -> Scan:
     """A Mamba-2 mixer."""
     sizes = block.states
     assert sizes is not None, "known_layers.is_side_by_side"

@@ -31,7 +31,7 @@ Inner = Callable[["Tape", "Batch", "Tables", "Tensor"], "Tensor"]
 
 
 @record(eq=False)
-class Single:
+class _Single:
     """A layer."""
 
     inner: Inner
@@ -114,17 +114,17 @@ def gated_norm(tape: Tape, x: Tensor, weight: Tensor, gate: Tensor, groups: int)
     return result
 
 
-def single(loader: Loader, block: Block, biased: set[str]) -> Single:
+def single(loader: Loader, block: Block, biased: set[str]) -> _Single:
     """Such a layer, its norm first."""
     norm = loader.norm(block.hidden, loader.norm_module, "rms")
     if block.states is not None:
-        return Single(pieces(loader, block), (norm,))
+        return _Single(pieces(loader, block), (norm,))
     if block.attention is not None:
         mixer = mixer_of(loader, block, biased, "rms", frozenset())
         assert isinstance(mixer, Mixer), "known_layers.is_single"
-        return Single(mixer, (norm,), mixer)
+        return _Single(mixer, (norm,), mixer)
     feed = feed_of(loader, block, biased, loader.model.deviations, fused=False)
-    return Single(partial(alone, feed=feed), (norm,))
+    return _Single(partial(alone, feed=feed), (norm,))
 
 
 def alone(tape: Tape, _batch: Batch, _tables: Tables, x: Tensor, feed: Callable[[Tape, Tensor], Tensor]) -> Tensor:

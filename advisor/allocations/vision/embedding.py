@@ -25,7 +25,7 @@ class WithClass:
     def __call__(self, tape: Tape, sight: Sight, batch: Batch) -> Embedded:  # noqa: ARG002
         """What the first layer reads."""
         embedded = laid_out_again(tape, sight.patched(tape))
-        token = class_tokens(self.token, sight.patches.rows)
+        token = _class_tokens(self.token, sight.patches.rows)
         whole = joined(tape, token, cast(tape, embedded, token.width))
         return add(tape, whole, self.positions), (), ()
 
@@ -96,7 +96,7 @@ class WithFound:
         return hidden if sight.turns(batch) else laid_out_again(tape, hidden), (), ()
 
 
-def class_tokens(token: Tensor, rows: int) -> Tensor:
+def _class_tokens(token: Tensor, rows: int) -> Tensor:
     """The class token seen by every sequence: a view."""
     seen = token.detached()
     seen.count = token.count * rows

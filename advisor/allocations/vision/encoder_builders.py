@@ -30,10 +30,10 @@ def internvl(towers: Towers, tower: Tower) -> Parts:
     embed = WithClass(around.weight("embeddings.cls_token"), around.weight("embeddings.position_embeddings"))
     join = Shuffled(after.norm("layer_norm"), after.linear("linear_1"), after.linear("linear_2"))
     convolution = around.convolution("embeddings.patch_embeddings.projection")
-    return Parts(convolution, embed, partial(internvl_layer, around, tower), join, hold="pixels")
+    return Parts(convolution, embed, partial(_internvl_layer, around, tower), join, hold="pixels")
 
 
-def internvl_layer(around: NamedWeights, tower: Tower, index: int) -> ScaledEncoding:
+def _internvl_layer(around: NamedWeights, tower: Tower, index: int) -> ScaledEncoding:
     """models/internvl/modeling_internvl.py, InternVLVisionLayer@5.16.1."""
     here = around.below(f"encoder.layer.{index}")
     attention = tower.block.attention
@@ -54,12 +54,12 @@ def gemma3(towers: Towers, tower: Tower) -> Parts:
     embed = WithPositions(around.weight("embeddings.position_embedding.weight"))
     norm = Norm("offset rms", after.weight("mm_soft_emb_norm.weight"))
     join = Pooled(norm, projection, projection.count // tower.block.hidden, tower.grid.of_side() // tower.grid.merge**2)
-    layer = partial(siglip_layer, around, tower, True)
+    layer = partial(_siglip_layer, around, tower, True)
     after = around.norm("post_layernorm", strided=True, turns=True)
     return Parts(around.convolution("embeddings.patch_embedding"), embed, layer, join, (after,), strided=True)
 
 
-def siglip_layer(around: NamedWeights, tower: Tower, strided: bool, index: int) -> Encoding:
+def _siglip_layer(around: NamedWeights, tower: Tower, strided: bool, index: int) -> Encoding:
     """models/siglip/modeling_siglip.py, SiglipEncoderLayer@5.16.1.
 
     What comes out of a convolution lies channel by channel, and so does all that is added to it.
@@ -79,7 +79,7 @@ def smolvlm(towers: Towers, tower: Tower) -> Parts:
     """models/smolvlm/modeling_smolvlm.py, SmolVLMModel.get_image_features@5.16.1."""
     around = NamedWeights(towers, "model.vision_model.")
     join = Projected(NamedWeights(towers, "model.connector.modality_projection.").linear("proj"))
-    layer = partial(siglip_layer, around, tower, True)
+    layer = partial(_siglip_layer, around, tower, True)
     after, convolution = around.norm("post_layernorm", strided=True), around.convolution("embeddings.patch_embedding")
     return Parts(convolution, WithFound(), layer, join, (after,), hold="real images", strided=True)
 
@@ -91,7 +91,7 @@ def lfm2_vl(towers: Towers, tower: Tower) -> Parts:
     assert isinstance(first, Weighted), "coverage.towers_see"
     both = TwoLinears(after.linear("linear_1"), after.linear("linear_2"))
     join = Unshuffled(after.norm("layer_norm", strided=True), both)
-    layer = partial(siglip_layer, around, tower, False)
+    layer = partial(_siglip_layer, around, tower, False)
     return Parts((first.weight, first.bias), WithResized(), layer, join, (around.norm("post_layernorm"),))
 
 
@@ -113,11 +113,11 @@ def pixtral(towers: Towers, tower: Tower, join: Join) -> Parts:
     around = NamedWeights(towers, VISION)
     assert tower.block.attention is not None
     embed = Rotating(around.rms("ln_pre"), tower.block.attention.head_dim)
-    layer = partial(pixtral_layer, around, tower)
+    layer = partial(_pixtral_layer, around, tower)
     return Parts(around.convolution("patch_conv"), embed, layer, join, by_image=True)
 
 
-def pixtral_layer(around: NamedWeights, tower: Tower, index: int) -> Encoding:
+def _pixtral_layer(around: NamedWeights, tower: Tower, index: int) -> Encoding:
     """models/pixtral/modeling_pixtral.py, PixtralAttentionLayer@5.16.1."""
     here = around.below(f"transformer.layers.{index}")
     attention = tower.block.attention

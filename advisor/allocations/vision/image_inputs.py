@@ -33,10 +33,10 @@ def sight_of(run: Run, model: Architecture, towers: Towers) -> Sight | None:
     _, build = SIGHTS[model.family.sight]
     parts = build(towers, tower)
     return Sight(
-        patches_of(run, tower, parts),
+        _patches_of(run, tower, parts),
         rows,
         tower.block.hidden,
-        pixels_of(run, tower),
+        _pixels_of(run, tower),
         rows * (length - tower.grid.extra),
         parts.convolution,
         parts.hold,
@@ -46,8 +46,8 @@ def sight_of(run: Run, model: Architecture, towers: Towers) -> Sight | None:
         parts.join,
         asks_for_gradients=keeps(run, model, tower),
         by_image=parts.by_image,
-        sides=sides_of(run, tower) if parts.places else (0, 0),
-        positions=positions_of(run, tower) if parts.places else None,
+        sides=_sides_of(run, tower) if parts.places else (0, 0),
+        positions=_positions_of(run, tower) if parts.places else None,
         strided=parts.strided,
         looks={"pooled": 0, "unshuffled": 2}.get(model.family.sight, 1),
         by_index=model.family.sight == "projected",
@@ -55,7 +55,7 @@ def sight_of(run: Run, model: Architecture, towers: Towers) -> Sight | None:
     )
 
 
-def patches_of(run: Run, tower: Tower, parts: Parts) -> Patches:
+def _patches_of(run: Run, tower: Tower, parts: Parts) -> Patches:
     """The patches of a micro-step: a row of all, or one of each image."""
     inner, images = at_tower(run, tower), images_of(run)
     count, length = inner.micro_batch_size, inner.sequence_len
@@ -67,16 +67,16 @@ def patches_of(run: Run, tower: Tower, parts: Parts) -> Patches:
     return Patches(1, count * length, images=count, windows=count * windows)
 
 
-def sides_of(run: Run, tower: Tower) -> tuple[int, int]:
+def _sides_of(run: Run, tower: Tower) -> tuple[int, int]:
     """Patches along the height and the width of an image."""
     images = images_of(run)
     across, down = tower.grid.sides(images.width, images.height)
     return down, across
 
 
-def positions_of(run: Run, tower: Tower) -> ThreeAxes:
+def _positions_of(run: Run, tower: Tower) -> ThreeAxes:
     """What counts the positions of words and images."""
-    height, width = (side // tower.grid.merge for side in sides_of(run, tower))
+    height, width = (side // tower.grid.merge for side in _sides_of(run, tower))
     return ThreeAxes(clips(images_of(run), tower), height, width)
 
 
@@ -87,7 +87,7 @@ def columns_of(model: Architecture) -> int:
 
 def inputs_of(run: Run, model: Architecture) -> tuple[int, ...]:
     """Bytes of what else the processor returns for a micro-step: pixels in fp32, and masks of patches or pixels."""
-    pixels = [pixels_of(run, tower) for tower in model.towers]
+    pixels = [_pixels_of(run, tower) for tower in model.towers]
     match model.family.sight:
         case "unshuffled":
             masks = [at_tower(run, tower).tokens for tower in model.towers]
@@ -100,7 +100,7 @@ def inputs_of(run: Run, model: Architecture) -> tuple[int, ...]:
     return tuple(FULL * count for count in (*pixels, *masks))
 
 
-def pixels_of(run: Run, tower: Tower) -> int:
+def _pixels_of(run: Run, tower: Tower) -> int:
     """Numbers of the pixels of a micro-step."""
     inner = at_tower(run, tower)
     return tower.entry * inner.micro_batch_size * (inner.sequence_len - tower.grid.extra)

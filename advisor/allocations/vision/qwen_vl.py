@@ -25,12 +25,12 @@ VISUAL = "model.visual."
 def qwen2_vl(towers: Towers, tower: Tower) -> Parts:
     """models/qwen2_vl/modeling_qwen2_vl.py, Qwen2VisionTransformerPretrainedModel@5.16.1."""
     around = NamedWeights(towers, VISUAL)
-    join = PatchMerger(around.norm("merger.ln_q"), in_merger(around))
-    layer = partial(qwen2_vl_layer, around, tower)
-    return by_place(around, RotaryTower(head_dim(tower)), layer, join)
+    join = PatchMerger(around.norm("merger.ln_q"), _in_merger(around))
+    layer = partial(_qwen2_vl_layer, around, tower)
+    return _by_place(around, RotaryTower(head_dim(tower)), layer, join)
 
 
-def by_place(
+def _by_place(
     around: NamedWeights, embed: Embed, layer: Callable[[int], Encoding], join: Join, after: tuple[After, ...] = ()
 ) -> Parts:
     """An encoder whose patches know their places, with what joins them to the decoder inside."""
@@ -38,7 +38,7 @@ def by_place(
     return Parts(convolution, embed, layer, join, after, hold="pixels", by_image=True, places=True)
 
 
-def in_merger(around: NamedWeights) -> TwoLinears:
+def _in_merger(around: NamedWeights) -> TwoLinears:
     """The linears of a merger."""
     return TwoLinears(around.linear("merger.mlp.0"), around.linear("merger.mlp.2"))
 
@@ -49,7 +49,7 @@ def head_dim(tower: Tower) -> int:
     return tower.block.attention.head_dim
 
 
-def qwen2_vl_layer(around: NamedWeights, tower: Tower, index: int) -> Encoding:
+def _qwen2_vl_layer(around: NamedWeights, tower: Tower, index: int) -> Encoding:
     """models/qwen2_vl/modeling_qwen2_vl.py, Qwen2VLVisionBlock@5.16.1."""
     here = around.below(f"blocks.{index}")
     feed = Plain(here.linear("mlp.fc1"), here.linear("mlp.fc2"), quick_gelu)
@@ -65,12 +65,12 @@ def turning(here: NamedWeights, tower: Tower, *, windowed: bool = False) -> Rota
 def qwen2_5_vl(towers: Towers, tower: Tower) -> Parts:
     """models/qwen2_5_vl/modeling_qwen2_5_vl.py, Qwen2_5_VisionTransformerPretrainedModel@5.16.1."""
     around, merged = NamedWeights(towers, VISUAL), tower.grid.merge**2
-    join = InOrder(PatchMerger(around.rms("merger.ln_q"), in_merger(around)), merged)
-    layer = partial(qwen2_5_vl_layer, around, tower)
-    return by_place(around, InWindows(RotaryTower(head_dim(tower)), merged), layer, join)
+    join = InOrder(PatchMerger(around.rms("merger.ln_q"), _in_merger(around)), merged)
+    layer = partial(_qwen2_5_vl_layer, around, tower)
+    return _by_place(around, InWindows(RotaryTower(head_dim(tower)), merged), layer, join)
 
 
-def qwen2_5_vl_layer(around: NamedWeights, tower: Tower, index: int) -> Encoding:
+def _qwen2_5_vl_layer(around: NamedWeights, tower: Tower, index: int) -> Encoding:
     """models/qwen2_5_vl/modeling_qwen2_5_vl.py, Qwen2_5_VLVisionBlock; models/glm4v, Glm4vVisionBlock@5.16.1."""
     here = around.below(f"blocks.{index}")
     mixer = turning(here, tower, windowed=tower.grid.window > 0 and index not in tower.grid.whole)
@@ -88,4 +88,4 @@ def glm4v(towers: Towers, tower: Tower) -> Parts:
     first = after.linear("proj")
     join = GatedMerger(first, after.norm("post_projection_norm"), Gated(gate, up, down))
     ends = around.rms("post_layernorm"), Downsampling(*around.convolution("downsample"), first.n_in)
-    return by_place(around, embed, partial(qwen2_5_vl_layer, around, tower), join, ends)
+    return _by_place(around, embed, partial(_qwen2_5_vl_layer, around, tower), join, ends)

@@ -30,10 +30,10 @@ def what_happened(death: Death) -> str:
         case "apple":
             return f"Apple's MPS reached its limit{moment}: {figures(death)}"
         case "gpu":
-            return gpu_died(death, moment)
+            return _gpu_died(death, moment)
 
 
-def gpu_died(death: Death, moment: str) -> str:
+def _gpu_died(death: Death, moment: str) -> str:
     """A GPU that ran out: full, in pieces, or asked for more than it has."""
     gpu = f"GPU {death.gpu}" if death.gpu is not None else "a GPU"
     if death.tried is None:
@@ -97,11 +97,11 @@ def on_what_was_free(run: Run, death: Death) -> tuple[Run, str]:
     found = estimate(run)
     if run.hardware is None or found is None or death.available is None or fragmented(death, found):
         return run, ""
-    phase = phase_of(found, death)
+    phase = _phase_of(found, death)
     beyond = max(0, (death.needed or 0) - phase.bytes)
     free = max(0, death.available - beyond) + run.hardware.outside_torch
     # What the log says of the card goes before the catalogue's total, which is the lowest that was read.
-    total = max(free, run.hardware.gpu.total_bytes) if is_card(death.capacity, run) else run.hardware.gpu.total_bytes
+    total = max(free, run.hardware.gpu.total_bytes) if _is_card(death.capacity, run) else run.hardware.gpu.total_bytes
     gpu = replace(run.hardware.gpu, total_bytes=total)
     hardware = replace(run.hardware, gpu=gpu, free_bytes=min(free, total))
     if not beyond:
@@ -115,10 +115,10 @@ def on_what_was_free(run: Run, death: Death) -> tuple[Run, str]:
 
 def fragmented(death: Death, found: Estimate) -> bool:
     """Whether pieces were the cause: the message says so, and the estimate is not above what torch had."""
-    return death.in_pieces and phase_of(found, death).bytes <= (death.available or found.usable)
+    return death.in_pieces and _phase_of(found, death).bytes <= (death.available or found.usable)
 
 
-def phase_of(found: Estimate, death: Death) -> Phase:
+def _phase_of(found: Estimate, death: Death) -> Phase:
     """The phase of the estimate that it died in, else its peak."""
     name = PHASES.get(death.moment) if death.moment else None
     return next((phase for phase in found.phases if phase.name == name), found.peak)
@@ -131,13 +131,13 @@ def comparison(run: Run, death: Death) -> Iterator[str]:
         yield from host_lines(run, found)
     if found is None or death.cause != "gpu" or death.too_large:
         return
-    phase = phase_of(found, death)
+    phase = _phase_of(found, death)
     if death.needed is not None:
         at_least = f"this moment needed {gib(death.needed)} or more"
         yield f"{at_least}; the estimate for the {phase.name} is {gib(phase.bytes)}, {shift(death.needed, phase.bytes)}"
     if phase is not found.peak and phase.bytes < found.peak.bytes:
         yield f"the estimated peak is elsewhere: the {found.peak_phase}, {gib(found.allocated_peak)}"
-    if death.capacity is not None and run.hardware is not None and not is_card(death.capacity, run):
+    if death.capacity is not None and run.hardware is not None and not _is_card(death.capacity, run):
         yield f"the log's card has {gib(death.capacity)} in total, so it is not a {run.hardware.gpu.title}"
     elif death.available is not None and death.available < found.usable * (1 - NEAR):
         less = gib(found.usable - death.available)
@@ -154,7 +154,7 @@ def comparison(run: Run, death: Death) -> Iterator[str]:
         yield "saving gathers what is sharded: `save_only_model`, or sharded state dicts, need less"
 
 
-def is_card(total: int | None, run: Run) -> bool:
+def _is_card(total: int | None, run: Run) -> bool:
     """Whether the stated card is about as large as the one in the log."""
     return (
         run.hardware is not None and total is not None and abs(run.hardware.gpu.total_bytes / max(1, total) - 1) < NEAR

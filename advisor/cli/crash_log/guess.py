@@ -40,7 +40,7 @@ def guess(death: Death, log: str) -> Guess | None:
     count, seen = ranks(death, log)
     per_node = min(count, max(USUAL_NODE, (death.gpu or 0) + 1))
     hardware = Hardware(gpu, per_node, -(-count // per_node), source="the log")
-    return Guess(hardware, (*card_lines(gpu, near, death.capacity, bool(named)), f"{seen}: at least {plural(count)}"))
+    return Guess(hardware, (*_card_lines(gpu, near, death.capacity, bool(named)), f"{seen}: at least {plural(count)}"))
 
 
 def candidates(death: Death) -> list[Gpu]:
@@ -55,7 +55,7 @@ def says(log: str, name: str) -> bool:
     return name in log and re.search(rf"{re.escape(name)}(?![\w-])", log) is not None
 
 
-def card_lines(gpu: Gpu, near: Sequence[Gpu], capacity: int, named: bool) -> Iterator[str]:
+def _card_lines(gpu: Gpu, near: Sequence[Gpu], capacity: int, named: bool) -> Iterator[str]:
     """From what the card is guessed, and what else it may be."""
     if named:
         yield f"the log names the card: {gpu.title}"

@@ -118,15 +118,15 @@ def read_death(log: str) -> Death | None:
     Raises ``InputError`` for figures that are none.
     """
     log = clipped(log)
-    return first_death(log)
+    return _first_death(log)
 
 
-def first_death(log: str) -> Death | None:
+def _first_death(log: str) -> Death | None:
     """Of the deaths that a log may tell of, the one that caused the others."""
     if match := TRIED.search(log):
-        return of_torch(log, match)
+        return _of_torch(log, match)
     if match := APPLE.search(log):
-        return of_apple(log, match)
+        return _of_apple(log, match)
     if match := VLLM.search(log):
         return Death("vllm", line=line_of(log, match.start()), teller="vLLM")
     for teller, pattern in BARE.items():
@@ -147,13 +147,13 @@ def following(log: str) -> int:
     return line_of(log, match.start()) if match else 0
 
 
-def of_torch(log: str, match: re.Match[str]) -> Death:
+def _of_torch(log: str, match: re.Match[str]) -> Death:
     """torch's own message, in its forms since 1.x."""
     line = line_of(log, match.start())
     end = log.find("Traceback (most recent call last)", match.end())
     said = log[match.start() : min(end if end >= 0 else len(log), match.start() + 1500)]
     message = " ".join(RANK.sub("", said).split())
-    found: dict[str, int | None] = {name: size_in(pattern, message, line) for name, pattern in FIELDS.items()}
+    found: dict[str, int | None] = {name: _size_in(pattern, message, line) for name, pattern in FIELDS.items()}
     reserved, allocated = found["reserved"], found["allocated"]
     if reserved is not None and allocated is not None:
         found["unallocated"] = max(0, reserved - allocated)
@@ -173,7 +173,7 @@ def of_torch(log: str, match: re.Match[str]) -> Death:
     )
 
 
-def of_apple(log: str, match: re.Match[str]) -> Death:
+def _of_apple(log: str, match: re.Match[str]) -> Death:
     """The message of torch's MPS backend."""
     line = line_of(log, match.start())
     allocated, other, allowed, tried = (size(match[at], match[at + 1], line) for at in (1, 3, 5, 7))
@@ -181,7 +181,7 @@ def of_apple(log: str, match: re.Match[str]) -> Death:
     return Death("apple", moment, tried=tried, capacity=allowed, in_use=in_use, allocated=allocated, line=line)
 
 
-def size_in(pattern: re.Pattern[str], message: str, line: int) -> int | None:
+def _size_in(pattern: re.Pattern[str], message: str, line: int) -> int | None:
     """The size that a pattern finds, in whichever of its forms."""
     match = pattern.search(message)
     if match is None:

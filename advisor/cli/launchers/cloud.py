@@ -20,7 +20,7 @@ PRESET = regex(r"(?P<gpus>\d{1,3})gpu-\d+vcpu-(?P<memory>\d{1,5})gb")
 
 
 @record
-class Provider:
+class _Provider:
     """What axolotl makes of one provider's YAML. ``memory`` in GiB, where it says none."""
 
     cards: Mapping[str, str]
@@ -33,13 +33,13 @@ class Provider:
 
 
 # axolotl/cli/cloud/modal_.py:203-227@0.19.0; axolotl/cli/cloud/baseten/template/train_sft.py@0.19.0.
-PROVIDERS: Mapping[str, Provider] = {
-    "modal": Provider(
+PROVIDERS: Mapping[str, _Provider] = {
+    "modal": _Provider(
         {"a100": "a100-40gb-sxm", "a100-80gb": "a100-80gb-sxm", "a10": "a10g", "h100": "h100-80gb-sxm"}, memory=128
     ),
-    "baseten": Provider({}, card="h100-80gb-sxm"),
+    "baseten": _Provider({}, card="h100-80gb-sxm"),
 }
-OTHER = Provider({}, overrides=True)
+OTHER = _Provider({}, overrides=True)
 """A provider that came by an entry point of the group ``axolotl.cloud_providers``: read by the usual keys."""
 
 
@@ -60,7 +60,7 @@ def read_cloud(path: str) -> Cloud:
     document = read(path)
     name = str(document.get("provider") or "modal").lower()
     provider = PROVIDERS.get(name, OTHER)
-    if name in PROVIDERS and not is_readable(document) and (wrong := wrong_in(document)):
+    if name in PROVIDERS and not _is_readable(document) and (wrong := _wrong_in(document)):
         raise wrong
     said = first_of(document, CARDS)
     preset = PRESET.fullmatch(str(document.get("preset") or ""))
@@ -76,7 +76,7 @@ def read_cloud(path: str) -> Cloud:
     if found.assumed:
         remarks.append(f"{path}: {found.assumed}")
     count = number(preset["gpus"] if preset else first_of(document, COUNTS) or many)
-    memory = memory_of(document.get("memory") or (f"{preset['memory']}GiB" if preset else provider.memory))
+    memory = _memory_of(document.get("memory") or (f"{preset['memory']}GiB" if preset else provider.memory))
     hardware = replace(
         found,
         gpus_per_node=count or found.gpus_per_node,
@@ -87,18 +87,18 @@ def read_cloud(path: str) -> Cloud:
     return Cloud(hardware, provider.overrides, tuple(remarks))
 
 
-def is_readable(document: Document) -> bool:
+def _is_readable(document: Document) -> bool:
     """Whether the keys of axolotl's own providers have values that can be used; a blank one says nothing."""
     card, memory = document.get("gpu"), document.get("memory")
     counts = [document.get(key) for key in ("gpu_count", "node_count")]
     return (
         (card is None or type(card) in {str, int})
         and all(count is None or number(str(count)) for count in counts)
-        and (memory is None or memory_of(memory) is not None)
+        and (memory is None or _memory_of(memory) is not None)
     )
 
 
-def wrong_in(document: Document) -> InputError | None:
+def _wrong_in(document: Document) -> InputError | None:
     """What is wrong with it, in the words of ``cloud_schema``."""
     from advisor.cli.launchers.cloud_schema import what_is_wrong
 
@@ -128,7 +128,7 @@ def number(text: str) -> int | None:
     return int(text) if re.fullmatch(r"[1-9]\d{0,3}", text) else None
 
 
-def memory_of(value: object) -> int | None:
+def _memory_of(value: object) -> int | None:
     """Memory of a machine: plain numbers are GiB."""
     text = str(value or "")
     if re.fullmatch(r"\d{1,6}", text):

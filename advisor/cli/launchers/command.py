@@ -28,10 +28,10 @@ OTHER_WORK = ("prepare_ds_only", "inference", "merge_lora", "shard")
 
 def read_command(tokens: Sequence[str]) -> Command:
     """Reads a command from its outermost launcher, or shell, to axolotl's own arguments."""
-    return read_from(tokens, {}, Scale(), 0)
+    return _read_from(tokens, {}, Scale(), 0)
 
 
-def read_from(tokens: Sequence[str], environment: Mapping[str, str], scale: Scale, depth: int) -> Command:
+def _read_from(tokens: Sequence[str], environment: Mapping[str, str], scale: Scale, depth: int) -> Command:
     """Reads a command in a script ``depth`` deep, which has ``environment`` and is started as ``scale`` says."""
     environment, reason = dict(environment), "the command does not run `axolotl train`"
     scale, launcher, start = around(from_environment({**os.environ, **environment}), scale), None, 0
@@ -42,10 +42,10 @@ def read_from(tokens: Sequence[str], environment: Mapping[str, str], scale: Scal
         following = tokens[index + 1] if index + 1 < len(tokens) else ""
         if token == "axolotl" or token.endswith("/axolotl"):
             scale = flags(launcher, tokens[start:index], scale)
-            return axolotl_command(tokens[index + 1 :], scale, environment)
+            return _axolotl_command(tokens[index + 1 :], scale, environment)
         if token in {"-m", "--module"} and following == "axolotl.cli.main":
             scale = flags(launcher, tokens[start:index], scale)
-            return axolotl_command(tokens[index + 2 :], scale, environment)
+            return _axolotl_command(tokens[index + 2 :], scale, environment)
         if token in {"-m", "--module"} and following.startswith("axolotl.cli."):
             scale = flags(launcher, tokens[start:index], scale)
             return trained(following.rpartition(".")[2], tokens[index + 2 :], scale, environment)
@@ -54,7 +54,7 @@ def read_from(tokens: Sequence[str], environment: Mapping[str, str], scale: Scal
         named = launcher_named(token) or MODULES.get(following if token == "-m" else "")
         if named is None and launcher in {None, "srun"} and (script := script_in(tokens, index)):
             outer = flags(launcher, tokens[start:index], scale)
-            found = trained_by(script, read_from, environment, outer, depth)
+            found = trained_by(script, _read_from, environment, outer, depth)
             if found.trains:
                 return found
             reason = found.reason
@@ -96,7 +96,7 @@ def flags(launcher: str | None, tokens: Sequence[str], scale: Scale) -> Scale:
     return replace(scale, nodes=nodes, devices=devices)
 
 
-def axolotl_command(tokens: Sequence[str], scale: Scale, environment: Mapping[str, str]) -> Command:
+def _axolotl_command(tokens: Sequence[str], scale: Scale, environment: Mapping[str, str]) -> Command:
     """``axolotl train config.yml --key value -- --launcher-flag``."""
     own, inner = list(tokens), []
     if "--" in own:

@@ -80,11 +80,11 @@ def from_environment(environment: Mapping[str, str]) -> Scale:
     return replace(scale, per_node=None) if scale.per_node == 1 else scale
 
 
-def from_accelerate_file(tokens: Sequence[str]) -> Scale:
+def _from_accelerate_file(tokens: Sequence[str]) -> Scale:
     """What accelerate's own config file says: accelerate/commands/config/config_args.py@1.13.0."""
     import yaml
 
-    said = [token.partition("=")[2] or following for token, following in pairwise([*tokens, ""]) if named_file(token)]
+    said = [token.partition("=")[2] or following for token, following in pairwise([*tokens, ""]) if _named_file(token)]
     home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
     path = Path(said[0]) if said else home / "accelerate" / "default_config.yaml"
     try:
@@ -99,14 +99,14 @@ def from_accelerate_file(tokens: Sequence[str]) -> Scale:
     return scale
 
 
-def named_file(token: str) -> bool:
+def _named_file(token: str) -> bool:
     """Whether this flag names accelerate's config file."""
     return token.partition("=")[0].replace("-", "_") == "__config_file"
 
 
 def scale_of(launcher: str, tokens: Sequence[str], scale: Scale) -> Scale:
     """``scale`` with what the flags among ``tokens`` say. One task a node of srun leaves the count to the inner one."""
-    return with_flags(launcher, tokens, from_accelerate_file(tokens) if launcher == "accelerate" else scale)
+    return with_flags(launcher, tokens, _from_accelerate_file(tokens) if launcher == "accelerate" else scale)
 
 
 def with_flags(launcher: str, tokens: Sequence[str], scale: Scale) -> Scale:

@@ -47,11 +47,11 @@ def config_of(command: Command, cloud: Cloud | None) -> Document:
 def hardware_of(command: Command, config: Document, session: Session, cloud: Cloud | None) -> Hardware | None:
     """The GPUs of the launch: as its own option says, else the cloud's, else as ``launched_on`` finds them."""
     if cloud is None or session.context.gpus:
-        return launched_on(config, session, scaled_by(command))
-    return cloud.hardware and scaled_by(command)(cloud.hardware)
+        return launched_on(config, session, _scaled_by(command))
+    return cloud.hardware and _scaled_by(command)(cloud.hardware)
 
 
-def scaled_by(command: Command) -> Callable[[Hardware], Hardware]:
+def _scaled_by(command: Command) -> Callable[[Hardware], Hardware]:
     """One GPU for each process that the command starts."""
 
     def scaled(found: Hardware) -> Hardware:

@@ -20,7 +20,7 @@ DEEPEST = 3
 
 
 @record
-class Script:
+class _Script:
     """A text for a shell, with what it was called with."""
 
     name: str
@@ -29,19 +29,19 @@ class Script:
     folder: str
 
 
-def script_in(tokens: Sequence[str], index: int) -> Script | None:
+def script_in(tokens: Sequence[str], index: int) -> _Script | None:
     """The script that the command runs from this word on: ``bash run.sh``, ``./run.sh``, ``sh -lc '...'``."""
     name = tokens[index].rpartition("/")[2]
     if name in SHELLS:
-        return of_shell(name, tokens[index + 1 :])
+        return _of_shell(name, tokens[index + 1 :])
     first = all(
         token in WRAPPERS or token.startswith("-") or token.isdecimal() or ASSIGNMENT.match(token)
         for token in tokens[:index]
     )
-    return of_file(tokens[index], tokens[index + 1 :]) if first and "/" in tokens[index] else None
+    return _of_file(tokens[index], tokens[index + 1 :]) if first and "/" in tokens[index] else None
 
 
-def of_shell(shell: str, tokens: Sequence[str]) -> Script | None:
+def _of_shell(shell: str, tokens: Sequence[str]) -> _Script | None:
     """What a shell is given: ``-c TEXT [NAME ARGUMENT...]`` or ``FILE [ARGUMENT...]``."""
     rest = list(tokens)
     by_text = False
@@ -53,54 +53,54 @@ def of_shell(shell: str, tokens: Sequence[str]) -> Script | None:
     if not rest:
         return None
     if by_text:
-        return Script(f"{shell} -c", rest[0], tuple(rest[1:]) or (shell,), "")
-    return of_file(rest[0], rest[1:])
+        return _Script(f"{shell} -c", rest[0], tuple(rest[1:]) or (shell,), "")
+    return _of_file(rest[0], rest[1:])
 
 
-def of_file(path: str, arguments: Sequence[str]) -> Script | None:
+def _of_file(path: str, arguments: Sequence[str]) -> _Script | None:
     """A script in a file."""
     text = script_text(path)
     folder = os.path.dirname(os.path.abspath(path))
-    return None if text is None else Script(path, text, (path, *arguments), folder)
+    return None if text is None else _Script(path, text, (path, *arguments), folder)
 
 
-def trained_by(script: Script, read: Reader, environment: Mapping[str, str], scale: Scale, depth: int) -> Command:
+def trained_by(script: _Script, read: Reader, environment: Mapping[str, str], scale: Scale, depth: int) -> Command:
     """The first training that a script surely starts, or why none is checked."""
     found: Command | None = None
     for line in commands(script.text, script.arguments, {**os.environ, **environment}, script.folder):
-        command = of_line(line, read, environment, scale, depth)
+        command = _of_line(line, read, environment, scale, depth)
         if command is None or not command.trains:
             continue
         if found is not None:
             return replace(found, remark=f"{script.name} trains more than once; the first training is checked")
-        if unsure := unsure_of(line, command):
+        if unsure := _unsure_of(line, command):
             return Command(scale=scale, environment=environment, trains=True, reason=f"{script.name}: {unsure}")
         found = placed(command, line.folder or "")
     reason = f"{script.name} has no plain `axolotl train` line"
     return found or Command(scale=scale, environment=environment, reason=reason)
 
 
-def of_line(line: Line, read: Reader, environment: Mapping[str, str], scale: Scale, depth: int) -> Command | None:
+def _of_line(line: Line, read: Reader, environment: Mapping[str, str], scale: Scale, depth: int) -> Command | None:
     """What a line of a script starts."""
     if depth >= DEEPEST or line.words[0] in SAYING:
         return None
     own = {name: value for name, value in line.exported.items() if UNKNOWN not in value}
-    words = [os.path.expanduser(word) for word in line.words if not is_open_assignment(word)]
+    words = [os.path.expanduser(word) for word in line.words if not _is_open_assignment(word)]
     return read(words, {**environment, **own}, scale, depth + 1)
 
 
-def is_open_assignment(word: str) -> bool:
+def _is_open_assignment(word: str) -> bool:
     """``NAME=$(...)`` in front of a command."""
     return UNKNOWN in word and ASSIGNMENT.match(word) is not None
 
 
-def unsure_of(line: Line, command: Command) -> str:
+def _unsure_of(line: Line, command: Command) -> str:
     """Why the training of a line is not checked; empty if it is sure."""
-    open_names = {word.partition("=")[0] for word in line.words if is_open_assignment(word)}
+    open_names = {word.partition("=")[0] for word in line.words if _is_open_assignment(word)}
     open_names |= {name for name, value in line.exported.items() if UNKNOWN in value}
     if not line.surely:
         return "the training command is in a branch, a loop or a function"
-    if any(UNKNOWN in word and not is_open_assignment(word) for word in line.words) or open_names & COUNTING:
+    if any(UNKNOWN in word and not _is_open_assignment(word) for word in line.words) or open_names & COUNTING:
         return "the training command has values known only at run time"
     if line.folder is None and command.config and not os.path.isabs(command.config):
         return "it changes to a folder known only at run time"
@@ -113,10 +113,10 @@ def placed(command: Command, folder: str) -> Command:
         return command
     path, cloud = os.path.join(folder, command.config), command.cloud
     inner = os.path.normpath(os.path.join(folder, command.folder))
-    return replace(command, config=from_here(path), folder=inner, cloud=cloud and os.path.join(folder, cloud))
+    return replace(command, config=_from_here(path), folder=inner, cloud=cloud and os.path.join(folder, cloud))
 
 
-def from_here(path: str) -> str:
+def _from_here(path: str) -> str:
     """A path relative to the working directory, if it lies below."""
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else relative

@@ -53,7 +53,7 @@ class Line:
 
 
 @record
-class Simple:
+class _Simple:
     """Words between two operators, the operator before them, and whether a parenthesis is open."""
 
     words: tuple[str, ...]
@@ -65,7 +65,7 @@ def commands(text: str, arguments: Sequence[str], environment: Mapping[str, str]
     """The simple commands of a script in order. ``arguments``: ``$0``, ``$1`` ...; ``folder``: where it lies."""
     state = State(dict(environment) | {str(index): word for index, word in enumerate(arguments)})
     text = OWN_FOLDER.sub(lambda _: folder or ".", text)
-    for simple in simple_commands(text, state.variables, arguments[1:]):
+    for simple in _simple_commands(text, state.variables, arguments[1:]):
         words = state.within(simple.words)
         if not words:
             continue
@@ -141,7 +141,7 @@ UNKNOWN = "\0"
 """Stands in a word for what is not known."""
 
 
-def simple_commands(text: str, variables: Mapping[str, str], rest: Sequence[str]) -> Iterator[Simple]:
+def _simple_commands(text: str, variables: Mapping[str, str], rest: Sequence[str]) -> Iterator[_Simple]:
     """The simple commands of a text; stops at what cannot be read."""
     words: list[str] = []
     ends: list[str] = []
@@ -158,13 +158,13 @@ def simple_commands(text: str, variables: Mapping[str, str], rest: Sequence[str]
         match kind:
             case "operator":
                 if words:
-                    yield Simple(tuple(words), before, depth > 0)
+                    yield _Simple(tuple(words), before, depth > 0)
                 # A pipe or a newline after `&&` goes on with it.
                 before = match[0] if words or match[0] != "\n" else before
                 words, skipped = [], False
                 depth = max(0, depth + {"(": 1, ")": -1}.get(match[0], 0))
                 if match[0] == "\n":
-                    position, ends = after_heredocs(text, position, ends), []
+                    position, ends = _after_heredocs(text, position, ends), []
             case "redirect":
                 skipped = True
             case "heredoc":
@@ -172,7 +172,7 @@ def simple_commands(text: str, variables: Mapping[str, str], rest: Sequence[str]
             case "space" | "comment":
                 pass
             case "open":
-                word, position = (word or "") + UNKNOWN, after_substitution(text, match.start())
+                word, position = (word or "") + UNKNOWN, _after_substitution(text, match.start())
             case _ if word is None and (match["double"] or match[0]) in {"$@", "$*"}:
                 words += rest
             case _:
@@ -180,19 +180,19 @@ def simple_commands(text: str, variables: Mapping[str, str], rest: Sequence[str]
     if word is not None and not skipped:
         words.append(word)
     if words:
-        yield Simple(tuple(words), before, depth > 0)
+        yield _Simple(tuple(words), before, depth > 0)
 
 
 def spelled(match: re.Match[str], variables: Mapping[str, str]) -> str:
     """What one piece of a word stands for."""
     if match["double"] is not None:
-        return INSIDE.sub(lambda piece: inner_piece(piece, variables), match["double"])
+        return INSIDE.sub(lambda piece: _inner_piece(piece, variables), match["double"])
     if match["expansion"]:
         return expanded(match[0], variables)
     return match["single"] or match["escaped"] or match["plain"] or ""
 
 
-def inner_piece(piece: re.Match[str], variables: Mapping[str, str]) -> str:
+def _inner_piece(piece: re.Match[str], variables: Mapping[str, str]) -> str:
     """What a piece within double quotes stands for."""
     if piece["expansion"]:
         return expanded(piece["expansion"], variables)
@@ -209,7 +209,7 @@ def expanded(said: str, variables: Mapping[str, str]) -> str:
     return UNKNOWN if value is None and default is None else value or default or ""
 
 
-def after_substitution(text: str, start: int) -> int:
+def _after_substitution(text: str, start: int) -> int:
     """Where a ``$(...)`` or a pair of backticks ends; the end of the text if it does not."""
     if text[start] == "`":
         end = text.find("`", start + 1)
@@ -224,7 +224,7 @@ def after_substitution(text: str, start: int) -> int:
     return len(text)
 
 
-def after_heredocs(text: str, position: int, ends: Sequence[str]) -> int:
+def _after_heredocs(text: str, position: int, ends: Sequence[str]) -> int:
     """Where the texts of heredocs end, which begin at ``position``."""
     for end in ends:
         while position < len(text):

@@ -38,10 +38,10 @@ class Page:
 
 def pages_of(before: Run, after: Run) -> list[Page]:
     """The files that an edit changes."""
-    return [page_of(old, new) for old, new in changed_documents(before, after)]
+    return [_page_of(old, new) for old, new in changed_documents(before, after)]
 
 
-def page_of(old: Document | None, new: Document) -> Page:
+def _page_of(old: Document | None, new: Document) -> Page:
     """One file; its new lines as ``diff`` finds them."""
     was = old.rebased().text.splitlines() if old is not None else []
     lines = new.rebased().text.splitlines()

@@ -33,10 +33,10 @@ def edited(proposal: Proposal, context: Context) -> Proposal | None:
     """The proposal with the user's own lines; None where they were left alone. ``InputError`` for what is wrong."""
     pages = pages_of(proposal.before, proposal.after)
     shown = sheet(pages)
-    written = from_editor(shown, Path(pages[0].new.file).suffix)
+    written = _from_editor(shown, Path(pages[0].new.file).suffix)
     if written == shown:
         return None
-    after = run_with(proposal, pages, texts_from(written, pages), context)
+    after = _run_with(proposal, pages, texts_from(written, pages), context)
     known = {found.key for found in proposal.before.unreadable}
     for found in after.unreadable:
         if found.key not in known:
@@ -48,14 +48,14 @@ def edited(proposal: Proposal, context: Context) -> Proposal | None:
     return replace(proposal, finding=replace(proposal.finding, fix=fix), after=after, own=True)
 
 
-def from_editor(text: str, suffix: str) -> str:
+def _from_editor(text: str, suffix: str) -> str:
     """What the user makes of a text."""
     command = next((value for name in EDITORS if (value := os.environ.get(name))), DEFAULT)
     with tempfile.TemporaryDirectory(prefix="advisor-") as folder:
         file = Path(folder) / f"edit{suffix}"
         file.write_text(text, encoding="utf-8", newline="\n")
         try:
-            code = waited_for([*shlex.split(command), str(file)])
+            code = _waited_for([*shlex.split(command), str(file)])
         except (OSError, ValueError) as error:
             raise InputError(f"the editor `{command}` cannot be run: {error}", remedy="set EDITOR") from error
         if code != 0:
@@ -63,7 +63,7 @@ def from_editor(text: str, suffix: str) -> str:
         return file.read_bytes().decode("utf-8", "replace").replace("\r\n", "\n")
 
 
-def waited_for(command: Sequence[str]) -> int:
+def _waited_for(command: Sequence[str]) -> int:
     """The editor's exit code. Ctrl-C is the editor's meanwhile."""
 
     def not_ours(_signal: int, _frame: FrameType | None) -> None:
@@ -76,12 +76,12 @@ def waited_for(command: Sequence[str]) -> int:
         signal.signal(signal.SIGINT, before)
 
 
-def run_with(proposal: Proposal, pages: Sequence[Page], texts: Sequence[str], context: Context) -> Run:
+def _run_with(proposal: Proposal, pages: Sequence[Page], texts: Sequence[str], context: Context) -> Run:
     """The run that the user's texts describe."""
     after = proposal.after
     config, section = after.config, after.deepspeed
     for page, text in zip(pages, texts, strict=True):
-        document = with_text(page, text)
+        document = _with_text(page, text)
         if page.new is after.config:
             config = document
         else:
@@ -99,15 +99,15 @@ def named(config: Document, key: str) -> object:
     return None if is_mapping(value) else value
 
 
-def with_text(page: Page, text: str) -> Document:
+def _with_text(page: Page, text: str) -> Document:
     """The file as a text has it: as further changes of what it would be, so that renamed keys stay in their place."""
     values = parse(text.encode(), page.new.file, page.new.syntax).values_mapping
     if page.old is None:
         return new_document(page.new.file, page.new.syntax, values)
-    return page.new.changed(*changes_between(page.new.values_mapping, values, ()))
+    return page.new.changed(*_changes_between(page.new.values_mapping, values, ()))
 
 
-def changes_between(old: Mapping[Any, Any], new: Mapping[Any, Any], above: KeyPath) -> Iterator[Change]:
+def _changes_between(old: Mapping[Any, Any], new: Mapping[Any, Any], above: KeyPath) -> Iterator[Change]:
     """What turns one mapping into another, each new key behind the one that it was written behind."""
     for key in old:
         if key not in new:
@@ -116,7 +116,7 @@ def changes_between(old: Mapping[Any, Any], new: Mapping[Any, Any], above: KeyPa
     for key, value in new.items():
         given = old.get(key)
         if is_mapping(given) and is_mapping(value) and value:
-            yield from changes_between(given, value, (*above, key))
+            yield from _changes_between(given, value, (*above, key))
         elif key not in old or not same(given, value):
             yield Set((*above, key), value, after=before)
         before = key if isinstance(key, str) else None

@@ -49,7 +49,7 @@ def reviewed(review: Review, prompt: Prompt) -> tuple[Review, bool]:
     if proposal is not None:
         prompt.show(["", *file_lines(review.run, prompt.style)])
     while proposal is not None:
-        ahead = introduce(proposal, ahead, prompt)
+        ahead = _introduce(proposal, ahead, prompt)
         if review.taking and proposal.one_of_many:
             answer = "y"
             prompt.show([prompt.style.paint("   applied (`a`)", "frame")])
@@ -66,7 +66,7 @@ def reviewed(review: Review, prompt: Prompt) -> tuple[Review, bool]:
     return review, True
 
 
-def introduce(proposal: Proposal, ahead: Steps | None, prompt: Prompt) -> Steps | None:
+def _introduce(proposal: Proposal, ahead: Steps | None, prompt: Prompt) -> Steps | None:
     """Shows an edit, after the plan where that is another than it was; the steps that are then ahead."""
     lines = [""]
     if (plan := proposal.plan) is not None:
@@ -88,7 +88,7 @@ def asked(review: Review, proposal: Proposal, prompt: Prompt) -> tuple[str, Prop
             case "?":
                 prompt.show(help_lines(proposal, prompt.style))
             case "e":
-                proposal = by_hand(review, proposal, prompt)
+                proposal = _by_hand(review, proposal, prompt)
             case _ if answer in letters(proposal):
                 return answer, proposal
             case "a":
@@ -97,7 +97,7 @@ def asked(review: Review, proposal: Proposal, prompt: Prompt) -> tuple[str, Prop
                 prompt.show(["one letter is expected; ? explains them"])
 
 
-def by_hand(review: Review, proposal: Proposal, prompt: Prompt) -> Proposal:
+def _by_hand(review: Review, proposal: Proposal, prompt: Prompt) -> Proposal:
     """The proposal as the user wants it, shown with what is then wrong; as it was where that cannot be."""
     from advisor.report import render_error
 

@@ -82,11 +82,11 @@ class Review:
 
 def proposal_for(review: Review) -> Proposal | None:
     """What to ask next; None where nothing is left."""
-    found = lint_proposals(review, by_choice=False), step_proposals(review), lint_proposals(review, by_choice=True)
+    found = _lint_proposals(review, by_choice=False), _step_proposals(review), _lint_proposals(review, by_choice=True)
     return next(chain(*found), None)
 
 
-def lint_proposals(review: Review, *, by_choice: bool) -> Iterator[Proposal]:
+def _lint_proposals(review: Review, *, by_choice: bool) -> Iterator[Proposal]:
     """The edits of lint findings that no comment keeps quiet."""
     run = review.run
     for rule, hit in lint_hits(run, review.options):
@@ -112,10 +112,10 @@ def fix_of(before: Run, after: Run, safe: bool) -> Fix:
     return Fix(safe, edits, old.needed.low, new.needed.low, new.verdict, diff, condition=new.condition)
 
 
-def step_proposals(review: Review) -> Iterator[Proposal]:
+def _step_proposals(review: Review) -> Iterator[Proposal]:
     """The first step of the plan for the run as it is now, less what was refused."""
     off = set(review.off)
-    while (plan := plan_of(review, off)) is not None and plan.steps:
+    while (plan := _plan_of(review, off)) is not None and plan.steps:
         step = plan.steps[0]
         key = (step.rule.id, str(sorted(step.edits.items())))
         finding = step_finding(step, review.steps + 1)
@@ -124,7 +124,7 @@ def step_proposals(review: Review) -> Iterator[Proposal]:
         off.add(step.rule.id)
 
 
-def plan_of(review: Review, off: set[str]) -> Plan | None:
+def _plan_of(review: Review, off: set[str]) -> Plan | None:
     """The plan, as ``check`` has it; once steps have made the run tight, also one that only makes it less so."""
     found, options = estimate(review.run), review.options.without(tuple(off))
     if found is not None and not found.uncounted and found.verdict == "tight" and review.steps:

@@ -55,21 +55,21 @@ def plan_lines(plan: Plan, style: Style, *, fresh: bool) -> list[str]:
 def proposal_lines(proposal: Proposal, style: Style) -> list[str]:
     """Title, memory before and after, what it costs, and the diff."""
     finding, fix = proposal.finding, proposal.fix
-    lines = title_lines(finding, style)
+    lines = _title_lines(finding, style)
     margin = "   "
     if words := change(fix):
         lines += style.prose(words, margin)
     if fix.safe and not proposal.own:
         lines += style.prose(CHOICE if fix.by_choice else SAFETY[True], margin)
     else:
-        said = style.prose(own_words(proposal) if proposal.own else UNSAFE, margin)
+        said = style.prose(_own_words(proposal) if proposal.own else UNSAFE, margin)
         lines += [margin + style.paint(line.strip(), "warning") for line in said]
     if finding.cost:
         lines += style.prose(finding.cost, f"{margin}cost: ")
     return [*lines, *diff_lines(fix.diff, style, margin)]
 
 
-def own_words(proposal: Proposal) -> str:
+def _own_words(proposal: Proposal) -> str:
     """What a value of the user's does to the training, as far as it is known: what it does to the global batch."""
     before, after = proposal.before, proposal.after
     old, new = before.global_batch_size, after.global_batch_size
@@ -83,7 +83,7 @@ def own_words(proposal: Proposal) -> str:
     return known if changed <= OF_THE_BATCH else f"{known}; the rest may change it too"
 
 
-def title_lines(finding: Finding, style: Style) -> list[str]:
+def _title_lines(finding: Finding, style: Style) -> list[str]:
     """The step with its number, or what was found and where."""
     if finding.step is not None:
         lead = f"{finding.step}. {finding.rule}: "

@@ -23,18 +23,18 @@ def mixer_amounts(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
     attention = block.attention
     assert attention is not None
     if attention.kind == "latent":
-        yield from latent_amounts(run, n, block)
+        yield from _latent_amounts(run, n, block)
     elif attention.kind == "conv":
-        yield from convolution_amounts(n)
+        yield from _convolution_amounts(n)
     elif block.states is not None:
         yield from state_space_amounts(run, n, block.states)
     elif attention.kind == "linear" and attention.state:
-        yield from delta_amounts(run, n, attention)
+        yield from _delta_amounts(run, n, attention)
     else:
         yield from width_amounts(n, block)
 
 
-def convolution_amounts(n: Numbers) -> Iterator[Amount]:
+def _convolution_amounts(n: Numbers) -> Iterator[Amount]:
     """LFM2's short convolution: two gates and what they gate, the convolution's input, and what it gives.
 
     models/lfm2/modeling_lfm2.py, Lfm2ShortConv.forward@5.16.1; causal-conv1d keeps its input alone.
@@ -42,7 +42,7 @@ def convolution_amounts(n: Numbers) -> Iterator[Amount]:
     yield 5 * n.compute, "h"
 
 
-def delta_amounts(run: Run, n: Numbers, attention: Attention) -> Iterator[Amount]:
+def _delta_amounts(run: Run, n: Numbers, attention: Attention) -> Iterator[Amount]:
     """The gated delta rule: models/qwen3_5/modeling_qwen3_5.py, Qwen3_5GatedDeltaNet.forward@5.16.1.
 
     The convolution's input; of the rule (fla/ops/gated_delta_rule/chunk.py@0.5.2) normed queries and keys of all value
@@ -59,7 +59,7 @@ def delta_amounts(run: Run, n: Numbers, attention: Attention) -> Iterator[Amount
     yield 12 * values + 4 * heads + n.compute * values * (2 if n.trained else 1), ONE
 
 
-def latent_amounts(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
+def _latent_amounts(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
     """Multi-head latent attention: modeling_deepseek_v3.py, DeepseekV3Attention.forward@5.16.1.
 
     Norms of both low-rank tensors, new queries and keys, and the projection that values are cut from; flash

@@ -22,15 +22,15 @@ def attention_amounts(run: Run, n: Numbers, family: Deviations, norm: Norm, bloc
     if attention is None:
         return
     if attention.query_key_norm:
-        yield from norm_of_queries_and_keys(n, family, norm)
+        yield from _norm_of_queries_and_keys(n, family, norm)
     if family.rotary:
         yield family.rotary, "head_dim"
     if run.attention == "eager":
         yield from eager_amounts(n, family, attention)
     elif without_kernel(run, family, attention):
-        yield from math_amounts()
+        yield from _math_amounts()
     else:
-        yield from kernel_amounts(run, n, family, block)
+        yield from _kernel_amounts(run, n, family, block)
     if attention.value_norm:
         yield from ((4, "v"), (4, "kv heads"), *powered(family, "kv heads"))
     if attention.gated:
@@ -47,7 +47,7 @@ def gate_amounts(run: Run, n: Numbers, family: Deviations, attention: Attention)
         yield n.compute, "out"
 
 
-def norm_of_queries_and_keys(n: Numbers, family: Deviations, norm: Norm) -> Iterator[Amount]:
+def _norm_of_queries_and_keys(n: Numbers, family: Deviations, norm: Norm) -> Iterator[Amount]:
     """RMS norms of queries and keys, by head or over the whole width (models/qwen3, models/olmo2@5.16.1)."""
     inner = replace(n, stream=n.inner, normed=n.inner, trained=n.trained and not family.weightless_query_key_norm)
     for symbol, heads in (("q", "heads"), ("k", "kv heads")):
@@ -55,7 +55,7 @@ def norm_of_queries_and_keys(n: Numbers, family: Deviations, norm: Norm) -> Iter
         yield from (*rms_amounts(inner, norm, symbol, groups), *powered(family, groups))
 
 
-def kernel_amounts(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
+def _kernel_amounts(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
     """A fused kernel: queries, keys, values, output, and an fp32 log-sum-exp per head (arXiv 2205.14135, 3.1).
 
     With a mask sdpa repeats keys and values to all heads, and keeps the mask in the compute type, a layer at
@@ -94,7 +94,7 @@ def repeated(n: Numbers, attention: Attention) -> Iterator[Amount]:
         yield from ((n.compute, "q"), (n.compute, "out"))
 
 
-def math_amounts() -> Iterator[Amount]:
+def _math_amounts() -> Iterator[Amount]:
     """sdpa without a kernel (Falcon-7B's single key head under a mask): everything in fp32.
 
     aten/src/ATen/native/transformers/attention.cpp, _scaled_dot_product_attention_math@2.13.0.

@@ -59,10 +59,10 @@ if TYPE_CHECKING:
 def working_bytes(run: Run, block: Block) -> int:
     """The most that one layer's backward holds in addition to the saved tensors of this and earlier layers."""
     unpacking = unpacking_bytes(run, block) if run.activation_checkpointing else 0
-    return max(backward_bytes(run, block), unpacking)
+    return max(_backward_bytes(run, block), unpacking)
 
 
-def backward_bytes(run: Run, block: Block) -> int:
+def _backward_bytes(run: Run, block: Block) -> int:
     """Likewise, but for the recomputed forward of experts in 8 bits."""
     output = recomputed_output(run, numbers_of(run, block), block)
     weights = passing_weights(run, run.compute_bytes, block) + passing_in_quantizers(run, block)
@@ -77,13 +77,13 @@ def multiplying_bytes(run: Run, block: Block) -> int | None:
     None where that moment is not told apart from the others, but for that in which experts are unpacked.
     """
     if quantized(run) and block.mlp is not None and block.mlp.experts:
-        return shared_bytes(run, block)
+        return _shared_bytes(run, block)
     if block.mlp is None or block.mlp.experts or block.states or block.traces or fuses_mlp(run, block):
         return None
     family, _ = family_and_norm(run, block)
     n = numbers_of(run, block)
     given = [(kept.cast, site.symbol) for site, kept in adapted_outputs(run, n, block)]
-    moment = [*starting_gradients(n, family, block), *given, (n.compute, "f"), *let_go(run, n, block)]
+    moment = [*_starting_gradients(n, family, block), *given, (n.compute, "f"), *let_go(run, n, block)]
     return run.tokens * (total(moment, widths(run, block)) + recomputed_output(run, n, block))
 
 
@@ -104,13 +104,13 @@ def stack_gradient_bytes(run: Run, block: Block) -> int:
     return run.tokens * (per_token + recomputed_output(run, n, block))
 
 
-def shared_bytes(run: Run, block: Block) -> int:
+def _shared_bytes(run: Run, block: Block) -> int:
     """Likewise at the last linear of what all tokens pass next to experts, when those are still to come."""
     family, _ = family_and_norm(run, block)
     n = numbers_of(run, block)
     given = [(kept.cast, site.symbol) for site, kept in adapted_outputs(run, n, block)]
     product = [(n.inner, site.symbol) for site in mlp_output(run, n, block)]
-    moment = [*starting_gradients(n, family, block), *given, *product, *let_go(run, n, block)]
+    moment = [*_starting_gradients(n, family, block), *given, *product, *let_go(run, n, block)]
     return run.tokens * (total(moment, widths(run, block)) + recomputed_output(run, n, block))
 
 
@@ -129,10 +129,10 @@ def derived_bytes(run: Run, block: Block) -> int:
     kernels = fused_working_bytes(run, n, known, block) if fuses_mlp(run, block) else 0
     alone = (
         run.tokens * (total([(24 + n.stream, "h")], known) - total(amounts(run, block), known))
-        if is_alone(block)
+        if _is_alone(block)
         else 0
     )
-    return max(0, run.tokens * per_token, closing_bytes(run, n, family, norm, block), kernels, alone) + waiting
+    return max(0, run.tokens * per_token, _closing_bytes(run, n, family, norm, block), kernels, alone) + waiting
 
 
 def passing_bytes(run: Run, block: Block) -> int:
@@ -150,28 +150,28 @@ def passing_bytes(run: Run, block: Block) -> int:
     return max(adapted, unpacking_bytes(run, block))
 
 
-def is_alone(block: Block) -> bool:
+def _is_alone(block: Block) -> bool:
     """Whether a layer is nothing but attention or an MLP, with one norm before it, whose gradient is the widest."""
     return (block.attention is None) != (block.mlp is None) and block.norm == "rms"
 
 
-def closing_bytes(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> int:
+def _closing_bytes(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> int:
     """The moment of a norm at the end of the MLP, where there is one; ``1 + weight`` of Gemma's has gone by then."""
     if block.norms < 4 and not family.post_norm:
         return 0
-    amounts = total(closing_norm(n, norm), widths(run, block))
+    amounts = total(_closing_norm(n, norm), widths(run, block))
     return run.tokens * amounts - (4 * block.hidden if norm == "offset rms" else 0)
 
 
 def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Moment]:
     """The moments of a layer's backward that can be its widest, from the layer's end to its start."""
-    stream, used_mask, branch = starting_gradients(n, family, block)
-    narrow = narrow_gradient(n, family, block)
+    stream, used_mask, branch = _starting_gradients(n, family, block)
+    narrow = _narrow_gradient(n, family, block)
     yield list(altup_gradients(n, block))
     if block.mlp is None and block.states is None:
         yield [stream, (n.compute * projected_width(block), ONE)]
     elif block.mlp is not None and not fuses_mlp(run, block):
-        behind = list(taken_in(run, n, norm, block))
+        behind = list(_taken_in(run, n, norm, block))
         yield [stream, used_mask, branch, *adapter_gradients(run, n, block), *behind]
         yield [stream, used_mask, *half_adapter_gradients(run, n, block), *behind]
         yield [stream, used_mask, branch, (n.inner, "f shared" if block.mlp.experts else "f"), *behind]
@@ -187,37 +187,37 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
             yield [*quantized_int8(run, n, family, block), *held]
             yield list(recomputed_four_bit(run, n, family, block))
     if block.attention is not None and probabilities(run, family, block.attention):
-        yield [stream, *probability_gradients(run, n, family, norm, block)]
+        yield [stream, *_probability_gradients(run, n, family, norm, block)]
     if block.states is not None:
-        waiting = [stream, *(() if in_pieces(run) else gradients_before_scan(n, family, block))]
-        freed = list(gone(after_scan(run, n, family, norm, block)))
+        waiting = [stream, *(() if in_pieces(run) else _gradients_before_scan(n, family, block))]
+        freed = list(gone(_after_scan(run, n, family, norm, block)))
         for moment in scan_gradients(run, n, block.states):
             yield [*waiting, *moment, *freed]
 
 
-def starting_gradients(n: Numbers, family: Deviations, block: Block) -> tuple[Amount, Amount, Amount]:
+def _starting_gradients(n: Numbers, family: Deviations, block: Block) -> tuple[Amount, Amount, Amount]:
     """What stands at the start of a layer's backward: the stream's gradient, a mask that was used, a branch's own."""
     own = family.residual_masks or family.scales_residual
-    branch = (n.compute, "h") if own and n.inner == n.compute else narrow_gradient(n, family, block)
+    branch = (n.compute, "h") if own and n.inner == n.compute else _narrow_gradient(n, family, block)
     # A layer that widens the stream casts the gradient of what entered it.
     stream = n.returned + (n.stream if n.returned != n.stream else 0)
     return (stream, "h"), (-1 if family.residual_masks else 0, "h"), branch
 
 
-def narrow_gradient(n: Numbers, family: Deviations, block: Block) -> Amount:
+def _narrow_gradient(n: Numbers, family: Deviations, block: Block) -> Amount:
     """Where the stream is wider than what adapters compute, parallel branches each wait for a narrow gradient."""
     return (n.compute if n.inner != n.compute and (family.parallel or block.norms == 1) else 0, "h")
 
 
-def after_scan(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
+def _after_scan(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
     """What is kept behind a Mamba mixer: the MLP, and attention where it is side by side with it."""
     if block.mlp is not None:
-        yield from after_attention(run, n, family, norm, block)
+        yield from _after_attention(run, n, family, norm, block)
     if block.attention is not None and block.attention.kind == "softmax":
         yield from attention_amounts(run, n, family, norm, block)
 
 
-def gradients_before_scan(n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
+def _gradients_before_scan(n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
     """What a Mamba mixer's backward starts from, where that is not the gradient of the residual stream itself."""
     if family.scales_residual or n.stream != n.compute:
         yield n.compute, "h"
@@ -232,7 +232,7 @@ def probabilities(run: Run, family: Deviations, attention: Attention) -> bool:
     return softmax and (run.attention == "eager" or without_kernel(run, family, attention))
 
 
-def closing_norm(n: Numbers, norm: Norm) -> Moment:
+def _closing_norm(n: Numbers, norm: Norm) -> Moment:
     """A norm at the end of the MLP: fp32 gradients of square, mean, root and product at once, its root freed."""
     if norm == "liger":
         return [(2 * n.stream, "h")]
@@ -266,7 +266,7 @@ def product_gradients(run: Run, n: Numbers, family: Deviations, block: Block) ->
         yield from gone(a for site in mlp_output(run, n, block) for a in site_amounts(run, n, site))
 
 
-def probability_gradients(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
+def _probability_gradients(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
     """Eager attention at its softmax: three fp32 gradients a score; all that follows is freed.
 
     That of the probabilities, its product with them inside CUDA's kernel, and that of the scores:
@@ -279,10 +279,10 @@ def probability_gradients(run: Run, n: Numbers, family: Deviations, norm: Norm, 
     yield from gone(copies[1:])
     if n.compute != 4:
         yield -n.compute, "heads S"
-    yield from gone(after_attention(run, n, family, norm, block))
+    yield from gone(_after_attention(run, n, family, norm, block))
 
 
-def after_attention(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
+def _after_attention(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
     """What is kept behind the attention kernel: the output projection's input, the MLP's norm, and the MLP."""
     behind = sites(run, n, block, copied_output(run, family, block))
     first = next((site for site in behind if site.symbol == "h"), None)
@@ -319,7 +319,7 @@ def done(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> 
         yield from gone(site_amounts(run, n, site))
 
 
-def taken_in(run: Run, n: Numbers, norm: Norm, block: Block) -> Iterator[Amount]:
+def _taken_in(run: Run, n: Numbers, norm: Norm, block: Block) -> Iterator[Amount]:
     """What the backward has behind it when it comes to the MLP of a layer with an embedding of its own.
 
     The norm of what was taken in and the norm at the end of the MLP, which leaves a gradient; the gate, and its inputs.

@@ -53,7 +53,7 @@ def numbers_of(run: Run, block: Block) -> Numbers:
 def numbers(run: Run, norm: Norm, *, narrow: bool = False) -> Numbers:
     """The precision of the parts of a layer with norms of this kind; ``narrow``: see ``Block``."""
     compute = run.compute_bytes
-    weights = enters_wide(run)
+    weights = _enters_wide(run)
     branches = fp32_branches(run, norm)
     stream = 4 if weights or ((branches or fp32_stream(run)) and not narrow) else 2
     casts = narrow or (run.model is not None and run.model.deviations.casts_stream)
@@ -71,14 +71,14 @@ def widened(run: Run) -> bool:
     return run.autocast and run.model is not None and run.model.deviations.widens_stream
 
 
-def enters_wide(run: Run) -> bool:
+def _enters_wide(run: Run) -> bool:
     """Whether the stream is in fp32 from the embedding on."""
     return run.precision == "fp32" or run.fp32_residual_stream or fp32_weights(run) or widened(run)
 
 
 def enters_narrow(run: Run, norm: Norm) -> bool:
     """Whether the first layer gets half precision and returns fp32: see ``KEEP_WIDTH``, which embeddings do not."""
-    return not enters_wide(run) and (fp32_branches(run, norm) or fp32_stream(run))
+    return not _enters_wide(run) and (fp32_branches(run, norm) or fp32_stream(run))
 
 
 def fp32_stream(run: Run) -> bool:

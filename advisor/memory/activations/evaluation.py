@@ -51,17 +51,17 @@ def feedforward(run: Run, n: Numbers, family: Deviations, block: Block) -> Itera
         yield [*held, *routed.forward_output(run, n, family, mlp), (n.compute if family.shared_first else 0, "h")]
         return
     inner = [x for x in block.linears if x.kind == "mlp" and not is_output(x, block)]
-    yield [*held, (product_width(n, family, mlp, fused=len(inner) == 1), "f")]
+    yield [*held, (_product_width(n, family, mlp, fused=len(inner) == 1), "f")]
     if run.lora is not None and fuses_mlp(run, block):
         yield from ([*held, *moment] for moment in forward_mlp(run.lora, n))
         return
     if run.lora is not None and any(is_target(run.lora, x) for x in inner):
-        yield [*held, *adapted_projection(run, n, mlp, fused=len(inner) == 1)]
+        yield [*held, *_adapted_projection(run, n, mlp, fused=len(inner) == 1)]
     if run.lora is not None and any(is_target(run.lora, x) for x in block.linears if is_output(x, block)):
         yield [*held, *adapted_output(run, n)]
 
 
-def product_width(n: Numbers, family: Deviations, mlp: Mlp, fused: bool) -> int:
+def _product_width(n: Numbers, family: Deviations, mlp: Mlp, fused: bool) -> int:
     """Bytes per element of the MLP's width at the product, or at the activation where there is none."""
     if family.activation_forward:
         return of_activation(n, family.activation_forward)
@@ -70,7 +70,7 @@ def product_width(n: Numbers, family: Deviations, mlp: Mlp, fused: bool) -> int:
     return (4 if fused else 3) * n.inner
 
 
-def adapted_projection(run: Run, n: Numbers, mlp: Mlp, fused: bool) -> Iterator[Amount]:
+def _adapted_projection(run: Run, n: Numbers, mlp: Mlp, fused: bool) -> Iterator[Amount]:
     """The last inner projection with its adapter: result, the adapter's product and that product scaled.
 
     peft/tuners/lora/layer.py, Linear.forward@0.20.0.

@@ -65,10 +65,10 @@ def expert_width(run: Run, compute: int) -> int:
         return compute
     if quantized(run):
         return 4 if run.quantization == "int8" else compute
-    return max(compute, stored_width(run)) if run.sharding is None else compute
+    return max(compute, _stored_width(run)) if run.sharding is None else compute
 
 
-def stored_width(run: Run) -> int:
+def _stored_width(run: Run) -> int:
     """Bytes per element of experts that are not quantized: axolotl does not undo PEFT's upcast of them."""
     released = run.quantization in {"mxfp4", "nvfp4", "fp8"}
     return 4 if not released and (run.upcasts_unquantized or run.stack.base_dtype == "float32") else 2

@@ -32,19 +32,19 @@ def facts_of(run: Run, windows: tuple[int, ...]) -> Facts:
         fp32_weights=run.stack.base_dtype == "float32" and run.sharding is None,
         fp32_stream=run.fp32_residual_stream and not single,
         attention=kernel,  # pyright: ignore[reportArgumentType]
-        padded=kernel == "sdpa" and may_be_padded(run),
+        padded=kernel == "sdpa" and _may_be_padded(run),
         beyond=max((window for window in windows if window <= run.sequence_len), default=0),
-        adapter=adapter_facts(run),
+        adapter=_adapter_facts(run),
     )
 
 
-def may_be_padded(run: Run) -> bool:
+def _may_be_padded(run: Run) -> bool:
     """Whether sdpa gets a mask in each layer, windows aside: see ``attention.masked``."""
     padded = run.micro_batch_size > 1 or run.paired or run.pads_to_sequence_len or run.sample_packing
     return padded and run.stack.padding != "packed"
 
 
-def adapter_facts(run: Run) -> AdapterFacts | None:
+def _adapter_facts(run: Run) -> AdapterFacts | None:
     """The adapter as a trace must know it."""
     from advisor.models.traced import AdapterFacts
 
@@ -82,11 +82,11 @@ def like(run: Run, facts: Facts) -> Run:
         sharding=None,
         quantization=run.quantization if one is None or not one.casts else None,
         adapter="lora" if one else None,
-        lora=lora_like(one) if one else None,
+        lora=_lora_like(one) if one else None,
     )
 
 
-def lora_like(one: AdapterFacts) -> Lora:
+def _lora_like(one: AdapterFacts) -> Lora:
     """The adapter of a trace."""
     return Lora(
         rank=one.rank,

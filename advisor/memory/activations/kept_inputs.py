@@ -37,7 +37,7 @@ def int8_stays(run: Run) -> bool:
     return run.quantization == "int8" and run.lora is not None and ends_early(run)
 
 
-def dora_targets(run: Run, block: Block) -> list[Linear]:
+def _dora_targets(run: Run, block: Block) -> list[Linear]:
     """The linears of a layer that have DoRA's magnitudes."""
     lora = run.lora
     return [x for x in block.linears if is_target(lora, x)] if lora is not None and lora.dora else []
@@ -49,7 +49,7 @@ def dora_amounts(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
     peft/tuners/lora/dora.py, DoraLinearLayer.forward@0.20.0; axolotl/kernels/lora.py:426-450@0.19.0.
     """
     taken = fused(run, block)
-    for linear in dora_targets(run, block):
+    for linear in _dora_targets(run, block):
         kept = adapters(run, n.compute)
         base = kept.width if kept.dropout and not run.autocast else n.compute
         yield (n.compute if linear.name in taken else base + kept.width) * linear.n_out, ONE
@@ -58,7 +58,7 @@ def dora_amounts(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
 def dora_bytes(run: Run, n: Numbers, block: Block) -> int:
     """Bytes of cast weights, which dropout makes it multiply once more, by an input of its own."""
     taken, count = fused(run, block), 0
-    for linear in dora_targets(run, block):
+    for linear in _dora_targets(run, block):
         kept = adapters(run, n.compute)
         if linear.name not in taken and kept.dropout and kept.weight != n.compute:
             count += kept.width * linear.n_in * linear.n_out
@@ -72,7 +72,7 @@ def passing_dora_bytes(run: Run, n: Numbers, block: Block) -> int:
     then that product, the base weight, the scaled product and their sum, in the dtype of the input.
     """
     taken, lora, most = fused(run, block), run.lora, 0
-    for linear in dora_targets(run, block):
+    for linear in _dora_targets(run, block):
         if lora is None or linear.name in taken:
             continue
         kept = adapters(run, n.compute)

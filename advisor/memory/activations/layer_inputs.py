@@ -27,7 +27,7 @@ def width_of(block: Block) -> int:
     return next((one.n_in for one in block.linears if one.name == "per_layer_projection"), 0)
 
 
-def needs_gradient(run: Run, block: Block) -> bool:
+def _needs_gradient(run: Run, block: Block) -> bool:
     """Whether backward goes into the embeddings of layers, which are added to a projection of the token's own.
 
     So it does where a gradient of the token's embedding is asked for.
@@ -46,7 +46,7 @@ def layers_of(run: Run) -> int:
 def gate_amounts(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
     """What the gate keeps: itself before its activation, and after it where the embedding gets a gradient."""
     if width := width_of(block):
-        yield n.compute * width * (2 if needs_gradient(run, block) else 1), ONE
+        yield n.compute * width * (2 if _needs_gradient(run, block) else 1), ONE
 
 
 def outside_amounts(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
@@ -55,13 +55,13 @@ def outside_amounts(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
     Checkpoints hold the keys and values that layers share, as arguments.
     """
     width, layers = width_of(block), layers_of(run)
-    yield from between_streams(n, block, entered=needs_gradient(run, block))
+    yield from between_streams(n, block, entered=_needs_gradient(run, block))
     if run.activation_checkpointing:
         yield n.compute * shared_width(run), ONE
     if not width:
         return
     yield n.compute * layers * width, ONE
-    if needs_gradient(run, block):
+    if _needs_gradient(run, block):
         yield layers * (4 * width + 8), ONE
     if n.trained:
         yield 4 * layers * width, ONE
@@ -75,7 +75,7 @@ def waiting_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
     One of all layers' embeddings; and in layers without keys and values of their own, one of each kind that they share.
     """
     width = width_of(block)
-    if width and needs_gradient(run, block):
+    if width and _needs_gradient(run, block):
         yield n.compute * layers_of(run) * width, ONE
     if block.attention is not None and not block.attention.own_keys:
         yield n.compute * shared_width(run), ONE

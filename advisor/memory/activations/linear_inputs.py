@@ -52,7 +52,7 @@ def sites(run: Run, n: Numbers, block: Block, copied_output: bool) -> list[Site]
     attention_in = [x for x in attention if not is_output(x, block)]
     mlp_in = [x for x in mlp if not is_output(x, block)]
     wide = [x for x in attention_in if x.n_in == block.hidden]
-    starts = [[*wide, *mlp_in]] if block.norms == 1 else [*inputs_of_mixers(block, wide), mlp_in]
+    starts = [[*wide, *mlp_in]] if block.norms == 1 else [*_inputs_of_mixers(block, wide), mlp_in]
     taken = fused(run, block)
     found = [Site("h", tuple(one), n.normed, fused=taken) for one in starts if one]
     if block.mlp is not None and block.mlp.experts and not mlp_in:
@@ -61,7 +61,7 @@ def sites(run: Run, n: Numbers, block: Block, copied_output: bool) -> list[Site]
         found.append(Site("h", (), n.normed))
     # Low-rank projections (MLA) read a narrow tensor each.
     found += [Site(ONE, (x,), n.compute, units=x.n_in) for x in attention_in if x.n_in != block.hidden]
-    outputs = tuple(x for x in attention if is_output(x, block) and not in_scan(x, block))
+    outputs = tuple(x for x in attention if is_output(x, block) and not _in_scan(x, block))
     if outputs and block.attention is not None and block.attention.kind in {"softmax", "latent"}:
         found.append(Site("out", outputs, n.compute, kept_anyway=not copied_output, fused=taken))
     elif outputs:
@@ -72,12 +72,12 @@ def sites(run: Run, n: Numbers, block: Block, copied_output: bool) -> list[Site]
     return [*found, *mlp_output(run, n, block)]
 
 
-def in_scan(linear: Linear, block: Block) -> bool:
+def _in_scan(linear: Linear, block: Block) -> bool:
     """Whether Mamba-2's kernel multiplies by this weight itself, past any adapter, and computes its input again."""
     return block.states is not None and block.states.chunk > 0 and linear.kind == "mixer" and is_output(linear, block)
 
 
-def inputs_of_mixers(block: Block, wide: list[Linear]) -> list[list[Linear]]:
+def _inputs_of_mixers(block: Block, wide: list[Linear]) -> list[list[Linear]]:
     """Linears by the tensor that they read: where a Mamba mixer is side by side with attention, each reads its own.
 
     models/falcon_h1, FalconH1DecoderLayer.forward@5.16.1: the normed input, multiplied by different numbers.
@@ -116,10 +116,10 @@ def site_amounts(run: Run, n: Numbers, site: Site) -> Iterator[Amount]:
         if not site.kept_anyway:
             yield copies * n.compute * site.units, site.symbol
     elif run.lora is not None:
-        yield from adapter_amounts(run, run.lora, site)
+        yield from _adapter_amounts(run, run.lora, site)
 
 
-def adapter_amounts(run: Run, lora: Lora, site: Site) -> Iterator[Amount]:
+def _adapter_amounts(run: Run, lora: Lora, site: Site) -> Iterator[Amount]:
     """What adapters at one input keep: copies of it, dropout masks, and the products with A for B's gradient."""
     yield from fused_amounts(lora, site)
     targets = [linear for linear in site.linears if is_target(lora, linear) and linear.name not in site.fused]

@@ -39,7 +39,7 @@ def fused(run: Run, block: Block) -> frozenset[str]:
     lora = run.lora
     if lora is None or not lora.kernels or (stops(run) and lora.kernels & ATTENTION.keys()):
         return frozenset()
-    linears = {linear.name: linear for linear in block.linears if is_home(linear)}
+    linears = {linear.name: linear for linear in block.linears if _is_home(linear)}
     wanted = [names for kernel, names in ATTENTION.items() if kernel in lora.kernels and attends(block, linears)]
     if "mlp" in lora.kernels and block.mlp is not None and not block.mlp.experts and linears.keys() >= MLP:
         wanted.append(MLP)
@@ -52,7 +52,7 @@ def fuses_mlp(run: Run, block: Block) -> bool:
     return "down_proj" in fused(run, block)
 
 
-def is_home(linear: Linear) -> bool:
+def _is_home(linear: Linear) -> bool:
     """Whether a linear lies where the kernels look for it."""
     return linear.name in HOMES and (
         not linear.module or linear.module.endswith(f".{HOMES[linear.name]}.{linear.name}")
@@ -80,12 +80,12 @@ def fused_working_bytes(run: Run, n: Numbers, known: Mapping[str, int], block: B
     lora, (family, _) = run.lora, family_and_norm(run, block)
     assert lora is not None
     stream = (n.stream + (n.compute if family.scales_residual else 0), "h")
-    backward = run.tokens * total([stream, *mlp_gradients(lora, n)], known) + half_gradients(run, block)
-    again = max(total(moment, known) for moment in recomputed_mlp(lora, n)) if run.activation_checkpointing else 0
+    backward = run.tokens * total([stream, *_mlp_gradients(lora, n)], known) + _half_gradients(run, block)
+    again = max(total(moment, known) for moment in _recomputed_mlp(lora, n)) if run.activation_checkpointing else 0
     return max(backward, run.tokens * again)
 
 
-def mlp_gradients(lora: Lora, n: Numbers) -> Iterator[Amount]:
+def _mlp_gradients(lora: Lora, n: Numbers) -> Iterator[Amount]:
     """The MLP's backward at its end: gradients of the product, of both inputs, and of each output times B.
 
     Those of gate and up are written over gate and up, the product over its gradient (kernels/swiglu.py:118-178@0.19.0).
@@ -103,19 +103,19 @@ def forward_mlp(lora: Lora, n: Numbers) -> Iterator[Moment]:
         yield [(n.compute, "h"), (3 * n.compute, "f"), (n.compute, "r")]
         return
     kept = [(4 * n.compute, "f"), (n.compute, "h")]
-    yield from ([*kept, *passing] for passing in passing_dora_mlp(n))
+    yield from ([*kept, *passing] for passing in _passing_dora_mlp(n))
 
 
-def recomputed_mlp(lora: Lora, n: Numbers) -> Iterator[Moment]:
+def _recomputed_mlp(lora: Lora, n: Numbers) -> Iterator[Moment]:
     """The recomputed MLP: the gradient that waits, the residual, and at its end the product and the output."""
     waiting = (2 * n.stream, "h")
     if not lora.dora:
         yield [waiting, (n.compute, "h"), (n.compute, "f")]
         return
-    yield from ([waiting, *passing] for passing in passing_dora_mlp(n))
+    yield from ([waiting, *passing] for passing in _passing_dora_mlp(n))
 
 
-def passing_dora_mlp(n: Numbers) -> Iterator[Moment]:
+def _passing_dora_mlp(n: Numbers) -> Iterator[Moment]:
     """What the MLP's forward holds with DoRA and does not keep: LoRA_MLP.forward, kernels/lora.py:334-412@0.19.0.
 
     The base's and the adapter's results of gate and up last until it returns, as does the product. It is widest where
@@ -132,10 +132,10 @@ def passing_mlp_bytes(run: Run, n: Numbers, known: Mapping[str, int]) -> int:
     """
     if run.lora is None or not run.lora.dora:
         return 0
-    return run.tokens * max(total([(n.stream, "h"), *passing], known) for passing in passing_dora_mlp(n))
+    return run.tokens * max(total([(n.stream, "h"), *passing], known) for passing in _passing_dora_mlp(n))
 
 
-def half_gradients(run: Run, block: Block) -> int:
+def _half_gradients(run: Run, block: Block) -> int:
     """Bytes of the MLP adapters' gradients, half precision at first, where the adapters are fp32."""
     if run.precision == "fp32" or adapters(run, 2).weight == 2:
         return 0

@@ -28,10 +28,10 @@ def checkpoint_bytes(run: Run, block: Block) -> int:
     Both wrappers of torch/utils/checkpoint.py@2.13.0 keep nothing else on the GPU; the random state they
     stash is on the host, and 16 bytes of the GPU's (traced: nothing of the size of an activation).
     """
-    return measured(run, block, "entered", input_bytes)
+    return measured(run, block, "entered", _input_bytes)
 
 
-def input_bytes(run: Run, block: Block) -> int:
+def _input_bytes(run: Run, block: Block) -> int:
     """A layer's input, as wide as the residual stream, or as all of its streams."""
     return run.tokens * streams(block) * block.hidden * numbers_of(run, block).stream
 
@@ -50,13 +50,13 @@ def cached_bytes(run: Run, block: Block) -> int:
 
 def head_saved_bytes(run: Run, model: Architecture) -> int:
     """Bytes of no layer, without logits: final norm, the head's input, rotary tables, labels, a held mask."""
-    kept = measured_outside(run, model, lambda one: derived_outside(one, model))
+    kept = measured_outside(run, model, lambda one: _derived_outside(one, model))
     # GenericForTokenClassification (transformers/modeling_layers.py@5.16.1) has a dropout before its score.
     dropped = run.tokens * model.hidden_size if run.classifier == "token" else 0
-    return kept + dropped + kept_by_head(run, model) + held_mask_bytes(run, model.blocks[-1])
+    return kept + dropped + kept_by_head(run, model) + _held_mask_bytes(run, model.blocks[-1])
 
 
-def derived_outside(run: Run, model: Architecture) -> int:
+def _derived_outside(run: Run, model: Architecture) -> int:
     """Likewise by the formulas, without a held mask."""
     block = model.blocks[-1]
     family, norm = family_and_norm(run, block)
@@ -67,10 +67,10 @@ def derived_outside(run: Run, model: Architecture) -> int:
     if head_is_trained(run) and run.loss != "liger-fused":
         amounts.append((n.compute, "h"))
     per_token = total(amounts, widths(run, block))
-    return run.tokens * per_token + rotary_bytes(run, n, family, model)
+    return run.tokens * per_token + _rotary_bytes(run, n, family, model)
 
 
-def rotary_bytes(run: Run, n: Numbers, family: Deviations, model: Architecture) -> int:
+def _rotary_bytes(run: Run, n: Numbers, family: Deviations, model: Architecture) -> int:
     """Cosines and sines of one row, shared by all layers (models/llama, LlamaRotaryEmbedding.forward@5.16.1)."""
     mixers = [block.attention for block in model.blocks if block.attention is not None]
     rotating = [one for one in mixers if one.kind in {"softmax", "latent"}]
@@ -79,7 +79,7 @@ def rotary_bytes(run: Run, n: Numbers, family: Deviations, model: Architecture) 
     return 2 * n.stream * rotating[-1].head_dim * run.sequence_len
 
 
-def held_mask_bytes(run: Run, block: Block) -> int:
+def _held_mask_bytes(run: Run, block: Block) -> int:
     """The mask of all layers, which checkpointing holds as an argument: bool for sdpa, compute type for eager."""
     attention = block.attention
     if attention is None or not run.activation_checkpointing:

@@ -23,7 +23,7 @@ def norm_amounts(n: Numbers, norm: Norm, family: Deviations, block: Block) -> It
                 yield from rms_amounts(n, norm, "h", ONE)
                 yield from powered(family, ONE)
             case "centred":
-                yield from centred_amounts(n)
+                yield from _centred_amounts(n)
             case _:
                 yield from layer_norm_amounts(n, norm, shared=family.parallel and index > 0)
 
@@ -62,7 +62,7 @@ def layer_norm_amounts(n: Numbers, norm: Norm, shared: bool) -> Iterator[Amount]
     yield 8, ONE
 
 
-def centred_amounts(n: Numbers) -> Iterator[Amount]:
+def _centred_amounts(n: Numbers) -> Iterator[Amount]:
     """Cohere's layer norm keeps the centred input twice: modeling_cohere.py, CohereLayerNorm.forward@5.16.1."""
     yield from ((8, "h"), (4, ONE))
     if n.trained:

@@ -37,13 +37,13 @@ def routing_amounts(n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount
 def expert_amounts(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
     """What the experts of one layer keep."""
     if family.every_expert:
-        yield from every_expert_amounts(n, mlp)
+        yield from _every_expert_amounts(n, mlp)
     elif loops(run):
         yield from looped_amounts(n, mlp, trained=of_experts(run, n).trained)
     elif run.experts == "scattermoe" and stacked(run):
-        yield from scattered_amounts(n, mlp)
+        yield from _scattered_amounts(n, mlp)
     else:
-        yield from grouped_amounts(of_experts(run, n), n.compute, family, mlp)
+        yield from _grouped_amounts(of_experts(run, n), n.compute, family, mlp)
 
 
 def of_experts(run: Run, n: Numbers) -> Numbers:
@@ -56,7 +56,7 @@ def of_experts(run: Run, n: Numbers) -> Numbers:
     )
 
 
-def grouped_amounts(n: Numbers, compute: int, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
+def _grouped_amounts(n: Numbers, compute: int, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
     """Sorted tokens through grouped matrix products: integrations/moe.py, grouped_mm_experts_forward@5.16.1.
 
     A chosen expert keeps its input (for the weights' gradient), gate and up, the activation, the product, its
@@ -73,7 +73,7 @@ def grouped_amounts(n: Numbers, compute: int, family: Deviations, mlp: Mlp) -> I
     yield chosen * (8 * indices + 1 + (4 if family.fp32_routing else compute)), ONE
 
 
-def scattered_amounts(n: Numbers, mlp: Mlp) -> Iterator[Amount]:
+def _scattered_amounts(n: Numbers, mlp: Mlp) -> Iterator[Amount]:
     """ScatterMoE, with an adapter or without: it gathers tokens while it multiplies, and keeps them as they came.
 
     The input, gate and up, the activation, the product, the outputs before they are summed, their weights and two
@@ -87,7 +87,7 @@ def scattered_amounts(n: Numbers, mlp: Mlp) -> Iterator[Amount]:
     yield chosen * (16 + n.compute), ONE
 
 
-def every_expert_amounts(n: Numbers, mlp: Mlp) -> Iterator[Amount]:
+def _every_expert_amounts(n: Numbers, mlp: Mlp) -> Iterator[Amount]:
     """Llama 4 sends every token through every expert, scaled by its score, which is zero for those not chosen.
 
     models/llama4/modeling_llama4.py, Llama4TextMoe.forward@5.16.1: copies of the tokens, gate and up, the activation;

@@ -28,9 +28,9 @@ def state_space_amounts(run: Run, n: Numbers, one: StateSpace) -> Iterator[Amoun
     """What a mixer keeps, without the inputs of its linears."""
     if one.chunk:
         yield from fused_amounts(n, one)
-        yield from unfused_amounts(n, one) if in_pieces(run) else ()
+        yield from _unfused_amounts(n, one) if in_pieces(run) else ()
     else:
-        yield from selective_amounts(n, one)
+        yield from _selective_amounts(n, one)
 
 
 def fused_amounts(n: Numbers, one: StateSpace) -> Iterator[Amount]:
@@ -47,7 +47,7 @@ def in_pieces(run: Run) -> bool:
     return run.quantization in {"nf4", "int8"} and run.model is not None and not run.model.family.whole_linears
 
 
-def unfused_amounts(n: Numbers, one: StateSpace) -> Iterator[Amount]:
+def _unfused_amounts(n: Numbers, one: StateSpace) -> Iterator[Amount]:
     """What the pieces keep in addition: the convolution, steps and their sums, and in fp32 all that the norm computes.
 
     models/zamba2/modeling_zamba2.py, Zamba2RMSNormGated.forward@5.16.1: output, gate, its activation, their product.
@@ -55,7 +55,7 @@ def unfused_amounts(n: Numbers, one: StateSpace) -> Iterator[Amount]:
     yield n.compute * channels(one) + 8 * one.heads + 16 * one.width, ONE
 
 
-def selective_amounts(n: Numbers, one: StateSpace) -> Iterator[Amount]:
+def _selective_amounts(n: Numbers, one: StateSpace) -> Iterator[Amount]:
     """Mamba: both halves of the first projection, and what the scan reads, in order of the row, and gives.
 
     Steps, B and C come out of one projection, and Jamba norms each.

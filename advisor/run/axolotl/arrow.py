@@ -74,23 +74,23 @@ def longest_list(file: str, column: str) -> int:
         raise OSError(f"{file} is not a file")
     with open(file, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
         try:
-            return longest_in(data, column)
+            return _longest_in(data, column)
         except (struct.error, IndexError, RecursionError) as error:
             raise ValueError(f"{file} is not an Arrow stream") from error
 
 
-def longest_in(data: mmap.mmap, column: str) -> int:
+def _longest_in(data: mmap.mmap, column: str) -> int:
     """The same of a stream."""
     offsets: tuple[int, str] | None = None
     longest = rows = 0
     for header, kind, body in messages(data):
         if kind == SCHEMA:
-            offsets = buffer_of(header, column)
+            offsets = _buffer_of(header, column)
         elif kind == RECORD_BATCH and offsets is not None:
             rows += header.scalar(0, "q")
             if rows > MOST_ROWS or header.place(3):
                 raise ValueError("too long, or compressed")
-            longest = max(longest, longest_of(header, body, *offsets))
+            longest = max(longest, _longest_of(header, body, *offsets))
     if offsets is None:
         raise ValueError("no schema")
     return longest
@@ -111,7 +111,7 @@ def messages(data: mmap.mmap) -> Iterator[tuple[Table, int, int]]:
             raise ValueError("a message of a negative length")
 
 
-def buffer_of(schema: Table, column: str) -> tuple[int, str]:
+def _buffer_of(schema: Table, column: str) -> tuple[int, str]:
     """Which buffer of a record batch has the offsets of a column's lists, and the type of an offset."""
     before = 0
     for field in schema.tables(1):
@@ -132,7 +132,7 @@ def buffers(field: Table, depth: int) -> int:
     return BUFFERS[kind] + sum(buffers(child, depth + 1) for child in field.tables(5))
 
 
-def longest_of(batch: Table, body: int, index: int, kind: str) -> int:
+def _longest_of(batch: Table, body: int, index: int, kind: str) -> int:
     """The longest list of a record batch."""
     count = batch.scalar(0, "q")
     at, there = batch.vector(2)

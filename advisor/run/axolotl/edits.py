@@ -31,13 +31,13 @@ def plain(key: str, after: str | None = None) -> Editor:
     return lambda _config, value: [Set(key, value, after=after)]
 
 
-def set_accumulation(config: Document, value: object) -> list[Change]:
+def _set_accumulation(config: Document, value: object) -> list[Change]:
     """``batch_size`` and accumulation exclude each other (utils/schemas/validation.py:274@0.19.0)."""
     stale: list[Change] = [Remove("batch_size")] if "batch_size" in config else []
     return [*stale, Set("gradient_accumulation_steps", value, after="micro_batch_size")]
 
 
-def set_precision(config: Document, value: object) -> list[Change]:
+def _set_precision(config: Document, value: object) -> list[Change]:
     """One dtype, said once: the other keys would win or contradict."""
     on, off = ("bf16", "fp16") if value == "bf16" else ("fp16", "bf16")
     changes: list[Change] = [Set(on, True)]
@@ -46,24 +46,24 @@ def set_precision(config: Document, value: object) -> list[Change]:
     return changes + [Remove(key) for key in ("float32", "float16", "bfloat16") if key in config]
 
 
-def set_attention(config: Document, value: str) -> list[Change]:
+def _set_attention(config: Document, value: str) -> list[Change]:
     """The canonical key; the legacy flags are rejected with it."""
     stale: list[Change] = [Remove(key) for key in LEGACY_ATTENTION if key in config]
     return [*stale, Set("attn_implementation", WRITTEN_ATTENTION.get(value, value))]
 
 
-def set_checkpointing(config: Document, value: bool) -> list[Change]:
+def _set_checkpointing(config: Document, value: bool) -> list[Change]:
     """On or off; switched off, its offloading goes too."""
     stale = ("gradient_checkpointing_kwargs", "activation_offloading") if not value else ()
     return [Set("gradient_checkpointing", value), *(Remove(key) for key in stale if key in config)]
 
 
-def set_reentrant(_config: Document, value: bool) -> list[Change]:
+def _set_reentrant(_config: Document, value: bool) -> list[Change]:
     """Said outright, since axolotl's default depends on the kind of training."""
     return [Set("gradient_checkpointing_kwargs.use_reentrant", value, after=None)]
 
 
-def set_offloading(_config: Document, value: str | None) -> list[Change]:
+def _set_offloading(_config: Document, value: str | None) -> list[Change]:
     """``hidden_states`` asks for non-reentrant checkpoints (core/builders/base.py:592-599@0.19.0)."""
     if value is None:
         return [Remove("activation_offloading")]
@@ -74,7 +74,7 @@ def set_offloading(_config: Document, value: str | None) -> list[Change]:
     return changes
 
 
-def set_loss(config: Document, value: str) -> list[Change]:
+def _set_loss(config: Document, value: str) -> list[Change]:
     """A fused loss and the plugin that it lives in."""
     if config.get("rl"):
         return [Set("dpo_use_liger_kernel", True, after="rl")]
@@ -83,16 +83,16 @@ def set_loss(config: Document, value: str) -> list[Change]:
             stale = [Remove(key) for key in ("liger_cross_entropy", "chunked_cross_entropy") if key in config]
             return [
                 *stale,
-                *with_plugin(config, LIGER_PLUGIN),
+                *_with_plugin(config, LIGER_PLUGIN),
                 Set("liger_fused_linear_cross_entropy", True, after="plugins"),
             ]
         case "cut":
-            return with_plugin(config, CUT_PLUGIN)
+            return _with_plugin(config, CUT_PLUGIN)
         case _:
             return [Set("chunked_cross_entropy", True)]
 
 
-def with_plugin(config: Document, plugin: str) -> list[Change]:
+def _with_plugin(config: Document, plugin: str) -> list[Change]:
     """The plugin, listed once."""
     given: Any = config.get("plugins") or []
     listed: list[Any] = [given] if isinstance(given, str) else list(given)
@@ -101,7 +101,7 @@ def with_plugin(config: Document, plugin: str) -> list[Change]:
     return [Set("plugins", [*listed, plugin])]
 
 
-def set_targets(config: Document, value: Any) -> list[Change]:
+def _set_targets(config: Document, value: Any) -> list[Change]:
     """All linear layers, or modules by name; only one of the two keys is meant."""
     if value == "linear":
         return [Set("lora_target_linear", True, after="lora_alpha")]
@@ -110,18 +110,18 @@ def set_targets(config: Document, value: Any) -> list[Change]:
     return [*stale, Set("lora_target_modules", modules, after="lora_alpha")]
 
 
-def set_attention_kernels(_config: Document, value: bool) -> list[Change]:
+def _set_attention_kernels(_config: Document, value: bool) -> list[Change]:
     """The kernels for attention; whichever is named, axolotl no longer turns on the others by itself."""
     return [Set("lora_qkv_kernel", value, after="adapter"), Set("lora_o_kernel", value, after="lora_qkv_kernel")]
 
 
-def set_4bit(config: Document, value: bool) -> list[Change]:
+def _set_4bit(config: Document, value: bool) -> list[Change]:
     """4 bits; 8 bits would be rejected with it."""
     stale: list[Change] = [Set("load_in_8bit", False)] if config.get("load_in_8bit") else []
     return [*stale, Set("load_in_4bit", value, after="adapter")]
 
 
-def set_fsdp_key(key: str) -> Editor:
+def _set_fsdp_key(key: str) -> Editor:
     """A key of ``fsdp_config``, under whichever of its two spellings is there."""
 
     def change(config: Document, value: object) -> list[Change]:
@@ -134,7 +134,7 @@ def set_fsdp_key(key: str) -> Editor:
     return change
 
 
-def set_fsdp2(config: Document, _value: object) -> list[Change]:
+def _set_fsdp2(config: Document, _value: object) -> list[Change]:
     """FSDP2 from nothing."""
     stale: list[Change] = [Remove("deepspeed")] if "deepspeed" in config else []
     # Efficient loading is refused for quantized models: utils/schemas/validation.py:1266@0.19.0 and its neighbours.
@@ -143,12 +143,12 @@ def set_fsdp2(config: Document, _value: object) -> list[Change]:
     return [*stale, Set("fsdp_version", 2), Set("fsdp_config", settings, after="fsdp_version")]
 
 
-def remove_deepspeed(config: Document, _value: object) -> list[Change]:
+def _remove_deepspeed(config: Document, _value: object) -> list[Change]:
     """No DeepSpeed: plain data parallelism."""
     return [Remove("deepspeed")] if "deepspeed" in config else []
 
 
-def set_fsdp_qlora(config: Document, _value: object) -> list[Change]:
+def _set_fsdp_qlora(config: Document, _value: object) -> list[Change]:
     """FSDP1 and a 4-bit base that one rank's host quantizes layer by layer.
 
     FSDP2 refuses that (validation.py:1266@0.19.0).
@@ -162,23 +162,23 @@ def set_fsdp_qlora(config: Document, _value: object) -> list[Change]:
     ]
 
 
-def set_liger(config: Document, value: tuple[str, ...]) -> list[Change]:
+def _set_liger(config: Document, value: tuple[str, ...]) -> list[Change]:
     """Liger's fused layers by name; the plugin must be listed."""
     keys = {"rms_norm": "liger_rms_norm", "glu": "liger_glu_activation", "rope": "liger_rope"}
-    made = with_plugin(config, LIGER_PLUGIN)
+    made = _with_plugin(config, LIGER_PLUGIN)
     return [
         *made,
         *(Set(keys[layer], True, after="plugins") for layer in value if not config.get(keys[layer])),
     ]
 
 
-def set_in_pieces(config: Document, value: object) -> list[Change]:
+def _set_in_pieces(config: Document, value: object) -> list[Change]:
     """A 4-bit base quantized layer by layer on one process's host, under the FSDP1 that is there."""
     load = Set("qlora_sharded_model_loading", value, after="load_in_4bit")
-    return [load, *set_fsdp_key("cpu_ram_efficient_loading")(config, True)]
+    return [load, *_set_fsdp_key("cpu_ram_efficient_loading")(config, True)]
 
 
-def set_sync(config: Document, value: object) -> list[Change]:
+def _set_sync(config: Document, value: object) -> list[Change]:
     """Whether FSDP reduces gradients in each micro-step."""
     settings = {"gradient_accumulation_kwargs": {"sync_each_batch": value}}
     given: Mapping[str, Any] = config.get("accelerator_config") or {}
@@ -189,35 +189,35 @@ def set_sync(config: Document, value: object) -> list[Change]:
 
 EDITS: dict[str, Editor] = {
     "micro_batch_size": plain("micro_batch_size"),
-    "gradient_accumulation_steps": set_accumulation,
+    "gradient_accumulation_steps": _set_accumulation,
     "sequence_len": plain("sequence_len"),
     "eval_batch_size": plain("eval_batch_size", "micro_batch_size"),
     "sample_packing": plain("sample_packing", "sequence_len"),
-    "precision": set_precision,
-    "attention": set_attention,
-    "activation_checkpointing": set_checkpointing,
-    "reentrant": set_reentrant,
-    "activation_offloading": set_offloading,
-    "loss": set_loss,
-    "liger": set_liger,
+    "precision": _set_precision,
+    "attention": _set_attention,
+    "activation_checkpointing": _set_checkpointing,
+    "reentrant": _set_reentrant,
+    "activation_offloading": _set_offloading,
+    "loss": _set_loss,
+    "liger": _set_liger,
     "adapter": plain("adapter"),
     "lora_r": plain("lora_r", "adapter"),
     "lora_alpha": plain("lora_alpha", "lora_r"),
-    "lora_targets": set_targets,
-    "lora_attention_kernels": set_attention_kernels,
+    "lora_targets": _set_targets,
+    "lora_attention_kernels": _set_attention_kernels,
     "lora_modules_to_save": plain("lora_modules_to_save", "lora_alpha"),
     "ensure_tying": plain("peft_ensure_weight_tying", "lora_modules_to_save"),
-    "load_in_4bit": set_4bit,
+    "load_in_4bit": _set_4bit,
     "quantize_moe_experts": plain("quantize_moe_experts", "load_in_4bit"),
     "optimizer": plain("optimizer"),
-    "fsdp2": set_fsdp2,
-    "no_deepspeed": remove_deepspeed,
-    "fsdp_qlora": set_fsdp_qlora,
-    "loads_quantized_in_pieces": set_in_pieces,
-    "sync_each_batch": set_sync,
-    "reshard_after_forward": set_fsdp_key("reshard_after_forward"),
-    "fsdp_offload_params": set_fsdp_key("offload_params"),
-    "cpu_ram_efficient_loading": set_fsdp_key("cpu_ram_efficient_loading"),
+    "fsdp2": _set_fsdp2,
+    "no_deepspeed": _remove_deepspeed,
+    "fsdp_qlora": _set_fsdp_qlora,
+    "loads_quantized_in_pieces": _set_in_pieces,
+    "sync_each_batch": _set_sync,
+    "reshard_after_forward": _set_fsdp_key("reshard_after_forward"),
+    "fsdp_offload_params": _set_fsdp_key("offload_params"),
+    "cpu_ram_efficient_loading": _set_fsdp_key("cpu_ram_efficient_loading"),
 }
 
 

@@ -98,7 +98,7 @@ class GenerationFacts(TypedDict):  # noqa: D101
     gathers_to_generate: bool
 
 
-class OtherFacts(TypedDict):  # noqa: D101
+class _OtherFacts(TypedDict):
     base_model: str
     sharding: Zero | Fsdp | None
     optimizer: str
@@ -111,7 +111,7 @@ class OtherFacts(TypedDict):  # noqa: D101
 
 
 class AxolotlFacts(
-    OtherFacts,
+    _OtherFacts,
     PrecisionFacts,
     BatchFacts,
     GenerationFacts,

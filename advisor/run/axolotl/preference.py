@@ -40,7 +40,7 @@ def preference(reader: Reader, adapter: Adapter | None, ranks: int) -> Preferenc
         "rl": rl,
         "reference_model": scores and adapter is None,
         "scores_reference": scores,
-        "chosen_cross_entropy": scores_chosen(reader, rl),
+        "chosen_cross_entropy": _scores_chosen(reader, rl),
         "rollouts": made,
         "classifier": classifier(reader),
         "ebft": features,
@@ -52,7 +52,7 @@ def drops(reader: Reader) -> bool:
     return reader.text("rl") not in WITHOUT_DROPOUT and classifier(reader) is None
 
 
-def scores_chosen(reader: Reader, rl: str | None) -> bool:
+def _scores_chosen(reader: Reader, rl: str | None) -> bool:
     """Whether chosen answers have a cross-entropy of their own; CPO's is left out where its factor is 0.
 
     trl/experimental/orpo/orpo_trainer.py:803, cpo/cpo_trainer.py:841-844@1.9.0.

@@ -97,20 +97,20 @@ def dataset_hash(config: Document) -> str | None:
     for one in datasets:
         if not is_mapping(one) or not isinstance(one.get("type"), str | None):
             return None
-        kept.append(as_validated(one))
+        kept.append(_as_validated(one))
     extra: dict[str, object] = {"cfg": selected(DEFAULTS | dict(config), MORE_OF_THE_CONFIG)}
     # Each has something to add: the schema writes `message_property_mappings` into all.
-    of_datasets = [{"id": base_string(one), "extra": selected(one, MORE_OF_A_DATASET)} for one in kept]
+    of_datasets = [{"id": _base_string(one), "extra": selected(one, MORE_OF_A_DATASET)} for one in kept]
     extra["datasets"] = sorted(of_datasets, key=stable)
     flags = ("sequence_len", "sample_packing", "eval_sample_packing", "group_by_length")
     sizes = "@".join(str(({"sequence_len": 512} | dict(config)).get(key)) for key in flags)
     distilled, unique = config.get("kd_temperature") or 1.0, config.get("dataset_exact_deduplication") or False
     tokenizer = config.get("tokenizer_config") or config.get("base_model_config") or config.get("base_model")
-    text = f"{sizes}@{distilled}@{unique}|{'|'.join(sorted(map(base_string, kept)))}|{tokenizer}"
+    text = f"{sizes}@{distilled}@{unique}|{'|'.join(sorted(map(_base_string, kept)))}|{tokenizer}"
     return hashlib.md5(f"{text}|{stable(extra)}".encode(), usedforsecurity=False).hexdigest()
 
 
-def as_validated(dataset: Mapping[Any, object]) -> Mapping[str, object]:
+def _as_validated(dataset: Mapping[Any, object]) -> Mapping[str, object]:
     """A dataset as the schema leaves it: axolotl/utils/schemas/datasets.py:190-222, utils.py:8-79@0.19.0."""
     found = {str(key): value for key, value in dataset.items()}
     mappings = found.get("message_property_mappings")
@@ -125,7 +125,7 @@ def as_validated(dataset: Mapping[Any, object]) -> Mapping[str, object]:
     return found
 
 
-def base_string(dataset: Mapping[str, object]) -> str:
+def _base_string(dataset: Mapping[str, object]) -> str:
     """What a dataset is, in one word."""
     values = {**dataset, "temperature": dataset.get("temperature") or 1.0}
     return ":".join(str(values.get(key)) for key in OF_A_DATASET)
@@ -133,15 +133,15 @@ def base_string(dataset: Mapping[str, object]) -> str:
 
 def selected(values: Mapping[str, object], keys: Iterable[str]) -> dict[str, object]:
     """The keys that say something."""
-    plain = {key: without_none(values.get(key)) for key in keys}
+    plain = {key: _without_none(values.get(key)) for key in keys}
     return {key: value for key, value in plain.items() if not (value is None or value is False or value in ({}, []))}
 
 
-def without_none(value: object) -> object:
+def _without_none(value: object) -> object:
     """A value with what is None left out of its mappings, whose keys are text."""
     if is_mapping(value):
-        return {str(key): kept for key, item in value.items() if (kept := without_none(item)) is not None}
-    return [without_none(item) for item in value] if is_list(value) else value
+        return {str(key): kept for key, item in value.items() if (kept := _without_none(item)) is not None}
+    return [_without_none(item) for item in value] if is_list(value) else value
 
 
 def stable(value: object) -> str:

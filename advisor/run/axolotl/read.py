@@ -148,12 +148,12 @@ def lora(reader: Reader, stack: Stack, *, several_gpus: bool) -> AdapterFacts:
             layer_lists=reader.texts("peft_layers_pattern"),
             dora=reader.flag("peft_use_dora"),
             fp32=reader.flag("peft_autocast_adapter_dtype", default=True, why="PEFT's default"),
-            kernels=fused_lora_kernels(reader, stack, several_gpus=several_gpus),
+            kernels=_fused_lora_kernels(reader, stack, several_gpus=several_gpus),
         ),
     }
 
 
-def fused_lora_kernels(reader: Reader, stack: Stack, *, several_gpus: bool) -> frozenset[str]:
+def _fused_lora_kernels(reader: Reader, stack: Stack, *, several_gpus: bool) -> frozenset[str]:
     """Which of its fused LoRA kernels axolotl patches in, given or by default."""
     keys = {"mlp": "lora_mlp_kernel", "qkv": "lora_qkv_kernel", "o": "lora_o_kernel"}
     if stack.trainer != "axolotl":
@@ -188,7 +188,7 @@ def quantization(
         "double_quantization": options.get("bnb_4bit_use_double_quant", True) is not False,
         "linear_experts": reader.flag("llama4_linearized_experts") or own,
         "quantize_moe_experts": reader.flag("quantize_moe_experts") and method in {"nf4", "int8"},
-        "experts": experts_kernel(reader),
+        "experts": _experts_kernel(reader),
     }
 
 
@@ -220,7 +220,7 @@ def fake_quantization(reader: Reader) -> FakeQuantization | None:
     )
 
 
-def experts_kernel(reader: Reader) -> ExpertsKernel:
+def _experts_kernel(reader: Reader) -> ExpertsKernel:
     """What computes stacked experts: axolotl/integrations/kernels/args.py, check_experts_implementation@0.19.0.
 
     transformers takes grouped products by itself; with its plugin axolotl asks for the loop, unless told otherwise.
@@ -262,12 +262,12 @@ def checkpointing(reader: Reader, rl: str | None, model: Architecture | None, st
     return {
         "activation_checkpointing": on,
         "reentrant": kwargs.get("use_reentrant", by_default) is True and not undone,
-        "activation_offloading": offloading_mode(offload) if on else None,
+        "activation_offloading": _offloading_mode(offload) if on else None,
         "tiled_mlp_shards": tiled_mlp_shards(reader),
     }
 
 
-def offloading_mode(value: object) -> Offloading | None:
+def _offloading_mode(value: object) -> Offloading | None:
     """``true``, ``legacy`` and ``disk`` go through TRL's saved-tensor hooks, ``legacy`` without streams.
 
     ``hidden_states`` moves layer inputs alone.

@@ -15,13 +15,13 @@ MOST = 2**64
 """Above any size there is; a product of several still fits into a float."""
 
 
-class Spanned(Protocol):
+class _Spanned(Protocol):
     """What a reader needs of a span."""
 
     @property
-    def line(self) -> int: ...  # noqa: D102
+    def line(self) -> int: ...
     @property
-    def column(self) -> int: ...  # noqa: D102
+    def column(self) -> int: ...
 
 
 class Source(Protocol):
@@ -30,7 +30,7 @@ class Source(Protocol):
     @property
     def file(self) -> str: ...  # noqa: D102
     def at(self, path: str, default: object = None) -> object: ...  # noqa: D102
-    def span(self, path: str) -> Spanned | None: ...  # noqa: D102
+    def span(self, path: str) -> _Spanned | None: ...  # noqa: D102
 
 
 class Reader:

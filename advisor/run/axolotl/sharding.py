@@ -35,7 +35,7 @@ def fsdp(reader: Reader) -> Fsdp | None:
     The version is pinned to 1 where none is given (validation.py:1216-1232@0.19.0).
     """
     given: Mapping[str, object] = reader.mapping("fsdp_config") if reader.has("fsdp_config") else {}
-    strategies = fsdp_strategies(reader)
+    strategies = _fsdp_strategies(reader)
     if not given and not strategies:
         return None
     settings = {key.removeprefix("fsdp_") if key != "fsdp_version" else key: value for key, value in given.items()}
@@ -58,7 +58,7 @@ def fsdp(reader: Reader) -> Fsdp | None:
     )
 
 
-def fsdp_strategies(reader: Reader) -> frozenset[str]:
+def _fsdp_strategies(reader: Reader) -> frozenset[str]:
     """What the deprecated ``fsdp:`` list holds."""
     value = reader.take("fsdp", (), "not given")
     if is_list(value):

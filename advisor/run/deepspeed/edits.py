@@ -64,7 +64,7 @@ def fresh_config(stage: int, precision: str, live: int = SIZED_LIVE) -> dict[str
     return {"zero_optimization": zero, **dtype, **dict.fromkeys(BATCH_FIELDS, "auto")}
 
 
-def set_stage(values: Mapping[str, Any], stage: object, precision: str) -> list[Change]:
+def _set_stage(values: Mapping[str, Any], stage: object, precision: str) -> list[Change]:
     """Another ZeRO stage, with what that stage needs said outright."""
     zero: Mapping[str, Any] = values.get("zero_optimization") or {}
     changes: list[Change] = [Set(ZERO + "stage", stage)]
@@ -73,10 +73,10 @@ def set_stage(values: Mapping[str, Any], stage: object, precision: str) -> list[
         return changes + [Remove(ZERO + key) for key in stale if key in zero]
     missing = {key: value for key, value in STAGE_3_KEYS.items() if key not in zero and SYNONYMS.get(key) not in zero}
     changes += [Set(ZERO + key, value) for key, value in missing.items()]
-    return changes + exact_dtype(values, precision)
+    return changes + _exact_dtype(values, precision)
 
 
-def exact_dtype(values: Mapping[str, Any], precision: str) -> list[Change]:
+def _exact_dtype(values: Mapping[str, Any], precision: str) -> list[Change]:
     """The dtype as a literal true, which "auto" is not when ZeRO-3 builds its shards."""
     if precision not in {"bf16", "fp16"} or dict(values.get(precision) or {}).get("enabled") is True:
         return []
@@ -84,13 +84,13 @@ def exact_dtype(values: Mapping[str, Any], precision: str) -> list[Change]:
     return [Set(f"{precision}.enabled", True), *([Remove(other)] if other in values else [])]
 
 
-def set_half_masters(values: Mapping[str, Any], _on: object, precision: str) -> list[Change]:
+def _set_half_masters(values: Mapping[str, Any], _on: object, precision: str) -> list[Change]:
     """Masters, gradients and states in bf16; DeepSpeed takes them together: runtime/config.py:986-990@0.18.9."""
     keys = ("bf16_master_weights_and_grads", "bf16_optimizer_states")
-    return [*exact_dtype(values, precision), *(Set(f"bf16.{key}", True) for key in keys)]
+    return [*_exact_dtype(values, precision), *(Set(f"bf16.{key}", True) for key in keys)]
 
 
-def set_offload(key: str) -> Editor:
+def _set_offload(key: str) -> Editor:
     """To the host, pinned; or back to the GPU."""
 
     def change(_values: Mapping[str, Any], device: object, _precision: str) -> list[Change]:
@@ -101,7 +101,7 @@ def set_offload(key: str) -> Editor:
     return change
 
 
-def set_zero(key: str) -> Editor:
+def _set_zero(key: str) -> Editor:
     """A plain key of ``zero_optimization``, under whichever of its names is there."""
 
     def change(values: Mapping[str, Any], value: object, _precision: str) -> list[Change]:
@@ -113,14 +113,14 @@ def set_zero(key: str) -> Editor:
 
 
 EDITS: dict[str, Editor] = {
-    "zero_stage": set_stage,
-    "half_masters": set_half_masters,
-    "offload_optimizer": set_offload("offload_optimizer"),
-    "offload_params": set_offload("offload_param"),
-    "reduce_bucket_size": set_zero("reduce_bucket_size"),
-    "max_live_parameters": set_zero("stage3_max_live_parameters"),
-    "max_reuse_distance": set_zero("stage3_max_reuse_distance"),
-    "sub_group_size": set_zero("sub_group_size"),
+    "zero_stage": _set_stage,
+    "half_masters": _set_half_masters,
+    "offload_optimizer": _set_offload("offload_optimizer"),
+    "offload_params": _set_offload("offload_param"),
+    "reduce_bucket_size": _set_zero("reduce_bucket_size"),
+    "max_live_parameters": _set_zero("stage3_max_live_parameters"),
+    "max_reuse_distance": _set_zero("stage3_max_reuse_distance"),
+    "sub_group_size": _set_zero("sub_group_size"),
 }
 
 

@@ -32,7 +32,7 @@ def zero(reader: Reader, hidden_size: int | None, filled: Precision | None = Non
     hidden = hidden_size or 0
     offload_optimizer, pin_optimizer = offload(reader, "offload_optimizer", "cpu_offload")
     offload_params, pin_params = offload(reader, "offload_param", "cpu_offload_param")
-    size = sizer(reader)
+    size = _sizer(reader)
     return Zero(
         stage=stage,
         offload_optimizer=offload_optimizer if stage >= 1 else "gpu",
@@ -55,10 +55,10 @@ def zero(reader: Reader, hidden_size: int | None, filled: Precision | None = Non
         * size("offload_param.buffer_size", DEFAULT_PARAM_BUFFER, 0),
         max_in_cpu=size("offload_param.max_in_cpu", DEFAULT_BILLION, 0),
         force_cpu_adam=reader.source.at("zero_force_ds_cpu_optimizer", True) is not False,
-        loads_fp32=stage == 3 and not any(says_half(reader, key, filled) for key in ("bf16", "fp16")),
-        master_bytes=2 if has_half_masters(reader) else 4,
+        loads_fp32=stage == 3 and not any(_says_half(reader, key, filled) for key in ("bf16", "fp16")),
+        master_bytes=2 if _has_half_masters(reader) else 4,
         autotp_size=autotp_size(reader),
-        own_optimizer=named_optimizer(reader),
+        own_optimizer=_named_optimizer(reader),
     )
 
 
@@ -67,7 +67,7 @@ def autotp_size(reader: Reader) -> int:
     return max(1, reader.integer("tensor_parallel.autotp_size", 1, "DeepSpeed's default: off"))
 
 
-def says_half(reader: Reader, name: str, filled: Precision | None) -> bool:
+def _says_half(reader: Reader, name: str, filled: Precision | None) -> bool:
     """Whether the JSON says a half precision when the model is built."""
     value = reader.source.at(f"{name}.enabled")
     return value is True or (value == "auto" and filled == name)
@@ -80,13 +80,13 @@ def ratio(reader: Reader) -> float:
     return min(1.0, max(0.0, found))
 
 
-def has_half_masters(reader: Reader) -> bool:
+def _has_half_masters(reader: Reader) -> bool:
     """Whether master weights and gradients stay in half precision: deepspeed/runtime/precision_config.py@0.18.9."""
     keys = ("bf16.bf16_master_weights_and_grads", "fp16.fp16_master_weights_and_grads")
     return any(reader.source.at(key) is True for key in keys)
 
 
-def named_optimizer(reader: Reader) -> str | None:
+def _named_optimizer(reader: Reader) -> str | None:
     """The optimizer of the JSON itself; of a file outside the repository only that there is one."""
     own = reader.source.at("optimizer.type")
     outside = isinstance(reader.source, Section) and reader.source.outside
@@ -102,7 +102,7 @@ def zero_stage(reader: Reader) -> ZeroStage:
     return stage
 
 
-def sizer(reader: Reader) -> Callable[[str, int, int], int]:
+def _sizer(reader: Reader) -> Callable[[str, int, int], int]:
     """A reader of sizes: ``(key, DeepSpeed's default, what "auto" becomes)``, under both of the key's names."""
 
     def size(key: str, default: int, auto: int) -> int:

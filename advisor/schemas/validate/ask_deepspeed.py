@@ -22,7 +22,7 @@ STEPS = 10
 def resolved(values: Values, arguments: Values, hidden_size: int) -> Values:
     """The config as DeepSpeed gets it: each "auto" filled in by transformers."""
     integration: Any = importlib.import_module(MODULES[0])
-    schedule = schedule_of(values)
+    schedule = _schedule_of(values)
 
     def warmup(_steps: int) -> int:
         return schedule.get("warmup_num_steps", 0)
@@ -36,7 +36,7 @@ def resolved(values: Values, arguments: Values, hidden_size: int) -> Values:
     return config.config | micro_batch if arguments["sets_micro_batch"] else config.config
 
 
-def schedule_of(values: Any) -> Values:
+def _schedule_of(values: Any) -> Values:
     """The file's own counts of steps. The trainer's are known once it has its data, so these count as agreed."""
     for key in ("scheduler", "params"):
         values = values.get(key) if is_mapping(values) else None
@@ -68,11 +68,11 @@ def answer(asked: Values) -> Values:
     try:
         held(asked["config"], asked["arguments"], asked["hidden_size"])
     except Exception as error:
-        return {"problems": [part for problem in problems(error) for part in mismatches(problem)]}
+        return {"problems": [part for problem in problems(error) for part in _mismatches(problem)]}
     return {"problems": []}
 
 
-def mismatches(problem: Values) -> list[Values]:
+def _mismatches(problem: Values) -> list[Values]:
     """transformers lists all values that are at odds with the trainer's in one message; each has its own place."""
     lines = [line.removeprefix("- ds ") for line in problem["message"].splitlines() if line.startswith("- ds ")]
     return [problem | {"message": f"{line}: the trainer and the JSON differ"} for line in lines] or [problem]

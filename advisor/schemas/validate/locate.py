@@ -13,10 +13,10 @@ WORD = regex(r"[A-Za-z][\w.]*\w")
 
 def pointed(values: Values, problem: Values) -> str:
     """The dotted path of the value that is meant; empty where none can be told."""
-    return ".".join(map(str, path_at(values, problem) or named(values, problem["message"])))
+    return ".".join(map(str, _path_at(values, problem) or named(values, problem["message"])))
 
 
-def path_at(values: Values, problem: Values) -> Path:
+def _path_at(values: Values, problem: Values) -> Path:
     """The value at pydantic's ``loc``, or the nearest above it. Names of types in it are skipped.
 
     DeepSpeed has a model for each section and axolotl one for each dataset, so ``loc`` may start in one: in that which

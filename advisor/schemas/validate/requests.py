@@ -61,7 +61,7 @@ def arguments(run: Run) -> Values:
     samples are packed, axolotl writes the micro batch into the JSON's values itself (core/builders/causal.py:460-463).
     """
     return {
-        **{name: number_at(run, name, default) for name, default in DEFAULTS.items()},
+        **{name: _number_at(run, name, default) for name, default in DEFAULTS.items()},
         "world_size": run.world_size,
         "per_device_train_batch_size": run.micro_batch_size,
         "gradient_accumulation_steps": run.gradient_accumulation_steps,
@@ -71,7 +71,7 @@ def arguments(run: Run) -> Values:
     }
 
 
-def number_at(run: Run, key: str, default: float) -> float:
+def _number_at(run: Run, key: str, default: float) -> float:
     """A number of the YAML, where ``2e-5`` is a string to PyYAML."""
     with contextlib.suppress(TypeError, ValueError):
         return float(run.config.get(key))  # pyright: ignore[reportArgumentType]

@@ -28,7 +28,7 @@ BUCKET = '{"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stag
 
 
 @record
-class Libraries:
+class _Libraries:
     """The libraries of one call. One that is not installed is an ``InputError`` when a run needs it."""
 
     known: dict[str, Library] = field(default_factory=dict[str, Library])
@@ -92,7 +92,7 @@ def shortened(text: str) -> str:
 
 def rules_that_ask() -> dict[str, Rule]:
     """One rule for each library."""
-    libraries = Libraries()
+    libraries = _Libraries()
     axolotl = Rule(
         id="axolotl-says",
         stage="lint",
