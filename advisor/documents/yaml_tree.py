@@ -9,6 +9,7 @@ from advisor.documents.yaml_scalars import MERGE, STR, TAG, VALUE, constructed, 
 from advisor.errors import InputError
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 _COLLECTIONS = {TAG + name for name in ("map", "seq", "set", "omap", "pairs")}
 
 
@@ -91,7 +92,7 @@ class _Builder:
     def start(self, event: Any, kind: Any) -> None:
         start = event.start_mark.index
         if len(self.open) >= MAX_DEPTH:
-            raise TreeError(f"nested deeper than {MAX_DEPTH} levels", start, "flatten the file")
+            raise TreeError(_TOO_DEEP, start, "flatten the file")
         tag = None if event.tag == "!" else event.tag
         if tag is not None and tag not in _COLLECTIONS:
             raise TreeError(
@@ -251,5 +252,8 @@ def described(error: Exception, text: Text, file: str) -> InputError:
     if "\t" in text.text[start : mark.index + 1] and not text.text[start : mark.index].strip():
         return InputError("a tab in the indentation", file, line, column, "indent with spaces")
     problem = getattr(error, "problem", None) or str(error)
+    if "maximum nesting depth" in problem:
+        # libyaml of PyYAML 6.0.4 scans ahead of the events and stops at 1,000 levels.
+        return InputError(_TOO_DEEP, file, line, column, "flatten the file")
     context: str = getattr(error, "context", None) or ""
     return InputError(f"not YAML: {problem}" + (f" {context}" if context else ""), file, line, column, "fix the syntax")
