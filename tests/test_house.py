@@ -38,7 +38,7 @@ FLOORS = {
 """From the ground up: nothing imports what stands below it in this list."""
 ABOVE = ("rules", "plugins")
 """What the advisor finds by folder and by entry point, and never imports."""
-LOOSE = {"__init__", "__main__", "about", "api", "errors", "opening", "progress", "record", "streams", "util"}
+LOOSE = {"__init__", "__main__", "about", "api", "errors", "progress", "record", "streams", "util"}
 
 
 def modules() -> dict[str, Path]:
@@ -54,15 +54,13 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
-def imports(name: str) -> Iterator[str]:
-    """The modules of the advisor that a module imports, in functions too, but not for type checkers alone."""
+def imports(name: str, *, types: bool = False) -> Iterator[str]:
+    """The modules of the advisor that a module imports, in functions too; with ``types`` for type checkers as well."""
     tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
-    typing = {
-        node
-        for block in ast.walk(tree)
-        if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"
-        for node in ast.walk(block)
-    }
+    typing: set[ast.AST] = set()
+    for block in () if types else ast.walk(tree):
+        if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING":
+            typing.update(ast.walk(block))
     for node in ast.walk(tree):
         if node in typing or not isinstance(node, ast.ImportFrom) or node.level or not node.module:
             continue
@@ -99,6 +97,25 @@ def test_no_modules_import_each_other_in_a_circle():
         TopologicalSorter(arrows).prepare()
     except CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_architectures_and_terms_know_each_other_in_no_circle_not_even_by_their_types():
+    here = {name for name in MODULES if floor(name) in {"models", "memory", "run", "opening", "engine", "session"}}
+    arrows = {name: here.intersection(imports(name, types=True)) - {name} for name in here}
+    try:
+        TopologicalSorter(arrows).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_a_package_has_each_name_of_a_class_once():
+    homes: dict[tuple[str, str], list[str]] = {}
+    for name, path in MODULES.items():
+        if floor(name) in FLOORS:
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    homes.setdefault((floor(name), node.name), []).append(name)
+    assert {key: found for key, found in homes.items() if len(found) > 1} == {}
 
 
 def test_rules_and_plugins_are_found_never_imported():

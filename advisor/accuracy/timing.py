@@ -26,7 +26,7 @@ ROOM = 0.95
 
 
 @record(eq=False)
-class Judged:
+class JudgedTime:
     """A published run with what is said of it; rates in tokens a second of one GPU."""
 
     case: Timed
@@ -56,7 +56,7 @@ class Judged:
 
 
 @record
-class Errors:
+class TimeErrors:
     """Of one group: its figures, bias, median and nine tenths of the error, shares within 15 %, 25 % and the range."""
 
     name: str
@@ -90,14 +90,14 @@ class Order:
 class Timing:
     """Everything that ``advisor accuracy --time`` says."""
 
-    all: Errors
-    unseen: Errors | None
+    all: TimeErrors
+    unseen: TimeErrors | None
     """Of the sources that no constant was chosen from."""
-    held_out: Errors
+    held_out: TimeErrors
     """Each source scored by constants that its figures did not move; the naive number fitted to the other sources."""
-    held_out_sources: list[Errors]
+    held_out_sources: list[TimeErrors]
     held_out_order: Order
-    groups: dict[str, list[Errors]]
+    groups: dict[str, list[TimeErrors]]
     order: Order
     left_out: list[str]
     """Figures without a prediction, and why."""
@@ -120,25 +120,25 @@ def timing() -> Timing:
     )
 
 
-def sources(cases: Iterable[Judged]) -> list[str]:
+def sources(cases: Iterable[JudgedTime]) -> list[str]:
     """The repositories, each once."""
     return list(dict.fromkeys(case.case.repository for case in cases))
 
 
-def _judged_without(source: str, cases: Sequence[Judged]) -> list[Judged]:
+def _judged_without(source: str, cases: Sequence[JudgedTime]) -> list[JudgedTime]:
     """A source's runs by constants that its figures did not move, and by the number that suits the others best."""
     share = _best_utilisation([case for case in cases if case.case.repository != source])
     mine = [case for case in cases if case.case.repository == source]
     constants = without(source)
     times = [step_time(case.run, case.case.conditions, constants) for case in mine]
     return [
-        Judged(case.case, case.run, found, case.naive * share / NAIVE_UTILISATION)
+        JudgedTime(case.case, case.run, found, case.naive * share / NAIVE_UTILISATION)
         for case, found in zip(mine, times, strict=True)
         if isinstance(found, StepTime)
     ]
 
 
-def _best_utilisation(cases: Sequence[Judged]) -> float:
+def _best_utilisation(cases: Sequence[JudgedTime]) -> float:
     """The one number with the least median error on these figures, in hundredths."""
 
     def off(share: float) -> float:
@@ -147,15 +147,15 @@ def _best_utilisation(cases: Sequence[Judged]) -> float:
     return min((n / 100 for n in range(5, 101)), key=off)
 
 
-def judged(cases: Iterable[Timed]) -> tuple[list[Judged], list[str]]:
+def judged(cases: Iterable[Timed]) -> tuple[list[JudgedTime], list[str]]:
     """The runs with a prediction, and the reasons of the others."""
-    found: list[Judged] = []
+    found: list[JudgedTime] = []
     unpriced: list[str] = []
     for case in cases:
         run = case.run()
         predicted = step_time(run, case.conditions)
         if isinstance(predicted, StepTime):
-            found.append(Judged(case, run, predicted, _naive_rate(run)))
+            found.append(JudgedTime(case, run, predicted, _naive_rate(run)))
         else:
             unpriced.append(f"{case.id}: {predicted.reason}")
     return found, unpriced
@@ -171,12 +171,12 @@ def _naive_rate(run: Run) -> float:
     return NAIVE_UTILISATION * card.tensor_flops / (passes * (active + run.model.hidden_size * run.model.vocab_size))
 
 
-def method(case: Judged) -> str:
+def method(case: JudgedTime) -> str:
     """``full``, ``lora``, or the quantization that an adapter sits on."""
     return kinds_of(case.run).method
 
 
-KEYS: dict[str, Callable[[Judged], str]] = {
+KEYS: dict[str, Callable[[JudgedTime], str]] = {
     "source": lambda case: case.case.repository,
     "method": method,
     "card": lambda case: kinds_of(case.run).card,
@@ -185,19 +185,19 @@ KEYS: dict[str, Callable[[Judged], str]] = {
 }
 
 
-def grouped(key: Callable[[Judged], str], cases: Sequence[Judged]) -> list[Errors]:
+def grouped(key: Callable[[JudgedTime], str], cases: Sequence[JudgedTime]) -> list[TimeErrors]:
     """The errors of each group, the largest first."""
-    groups: defaultdict[str, list[Judged]] = defaultdict(list)
+    groups: defaultdict[str, list[JudgedTime]] = defaultdict(list)
     for case in cases:
         groups[key(case)].append(case)
     return sorted((errors(name, mine) for name, mine in groups.items()), key=lambda one: -one.runs)
 
 
-def errors(name: str, cases: Sequence[Judged]) -> Errors:
+def errors(name: str, cases: Sequence[JudgedTime]) -> TimeErrors:
     """The statistics of one group."""
     off = [abs(case.error) for case in cases]
     naive = [abs(case.naive_error) for case in cases]
-    return Errors(
+    return TimeErrors(
         name,
         len(cases),
         median(case.error for case in cases),
@@ -211,7 +211,7 @@ def errors(name: str, cases: Sequence[Judged]) -> Errors:
     )
 
 
-def order(cases: Sequence[Judged]) -> Order:
+def order(cases: Sequence[JudgedTime]) -> Order:
     """Pairs and choices among runs of one model, card, count, method and length."""
     sets = list(_choice_sets(cases))
     apart = [
@@ -235,14 +235,14 @@ def order(cases: Sequence[Judged]) -> Order:
     )
 
 
-def rate(case: Judged) -> float:
+def rate(case: JudgedTime) -> float:
     """What was measured."""
     return case.case.tokens_per_second
 
 
-def _choice_sets(cases: Sequence[Judged]) -> Iterator[list[Judged]]:
+def _choice_sets(cases: Sequence[JudgedTime]) -> Iterator[list[JudgedTime]]:
     """Runs that differ in what one may choose."""
-    groups: defaultdict[tuple[object, ...], list[Judged]] = defaultdict(list)
+    groups: defaultdict[tuple[object, ...], list[JudgedTime]] = defaultdict(list)
     for case in cases:
         one = case.case
         key = (one.repository, one.config["base_model"], one.gpus, method(case), one.config["sequence_len"])
@@ -250,7 +250,7 @@ def _choice_sets(cases: Sequence[Judged]) -> Iterator[list[Judged]]:
     yield from (group for group in groups.values() if len(group) > 1)
 
 
-def _with_room(group: Sequence[Judged]) -> list[Judged]:
+def _with_room(group: Sequence[JudgedTime]) -> list[JudgedTime]:
     """Those on at most 64 GPUs that stay below the room of the card."""
     return [case for case in group if case.run.world_size <= MOST_GPUS and has_room(case.run)]
 
@@ -261,6 +261,6 @@ def has_room(run: Run) -> bool:
     return found is None or found.reserved_peak.high <= ROOM * found.usable
 
 
-def _regret(group: Sequence[Judged], by: Callable[[Judged], float]) -> float:
+def _regret(group: Sequence[JudgedTime], by: Callable[[JudgedTime], float]) -> float:
     """How much slower the choice is than the best, as a share."""
     return max(map(rate, group)) / rate(max(group, key=by)) - 1

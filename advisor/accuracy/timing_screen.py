@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from advisor.accuracy.timing import Errors, Order, Timing
+from advisor.accuracy.timing import Order, TimeErrors, Timing
 
 HEAD = f"{'':<40}{'runs':>5}{'bias':>7}{'median':>7}{'90 %':>7}{'<15 %':>7}{'<25 %':>7}{'held':>5}  one number"
 
@@ -28,7 +28,7 @@ def text(report: Timing) -> str:
     return "\n\n".join(blocks)
 
 
-def line(one: Errors) -> str:
+def line(one: TimeErrors) -> str:
     """One group; at its end the same of the naive rule."""
     return (
         f"  {one.name:<38}{one.runs:>5}{one.bias:>+7.1%}{one.median:>7.1%}{one.p90:>7.1%}"

@@ -14,7 +14,7 @@ from advisor.memory.freezing import freezes_all
 from advisor.memory.lora_targets import is_target, layers_named, ties_ends
 from advisor.memory.towers import at_tower, counted, sees
 from advisor.memory.weights import trained_count
-from advisor.models.architecture import Linear
+from advisor.models.blocks import Linear
 from advisor.models.deviations import XIELU
 from advisor.models.family import family_of
 from advisor.record import replace

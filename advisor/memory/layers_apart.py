@@ -12,7 +12,8 @@ from advisor.memory.weights import storage
 from advisor.record import replace
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Architecture, Block, Linear
+    from advisor.models.architecture import Architecture
+    from advisor.models.blocks import Block, Linear
     from advisor.run import Lora, Run
 
 Kinds = Iterable[tuple["Block", list[int]]]

@@ -11,7 +11,8 @@ from advisor.run import Lora
 from advisor.run.axolotl.checkpointing import TIED_BY_PEFT
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Architecture, Linear, Tensor
+    from advisor.models.architecture import Architecture
+    from advisor.models.blocks import Linear, Tensor
     from advisor.run import Lora, Run
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from advisor.models.architecture import Attention
+from advisor.models.blocks import Attention
 from advisor.models.config import Config
 from advisor.models.parts import Builder, Layer, Part, Tensors, linear, loose, norm
 

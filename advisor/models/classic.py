@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import cast
 
-from advisor.models.architecture import Mlp
 from advisor.models.attention import fused_softmax, softmax
+from advisor.models.blocks import Mlp
 from advisor.models.config import Config
 from advisor.models.decoder import Decoder
 from advisor.models.deviations import Deviations, with_tanh_gelu

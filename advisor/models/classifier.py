@@ -1,6 +1,7 @@
 """Models that end in a score: transformers puts a small linear layer where the vocabulary's head was."""
 
-from advisor.models.architecture import Architecture, Tensor
+from advisor.models.architecture import Architecture
+from advisor.models.blocks import Tensor
 from advisor.record import replace
 
 

@@ -13,6 +13,7 @@ from advisor.record import replace
 
 if TYPE_CHECKING:
     from advisor.models.decoder import Decoder, Text
+    from advisor.models.layout import Layout
     from advisor.models.multimodal import Multimodal
 
 
@@ -29,7 +30,11 @@ def describe(config: Mapping[str, object], name: str, source: str, *, text_only:
     c = Config(config, str(config.get("model_type") or ""), name)
     try:
         layout = _layout_of(c, c.model_type)
-        found = alone(c, layout, source) if isinstance(layout, Decoder) else joined(c, layout, source, text_only)
+        found = (
+            alone(c, layout, source)
+            if isinstance(layout, Decoder)
+            else joined(c, cast("Multimodal", layout), source, text_only)
+        )
         return whole(found)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise InputError(f"config of {name} ({c.model_type}) cannot be counted: {error!r}") from error
@@ -77,7 +82,7 @@ def _head_tied(c: Config, text: Config) -> bool:
     return bool(next((value for value in said if value is not None), c.flag("tie_word_embeddings", True)))
 
 
-def _layout_of(c: Config, model_type: str) -> Decoder | Multimodal:
+def _layout_of(c: Config, model_type: str) -> Layout:
     """How a model type is counted, or ``InputError``."""
     family = family_of(model_type)
     if family is None or family.layout is None:

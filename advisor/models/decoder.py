@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Literal, cast
 
-from advisor.models.architecture import Block, Linear, Tensor
 from advisor.models.attention import softmax
+from advisor.models.blocks import Block, Linear, Tensor
 from advisor.models.config import Config
 from advisor.models.deviations import LLAMA, Deviations
 from advisor.models.mlp import gated

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from advisor.models.architecture import Attention
 from advisor.models.attention import latent
+from advisor.models.blocks import Attention
 from advisor.models.config import Config
 from advisor.models.decoder import FULL, Decoder, fitted
 from advisor.models.deviations import Deviations

@@ -10,9 +10,8 @@ from advisor.models.config import defaults_by_module
 from advisor.record import record
 
 if TYPE_CHECKING:
-    from advisor.models.decoder import Decoder
     from advisor.models.deviations import Deviations
-    from advisor.models.multimodal import Multimodal
+    from advisor.models.layout import Layout
 
 LigerPart = Literal["loss", "rms_norm", "glu", "rope"]
 
@@ -86,7 +85,7 @@ class Family:
     decoder's.
     """
 
-    layout: Decoder | Multimodal | None = None
+    layout: Layout | None = None
     """How its tensors are counted. None: it is not, and transformers must be asked (``--trace``)."""
     liger: frozenset[LigerPart] = NOTHING
     """What axolotl's Liger plugin fuses in the decoder, and neither skips with a warning nor refuses.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from advisor.models.architecture import Architecture, Block
+from advisor.models.architecture import Architecture
+from advisor.models.blocks import Block
 from advisor.record import replace
 
 FORMER = (("model.language_model.", "language_model.model."), ("lm_head.", "language_model.lm_head."), ("model.", ""))

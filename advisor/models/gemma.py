@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from advisor.models.architecture import Attention, Mlp
+from advisor.models.blocks import Attention, Mlp
 from advisor.models.config import Config
 from advisor.models.decoder import FULL, SANDWICH, SLIDING, Decoder, fitted
 from advisor.models.deviations import Deviations

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from advisor.models.architecture import Mlp
 from advisor.models.attention import latent, softmax
+from advisor.models.blocks import Mlp
 from advisor.models.config import Config
 from advisor.models.decoder import FULL, Decoder, fitted
 from advisor.models.deviations import Deviations, with_squared_relu

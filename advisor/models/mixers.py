@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.models.architecture import Attention, StateSpace
+from advisor.models.blocks import Attention, StateSpace
 from advisor.models.config import Config
 from advisor.models.parts import Builder, Layer, Part, conv, linear, loose, norm
 

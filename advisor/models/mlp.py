@@ -6,7 +6,7 @@ and ``width`` is the config key of the width.
 
 from __future__ import annotations
 
-from advisor.models.architecture import Mlp
+from advisor.models.blocks import Mlp
 from advisor.models.config import Config
 from advisor.models.parts import Builder, Layer, Part, Tensors, linear, loose
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from advisor.models.architecture import Attention, Kind, Mlp, StateSpace, Tensor
+from advisor.models.blocks import Attention, Kind, Mlp, StateSpace, Tensor
 from advisor.models.config import Config
 from advisor.record import record
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from advisor.models.architecture import Mlp
 from advisor.models.attention import softmax
+from advisor.models.blocks import Mlp
 from advisor.models.config import Config
 from advisor.models.decoder import Decoder, every_layer_sparse, plain_plan
 from advisor.models.deviations import Deviations

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import ceil, prod, sqrt
 from typing import Literal
 
-from advisor.models.architecture import Attention, Block, Linear, Mlp
+from advisor.models.blocks import Attention, Block, Linear, Mlp
 from advisor.models.config import Config
 from advisor.models.deviations import LLAMA, Deviations
 from advisor.models.parts import Tensors

@@ -6,7 +6,7 @@ from functools import cached_property
 from advisor.memory.activations import checkpoints
 from advisor.memory.lora_targets import is_target, rank_at, ties_ends
 from advisor.models import Architecture
-from advisor.models.architecture import Attention, Block
+from advisor.models.blocks import Attention, Block
 from advisor.record import record
 from advisor.run import Lora, Run
 from advisor.speed.card import Card

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from advisor.models.architecture import Attention, Block, Mlp, Tensor
+from advisor.models.blocks import Attention, Block, Mlp, Tensor
 from advisor.models.config import ALIASES
 from advisor.models.decoder import as_linear
 from advisor.record import record

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from advisor.models.architecture import Kind, Tensor
+from advisor.models.blocks import Kind, Tensor
 from advisor.models.parts import merged
 
 TOWERS: tuple[tuple[str, Kind], ...] = (

@@ -7,7 +7,7 @@ import torch
 
 from advisor.memory.adapters import targets
 from advisor.memory.lora_targets import rank_at
-from advisor.models.architecture import Tensor
+from advisor.models.blocks import Tensor
 from advisor.models.traced import AdapterFacts
 from advisor.run import Lora
 from advisor.tracing.inventory import is_linear, starred

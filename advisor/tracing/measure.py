@@ -10,7 +10,8 @@ from typing import Any
 import torch
 import transformers
 
-from advisor.models.architecture import Architecture, Block
+from advisor.models.architecture import Architecture
+from advisor.models.blocks import Block
 from advisor.models.family import family_of
 from advisor.models.traced import Facts, Growth, LayerTrace, ModelTrace
 from advisor.record import replace

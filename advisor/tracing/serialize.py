@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from advisor.models.architecture import Architecture, Attention, Block, Linear, Mlp, Tensor
+from advisor.models.architecture import Architecture
+from advisor.models.blocks import Attention, Block, Linear, Mlp, Tensor
 from advisor.models.traced import AdapterFacts, Facts, Growth, LayerTrace, ModelTrace
 
 Json = Mapping[str, Any]

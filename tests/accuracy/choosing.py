@@ -14,7 +14,7 @@ from functools import cached_property
 
 from advisor.accuracy.left_out import PRIORS, TABLE, moved_by
 from advisor.accuracy.timed import timed
-from advisor.accuracy.timing import Judged, judged
+from advisor.accuracy.timing import JudgedTime, judged
 from advisor.record import record
 from advisor.speed import StepTime, step_time
 from advisor.speed.constants import CHOSEN_FROM, SHIPPED
@@ -32,7 +32,7 @@ NO_GAIN = 1e-6
 class Choosing:
     """Figures of some sources, and constants that are free to move."""
 
-    cases: Sequence[Judged]
+    cases: Sequence[JudgedTime]
     names: Sequence[str]
 
     @cached_property
@@ -88,7 +88,7 @@ class Choosing:
         return values
 
 
-def error(case: Judged, constants: object) -> float:
+def error(case: JudgedTime, constants: object) -> float:
     """The absolute logarithm of predicted over measured time."""
     found = step_time.__wrapped__(case.run, case.case.conditions, constants)
     assert isinstance(found, StepTime)
@@ -100,7 +100,7 @@ def rounded(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def chosen_without(repository: str, cases: Iterable[Judged]) -> dict[str, float]:
+def chosen_without(repository: str, cases: Iterable[JudgedTime]) -> dict[str, float]:
     """The constants that a repository moved, as the other figures would have them."""
     others = [case for case in cases if case.case.repository != repository]
     return Choosing(others, moved_by(repository)).chosen()

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from advisor.accuracy.left_out import PRIORS, chosen_again, moved_by, without
 from advisor.accuracy.timed import timed
-from advisor.accuracy.timing import PAIR_APART, Judged, Timing, judged, timing
+from advisor.accuracy.timing import PAIR_APART, JudgedTime, Timing, judged, timing
 from advisor.cli.main import main
 from advisor.speed.constants import CHOSEN_FROM, SHIPPED
 from advisor.speed.kinds import EVIDENCED, HELD, LEAST_FIGURES, LEAST_SOURCES, kinds_of
@@ -39,7 +39,7 @@ def test_sources_that_moved_no_constant_are_met_too(report: Timing):
 def test_a_kind_is_said_as_usual_where_enough_figures_bear_out_its_range():
     """Ten of two sources; the range that is said then holds four in five of them, the doubtful ones included."""
     cases, _ = judged(timed())
-    kinds: defaultdict[str, list[Judged]] = defaultdict(list)
+    kinds: defaultdict[str, list[JudgedTime]] = defaultdict(list)
     for case in cases:
         for kind in kinds_of(case.run):
             kinds[kind].append(case)

@@ -18,7 +18,7 @@ from advisor.allocations.timeline import timeline
 from advisor.engine.check import Options, check_run
 from advisor.memory import Estimate, estimate
 from advisor.memory.ledger import Range
-from advisor.models.architecture import Linear
+from advisor.models.blocks import Linear
 from advisor.opening import LoadedRun
 from advisor.run import Images, Run
 

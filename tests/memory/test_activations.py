@@ -17,7 +17,8 @@ from advisor.memory.activations import (
     working_bytes,
 )
 from advisor.memory.activations.attention import varlen
-from advisor.models.architecture import Architecture, Attention, Block, Kind, Linear, Mlp
+from advisor.models.architecture import Architecture
+from advisor.models.blocks import Attention, Block, Kind, Linear, Mlp
 from advisor.opening import open_configs
 from advisor.run import Lora, Run
 from advisor.run.stack import Stack

@@ -9,7 +9,7 @@ from advisor.memory.activations import saved_bytes, working_bytes
 from advisor.memory.activations.experts import never_freed
 from advisor.memory.estimate import estimate
 from advisor.memory.weights import weights_of
-from advisor.models.architecture import Attention, Block, Mlp
+from advisor.models.blocks import Attention, Block, Mlp
 from advisor.opening import open_configs
 from advisor.run import Fsdp, Run
 from advisor.run.stack import Stack

@@ -18,7 +18,7 @@ from advisor.allocations.autograd.operations import (
 )
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Linear as Shape
+    from advisor.models.blocks import Linear as Shape
 
 
 class Linear(Protocol):

@@ -24,7 +24,7 @@ from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.allocations.autograd.linears import Linear
-    from advisor.allocations.layers.layers import Gated, Plain
+    from advisor.allocations.layers.layers import Gated, PlainFeed
 
 INT = 4
 Route = Callable[["Tape", "Tensor"], "tuple[Tensor, Tensor, Tensor]"]
@@ -43,7 +43,7 @@ class Routed:
     hidden: int
     width: int
     count: int
-    shared: Gated | Plain | None = None
+    shared: Gated | PlainFeed | None = None
     gate: Linear | None = None
     """Of the one that every token passes, which then comes first: Qwen3_5MoeSparseMoeBlock.forward@5.16.1."""
     narrow: tuple[Linear, Linear] | None = None
@@ -70,7 +70,7 @@ class Routed:
         hidden = self.computed(tape, hidden, weights, chosen)
         return self.narrow[1](tape, hidden)
 
-    def gated_first(self, tape: Tape, x: Tensor, shared: Gated | Plain, gate: Linear) -> Tensor:
+    def gated_first(self, tape: Tape, x: Tensor, shared: Gated | PlainFeed, gate: Linear) -> Tensor:
         """The MLP that every token passes, then experts, then its gate."""
         passed = shared(tape, x)
         logits, weights, chosen = self.route(tape, x)

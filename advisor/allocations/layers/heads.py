@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.allocations.autograd.linears import EightBit, FourBit, Head
-from advisor.models.architecture import Linear as Shape
+from advisor.models.blocks import Linear as Shape
 
 if TYPE_CHECKING:
     from advisor.allocations.autograd.autograd import Tensor as Memory

@@ -66,7 +66,7 @@ class FusedGated:
 
 
 @record(eq=False)
-class Plain:
+class PlainFeed:
     """Two linears with an activation between them."""
 
     up: Linear

@@ -14,7 +14,7 @@ from advisor.memory.lora_targets import is_target, layers_named, rank_at
 from advisor.memory.weight_groups import base_width
 from advisor.memory.weights import quantized_width, storage
 from advisor.models import Architecture, Tensor
-from advisor.models.architecture import Linear as Shape
+from advisor.models.blocks import Linear as Shape
 from advisor.models.family import family_of
 from advisor.record import replace
 from advisor.run import Run

@@ -9,8 +9,7 @@ from advisor.allocations.layers.delta_nets import DeltaNet, delta_net
 from advisor.allocations.layers.deviations import activation_of
 from advisor.allocations.layers.gated import GatedMixer
 from advisor.allocations.layers.latents import Latent, latent
-from advisor.allocations.layers.layers import FusedGated, Gated
-from advisor.allocations.layers.layers import Plain as PlainFeed
+from advisor.allocations.layers.layers import FusedGated, Gated, PlainFeed
 from advisor.allocations.layers.mixer import Mixer
 from advisor.allocations.layers.routers import routed
 from advisor.allocations.shared import Feed

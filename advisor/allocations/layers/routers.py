@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from advisor.allocations.autograd.autograd import Node, Tape, Tensor, node_for
 from advisor.allocations.autograd.operations import FULL, LONG, cast, matmul, saving_result, scaled, squared_relu
 from advisor.allocations.layers.experts import Routed, gathered
-from advisor.allocations.layers.layers import Gated, Plain
+from advisor.allocations.layers.layers import Gated, PlainFeed
 from advisor.allocations.layers.softmax_routers import WAYS, quotient, softmax, total
 from advisor.memory.weights import quantized_width
-from advisor.models.architecture import Linear as Shape
+from advisor.models.blocks import Linear as Shape
 
 if TYPE_CHECKING:
     from advisor.allocations.autograd.linears import EightBit
@@ -172,7 +172,7 @@ def routed(loader: Loader, block: Block, biased: set[str]) -> Routed:
     of_experts = (route, gate_up, down, mlp.latent or block.hidden, mlp.width, mlp.experts)
     if not mlp.gated:
         narrow = (made[2], made[3]) if mlp.latent else None
-        return Routed(*of_experts, Plain(made[0], made[1], squared_relu), narrow=narrow, halves=False)
+        return Routed(*of_experts, PlainFeed(made[0], made[1], squared_relu), narrow=narrow, halves=False)
     shared = Gated(made[0], made[1], made[2]) if made else None
     return Routed(*of_experts, shared, made[GATE] if len(made) > GATE else None)
 

@@ -12,7 +12,7 @@ from advisor.record import record
 if TYPE_CHECKING:
     from advisor.allocations.autograd.linears import Linear, Plain
     from advisor.allocations.shared import Batch
-    from advisor.models.architecture import StateSpace
+    from advisor.models.blocks import StateSpace
 
 
 @record(eq=False)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from advisor.allocations.layers.loading import Loader
     from advisor.allocations.shared import Batch, Tables
     from advisor.models import Block
-    from advisor.models.architecture import StateSpace
+    from advisor.models.blocks import StateSpace
 
 Inner = Callable[["Tape", "Batch", "Tables", "Tensor"], "Tensor"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.allocations.autograd.linears import Plain as Weighted
 from advisor.allocations.autograd.norms import Norm
-from advisor.allocations.layers.layers import Gated, Plain
+from advisor.allocations.layers.layers import Gated, PlainFeed
 from advisor.allocations.vision.embedding import Rotating, WithClass, WithFound, WithPositions, WithResized
 from advisor.allocations.vision.encoders import Encoding, Mixing, ScaledEncoding
 from advisor.allocations.vision.named_weights import NamedWeights, Parts
@@ -41,7 +41,7 @@ def _internvl_layer(around: NamedWeights, tower: Tower, index: int) -> ScaledEnc
     inside = (here.linear(f"attention.{name}") for name in ("q_proj", "k_proj", "v_proj", "projection_layer"))
     return ScaledEncoding(
         Mixing(attention, *inside),
-        Plain(here.linear("mlp.fc1"), here.linear("mlp.fc2")),
+        PlainFeed(here.linear("mlp.fc1"), here.linear("mlp.fc2")),
         (here.norm("layernorm_before"), here.norm("layernorm_after")),
         (here.weight("lambda_1"), here.weight("lambda_2")),
     )
@@ -70,7 +70,7 @@ def _siglip_layer(around: NamedWeights, tower: Tower, strided: bool, index: int)
     inside = (here.linear(f"self_attn.{name}") for name in ("q_proj", "k_proj", "v_proj", "out_proj"))
     return Encoding(
         Mixing(attention, *inside),
-        Plain(here.linear("mlp.fc1"), here.linear("mlp.fc2")),
+        PlainFeed(here.linear("mlp.fc1"), here.linear("mlp.fc2")),
         (here.norm("layer_norm1", strided=strided), here.norm("layer_norm2", strided=strided)),
     )
 

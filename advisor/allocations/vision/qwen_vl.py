@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from advisor.allocations.layers.layers import Gated, Plain
+from advisor.allocations.layers.layers import Gated, PlainFeed
 from advisor.allocations.vision.encoders import Encoding
 from advisor.allocations.vision.interpolated import Downsampling, GatedMerger, InterpolatedPositions
 from advisor.allocations.vision.named_weights import NamedWeights, Parts
@@ -52,7 +52,7 @@ def head_dim(tower: Tower) -> int:
 def _qwen2_vl_layer(around: NamedWeights, tower: Tower, index: int) -> Encoding:
     """models/qwen2_vl/modeling_qwen2_vl.py, Qwen2VLVisionBlock@5.16.1."""
     here = around.below(f"blocks.{index}")
-    feed = Plain(here.linear("mlp.fc1"), here.linear("mlp.fc2"), quick_gelu)
+    feed = PlainFeed(here.linear("mlp.fc1"), here.linear("mlp.fc2"), quick_gelu)
     return Encoding(turning(here, tower), feed, (here.norm("norm1"), here.norm("norm2")))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from advisor.models.architecture import Linear as Shape
+from advisor.models.blocks import Linear as Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

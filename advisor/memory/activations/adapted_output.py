@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import Amount, gone
 from advisor.memory.activations.dtypes import Adapters, Numbers, adapters
-from advisor.memory.activations.linear_inputs import Site, mlp_output, site_amounts
+from advisor.memory.activations.linear_inputs import mlp_output, site_amounts
+from advisor.memory.activations.site import Site
 from advisor.memory.lora_targets import is_target
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Block
+    from advisor.models.blocks import Block
     from advisor.run import Run
 
 

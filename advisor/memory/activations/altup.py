@@ -14,7 +14,7 @@ from advisor.memory.activations.norms import rms_amounts
 from advisor.models.deviations import Norm
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Block
+    from advisor.models.blocks import Block
 
 
 def streams(block: Block) -> int:

@@ -11,7 +11,7 @@ from advisor.memory.activations.norms import rms_amounts
 from advisor.memory.activations.state_spaces import state_space_amounts
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Attention, Block
+    from advisor.models.blocks import Attention, Block
     from advisor.run import Run
 
 CHUNK = 64

@@ -12,7 +12,7 @@ from advisor.models.deviations import Deviations, Norm
 from advisor.record import replace
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Attention, Block
+    from advisor.models.blocks import Attention, Block
     from advisor.run import Run
 
 

@@ -51,7 +51,7 @@ from advisor.memory.activations.state_spaces import in_pieces, scan_gradients
 from advisor.models.deviations import Deviations, Norm
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Attention, Block
+    from advisor.models.blocks import Attention, Block
     from advisor.run import Run
 
 

@@ -8,7 +8,7 @@ from advisor.models.deviations import LLAMA, XIELU
 from advisor.record import replace
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Block
+    from advisor.models.blocks import Block
     from advisor.models.deviations import Deviations, Norm
     from advisor.run import Run
 

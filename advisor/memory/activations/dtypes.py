@@ -9,7 +9,7 @@ from advisor.models.deviations import SQUARED_RELU, XIELU, Norm
 from advisor.record import record, replace
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Block
+    from advisor.models.blocks import Block
     from advisor.run import Run
 
 

@@ -20,7 +20,7 @@ from advisor.memory.lora_targets import is_target
 from advisor.models.deviations import Deviations
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Block, Mlp
+    from advisor.models.blocks import Block, Mlp
     from advisor.run import Run
 
 

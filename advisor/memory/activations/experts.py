@@ -8,7 +8,8 @@ from advisor.memory.lora_targets import stacked
 from advisor.run import Fsdp
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Architecture, Block
+    from advisor.models.architecture import Architecture
+    from advisor.models.blocks import Block
     from advisor.run import Run
 
 FIXED_4BIT = "0.50.0"

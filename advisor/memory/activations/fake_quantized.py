@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from advisor.record import record
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Architecture, Block
+    from advisor.models.architecture import Architecture
+    from advisor.models.blocks import Block
     from advisor.run import Run
 
 WEIGHT_ALONE = ""

@@ -12,7 +12,7 @@ from advisor.memory.activations.routed import expert_amounts, routing_amounts
 from advisor.models.deviations import Deviations
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Block, Mlp
+    from advisor.models.blocks import Block, Mlp
     from advisor.run import Run
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Block
+    from advisor.models.blocks import Block
     from advisor.run import Float8, Run
 
 CASTING: dict[Float8, int] = {"tensorwise": 8, "rowwise": 8, "rowwise_with_gw_hp": 3}

@@ -10,7 +10,8 @@ from advisor.record import replace
 from advisor.run import Lora
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Architecture, Block
+    from advisor.models.architecture import Architecture
+    from advisor.models.blocks import Block
     from advisor.models.traced import AdapterFacts, Facts, Growth, LayerTrace
     from advisor.run import Run
 

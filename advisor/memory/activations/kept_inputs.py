@@ -12,8 +12,8 @@ from advisor.memory.activations.lora_kernels import fused
 from advisor.memory.lora_targets import is_target, rank_at
 
 if TYPE_CHECKING:
-    from advisor.memory.activations.linear_inputs import Site
-    from advisor.models.architecture import Block, Linear
+    from advisor.memory.activations.site import Site
+    from advisor.models.blocks import Block, Linear
     from advisor.run import Run
 
 

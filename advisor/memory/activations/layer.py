@@ -19,16 +19,17 @@ from advisor.memory.activations.from_trace import measured
 from advisor.memory.activations.from_trace import written as traced_text
 from advisor.memory.activations.kept_inputs import dora_amounts, dora_bytes, int8_amounts, int8_stays
 from advisor.memory.activations.layer_inputs import gate_amounts
-from advisor.memory.activations.linear_inputs import Site, mlp_input, mlp_output, site_amounts, sites
+from advisor.memory.activations.linear_inputs import mlp_input, mlp_output, site_amounts, sites
 from advisor.memory.activations.lora_kernels import fuses_mlp
 from advisor.memory.activations.norms import layer_norm_amounts, norm_amounts
+from advisor.memory.activations.site import Site
 from advisor.memory.activations.state_spaces import fixed_bytes as fixed_bytes_of_states
 from advisor.memory.activations.state_spaces import state_space_amounts
 from advisor.memory.lora_targets import is_target
 from advisor.record import replace
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Block
+    from advisor.models.blocks import Block
     from advisor.run import Run
 
 

@@ -13,10 +13,10 @@ from advisor.memory.activations.altup import between_streams, streams
 from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.lora_targets import is_target
-from advisor.models.architecture import Linear
+from advisor.models.blocks import Linear
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Block
+    from advisor.models.blocks import Block
     from advisor.run import Run
 
 PROJECTION = "per_layer_model_projection"

@@ -10,11 +10,11 @@ from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Numbers, adapters
 from advisor.memory.activations.fake_quantized import keeps_inputs
 from advisor.memory.activations.lora_kernels import fused, fused_amounts
+from advisor.memory.activations.site import Site
 from advisor.memory.lora_targets import is_target, rank_at
-from advisor.record import record
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Block, Linear
+    from advisor.models.blocks import Block, Linear
     from advisor.run import Lora, Run
 
 OUTPUTS = {
@@ -23,21 +23,6 @@ OUTPUTS = {
     "proj", "projection_layer", "linear_fc2", "output_linear", "mlp_down",
 }  # fmt: skip
 """Names of the projections that end attention or MLP."""
-
-
-@record(eq=False)
-class Site:
-    """A tensor that linears read: its width as units of a symbol, its linears, and what else is known of it."""
-
-    symbol: str
-    linears: tuple[Linear, ...]
-    source: int
-    """Bytes per element."""
-    kept_anyway: bool = False
-    """What made it keeps it too."""
-    units: int = 1
-    fused: frozenset[str] = frozenset()
-    """Names of linears of the layer that axolotl's kernels compute."""
 
 
 def is_output(linear: Linear, block: Block) -> bool:

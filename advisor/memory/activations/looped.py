@@ -14,7 +14,7 @@ from advisor.memory.lora_targets import stacked
 
 if TYPE_CHECKING:
     from advisor.memory.activations.dtypes import Numbers
-    from advisor.models.architecture import Mlp
+    from advisor.models.blocks import Mlp
     from advisor.run import Run
 
 INNER, ROUTED = "f of one", "routed of one"

@@ -18,8 +18,9 @@ from advisor.run.axolotl.lora_kernels import stops
 
 if TYPE_CHECKING:
     from advisor.memory.activations.dtypes import Numbers
-    from advisor.memory.activations.linear_inputs import Site
-    from advisor.models.architecture import Architecture, Block, Linear
+    from advisor.memory.activations.site import Site
+    from advisor.models.architecture import Architecture
+    from advisor.models.blocks import Block, Linear
     from advisor.run import Lora, Run
 
 ATTENTION = {"qkv": {"q_proj", "k_proj", "v_proj"}, "o": {"o_proj"}}

@@ -18,7 +18,8 @@ from advisor.models.deviations import Deviations
 from advisor.record import replace
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Architecture, Block
+    from advisor.models.architecture import Architecture
+    from advisor.models.blocks import Block
     from advisor.run import Run
 
 

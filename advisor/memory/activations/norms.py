@@ -10,7 +10,7 @@ from advisor.memory.activations.dtypes import Numbers
 from advisor.models.deviations import Deviations, Norm
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Block
+    from advisor.models.blocks import Block
 
 
 def norm_amounts(n: Numbers, norm: Norm, family: Deviations, block: Block) -> Iterator[Amount]:

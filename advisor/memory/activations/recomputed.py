@@ -15,7 +15,7 @@ from advisor.memory.activations.linear_inputs import mlp_output
 from advisor.memory.activations.norms import rms_amounts
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Block
+    from advisor.models.blocks import Block
     from advisor.models.deviations import Deviations
     from advisor.run import Run
 

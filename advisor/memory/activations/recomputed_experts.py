@@ -15,7 +15,7 @@ from advisor.memory.activations.looped import loops
 from advisor.memory.activations.recomputed import yet_to_come
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Block
+    from advisor.models.blocks import Block
     from advisor.models.deviations import Deviations
     from advisor.run import Run
 

@@ -18,7 +18,7 @@ from advisor.memory.activations.linear_inputs import mlp_input, mlp_output, site
 from advisor.memory.activations.recomputed import passing_results, waiting, yet_to_come
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Block
+    from advisor.models.blocks import Block
     from advisor.models.deviations import Deviations
     from advisor.run import Run
 

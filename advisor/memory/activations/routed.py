@@ -14,7 +14,7 @@ from advisor.models.deviations import Deviations
 from advisor.record import replace
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import Mlp
+    from advisor.models.blocks import Mlp
     from advisor.run import Run
 
 

@@ -13,7 +13,7 @@ from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers
 
 if TYPE_CHECKING:
-    from advisor.models.architecture import StateSpace
+    from advisor.models.blocks import StateSpace
     from advisor.run import Run
 
 MULTIPROCESSORS = 132
