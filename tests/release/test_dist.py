@@ -2,7 +2,10 @@
 
 import pytest
 
+from advisor.util import toml_library
+
 from .dist import ROOT_FILES, faults
+from .places import ROOT
 
 TRACKED = (
     "README.md",
@@ -57,3 +60,11 @@ def test_a_file_that_is_odd_is_told(name: str):
 def test_an_sdist_also_needs_what_it_is_built_with():
     assert {"pyproject.toml", "LICENSE"} <= ROOT_FILES
     assert "lacks pyproject.toml" in list(faults(WHOLE, TRACKED, ROOT_FILES))
+
+
+def test_every_package_is_in_the_wheel():
+    listed = toml_library().loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    roots = [ROOT / "advisor", ROOT / "plugins"]
+    folders = [file.parent.relative_to(ROOT) for root in roots for file in root.rglob("__init__.py")]
+    names = {".".join(folder.parts) for folder in folders}
+    assert {name if name.startswith("advisor") else f"advisor.{name}" for name in names} <= {*listed}
