@@ -15,6 +15,7 @@ from advisor.opening import LoadedRun
 from advisor.progress import shown
 from advisor.record import replace
 from advisor.session import CheckedRun, Session, check_loaded, session_for
+from advisor.session.session import on_a_terminal
 from advisor.streams import aside
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ MOST_REPLAYED = 4
 def check_command(paths: Sequence[str], options: CheckOptions) -> int:
     """``advisor check``: 0 clean or all fixed, 1 findings, 2 could not run."""
     session = session_for(paths, replace(options, details=options.details or options.against is not None))
+    session = session.with_other_hardware if _is_one_file(paths) else session
     validate(paths, options)
     targets(session.formats, options.output)
     changed = changes(paths, options)
@@ -48,8 +50,13 @@ def check_command(paths: Sequence[str], options: CheckOptions) -> int:
     tell(errors)
     if not errors and not reports:
         aside(nothing(changed))
-    say(reports, session, options.output)
+    say(reports, session, options.output, detail=options.detail)
     return exit_code(reports, errors, session, exit_zero=options.exit_zero)
+
+
+def _is_one_file(paths: Sequence[str]) -> bool:
+    """Whether a person looks at one file, which is also planned on other hardware."""
+    return len(paths) == 1 and not os.path.isdir(paths[0]) and on_a_terminal()
 
 
 def judged(

@@ -6,6 +6,7 @@ from advisor.documents import Document
 from advisor.documents.discovery import from_stdin, gathered, no_config
 from advisor.errors import InputError
 from advisor.record import record
+from advisor.report.style import Detail
 from advisor.schemas.sweeps import as_config
 from advisor.session import RunOptions
 
@@ -24,9 +25,18 @@ class CheckOptions(RunOptions):
     changed_since: str | None = None
     against: str | None = None
     exit_zero: bool = False
+    quiet: bool = False
+    verbose: bool = False
+
+    @property
+    def detail(self) -> Detail:
+        """How much the format ``full`` says."""
+        return "quiet" if self.quiet else "verbose" if self.verbose else "normal"
 
     def validate_pairs(self) -> None:
         """Options that contradict each other are an ``InputError``."""
+        if self.quiet and self.verbose:
+            raise InputError("-q cannot be combined with -v", remedy="pass -q or -v")
         if self.unsafe_fixes and not (self.fix or self.diff):
             raise InputError("--unsafe-fixes does nothing alone", remedy="add --fix or --diff")
         if self.faster and not (self.fix or self.diff):

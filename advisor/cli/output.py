@@ -10,6 +10,7 @@ from advisor.documents import write_all
 from advisor.documents.repository import leads_out
 from advisor.engine.finding import LEVELS, Report
 from advisor.errors import InputError
+from advisor.report.style import Detail
 from advisor.report.terminal import colored, draws, width
 from advisor.session import Session
 
@@ -37,14 +38,22 @@ def check_output(target: str | None) -> None:
         raise InputError("is a link out of its repository", target, remedy="name the file that it leads to")
 
 
-def say(reports: Sequence[Report], session: Session, output: str | None = None, *, to_stderr: bool = False) -> None:
+def say(
+    reports: Sequence[Report],
+    session: Session,
+    output: str | None = None,
+    *,
+    detail: Detail = "normal",
+    to_stderr: bool = False,
+) -> None:
     """The reports, in every format that is asked for."""
     from advisor.report import check_pieces
 
     stream = sys.stderr if to_stderr else sys.stdout
     for name, target in targets(session.formats, output):
         color = not target and colored(stream)
-        pieces = check_pieces(reports, name, color=color, width=width(), unicode=draws(stream))
+        drawn = draws(stream)
+        pieces = check_pieces(reports, name, color=color, width=width(), unicode=drawn, detail=detail)
         if target:
             write_all({target: (piece.encode() for piece in chain(pieces, "\n"))})
             continue

@@ -54,7 +54,7 @@ def prompted(opened: list[LoadedRun], errors: list[InputError], session: Session
     write(results)
     reports = list(said_once(after(result, review) for result, review in zip(results, reviews, strict=True)))
     click.echo()
-    say(reports, session, asked.output)
+    say(reports, session, asked.output, detail=asked.detail)
     return exit_code(reports, errors, session, exit_zero=asked.exit_zero)
 
 

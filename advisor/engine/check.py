@@ -1,6 +1,7 @@
 """Run -> Report: what the rules find, what the flowchart plans, what could be given back."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from advisor.documents import Edit, PatchError
@@ -9,8 +10,9 @@ from advisor.engine.finding import LEVELS, OF_HOST, PLANNED, Finding, Fix, Repor
 from advisor.engine.flowchart_status import rungs_of
 from advisor.engine.locations import document_of, place_of
 from advisor.engine.placeholders import certain_hits, without_echoes
-from advisor.engine.plan import Tier, plan_fit
+from advisor.engine.plan import Tier
 from advisor.engine.plan_findings import step_finding, step_findings, whole_plan
+from advisor.engine.plan_memo import PlanMemo
 from advisor.engine.registry import Tiers, built_in_rules, flowchart
 from advisor.engine.rule import Hit, Rule, Stage
 from advisor.engine.speedups import offers, sequence
@@ -53,6 +55,13 @@ class Options:
     reserved: bool = True
     """Whether details have the reserved range of a replay, half a second a run, and not the published one."""
     extra_rules: Mapping[str, Rule] | None = None
+    answers: bool = False
+    """Whether the report has an answer, with its options."""
+    others: bool = False
+    """Whether other hardware is among them."""
+    given: tuple[str, ...] = ()
+    """The words of the call that say where and with what the run will be, as a command repeats them."""
+    memo: PlanMemo = field(default_factory=PlanMemo)
 
     def wants(self, rule: str) -> bool:
         """Whether a rule is selected and not ignored."""
@@ -178,14 +187,14 @@ def planned(run: Run, found: Estimate | None, options: Options) -> Plan | None:
         return None
     if is_tight and any(rule == PLANNED["tight"] for rule, _ in quiet_in(run.config)):
         return None
-    plan = plan_fit(State(run), flowchart, safe_only=options.safe_only or is_tight)
+    plan = options.memo.plan(run, flowchart, safe_only=options.safe_only or is_tight)
     return plan if not is_tight or (plan.steps and plan.verdict == "fits") else None
 
 
 def planner(options: Options) -> Planner:
     """Plans along the flowchart that is asked for."""
     flowchart = tiers_of(options)
-    return lambda run, safe_only: plan_fit(State(run), flowchart, safe_only=safe_only or options.safe_only)
+    return lambda run, safe_only: options.memo.plan(run, flowchart, safe_only=safe_only or options.safe_only)
 
 
 def tiers_of(options: Options) -> tuple[Tier, ...]:

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
+from advisor.engine.answer import Rung
 from advisor.engine.rule import Level
 from advisor.record import record, replace
 
 if TYPE_CHECKING:
     from advisor.documents import Edit
+    from advisor.engine.answer import Answer
     from advisor.memory.basis import Basis
     from advisor.memory.ledger import Estimate, Verdict
     from advisor.memory.shorter_rows import ShorterRows
@@ -16,9 +18,9 @@ if TYPE_CHECKING:
 
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")
 PLANNED: Mapping[str, str] = {"does-not-fit": "does-not-fit", "tight": "tight-fit"}
+"""The verdicts that get a plan, each with the rule that says it."""
 OF_HOST = "host-memory-exceeded"
 """The rule that speaks for the verdict where it is the host that does not suffice."""
-"""The verdicts that get a plan, each with the rule that says it."""
 
 
 @record
@@ -51,6 +53,10 @@ class Fix:
     """Of an optimizer step before and after, where both are known."""
     condition: str = ""
     """What ``verdict`` takes of the hosts, as of ``Estimate.condition``."""
+    needed: tuple[int, int] | None = None
+    """The high end of what one GPU needs, before and after; ``before`` and ``after`` are the low end."""
+    host: tuple[int, int] | None = None
+    """Bytes of a node's host memory before and after."""
 
 
 @record
@@ -68,6 +74,12 @@ class Finding:
     fix: Fix | None = None
     help: tuple[str, ...] = ()
     """Further lines of advice, such as what hardware would do."""
+    label: str = ""
+    """A step in a few words."""
+    because: str = ""
+    """Why, in a line."""
+    price: str = ""
+    """What it costs, in a line."""
     step: int | None = None
     """The number of this step in the plan, from 1; None if the finding is no step."""
     sequence: Literal["room"] | None = None
@@ -82,17 +94,6 @@ class Skipped:
 
     rule: str
     reason: str
-
-
-@record
-class Rung:
-    """A rung of the user's flowchart, what became of it in a word, and the figure or reason behind that."""
-
-    name: str
-    word: Literal[
-        "done", "taken", "taken back", "not needed", "slower here", "would change training", "impossible", "ignored"
-    ]
-    detail: str = ""
 
 
 @record
@@ -134,6 +135,10 @@ class Report:
     """Findings that ``--fix`` has fixed in this call."""
     applied: tuple[Finding, ...] = ()
     """What ``--fix`` did: the fixed findings and the steps taken."""
+    created: tuple[str, ...] = ()
+    """The files that it made."""
+    undo: str = ""
+    """What takes all of it back."""
     time: "StepTime | Unpriced | None" = None
     """The time of a step, or why it has none; None where nobody asked (``Options.details``)."""
     basis: "Basis | None" = None
@@ -143,6 +148,8 @@ class Report:
     cards: tuple[tuple[str, ...], ...] = ()
     """The table of ``advisor hardware`` for this run, its heads first, where that was asked."""
 
+    answer: "Answer | None" = None
+    """What a person asks of the run, where that is shown."""
     against: "Against | None" = None
     """What another revision of the files says, where the call compares with one."""
 

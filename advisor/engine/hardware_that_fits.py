@@ -1,34 +1,43 @@
 """Hardware on which a run would do: more of the same cards, or larger ones."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from advisor.engine.states import Plan
-from advisor.hardware import Hardware, larger_gpus
+from advisor.hardware import Hardware, find_gpu, larger_gpus
 from advisor.record import replace
 from advisor.run import Run
 from advisor.run.build import rebuilt
 
+COUNTS = (2, 4, 8, 16, 32, 64)
+ANY = "b200"
+"""A card that can do all that any card can: what a run needs is counted there where nobody says which one it has."""
+
 
 def hardware_that_would_do(run: Run, planned: Callable[[Run], Plan]) -> list[str]:
     """The smallest number of these GPUs, and the next larger card, with which a plan ends well, and its condition."""
+    return [hardware.title + plan.end.estimate.condition for plan, hardware in other_hardware(run, planned)]
+
+
+def other_hardware(run: Run, planned: Callable[[Run], Plan]) -> Iterator[tuple[Plan, Hardware]]:
+    """The same with the plans, each of which ends well."""
     hardware = run.hardware
     assert hardware is not None
-    found: list[str] = []
-    counts = [n for n in (2, 4, 8, 16, 32, 64) if n > hardware.world_size]
-    for count in counts:
-        nodes = max(1, -(-count // hardware.gpu.gpus_per_node))
-        more = replace(hardware, gpus_per_node=count // nodes, nodes=nodes)
-        plan = planned(on_hardware(run, more))
-        if plan.verdict in {"fits", "tight"}:
-            found.append(more.title + plan.end.estimate.condition)
-            break
-    for gpu in larger_gpus(hardware.gpu):
-        larger = replace(hardware, gpu=gpu, free_bytes=None)
-        plan = planned(on_hardware(run, larger))
-        if plan.verdict in {"fits", "tight"}:
-            found.append(larger.title + plan.end.estimate.condition)
-            break
-    return found
+    counts = [n for n in COUNTS if n > hardware.world_size]
+    nodes = [max(1, -(-count // hardware.gpu.gpus_per_node)) for count in counts]
+    more = [replace(hardware, gpus_per_node=n // on, nodes=on) for n, on in zip(counts, nodes, strict=True)]
+    larger = [replace(hardware, gpu=gpu, free_bytes=None) for gpu in larger_gpus(hardware.gpu)]
+    for places in (more, larger):
+        ends = ((planned(on_hardware(run, place)), place) for place in places)
+        first = next(((plan, place) for plan, place in ends if plan.verdict in {"fits", "tight"}), None)
+        if first is not None:
+            yield first
+
+
+def on_any_gpu(run: Run) -> Run:
+    """The same on one GPU that is not asked how much memory it has."""
+    gpu = find_gpu(ANY)
+    assert gpu is not None, "the catalogue has it"
+    return on_hardware(run, Hardware(gpu, 1))
 
 
 def on_hardware(run: Run, hardware: Hardware) -> Run:

@@ -56,6 +56,8 @@ def step_finding(step: Step, number: int = 0, *, safe_only: bool = False) -> Fin
         diff,
         seconds=seconds_of(step.before, step.after),
         condition=end.condition,
+        needed=(step.before.estimate.needed.high, end.needed.high),
+        host=(step.before.estimate.host_peak, end.host_peak),
     )
     message = f"{rule.title}: {gib(step.before.needed)} -> {gib(step.after.needed)} per GPU"
     return Finding(
@@ -69,6 +71,9 @@ def step_finding(step: Step, number: int = 0, *, safe_only: bool = False) -> Fin
         source=rule.source,
         fix=fix,
         help=_given_elsewhere(step.before.run, step.after.run),
+        label=rule.named(step.before.run, step.after.run),
+        because=rule.because,
+        price=rule.price,
         step=number or None,
         offered=step.safe or not safe_only,
     )

@@ -62,6 +62,9 @@ class Rule:
     examples: tuple[Example | Variation, ...]
     """A variation is of the last full one before it that fires."""
     cost: str = ""
+    label: "str | Callable[[Run, Run], str]" = ""
+    because: str = ""
+    price: str = ""
     safe: bool | Callable[["Run"], bool] = False
     when: Callable[["Run"], bool] = _never
     edits: "Callable[[Run], RunEdits | Sequence[RunEdits]]" = _nothing
@@ -89,6 +92,11 @@ class Rule:
                 full = shown
             found.append(shown)
         return tuple(found)
+
+    def named(self, before: "Run", after: "Run") -> str:
+        """The step in a few words, between these two runs."""
+        said = self.label(before, after) if callable(self.label) else self.label
+        return said or self.title
 
     def is_safe(self, run: "Run") -> bool:
         """Whether this rule's edits leave what is trained as it is, for this run."""

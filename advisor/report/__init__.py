@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from advisor.report.style import Style
+from advisor.report.style import Detail, Style
 from advisor.util import path_shown
 
 if TYPE_CHECKING:
@@ -50,13 +50,14 @@ def render_check(
     color: bool = False,
     width: int = 80,
     unicode: bool = True,
+    detail: Detail = "normal",
 ) -> str:
     """The findings of all files in one of ``FORMATS``, without a newline at the end.
 
     Prose of ``full`` keeps to ``width`` columns; colour touches ``full`` and ``concise`` alone. An unknown
     format is a ``ValueError``.
     """
-    return _module_of(format).render(reports, Style(color, width, unicode))
+    return _module_of(format).render(reports, Style(color, width, unicode, detail))
 
 
 def check_pieces(
@@ -66,13 +67,14 @@ def check_pieces(
     color: bool = False,
     width: int = 80,
     unicode: bool = True,
+    detail: Detail = "normal",
 ) -> Iterator[str]:
     """The same text in pieces: those of the formats that are long are made as they are asked for."""
     pieces = getattr(_module_of(format), "pieces", None)
     if pieces is not None:
         yield from pieces(reports)
     else:
-        yield render_check(reports, format, color=color, width=width, unicode=unicode)
+        yield render_check(reports, format, color=color, width=width, unicode=unicode, detail=detail)
 
 
 def render_estimate(

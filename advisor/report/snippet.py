@@ -8,8 +8,6 @@ from advisor.engine.finding import Place
 from advisor.report.style import Style
 from advisor.util import path_shown, printable
 
-MOST_DIFF_LINES = 48
-
 
 def snippet(place: Place, texts: Mapping[str, str], style: Style, role: str) -> list[str]:
     """The arrow to the place, then its first line with carets; the arrow alone without a line or a text."""
@@ -45,14 +43,10 @@ def _underlined(row: str, place: Place) -> tuple[str, str]:
 
 
 def diff_lines(diff: str, style: Style, indent: str = "") -> Iterator[str]:
-    """A unified diff, coloured and indented; what is very long is cut, and says so."""
-    rows = [printable(row) for row in lines_of(diff.rstrip("\r\n"))] if diff else []
-    for row in rows[:MOST_DIFF_LINES]:
-        shown = style.clip(row, style.width - len(indent)) if style.color else row
+    """A unified diff, coloured and indented, whole."""
+    for row in map(printable, lines_of(diff.rstrip("\r\n"))) if diff else ():
         role = _role_of(row)
-        yield (indent + (style.paint(shown, role) if role else shown)).rstrip()
-    if len(rows) > MOST_DIFF_LINES:
-        yield f"{indent}({len(rows) - MOST_DIFF_LINES} more lines: --diff shows them all)"
+        yield (indent + (style.paint(row, role) if role else row)).rstrip()
 
 
 def _role_of(row: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from textwrap import wrap
+from typing import Literal
 
 from advisor.record import record
 from advisor.util import printable
@@ -27,13 +28,18 @@ CODES: Mapping[str, str] = {
 NARROWEST = 40
 
 
+Detail = Literal["quiet", "normal", "verbose"]
+"""How much the report for people says: ``-q``, nothing, ``-v``."""
+
+
 @record(eq=False)
 class Style:
-    """Whether to colour, the columns to keep to, and whether blocks and ellipses can be drawn."""
+    """Whether to colour, the columns to keep to, whether blocks and ellipses can be drawn, how much to say."""
 
     color: bool = False
     width: int = 80
     unicode: bool = True
+    detail: Detail = "normal"
 
     def paint(self, text: str, role: str) -> str:
         """``text`` in the colour of ``role``, a key of ``CODES``."""

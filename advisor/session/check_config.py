@@ -47,4 +47,9 @@ def check_config(
 def check_loaded(opened: LoadedRun, session: Session, *, speed: bool = True) -> CheckedRun:
     """The same of a run that is open."""
     options = replace(session.options_of(opened), speed=speed)
-    return CheckedRun(opened, options, check_run(opened, options))
+    report = check_run(opened, options)
+    if options.answers:
+        from advisor.engine.answering import answered
+
+        report = answered(opened, options, report)
+    return CheckedRun(opened, options, report)

@@ -1,6 +1,7 @@
 """What a caller may ask of a check: every option at its default when it is left out."""
 
 from collections.abc import Mapping
+from typing import cast
 
 from advisor.engine.rule import Level
 from advisor.record import record
@@ -36,3 +37,36 @@ class RunOptions:
     """Tokens of a row for a second estimate."""
     details: bool = False
     """Also the time of a step and the basis of the estimate, as with JSON."""
+    answers: bool = False
+    """Also what a person asks of the run, with its options, whatever the format."""
+
+
+WORDS = {
+    "gpus": "--gpus",
+    "model_config": "--model-config",
+    "flowchart": "--flowchart",
+    "images": "--images",
+    "rules": "--rules",
+    "select": "--select",
+    "ignore": "--ignore",
+    "trace": "--trace",
+    "isolated": "--isolated",
+}
+"""What a later call must say again to mean the same run, with the option that says it."""
+
+
+def given_words(options: RunOptions) -> tuple[str, ...]:
+    """The words of a call that say where and with what the run will be."""
+    words: list[str] = []
+    for name, option in WORDS.items():
+        value: object = getattr(options, name)
+        if value is True:
+            words.append(option)
+        elif value:
+            values = cast("tuple[str, ...]", value) if isinstance(value, tuple) else (str(value),)
+            words += [word for one in values for word in (option, one)]
+    stack = options.stack
+    if stack:
+        said = stack if isinstance(stack, str) else ",".join(f"{key}={value}" for key, value in stack.items())
+        words += ["--stack", said]
+    return (*words, *(() if options.offline else ("--online",)))

@@ -12,7 +12,7 @@ from advisor.record import record, replace
 from advisor.run.history import measured_here
 from advisor.session.flowcharts import chosen
 from advisor.session.images import read_images
-from advisor.session.options import RunOptions
+from advisor.session.options import RunOptions, given_words
 from advisor.session.rule_selection import (
     Tell,
     ignores_by_file,
@@ -30,6 +30,8 @@ from advisor.streams import is_terminal
 
 DETAILED = frozenset({"json", "html"})
 """Formats that also say the time of a step and the basis of the estimate."""
+ANSWERING = frozenset({"full", "json", "html", "markdown"})
+"""Formats that show the options of a run."""
 
 
 @record(eq=False)
@@ -46,7 +48,12 @@ class Session:
     @property
     def verdict_alone(self) -> "Session":
         """The same without plan, time and basis, which the verdict and what blocks do not need."""
-        return replace(self, options=replace(self.options, plans=False, details=False))
+        return replace(self, options=replace(self.options, plans=False, details=False, answers=False))
+
+    @property
+    def with_other_hardware(self) -> "Session":
+        """The same with other hardware among the options of a run."""
+        return replace(self, options=replace(self.options, others=self.options.answers))
 
     @property
     def published_ranges(self) -> "Session":
@@ -97,13 +104,20 @@ def session_for(
             ignore=(*names(options.ignore, extra), *names_in(settings, "ignore", settings.ignore, own)),
             extra_rules=extra,
             row_length=options.row_length,
-            details=options.details or any(each.partition("=")[0] in DETAILED for each in formats),
+            details=options.details or _any_of(formats, DETAILED),
+            answers=options.answers or _any_of(formats, ANSWERING),
+            given=given_words(options),
         ),
         fail_on=options.fail_on or settings.fail_on,
         per_file_ignores=ignores_by_file(settings, own),
         formats=formats,
         excluded=excluded(options.exclude, settings.exclude, settings.file),
     )
+
+
+def _any_of(formats: Sequence[str], some: frozenset[str]) -> bool:
+    """Whether one of the formats, each perhaps with its file, is among some."""
+    return any(each.partition("=")[0] in some for each in formats)
 
 
 def folder_of(path: str) -> str:

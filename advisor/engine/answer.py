@@ -1,0 +1,130 @@
+"""The answer to "does it fit, what can I do, what does it cost?": every front end prints it, and none works it out."""
+
+from typing import TYPE_CHECKING, Literal
+
+from advisor.record import record
+
+if TYPE_CHECKING:
+    from advisor.documents import Edit
+    from advisor.memory.ledger import Estimate, PhaseName, Verdict
+
+Where = Literal["gpu", "host", "load", "evaluation", "refused", "not-counted", "no-gpus", "unknown-model"]
+Letter = Literal["A", "B", "C", "F"]
+Training = Literal["same", "changes"]
+LITTLE_ROOM = 0.95
+"""Of what is usable: a run that needs more fits with little room."""
+
+
+@record
+class Rung:
+    """A rung of the user's flowchart, what became of it in a word, and the figure or reason behind that."""
+
+    name: str
+    word: Literal[
+        "done", "taken", "taken back", "not needed", "slower here", "would change training", "impossible", "ignored"
+    ]
+    detail: str = ""
+
+
+@record
+class Reason:
+    """Where a run does not fit, or why that is not known; ``phase`` is the one that needs most."""
+
+    where: Where
+    phase: "PhaseName | None" = None
+
+
+@record(eq=False)
+class AnswerStep:
+    """One edit of an option: a step of the flowchart, or the fix of a finding.
+
+    ``memory`` is what one GPU needs before and after, the high end, ``host`` the same of a node, in bytes; ``seconds``
+    are of an optimizer step. None where they are not known.
+    """
+
+    rule: str
+    title: str
+    because: str
+    cost: str
+    safe: bool
+    requires: tuple[str, ...] = ()
+    memory: tuple[int, int] | None = None
+    host: tuple[int, int] | None = None
+    seconds: tuple[float, float] | None = None
+    why: str = ""
+    whole_cost: str = ""
+    """All that is said of what it costs, this run's figures among it."""
+    source: str = ""
+    diff: str = ""
+    help: tuple[str, ...] = ()
+
+
+@record(eq=False)
+class Option:
+    """One way out. A: the same training. B: changes what is trained. C: other hardware. F: faster, where it fits."""
+
+    letter: Letter
+    training: Training
+    title: str
+    steps: tuple[AnswerStep, ...] = ()
+    edits: "tuple[Edit, ...]" = ()
+    """All of them against the files as they are: what ``command`` writes."""
+    diff: str = ""
+    command: str | None = None
+    """What to type; None where the option is no way out."""
+    flags: str = ""
+    """What to add to the call that showed it."""
+    hardware: str | None = None
+    """Other hardware than the run's."""
+    end: "Estimate | None" = None
+    """Where it ends; of an option that is no way out, the smallest end that was found."""
+    seconds: float | None = None
+    tokens_per_second: float | None = None
+    """Of all GPUs."""
+    recommended: bool = False
+    rungs: tuple[Rung, ...] = ()
+    """The user's flowchart next to its plan; empty where it has none."""
+
+    @property
+    def verdict(self) -> "Verdict":
+        """How it ends."""
+        return self.end.verdict if self.end is not None else "unknown"
+
+    @property
+    def fits(self) -> bool:
+        """Whether it ends in a run that fits."""
+        return self.command is not None and self.verdict == "fits"
+
+    @property
+    def changes(self) -> int:
+        """How many edits it has, in the unit that the prompt asks about."""
+        return len(self.steps)
+
+
+@record(eq=False)
+class Answer:
+    """What a person asks of one run. ``verdict`` is about memory alone; ``starts``: no error stops the run."""
+
+    verdict: "Verdict"
+    starts: bool
+    reason: Reason | None
+    headline: str
+    action: str
+    little_room: bool = False
+    needs: int | None = None
+    """Bytes on one GPU, where no GPUs are stated."""
+    options: tuple[Option, ...] = ()
+    rungs: tuple[Rung, ...] = ()
+    """The user's flowchart next to the option that is recommended, or to the plan that does not reach."""
+    seconds: float | None = None
+    tokens_per_second: float | None = None
+    """As written, of all GPUs."""
+
+    @property
+    def recommended(self) -> Option | None:
+        """The option to take first."""
+        return next((option for option in self.options if option.recommended), None)
+
+    def option(self, letter: Letter) -> Option | None:
+        """The option of a letter."""
+        return next((option for option in self.options if option.letter == letter), None)

@@ -1,0 +1,184 @@
+"""The answer in two sentences: does it fit, and what to do about it."""
+
+from collections.abc import Sequence
+
+from advisor.engine.answer import LITTLE_ROOM, Option, Reason
+from advisor.engine.finding import Finding, Report
+from advisor.memory.ledger import Estimate
+from advisor.record import record
+from advisor.run import Run
+from advisor.util import GIB, seconds
+
+
+@record(eq=False)
+class Facts:
+    """What the sentences are made of: the run, what was found, the errors that stop it, the seconds of a step."""
+
+    run: Run
+    report: Report
+    stops: Sequence[Finding] = ()
+    seconds: float | None = None
+
+
+def number(bytes_: int) -> str:
+    """Bytes as a number of GiB with one decimal: ``42.1``."""
+    return f"{bytes_ / GIB:,.1f}"
+
+
+def is_of_little_room(found: Estimate) -> bool:
+    """Whether a run fits, and leaves less than a twentieth of the card."""
+    return found.verdict == "fits" and found.needed.high > LITTLE_ROOM * found.usable
+
+
+def headline(facts: Facts, reason: Reason | None, needs: int | None) -> str:
+    """``Does not fit: needs 349.5 GiB on each of 2x A100-80GB SXM, which have 78.0.``"""
+    run, found = facts.run, facts.report.estimate
+    if facts.stops:
+        return f"Does not start: {_clause(facts.stops[0].message)}{_line_of(facts.stops[0])}."
+    match reason.where if reason else "":
+        case "no-gpus":
+            return "No GPUs stated." if needs is None else f"Needs {number(needs)} GiB on one GPU."
+        case "unknown-model":
+            return f"No verdict: the model `{run.base_model}` is not known."
+        case "not-counted":
+            return _uncounted(run, found)
+        case _:
+            return "No verdict." if found is None else _verdict(run, found)
+
+
+def _verdict(run: Run, found: Estimate) -> str:
+    """What is needed of what is there."""
+    if found.on_gpu == "fits" and found.verdict != "fits":
+        return _of_host(found)
+    needed, usable, where = number(found.needed.high), number(found.usable), _on(run)
+    match found.verdict:
+        case "fits":
+            room = " Little room is left." if is_of_little_room(found) else f" {_free(found)}"
+            return f"Fits{found.grounds}: needs {needed} of {usable} GiB {where}.{room}"
+        case "tight":
+            return f"Near the limit{found.grounds}: needs up to {needed} of {usable} GiB {where}. It may run out."
+        case _:
+            have = "have" if run.world_size > 1 else "has"
+            phase = " in evaluation" if found.peak_phase == "evaluation" else ""
+            return f"Does not fit: needs {needed} GiB{phase} {where}, which {have} {usable}."
+
+
+def _of_host(found: Estimate) -> str:
+    """The same of the host, where it is what is short."""
+    has = number(found.host_usable or 0)
+    if found.verdict == "tight":
+        return f"Near the limit: needs up to {number(found.host_peak)} of {has} GiB of host memory. It may run out."
+    return f"Does not fit: needs {number(found.host_needed.low)} GiB of host memory a node, which has {has}."
+
+
+def _free(found: Estimate) -> str:
+    """The room that is left."""
+    return f"{number(found.usable - found.needed.high)} GiB are free."
+
+
+def _on(run: Run) -> str:
+    """``on each of 2x RTX 4090``, ``on 1x RTX 4090``."""
+    assert run.hardware is not None, "a verdict has hardware"
+    return f"on each of {run.hardware.title}" if run.world_size > 1 else f"on {run.hardware.title}"
+
+
+def _uncounted(run: Run, found: Estimate | None) -> str:
+    """What is known without the keys that nobody counts."""
+    if found is None:
+        return "No verdict."
+    keys = ", ".join(f"`{each.key}`" for each in found.uncounted)
+    known = f"{number(found.needed.high)} of {number(found.usable)} GiB"
+    return f"No verdict: {keys} is not counted; without it the run needs {known} {_on(run)}."
+
+
+def _clause(message: str) -> str:
+    """A message up to what explains it."""
+    return message.split("; ")[0].rstrip(".")
+
+
+def _line_of(finding: Finding) -> str:
+    """`` (line 9)``."""
+    return f" (line {finding.place.line})" if finding.place.line else ""
+
+
+def action(facts: Facts, options: Sequence[Option], *, hints: Sequence[str] = ()) -> str:
+    """``4 edits bring it down to 72.9 GiB, same training, +6.1 s a step: add --fix``, or what else helps."""
+    chosen = next((option for option in options if option.recommended), None)
+    if chosen is not None and chosen.letter == "C":
+        return f"No edits make it fit. {chosen.hardware} would do."
+    if chosen is not None:
+        return _of_option(facts, chosen)
+    if hints:
+        return hints[0]
+    if facts.stops:
+        return f"Correct {_place_words(facts.stops[0])} first: {_remedy(facts.stops[0])}."
+    if facts.report.verdict in {"fits", "unknown"}:
+        return ""
+    least = [option.end.needed.high for option in options if option.end is not None]
+    reached = f" They reach {number(min(least))} GiB." if least else ""
+    return (
+        f"No edits make it fit.{reached}" if facts.report.verdict == "does-not-fit" else "No edit gives it more room."
+    )
+
+
+def _of_option(facts: Facts, option: Option) -> str:
+    """What an option does, and what to add to the command."""
+    edits = f"{option.changes} edit" + ("s" if option.changes != 1 else "")
+    assert option.end is not None or facts.stops, "only a run that is refused has an option without an end"
+    if option.letter == "F":
+        return f"{edits} {_faster(option, facts)}, same training: add {option.flags}"
+    if facts.stops:
+        ends = _ends(option)
+        return f"{edits} {'repair it' if option.changes != 1 else 'repairs it'}{ends}: add {option.flags}"
+    does = "bring" if option.changes != 1 else "brings"
+    assert option.end is not None
+    end = _end_words(option.end) + (" (near the limit)" if option.verdict == "tight" else "")
+    if option.letter == "B":
+        way = f"Only by training less: {option.title}, {edits}, {end}"
+    else:
+        way = f"{edits} {does} it down to {end}, same training"
+    return f"{way}{_time(facts, option)}: add {option.flags}"
+
+
+def _ends(option: Option) -> str:
+    """Where a run that was refused ends."""
+    if option.end is None or option.verdict == "unknown":
+        return ""
+    words = {"fits": "it then fits", "tight": "it is then near the limit"}.get(option.verdict, "it then does not fit")
+    return f"; {words}, {number(option.end.needed.high)} of {number(option.end.usable)} GiB"
+
+
+def _end_words(end: Estimate) -> str:
+    """``21.2 GiB``, with the host's memory where that is needed."""
+    host = f" and {number(end.host_peak)} GiB of host memory" if end.host_peak >= GIB else ""
+    return f"{number(end.needed.high)} GiB{host}"
+
+
+def _time(facts: Facts, option: Option) -> str:
+    """``, +6.1 s a step``; of an option with other steps than before, that of the tokens."""
+    if not option.steps or option.seconds is None or facts.seconds is None:
+        return ""
+    more = option.seconds - facts.seconds
+    if abs(more) < 0.005 * facts.seconds:
+        return ", as fast"
+    return f", {'+' if more > 0 else '-'}{seconds(abs(more))} s a step"
+
+
+def _faster(option: Option, facts: Facts) -> str:
+    """``take 24% off the time``."""
+    verb = "take" if option.changes != 1 else "takes"
+    before, after = facts.seconds, option.seconds
+    assert before is not None, "what is faster has a time"
+    assert after is not None, "both have"
+    return f"{verb} {1 - after / before:.0%} off the time"
+
+
+def _place_words(finding: Finding) -> str:
+    """``line 9``, or the file."""
+    return f"line {finding.place.line}" if finding.place.line else finding.place.file
+
+
+def _remedy(finding: Finding) -> str:
+    """What comes after the cause in a message, else its title."""
+    _, mark, rest = finding.message.partition("; ")
+    return rest.rstrip(".") if mark else finding.title.rstrip(".")
