@@ -24,9 +24,13 @@ class CheckOptions(RunOptions):
     changed_since: str | None = None
     against: str | None = None
     exit_zero: bool = False
+    quiet: bool = False
+    verbose: bool = False
 
     def validate_pairs(self) -> None:
         """Options that contradict each other are an ``InputError``."""
+        if self.quiet and self.verbose:
+            raise InputError("--quiet and --verbose contradict each other", remedy="remove one")
         if self.unsafe_fixes and not (self.fix or self.diff):
             raise InputError("--unsafe-fixes does nothing alone", remedy="add --fix or --diff")
         if self.faster and not (self.fix or self.diff):
