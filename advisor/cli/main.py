@@ -45,6 +45,18 @@ class OwnCommand(click.Command):
                 raise InputError(f"`{file}` is an option, and a file here is called so", remedy=remedy)
         return super().parse_args(ctx, args)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """In groups, where there are many."""
+        from advisor.cli.help import write_options
+
+        write_options(self, ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Examples."""
+        from advisor.cli.help import write_examples
+
+        write_examples(ctx.command.name or "", formatter)
+
 
 class Group(Telling, click.Group):
     """Commands that do so: the advisor's own, and those of plugins, which are looked for where no own one answers."""
@@ -53,7 +65,16 @@ class Group(Telling, click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All of them, for the help."""
-        return sorted({*super().list_commands(ctx), *plugin_commands()})
+        from advisor.cli.help import ordered
+
+        return ordered({*super().list_commands(ctx), *plugin_commands()})
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """In the order of their use, each in a line."""
+        from advisor.cli.help import write_commands
+
+        found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        write_commands({name: command for name, command in found.items() if command is not None}, formatter)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of a name; a plugin cannot take the name of one of the advisor's own."""
@@ -170,9 +191,9 @@ row_length = click.option(
     "--exit-zero", is_flag=True, help="Exit with 0 despite findings; usage and input errors still exit with 2."
 )
 def check(paths: tuple[str, ...], **given: Any) -> None:
-    """Check axolotl configs (files or folders, - for standard input).
+    """Check configs: does it fit, what is wrong, which edits help.
 
-    Findings, verdict, and the plan that makes a run fit.
+    PATH is an axolotl YAML, a folder of them, or - for standard input.
     """
     from advisor.cli.check import check_command
     from advisor.cli.options import CheckOptions
@@ -204,7 +225,7 @@ def estimate(
     timeline: str | None,
     **given: Any,
 ) -> None:
-    """Show where the memory of one config goes, and the time of a step.
+    """Show where the memory of a config goes, and its time.
 
     By part and by phase against the card, with the arithmetic of each term.
     """
@@ -227,7 +248,7 @@ def estimate(
 @click.option("--all", "all_", is_flag=True, help="Every number of every card that would do.")
 @click.option("--output-format", "format_", type=click.Choice(["full", "json", "markdown", "html"]), default="full")
 def hardware(path: str, format_: str, all_: bool, **given: Any) -> None:
-    """Show which GPUs, and how many, would do for one config.
+    """Show which GPUs, and how many, would work for a config.
 
     As written and with the flowchart's steps, with time and cost where they are known.
     """
@@ -243,9 +264,10 @@ def hardware(path: str, format_: str, all_: bool, **given: Any) -> None:
 @run_options
 @click.option("--no-block", is_flag=True, help="Report what is wrong, but launch anyway.")
 def launch(tokens: tuple[str, ...], no_block: bool, **given: Any) -> None:
-    """Check the run that a command starts, then become that command.
+    """Check the run that a command starts, then start it.
 
-    Any launcher: axolotl, accelerate, torchrun, deepspeed, srun. 1 if the run is blocked.
+    Any launcher: axolotl, accelerate, torchrun, deepspeed, srun. Exits with 1 if the run is blocked, else as the
+    command does: this process becomes it.
     """
     from advisor.cli.launch import launch_command
     from advisor.session import RunOptions
@@ -260,7 +282,7 @@ def launch(tokens: tuple[str, ...], no_block: bool, **given: Any) -> None:
 def oom(log: str, config: str | None, **given: Any) -> None:
     """Explain an out-of-memory error from a run's log.
 
-    Its phase, full or fragmented memory, and the next steps; with --config also the estimate to compare with.
+    What ran out, in which phase, full or in pieces, and what helps; with --config the edits that suffice.
     """
     from advisor.cli.oom import oom_command
     from advisor.session import RunOptions

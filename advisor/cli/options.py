@@ -36,7 +36,7 @@ class CheckOptions(RunOptions):
     def validate_pairs(self) -> None:
         """Options that contradict each other are an ``InputError``."""
         if self.quiet and self.verbose:
-            raise InputError("-q cannot be combined with -v", remedy="pass -q or -v")
+            raise InputError("--quiet and --verbose contradict each other", remedy="remove one")
         if self.unsafe_fixes and not (self.fix or self.diff):
             raise InputError("--unsafe-fixes does nothing alone", remedy="add --fix or --diff")
         if self.faster and not (self.fix or self.diff):

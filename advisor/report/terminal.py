@@ -7,21 +7,40 @@ from typing import Any
 from advisor.report.style import Style
 from advisor.streams import is_terminal
 
+NARROWEST, WIDEST = 60, 120
+"""Columns: in fewer no screen is read, in more no line is."""
+OFF = {"", "0"}
+"""A variable with one of these values asks for nothing."""
+
 
 def colored(stream: Any) -> bool:
-    """NO_COLOR and FORCE_COLOR, if they are not empty, else whether it is a terminal."""
+    """What the user's environment asks for, else whether it is a terminal that can."""
+    asked = asked_for()
+    return is_terminal(stream) if asked is None else asked
+
+
+def asked_for() -> bool | None:
+    """Whether the environment wants colours or not; None if it says nothing.
+
+    NO_COLOR goes first (no-color.org), then FORCE_COLOR and CLICOLOR_FORCE, then CLICOLOR=0 (bixense.com/clicolors) and
+    TERM=dumb.
+    """
     if os.environ.get("NO_COLOR"):
         return False
-    return bool(os.environ.get("FORCE_COLOR")) or is_terminal(stream)
+    if any(os.environ.get(name, "") not in OFF for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
+        return True
+    if os.environ.get("CLICOLOR") == "0" or os.environ.get("TERM") == "dumb":
+        return False
+    return None
 
 
 def width() -> int:
-    """Columns to keep to: the terminal's, between 60 and 100."""
+    """Columns to keep to: the terminal's, between ``NARROWEST`` and ``WIDEST``; 80 where there is none."""
     if not is_terminal(sys.stdout):
         return 80
     import shutil
 
-    return min(100, max(60, shutil.get_terminal_size((80, 24)).columns))
+    return min(WIDEST, max(NARROWEST, shutil.get_terminal_size((80, 24)).columns))
 
 
 def own_style() -> Style:

@@ -9,7 +9,7 @@ from advisor.cli.group import GPUS_HELP, Telling, rules_option
 from advisor.errors import InputError
 
 
-@click.command("server", cls=Telling)
+@click.command("server", cls=Telling, short_help="Serve findings and fixes to an editor (LSP over stdio).")
 @click.option("--gpus", metavar="SPEC", help=f"{GPUS_HELP} For files that say none; editors may send it too.")
 @rules_option
 @click.option("--stdio", is_flag=True, help="Nothing: editors add it, and there is no other way.")

@@ -13,7 +13,7 @@ from advisor.session import RunOptions
 from .surrogates import whole
 
 
-@click.command("mcp", cls=Telling)
+@click.command("mcp", cls=Telling, short_help="Serve the advisor to agents (MCP over stdio).")
 @click.option("--root", metavar="DIR", default=".", help="Files below it may be read (default: the working directory).")
 @click.option("--gpus", metavar="SPEC", help=f"{GPUS_HELP} For calls that name no other.")
 @rules_option

@@ -17,7 +17,7 @@ KEPT = 3
 """Pages in the cache: what was there before an upgrade may still be open. Each weighs 30 MB."""
 
 
-@click.command("web", cls=Telling)
+@click.command("web", cls=Telling, short_help="Open the page in the browser (127.0.0.1 only).")
 @click.option("--folder", metavar="DIR", help="A page that `make web` has built, or that of a release.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Default: any that is free.")
 @click.option("--no-open", is_flag=True, help="Only print the address.")
