@@ -102,6 +102,16 @@ class Option:
 
 
 @record(eq=False)
+class NotTaken:
+    """A way, or a step, that is not taken, and why; bytes and seconds of its end where it has one."""
+
+    title: str
+    because: str
+    memory: int | None = None
+    seconds: float | None = None
+
+
+@record(eq=False)
 class Answer:
     """What a person asks of one run. ``verdict`` is about memory alone; ``starts``: no error stops the run."""
 
@@ -116,6 +126,7 @@ class Answer:
     options: tuple[Option, ...] = ()
     rungs: tuple[Rung, ...] = ()
     """The user's flowchart next to the option that is recommended, or to the plan that does not reach."""
+    not_taken: tuple[NotTaken, ...] = ()
     seconds: float | None = None
     tokens_per_second: float | None = None
     """As written, of all GPUs."""

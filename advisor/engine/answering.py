@@ -1,8 +1,8 @@
 """Run, Report -> Answer: what each option writes, where it ends, and which one to take."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from advisor.engine.answer import Answer, AnswerStep, Letter, Option, Reason, Training
+from advisor.engine.answer import Answer, AnswerStep, Letter, NotTaken, Option, Reason, Training
 from advisor.engine.check import Options, finding_of, fit_rules, lint_hits, planner, replayed
 from advisor.engine.finding import OF_HOST, PLANNED, Finding, Report
 from advisor.engine.fix import Fixed, fixed
@@ -59,6 +59,7 @@ def answer_of(opened: LoadedRun, options: Options, report: Report) -> Answer:
         needs=needs,
         options=ways,
         rungs=chosen.rungs if chosen is not None and chosen.rungs else report.rungs,
+        not_taken=tuple(_not_taken(asked, chosen)),
         seconds=facts.seconds,
         tokens_per_second=_tokens_per_second(opened.run),
     )
@@ -132,6 +133,8 @@ def _faster_option(asked: _Asked) -> list[Option]:
     return [found] if found.steps and is_faster else []
 
 
+DEEPSPEED = ("zero-1", "zero-2", "zero-3")
+"""The steps that bring DeepSpeed, and its fp32 masters with it."""
 FLAGS: dict[Letter, tuple[str, ...]] = {
     "A": ("--fix",),
     "B": ("--fix", "--unsafe-fixes"),
@@ -233,6 +236,29 @@ def _recommended(options: Sequence[Option]) -> list[Option]:
     ways = [option for option in options if option.command is not None]
     chosen = next((option for option in ways if option.verdict == "fits"), next(iter(ways), None))
     return [replace(option, recommended=True) if option is chosen else option for option in options]
+
+
+def _not_taken(asked: _Asked, chosen: Option | None) -> Iterator[NotTaken]:
+    """FSDP2 where DeepSpeed came in its place, with its figures; then the steps that are no help."""
+    if asked.options.details and chosen is not None and chosen.letter == "A":
+        brought = [step.rule for step in chosen.steps if step.rule in DEEPSPEED]
+        if brought and asked.run.sharding is None:
+            yield from _without_masters(asked, brought)
+    for skipped in asked.report.skipped:
+        yield NotTaken(skipped.rule, skipped.reason)
+
+
+def _without_masters(asked: _Asked, brought: Sequence[str]) -> Iterator[NotTaken]:
+    """The plan that FSDP2 makes, where it takes less time or fewer edits than DeepSpeed's."""
+    plan = planner(asked.options.without(DEEPSPEED))(asked.run, True)
+    if "fsdp-2" in plan.names and plan.verdict == "fits":
+        edits = f"{len(plan.steps)} edit" + ("s" if len(plan.steps) > 1 else "")
+        yield NotTaken(
+            f"FSDP2 in place of {', '.join(brought)}, {edits}",
+            "its weights have no fp32 masters, so small updates are lost; `--flowchart pytorch` prefers it",
+            plan.end.estimate.needed.high,
+            plan.end.shown_seconds,
+        )
 
 
 def _on_other_hardware(asked: _Asked) -> list[Option]:

@@ -1,5 +1,6 @@
 """What ``--fix`` writes: lint fixes and the plan, until nothing is left to do; all files of a call at once."""
 
+import os
 from collections.abc import Iterable
 
 from advisor.documents import Change, Document, as_path
@@ -50,9 +51,15 @@ class Fixed:
         return {document.file: document.patched() for document in self.documents}
 
     def diff(self) -> str:
-        """All changes as one unified diff."""
-        texts = [("" if d.is_new else d.text, d.patched().decode(), d.file) for d in self.documents]
-        return "".join(unified(*text) for text in texts)
+        """All changes as one unified diff, which ``git apply`` takes in the folder where it was made."""
+        texts = [("" if d.is_new else d.text, d.patched().decode(), relative(d.file)) for d in self.documents]
+        return "".join(unified(*text, for_git=True) for text in texts)
+
+
+def relative(file: str) -> str:
+    """A file's name from the working directory, where it lies below it."""
+    name = os.path.relpath(file) if os.path.isabs(file) else os.path.normpath(file)
+    return file if name.startswith("..") else name
 
 
 def _is_changed(document: Document) -> bool:
@@ -201,7 +208,28 @@ def _remodelled(run: Run, before: Run, context: Context | None) -> Run:
 
 def report_after(result: Fixed, options: Options) -> Report:
     """What is left to say once the files are written."""
-    return replace(check_run(as_written(result), options), fixed=len(result.done), applied=result.done)
+    written = as_written(result)
+    report = check_run(written, options)
+    if options.answers:
+        from advisor.engine.answering import answered
+
+        report = answered(written, options, report)
+    created = tuple(document.file for document in result.documents if document.is_new)
+    return replace(report, fixed=len(result.done), applied=result.done, created=created, undo=undo(result))
+
+
+def undo(result: Fixed) -> str:
+    """What takes the edits back, as far as git knows the files; empty where it does not."""
+    from shlex import quote
+
+    from advisor.documents.repository import checkout_of
+
+    old = [quote(relative(document.file)) for document in result.documents if not document.is_new]
+    new = [quote(relative(document.file)) for document in result.documents if document.is_new]
+    if not all(checkout_of(os.path.dirname(document.file) or ".") for document in result.documents):
+        return ""
+    parts = (f"git checkout -- {' '.join(old)}" if old else "", f"rm {' '.join(new)}" if new else "")
+    return " && ".join(part for part in parts if part)
 
 
 def as_written(result: Fixed) -> LoadedRun:

@@ -129,14 +129,19 @@ def _rebased_onto(base: Document, old: Document | None, new: Document) -> Docume
     return base.changed(*new.pending[done:])
 
 
-def unified(old: str, new: str, file: str) -> str:
-    """A unified diff with one line of context."""
+def unified(old: str, new: str, file: str, *, for_git: bool = False) -> str:
+    """A unified diff with one line of context; ``for_git`` as ``git apply`` takes it."""
     import difflib
 
-    shown = quoted(file)
-    name = shown if old else "/dev/null"
-    lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, shown, n=1)
-    return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+    before, after = (quoted(f"{side}/{file}") if for_git else quoted(file) for side in "ab")
+    name = before if old else "/dev/null"
+    lines = difflib.unified_diff(lines_of(old), lines_of(new), name, after, n=1)
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines as git counts them, each with its end."""
+    return [f"{line}\n" for line in text.split("\n")[:-1]] + [last for last in text.split("\n")[-1:] if last]
 
 
 def quoted(file: str) -> str:

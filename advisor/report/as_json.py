@@ -7,12 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 from advisor.about import VERSION
-from advisor.documents import Edit
 from advisor.engine.finding import Against, Finding, Fix, Place, Report, WholePlan
 from advisor.engine.registry import is_built_in
 from advisor.memory.basis import Basis
 from advisor.memory.ledger import Estimate, Phase, Range
 from advisor.memory.shorter_rows import ShorterRows
+from advisor.report.answer_json import answer, edit
 from advisor.report.style import Style
 from advisor.report.wording import APPLICABILITY
 from advisor.speed import StepTime
@@ -57,6 +57,7 @@ def run(report: Report) -> dict[str, Any]:
         **header(report),
         "findings": [finding(each) for each in report.findings],
         "skipped": [{"rule": each.rule, "reason": each.reason} for each in report.skipped],
+        "answer": answer(report.answer) if report.answer else None,
         "plan": plan(report.plan) if report.plan else None,
         "flowchart": [{"rung": each.name, "word": each.word, "detail": each.detail} for each in report.rungs],
         "against": against(report.against) if report.against else None,
@@ -195,17 +196,6 @@ def fix(value: Fix) -> dict[str, Any]:
         "memory": {"before": value.before, "after": value.after} if known else None,
         "time": _spent(value.seconds),
         "edits": [edit(each) for each in value.edits],
-    }
-
-
-def edit(value: Edit) -> dict[str, Any]:
-    """One replacement of bytes."""
-    return {
-        "file": value.file,
-        "start": value.start,
-        "end": value.end,
-        "text": value.text,
-        "create": value.create,
     }
 
 

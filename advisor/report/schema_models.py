@@ -250,6 +250,92 @@ class Rung(Model):
     detail: str
 
 
+class Reason(Model):
+    """Where a run does not fit, or why nobody knows; ``phase`` is the one that needs most."""
+
+    where: Literal["gpu", "host", "load", "evaluation", "refused", "not-counted", "no-gpus", "unknown-model"]
+    phase: str | None
+
+
+class NumberChange(Model):
+    """A figure before and after."""
+
+    before: float
+    after: float
+
+
+class AnswerStep(Model):
+    """One edit of an option: a step, or the fix of a finding; ``memory`` is the high end of what a GPU needs."""
+
+    rule: str
+    title: str
+    because: str
+    cost: str
+    requires: list[str]
+    memory: Change | None
+    host: Change | None
+    time: NumberChange | None
+
+
+class OptionMemory(Model):
+    """Bytes of one GPU, and of one node's host."""
+
+    needed: Span
+    usable: Bytes
+    host: Bytes
+
+
+class OptionTime(Model):
+    """Seconds of an optimizer step, and tokens a second of all GPUs."""
+
+    seconds: float
+    tokens_per_second: float | None
+
+
+class Option(Model):
+    """One way out. A: the same training. B: changes what is trained. F: faster, where the run fits.
+
+    ``edits`` are what ``command`` writes, against the files as they are. ``command`` is null where the option is no
+    way out; ``memory`` is then the smallest end that was found.
+    """
+
+    id: Literal["A", "B", "C", "F"]
+    training: Literal["same", "changes"]
+    title: str
+    hardware: str | None
+    fits: bool
+    verdict: Literal["fits", "tight", "does-not-fit", "unknown"]
+    recommended: bool
+    changes: int
+    steps: list[AnswerStep]
+    edits: list[Edit]
+    command: str | None
+    memory: OptionMemory | None
+    time: OptionTime | None
+
+
+class NotTaken(Model):
+    """A way or a step that is not taken, and why."""
+
+    title: str
+    because: str
+    memory: Bytes | None
+    seconds: float | None
+
+
+class Answer(Model):
+    """What a person asks: does it fit, what can be done, what does it cost. ``verdict`` stays about memory alone."""
+
+    starts: bool
+    reason: Reason | None
+    headline: str
+    action: str
+    little_room: bool
+    needs: Bytes | None
+    options: list[Option]
+    not_taken: list[NotTaken]
+
+
 class Estimated(Model):
     """A file with its verdict; ``memory`` is null where model or hardware is unknown, ``time`` also without `net=`."""
 
@@ -274,6 +360,7 @@ class CheckedRun(Estimated):
 
     findings: list[Finding]
     skipped: list[Skipped]
+    answer: Answer | None = None
     plan: Plan | None = None
     flowchart: list[Rung] = []
     against: Against | None = None
