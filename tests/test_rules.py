@@ -1,16 +1,23 @@
 """Rules: their examples are their tests, and the loader holds them to their form."""
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
 from click.testing import CliRunner, Result
 
 from advisor import Example, but, only, without
 from advisor.cli.main import main
 from advisor.engine.example import Variation, text_of
-from advisor.engine.examples import failures_of
+from advisor.engine.examples import failures_of, opened, outcome
+from advisor.engine.labels import LONGEST, batches
 from advisor.engine.pack import Pack
 from advisor.engine.registry import STAGES, built_in_folder, built_in_rules, organisation_rules
 from advisor.engine.rule import Rule
 from advisor.errors import InputError
+from advisor.record import replace
+from advisor.run import Run
 
 RULES = [rule for stage in STAGES for rule in built_in_rules(stage).values()]
 
@@ -32,6 +39,126 @@ def test_every_fit_step_shows_what_it_does_to_the_peak(rule: Rule):
     assert numbers
     before, after = (float(part) for part in numbers[0].removesuffix(" GiB").split(" -> "))
     assert after < before
+
+
+STEPS = [rule for rule in RULES if rule.stage != "lint"]
+SENTENCE = 75
+"""Characters of what a line of a plan says of a step."""
+
+
+def labels_of(rule: Rule, folder: Path) -> Iterator[str]:
+    """What the steps of a rule's own examples are called."""
+    for number, example in enumerate(example for example in rule.expanded if example.expects_finding):
+        own = folder / str(number)
+        own.mkdir()
+        before = opened(example, own).run
+        after, _ = outcome(rule, before)
+        assert after is not None
+        yield rule.named(before, after)
+
+
+@pytest.mark.parametrize("rule", STEPS, ids=lambda rule: rule.id)
+def test_every_step_has_a_label_that_fits_into_a_line(rule: Rule, tmp_path: Path):
+    labels = list(labels_of(rule, tmp_path))
+    assert labels
+    for label in labels:
+        assert 0 < len(label) <= LONGEST, label
+        assert label != rule.title and not label.endswith(".")
+
+
+@pytest.mark.parametrize("rule", STEPS, ids=lambda rule: rule.id)
+def test_every_step_says_in_a_sentence_why_it_helps_and_what_it_costs(rule: Rule):
+    assert rule.because != rule.price
+    for sentence in (rule.because, rule.price):
+        assert 0 < len(sentence) <= SENTENCE and "\n" not in sentence
+        assert sentence.endswith(".") and sentence[0].isupper() | sentence[0].isdigit()
+        assert rule.title not in sentence
+
+
+def labelled(folder: Path, rule: str, *lines: str, **given: Any) -> str:
+    """What a rule calls its step from a config of a few lines."""
+    known = {one.id: one for one in STEPS}[rule]
+    return next(labels_of(replace(known, examples=(only(*lines, fires=True, **given),)), folder))
+
+
+LLAMA = "base_model: meta-llama/Llama-3.1-8B"
+ADAPTER = ("adapter: lora", "lora_r: 64", "lora_alpha: 32", "lora_target_linear: true")
+OFFLOADED = '{"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}}, "bf16": {"enabled": true}}'
+
+
+@pytest.mark.parametrize(
+    ("rule", "lines", "given", "label"),
+    [
+        ("lora", (LLAMA,), {}, "LoRA, rank 16"),
+        ("lora", (LLAMA, "load_in_4bit: true"), {}, "QLoRA, rank 16"),
+        ("qlora", (LLAMA,), {}, "QLoRA: 4-bit base, rank 16"),
+        ("qlora", (LLAMA, *ADAPTER), {}, "QLoRA: 4-bit base"),
+        ("fused-loss", (LLAMA,), {}, "fused loss (Liger)"),
+        ("fused-loss", ("base_model: CohereForAI/c4ai-command-r-v01",), {"gpus": ""}, "fused loss (cut cross-entropy)"),
+        ("fsdp-2", (LLAMA,), {"gpus": "8x a100-80gb"}, "FSDP2"),
+        (
+            "fsdp-2",
+            (LLAMA, "deepspeed: deepspeed_configs/zero1.json"),
+            {"gpus": "8x a100-80gb"},
+            "FSDP2 without DeepSpeed's fp32 masters",
+        ),
+        (
+            "fsdp-2",
+            (LLAMA, *ADAPTER, "deepspeed: deepspeed_configs/zero1.json"),
+            {"gpus": "8x a100-80gb"},
+            "FSDP2 in place of DeepSpeed",
+        ),
+        ("offload-optimizer", (LLAMA,), {}, "ZeRO-2, optimizer states on the host"),
+        ("offload-optimizer", (LLAMA, "optimizer: adamw_bnb_8bit"), {}, "ZeRO-2, AdamW states on the host"),
+        ("shorter-sequences", (LLAMA, "sequence_len: 8192"), {"gpus": ""}, "sequence_len 8192 -> 4096"),
+        (
+            "smaller-micro-batch",
+            (LLAMA, "micro_batch_size: 4", "gradient_accumulation_steps: 2"),
+            {"gpus": ""},
+            "micro batch 4 -> 2, accumulation 2 -> 4",
+        ),
+        (
+            "less-offload",
+            (LLAMA, "deepspeed: zero.json"),
+            {"gpus": "", "deepspeed": OFFLOADED},
+            "optimizer states on the GPU",
+        ),
+        (
+            "less-offload",
+            (LLAMA, "deepspeed: zero.json"),
+            {"gpus": "8x h200", "deepspeed": OFFLOADED},
+            "weights and optimizer states on the GPU",
+        ),
+    ],
+)
+def test_a_label_names_what_is_written(
+    tmp_path: Path, rule: str, lines: tuple[str, ...], given: dict[str, Any], label: str
+):
+    assert labelled(tmp_path, rule, *lines, **given) == label
+
+
+@pytest.mark.parametrize(
+    ("size", "steps", "label"),
+    [
+        (4, 2, "micro batch 4 -> 1, accumulation 2 -> 8"),
+        (16, 1, "micro batch 16 -> 1, accumulation 16"),
+        (128, 64, "micro batch 128 -> 1, accumulation 8192"),
+    ],
+)
+def test_long_numbers_shorten_the_label_of_a_batch(run: Run, size: int, steps: int, label: str):
+    before = replace(run, micro_batch_size=size, gradient_accumulation_steps=steps)
+    after = replace(run, micro_batch_size=1, gradient_accumulation_steps=size * steps)
+    assert batches(before, after) == label
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return opened(only(LLAMA), tmp_path).run
+
+
+def test_a_rule_without_a_label_is_called_by_its_title(run: Run):
+    rule = rule_of(only("base_model: gpt2"))
+    assert (rule.named(run, run), rule.because, rule.price) == ("t", "", "")
 
 
 GOOD = """

@@ -47,6 +47,7 @@ class Rule:
 
     ``edits`` gives the edits, or a list of alternatives, mildest first: the engine takes the mildest that suffices.
 
+    ``label``, ``because`` and ``price``: the step, why it helps and what it costs, as one line of a plan has them.
     ``safe``: the same thing is trained (parameters, objective, data, global batch, optimizer).
     ``proof`` of a lint rule: ``rejects`` and ``accepts`` are tested against the real library, ``read`` cites a line.
     ``fatal``: proven to stop the run after the download, so a launch hook may block on it.
@@ -61,8 +62,9 @@ class Rule:
     source: str
     examples: tuple[Example | Variation, ...]
     """A variation is of the last full one before it that fires."""
+    label: str | Callable[["Run", "Run"], str] = ""
+    """Of the runs before and after the step, where numbers say more."""
     cost: str = ""
-    label: "str | Callable[[Run, Run], str]" = ""
     because: str = ""
     price: str = ""
     safe: bool | Callable[["Run"], bool] = False
@@ -93,11 +95,11 @@ class Rule:
             found.append(shown)
         return tuple(found)
 
-    def named(self, before: "Run", after: "Run") -> str:
-        """The step in a few words, between these two runs."""
-        said = self.label(before, after) if callable(self.label) else self.label
-        return said or self.title
-
     def is_safe(self, run: "Run") -> bool:
         """Whether this rule's edits leave what is trained as it is, for this run."""
         return self.safe(run) if callable(self.safe) else self.safe
+
+    def named(self, before: "Run", after: "Run") -> str:
+        """The step as a line of a plan has it: the label, or the title of a rule that has none."""
+        label = self.label(before, after) if callable(self.label) else self.label
+        return label or self.title

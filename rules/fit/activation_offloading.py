@@ -9,10 +9,16 @@ def applies(run: Run) -> bool:
     return checkpointed and run.rl != "ebft"
 
 
+def label(before: Run, _after: Run) -> str:
+    """What goes to the host, or what alone still does."""
+    return "only hidden states on the host" if before.activation_offloading else "layer inputs on the host"
+
+
 rule = Rule(
     id="activation-offloading",
     stage="fit",
     title="Move checkpointed layer inputs to the host",
+    label=label,
     when=applies,
     edits=lambda _run: {"activation_offloading": "hidden-states"},
     why="""
@@ -25,6 +31,8 @@ rule = Rule(
         "Pinned host memory of the same size, and traffic over PCIe that is hidden only if a layer computes long "
         "enough."
     ),
+    because="Checkpointed layer inputs lie on the host until backward.",
+    price="Pinned host memory of the same size, and traffic over PCIe.",
     safe=True,
     source="axolotl/loaders/model.py:342-385, core/builders/base.py:589-618@0.19.0",
     examples=(

@@ -14,6 +14,7 @@ rule = Rule(
     id="efficient-loading",
     stage="fit",
     title="Let one process load the weights, and give each GPU its shard",
+    label="weights loaded by one process",
     when=applies,
     edits=lambda run: {"cpu_ram_efficient_loading": True},
     why="""
@@ -21,6 +22,8 @@ rule = Rule(
         all of it must fit on one GPU, however many there are.
     """,
     cost="None: it also saves the host as many copies of the model as there are processes.",
+    because="No GPU holds the whole model while it is loaded.",
+    price="None: it also saves copies of the model on the host.",
     safe=True,
     source="axolotl/loaders/model.py:582-590,990-1004, monkeypatch/accelerate/fsdp2.py:524-670@0.19.0",
     examples=(

@@ -14,6 +14,7 @@ rule = Rule(
     id="flash-attention",
     stage="fit",
     title="Use FlashAttention 2",
+    label="FlashAttention 2",
     when=applies,
     edits=lambda run: {"attention": "flash"},
     why="""
@@ -21,6 +22,8 @@ rule = Rule(
         fine-tune axolotl also leaves embeddings, head and norms in fp32 as long as attention is eager or sdpa.
     """,
     cost="Needs the flash-attn package and a GPU of compute capability 8.0 or later.",
+    because="It keeps no attention scores, and a full fine-tune no fp32 embeddings.",
+    price="Needs the flash-attn package and compute capability 8.0 or later.",
     safe=True,
     source="https://arxiv.org/abs/2307.08691; axolotl/loaders/model.py:471-489@0.19.0",
     examples=(

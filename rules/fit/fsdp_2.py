@@ -21,10 +21,19 @@ def eight_bit(run: Run) -> bool:
     return "8bit" in run.optimizer and run.optimizer != "adamw_torch_8bit"
 
 
+def label(before: Run, after: Run) -> str:
+    """FSDP2, and what it takes the place of."""
+    if before.zero is None:
+        return "FSDP2"
+    drops_masters = before.has_masters and not after.has_masters
+    return "FSDP2 without DeepSpeed's fp32 masters" if drops_masters else "FSDP2 in place of DeepSpeed"
+
+
 rule = Rule(
     id="fsdp-2",
     stage="fit",
     title="Shard weights, gradients and optimizer states across the GPUs (FSDP2)",
+    label=label,
     when=applies,
     edits=edits,
     why="""
@@ -33,6 +42,8 @@ rule = Rule(
         too small to change a bf16 weight.
     """,
     cost="An all-gather of each layer in forward and backward, in every micro-step; slow over PCIe or between nodes.",
+    because="Each GPU holds its share of weights, gradients and states.",
+    price="Each layer is gathered in forward and backward of every micro-step.",
     safe=lambda run: not eight_bit(run) and (run.zero is None or run.adapter is not None),
     source="https://arxiv.org/abs/2304.11277; axolotl/monkeypatch/accelerate/fsdp2.py:539-802@0.19.0",
     examples=(

@@ -33,6 +33,7 @@ rule = Rule(
     id="fsdp-qlora",
     stage="fit",
     title="Shard the quantized base with FSDP",
+    label=lambda before, _after: "4-bit base loaded in pieces" if before.fsdp else "4-bit base sharded (FSDP1)",
     when=applies,
     edits=edits,
     why="""
@@ -41,6 +42,8 @@ rule = Rule(
         axolotl accepts this with FSDP version 1 alone.
     """,
     cost="An all-gather of each layer's 4-bit weights in forward and backward.",
+    because="Each GPU gets its share of the 4-bit base instead of the whole.",
+    price="Each layer's 4-bit weights are gathered in forward and backward.",
     safe=True,
     source="axolotl docs/fsdp_qlora.qmd; axolotl/loaders/model.py:1008-1036, utils/schemas/validation.py:1266@0.19.0; https://github.com/axolotl-ai-cloud/axolotl/issues/1717",
     examples=(

@@ -6,6 +6,7 @@ rule = Rule(
     id="fsdp-reshard",
     stage="fit",
     title="Free a layer's gathered weights after its forward",
+    label="gathered weights freed after forward",
     when=lambda run: run.fsdp is not None and not run.fsdp.reshard_after_forward,
     edits=lambda run: {"reshard_after_forward": True},
     why="""
@@ -13,6 +14,8 @@ rule = Rule(
         GPU, which is what ZeRO-2 does. With it they are gathered again.
     """,
     cost="One more all-gather of the weights in each micro-step.",
+    because="No layer's weights stay gathered from forward to backward.",
+    price="One more all-gather of the weights in each micro-step.",
     safe=True,
     source="torch/distributed/fsdp/_fully_shard; transformers/training_args.py:2811@5.16.1",
     examples=(

@@ -19,10 +19,16 @@ def applies(run: Run) -> bool:
     return (known or run.rl == "dpo") and run.precision != "fp32"
 
 
+def label(_before: Run, after: Run) -> str:
+    """The loss that is written."""
+    return f"fused loss ({'Liger' if after.loss == 'liger-fused' else 'cut cross-entropy'})"
+
+
 rule = Rule(
     id="fused-loss",
     stage="fit",
     title="Compute the loss without materialising the logits",
+    label=label,
     when=applies,
     edits=edits,
     why="""
@@ -31,6 +37,8 @@ rule = Rule(
         bytes under autocast and 8 under DeepSpeed, the fused one 10 to 12.
     """,
     cost="None in quality. Liger comes with axolotl; cut cross-entropy must be installed from axolotl's fork.",
+    because="The logits are computed in chunks, not all at once.",
+    price="None in quality; cut cross-entropy is installed from axolotl's fork.",
     safe=True,
     source="https://arxiv.org/abs/2410.10989 (Liger); https://arxiv.org/abs/2411.09009 (cut cross-entropy)",
     examples=(

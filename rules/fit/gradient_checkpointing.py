@@ -22,6 +22,7 @@ rule = Rule(
     id="gradient-checkpointing",
     stage="fit",
     title="Recompute activations in backward (gradient checkpointing)",
+    label="gradient checkpointing",
     when=applies,
     edits=edits,
     why="""
@@ -33,6 +34,8 @@ rule = Rule(
         "One more forward: about 30 % more time for a full fine-tune, 40 to 50 % with adapters, whose backward is "
         "shorter."
     ),
+    because="Only each layer's input is kept; backward computes the rest again.",
+    price="One more forward: about 30 % more time, 40 to 50 % with adapters.",
     safe=True,
     source="https://arxiv.org/abs/1604.06174; axolotl docs/choosing_method.qmd; https://github.com/huggingface/transformers/issues/47254",
     examples=(

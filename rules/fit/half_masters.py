@@ -17,6 +17,7 @@ rule = Rule(
     id="half-masters",
     stage="fit",
     title="Keep DeepSpeed's master weights and optimizer states in bf16",
+    label="bf16 masters and optimizer states",
     when=applies,
     edits=lambda run: {"half_masters": True},
     why="""
@@ -27,6 +28,8 @@ rule = Rule(
         "The fp32 masters go: an update smaller than a bf16 step of the weight is lost, which at a learning rate of "
         "1e-5 is most of them. Needs DeepSpeed 0.18.9."
     ),
+    because="Masters and both of Adam's moments take 2 bytes each instead of 4.",
+    price="Updates smaller than a bf16 step of the weight are lost.",
     safe=False,
     source="deepspeed/runtime/config.py:986-990@0.18.9; deepspeed/runtime/base_optimizer.py:459-479@0.18.9",
     examples=(

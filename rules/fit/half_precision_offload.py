@@ -29,6 +29,7 @@ rule = Rule(
     id="half-precision-offload",
     stage="fit",
     title="Keep the base in half precision on the host, sharded, instead of in 4 bits on every GPU",
+    label="half-precision base on the host",
     when=applies,
     edits=edits,
     why="""
@@ -40,6 +41,8 @@ rule = Rule(
         "Every layer crosses PCIe twice in each micro-step, for the forward and the backward: slow. 2 bytes a "
         "parameter of host memory."
     ),
+    because="The base lies on the host; a GPU holds only the layers at work.",
+    price="Slow: each layer crosses PCIe twice in every micro-step.",
     safe=False,
     source="https://arxiv.org/abs/2104.07857; https://github.com/axolotl-ai-cloud/axolotl/issues/1717",
     examples=(

@@ -6,6 +6,8 @@ from advisor.run import Adapter
 from advisor.run.axolotl.checkpointing import bears_zero_3, for_new_tokens, for_zero_3
 from advisor.run.axolotl.lora_kernels import for_attention
 
+RANK = 16
+
 
 def edits(run: Run) -> RunEdits:
     """Rank 16, alpha 32, every linear layer, and what frozen weights ask for; the learning rate stays.
@@ -13,7 +15,7 @@ def edits(run: Run) -> RunEdits:
     QLoRA where 4 bits are asked for, which plain LoRA would not bring about.
     """
     adapter: Adapter = "qlora" if run.is_on("load_in_4bit") else "lora"
-    wanted = {"adapter": adapter, "lora_r": 16, "lora_alpha": 32, "lora_targets": "linear"}
+    wanted = {"adapter": adapter, "lora_r": RANK, "lora_alpha": 32, "lora_targets": "linear"}
     wanted |= {**for_new_tokens(run), **for_attention(run)}
     return {**wanted, **for_zero_3(replace(run, adapter=adapter))} if run.zero_stage == 3 else wanted
 
@@ -29,10 +31,16 @@ def applies(run: Run) -> bool:
     )
 
 
+def label(_before: Run, after: Run) -> str:
+    """The kind of adapter, and its rank."""
+    return f"{'QLoRA' if after.adapter == 'qlora' else 'LoRA'}, rank {RANK}"
+
+
 rule = Rule(
     id="lora",
     stage="fit",
     title="Train LoRA adapters instead of all weights",
+    label=label,
     when=applies,
     edits=edits,
     why="""
@@ -41,6 +49,8 @@ rule = Rule(
         wants ten times more than a full fine-tune (1e-4 to 3e-4).
     """,
     cost="What is trained changes: a low-rank update. Large changes of behaviour or new knowledge may suffer.",
+    because="Only adapters are trained: a low-rank update of frozen weights.",
+    price="Large changes of behaviour or new knowledge may suffer.",
     safe=False,
     source="https://arxiv.org/abs/2106.09685; axolotl docs/agents/sft.md",
     examples=(

@@ -22,6 +22,7 @@ rule = Rule(
     id="mixed-precision",
     stage="fit",
     title="Compute in half precision",
+    label=lambda before, after: f"{after.precision} instead of {before.precision}",
     when=applies,
     edits=edits,
     why="""
@@ -29,6 +30,8 @@ rule = Rule(
         so no loss scaling is needed. fp16 has a narrower range and cannot unscale gradients of its own weights.
     """,
     cost="8 bits of mantissa instead of 24: rounding changes, and small updates to large weights can be lost.",
+    because="Weights, gradients and activations take 2 bytes instead of 4.",
+    price="Rounding changes, and small updates to large weights can be lost.",
     safe=False,
     source="https://arxiv.org/abs/1710.03740; axolotl/utils/config/__init__.py:191-196@0.19.0",
     examples=(

@@ -18,10 +18,18 @@ def applies(run: Run) -> bool:
     return run.takes_deepspeed and on_gpu
 
 
+def label(before: Run, after: Run) -> str:
+    """What goes to the host, with the stage and the optimizer where they are new."""
+    stage = "" if after.zero_stage == before.zero_stage else f"ZeRO-{after.zero_stage}, "
+    states = "optimizer" if after.optimizer == before.optimizer else "AdamW"
+    return f"{stage}{states} states on the host"
+
+
 rule = Rule(
     id="offload-optimizer",
     stage="fit",
     title="Keep optimizer states and master weights on the host (ZeRO-Offload)",
+    label=label,
     when=applies,
     edits=edits,
     why="""
@@ -33,6 +41,8 @@ rule = Rule(
         "Pinned host memory, and a step on the CPU: much slower where the GPU has few tokens to work on in a step, a "
         "third slower where it has many. Nothing to speak of for adapters."
     ),
+    because="The host keeps optimizer states and master weights, and does the step.",
+    price="Pinned host memory, and a slower step on the CPU, adapters aside.",
     safe=lambda run: run.optimizer in KEPT,
     source="https://arxiv.org/abs/2101.06840; accelerate/utils/deepspeed.py:29-97@1.13.0",
     examples=(

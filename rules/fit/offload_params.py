@@ -20,10 +20,19 @@ def applies(run: Run) -> bool:
     return run.takes_deepspeed and on_gpu and run.quantization is None and bears
 
 
+def label(before: Run, after: Run) -> str:
+    """What goes to the host, with the stage and the optimizer where they are new."""
+    if before.fsdp is not None:
+        states = "optimizer" if after.optimizer == before.optimizer else "AdamW"
+        return f"weights and {states} states on the host"
+    return f"{'' if before.zero_stage == 3 else 'ZeRO-3, '}weights on the host"
+
+
 rule = Rule(
     id="offload-params",
     stage="fit",
     title="Keep the weights on the host, and gather each layer from there",
+    label=label,
     when=applies,
     edits=edits,
     why="""
@@ -31,6 +40,8 @@ rule = Rule(
         host.
     """,
     cost="Every layer crosses PCIe twice in each micro-step: slow unless the micro batch is large.",
+    because="A GPU holds only the layers at work.",
+    price="Each layer crosses PCIe twice in every micro-step: slow with few rows.",
     safe=lambda run: run.fsdp is None or run.optimizer in {"adamw_torch", "adamw_torch_fused"},
     source="https://arxiv.org/abs/2104.07857; deepspeed/runtime/zero/stage3.py:905-911@0.18.9",
     examples=(

@@ -13,6 +13,7 @@ rule = Rule(
     id="quantize-as-asked",
     stage="fit",
     title="Quantize the base to 4 bits, as `load_in_4bit` asks",
+    label="QLoRA: 4-bit base, as asked",
     when=applies,
     edits=lambda run: {"adapter": "qlora", **for_attention(run)},
     why="""
@@ -20,6 +21,8 @@ rule = Rule(
         prepares it as if it were quantized: PEFT turns every weight to fp32, eight times what QLoRA stores.
     """,
     cost="A small loss of quality, and steps slower by a few percent to 40 % for dequantizing, as in any QLoRA.",
+    because="The base is in 4 bits; with `adapter: lora` PEFT turns it to fp32.",
+    price="A small loss of quality; steps a few percent to 40 % slower.",
     safe=False,
     source="axolotl/loaders/model.py:801-846,1116-1151@0.19.0; peft/utils/other.py:190-202@0.20.0",
     examples=(

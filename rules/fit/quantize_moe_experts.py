@@ -17,10 +17,17 @@ def applies(run: Run) -> bool:
     return stacked and run.quantization in {"nf4", "int8"} and not run.quantize_moe_experts
 
 
+def label(before: Run, _after: Run) -> str:
+    """The experts, and the adapters where they move."""
+    moved = "lora_targets" in edits(before)
+    return f"quantized experts{', adapters on attention' if moved else ''}"
+
+
 rule = Rule(
     id="quantize-moe-experts",
     stage="fit",
     title="Quantize the experts too",
+    label=label,
     when=applies,
     edits=edits,
     why="""
@@ -29,6 +36,8 @@ rule = Rule(
         it while loading.
     """,
     cost="As for QLoRA; with `lora_target_linear` before, the MLP's adapters go.",
+    because="Stacked experts no longer stay in half precision or fp32.",
+    price="As for QLoRA; with `lora_target_linear` the MLP's adapters go.",
     safe=False,
     source="axolotl docs/expert_quantization.qmd; utils/schemas/config.py:1876@0.18.0; https://github.com/axolotl-ai-cloud/axolotl/issues/3374",
     examples=(

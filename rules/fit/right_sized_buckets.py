@@ -22,6 +22,7 @@ rule = Rule(
     id="right-sized-buckets",
     stage="fit",
     title="Size DeepSpeed's buckets and live parameters",
+    label="smaller DeepSpeed buffers",
     when=lambda run: run.zero is not None and run.zero.stage > 0 and bool(edits(run)),
     edits=edits,
     why="""
@@ -30,6 +31,8 @@ rule = Rule(
         gather the next one while one computes.
     """,
     cost="More, smaller messages: a percent or two over fast links.",
+    because="Buckets are smaller, and ZeRO-3 keeps fewer gathered weights.",
+    price="More, smaller messages: a percent or two over fast links.",
     safe=True,
     source=(
         "deepspeed/runtime/zero/config.py:113,215,221@0.18.9; "

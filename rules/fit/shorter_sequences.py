@@ -15,6 +15,7 @@ rule = Rule(
     id="shorter-sequences",
     stage="fit",
     title="Shorten the sequences",
+    label=lambda before, after: f"sequence_len {before.sequence_len} -> {after.sequence_len}",
     when=lambda run: bool(edits(run)),
     edits=edits,
     why="""
@@ -22,6 +23,8 @@ rule = Rule(
         lengths first.
     """,
     cost="Other data is trained on: samples longer than this are cut or dropped.",
+    because="Activations and logits grow with the length of a row.",
+    price="Other data is trained on: longer samples are cut or dropped.",
     safe=False,
     source="axolotl docs/training_stability.qmd",
     examples=(

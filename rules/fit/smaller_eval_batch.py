@@ -13,6 +13,7 @@ rule = Rule(
     id="smaller-eval-batch",
     stage="fit",
     title="Evaluate in smaller batches",
+    label=lambda before, after: f"eval batch {before.eval_batch_size} -> {after.eval_batch_size}",
     when=lambda run: (
         run.evaluates and run.eval_batch_size > 1 and run.config.has("eval_batch_size") and not run.packs_evaluation
     ),
@@ -22,6 +23,8 @@ rule = Rule(
         The metric does not depend on how rows are batched.
     """,
     cost="Evaluation takes a little longer.",
+    because="Evaluation holds the logits of a whole batch.",
+    price="Evaluation takes a little longer.",
     safe=True,
     source="axolotl/core/builders/base.py:523-533@0.19.0",
     examples=(

@@ -1,6 +1,7 @@
 """Fewer rows at once, as many per optimizer step."""
 
 from advisor import Example, Rule, Run, RunEdits, only
+from advisor.engine.labels import batches
 from advisor.util import divisors
 
 
@@ -15,6 +16,7 @@ rule = Rule(
     id="smaller-micro-batch",
     stage="fit",
     title="Take a smaller micro batch at the same global batch",
+    label=batches,
     when=lambda run: run.micro_batch_size > 1,
     edits=edits,
     why="""
@@ -25,6 +27,8 @@ rule = Rule(
         "More, smaller kernels: a few percent slower where a single row already fills the GPU, more where it does not, "
         "and where weights or gradients travel in every micro-step (ZeRO-2 and 3, FSDP, offload)."
     ),
+    because="Fewer rows at once; the optimizer sees the same rows.",
+    price="A few percent slower; more for short rows, or where weights travel.",
     safe=True,
     source="https://huggingface.co/docs/transformers/perf_train_gpu_one",
     examples=(

@@ -14,6 +14,7 @@ rule = Rule(
     id="sync-each-batch",
     stage="fit",
     title="Reduce gradients in each micro-step, instead of keeping them whole until the last",
+    label="gradients reduced in each micro-step",
     when=applies,
     edits=lambda run: {"sync_each_batch": True},
     why="""
@@ -21,6 +22,8 @@ rule = Rule(
         the gradients of all trained weights whole, 2 bytes a parameter, however many GPUs there are.
     """,
     cost="A reduce-scatter in each micro-step instead of one a step.",
+    because="No GPU keeps gradients whole from one micro-step to the next.",
+    price="A reduce-scatter in each micro-step instead of one a step.",
     safe=True,
     source=(
         "transformers/trainer.py:1758-1767@5.16.1; accelerate/accelerator.py:1164-1169@1.13.0; "

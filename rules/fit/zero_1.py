@@ -12,6 +12,7 @@ rule = Rule(
     id="zero-1",
     stage="fit",
     title="Shard optimizer states across the GPUs (ZeRO-1)",
+    label="ZeRO-1",
     when=applies,
     edits=lambda run: {"zero_stage": 1},
     why="""
@@ -20,6 +21,8 @@ rule = Rule(
         micro-steps are accumulated.
     """,
     cost="Half as much traffic again as plain data parallelism: the weights are gathered after each step.",
+    because="Each GPU holds its share of optimizer states and master weights.",
+    price="Half as much traffic again as plain data parallelism.",
     safe=True,
     source="https://arxiv.org/abs/1910.02054; deepspeed/runtime/zero/stage_1_and_2.py:1297-1321@0.18.9",
     examples=(

@@ -12,6 +12,7 @@ rule = Rule(
     id="zero-2",
     stage="fit",
     title="Shard optimizer states and gradients across the GPUs (ZeRO-2)",
+    label="ZeRO-2",
     when=applies,
     edits=lambda run: {"zero_stage": 2},
     why="""
@@ -23,6 +24,8 @@ rule = Rule(
         "Gradients are summed in every micro-step, which plain data parallelism does once a step, and the weights are "
         "gathered after it: k + 1/2 times the traffic with k steps of accumulation."
     ),
+    because="Each GPU holds its share of gradients and optimizer states.",
+    price="Gradients travel in every micro-step, weights once a step.",
     safe=True,
     source="https://arxiv.org/abs/1910.02054; deepspeed/runtime/zero/stage_1_and_2.py:1297-1321@0.18.9",
     examples=(

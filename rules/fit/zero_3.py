@@ -14,6 +14,7 @@ rule = Rule(
     id="zero-3",
     stage="fit",
     title="Shard weights, gradients and optimizer states across the GPUs (ZeRO-3)",
+    label="ZeRO-3",
     when=applies,
     edits=lambda run: {"zero_stage": 3, **for_zero_3(run)},
     why="""
@@ -24,6 +25,8 @@ rule = Rule(
         "All weights are gathered in the forward and again in the backward of every micro-step, frozen ones too; slow "
         "over PCIe or between nodes."
     ),
+    because="Each GPU holds its share of weights, gradients and states.",
+    price="All weights are gathered twice in every micro-step, frozen ones too.",
     safe=True,
     source="https://arxiv.org/abs/1910.02054; deepspeed/runtime/zero/stage3.py, partition_parameters.py@0.18.9",
     examples=(

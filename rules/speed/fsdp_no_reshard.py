@@ -6,6 +6,7 @@ rule = Rule(
     id="fsdp-no-reshard",
     stage="speed",
     title="Keep FSDP2's weights gathered between forward and backward",
+    label="weights gathered until backward",
     when=lambda run: run.fsdp is not None and run.fsdp.version == 2 and run.fsdp.reshard_after_forward,
     edits=lambda run: {"reshard_after_forward": False},
     why="""
@@ -13,6 +14,8 @@ rule = Rule(
         Without it once, as ZeRO-2 does.
     """,
     cost="2 bytes a parameter more on every GPU.",
+    because="Each layer's weights are gathered once in a micro-step, not twice.",
+    price="2 bytes a parameter more on every GPU.",
     safe=True,
     source="torch/distributed/fsdp/_fully_shard/_fully_shard.py@2.13.0; transformers/training_args.py:2811@5.16.1",
     examples=(

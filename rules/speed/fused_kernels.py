@@ -20,6 +20,7 @@ rule = Rule(
     id="fused-kernels",
     stage="speed",
     title="Fuse norms, rotary embeddings and gated units with Liger",
+    label=lambda _before, after: f"Liger: {', '.join(wanted(after))}",
     when=applies,
     edits=lambda run: {"liger": wanted(run)},
     why="""
@@ -27,6 +28,8 @@ rule = Rule(
         keep fewer of them.
     """,
     cost="None in quality; Triton compiles the kernels in the first step.",
+    because="Fused layers read and write activations once, and keep fewer of them.",
+    price="None in quality; Triton compiles the kernels in the first step.",
     safe=True,
     source="https://arxiv.org/abs/2410.10989",
     examples=(

@@ -1,6 +1,7 @@
 """More rows at once, as many per optimizer step."""
 
 from advisor import Example, Rule, Run, RunEdits, but, only
+from advisor.engine.labels import batches
 from advisor.util import divisors
 
 
@@ -14,12 +15,15 @@ rule = Rule(
     id="larger-micro-batch",
     stage="speed",
     title="Take a larger micro batch at the same global batch",
+    label=batches,
     when=lambda run: run.gradient_accumulation_steps > 1 and run.context_parallel_size == 1,
     edits=edits,
     why="""
         Small micro batches leave the GPU waiting on kernel launches and on memory. The global batch stays as it is.
     """,
     cost="Activations and logits grow in proportion; offered only while the run still fits.",
+    because="The GPU waits less for kernel launches and memory.",
+    price="Activations and logits grow in proportion.",
     safe=True,
     source="https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/",
     examples=(

@@ -20,10 +20,20 @@ def applies(run: Run) -> bool:
     return by_zero or (run.fsdp is not None and run.fsdp.offload_params)
 
 
+def label(before: Run, after: Run) -> str:
+    """What comes back."""
+    states, weights = "optimizer states", "weights"
+    if before.zero is not None and after.zero is not None:
+        states = "" if before.zero.offload_optimizer == after.zero.offload_optimizer else states
+        weights = "" if before.zero.offload_params == after.zero.offload_params else weights
+    return f"{' and '.join(filter(None, (weights, states)))} on the GPU"
+
+
 rule = Rule(
     id="less-offload",
     stage="speed",
     title="Bring offloaded states back to the GPU",
+    label=label,
     when=applies,
     edits=edits,
     why="""
@@ -34,6 +44,8 @@ rule = Rule(
         "The memory that it takes; with the optimizer back on the GPU, the configured one runs again instead of "
         "DeepSpeed's CPU Adam."
     ),
+    because="What lies on the GPU needs no step of the CPU and no traffic over PCIe.",
+    price="GPU memory; states that come back use the configured optimizer.",
     safe=lambda run: run.optimizer in {"adamw_torch", "adamw_torch_fused"},
     source="https://arxiv.org/abs/2101.06840; axolotl deepspeed_configs/zero2.json@0.19.0",
     examples=(

@@ -6,6 +6,7 @@ rule = Rule(
     id="lower-zero-stage",
     stage="speed",
     title="Step down to a lower ZeRO stage",
+    label=lambda before, after: f"ZeRO-{before.zero_stage} -> ZeRO-{after.zero_stage}",
     when=lambda run: run.zero is not None and run.zero.offload_params == "gpu",
     edits=lambda run: [{"zero_stage": stage} for stage in (2, 1) if stage < run.zero_stage],
     why="""
@@ -13,6 +14,8 @@ rule = Rule(
         whole. It still sums gradients in every micro-step; ZeRO-1 keeps those whole too, and sums them once a step.
     """,
     cost="2 bytes a parameter more on every GPU for each stage.",
+    because="Less is gathered or summed in every micro-step.",
+    price="2 bytes a parameter more on every GPU for each stage.",
     safe=True,
     source="https://arxiv.org/abs/1910.02054, section 7",
     examples=(

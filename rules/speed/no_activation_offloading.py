@@ -6,12 +6,15 @@ rule = Rule(
     id="no-activation-offloading",
     stage="speed",
     title="Keep checkpointed layer inputs on the GPU",
+    label="layer inputs on the GPU",
     when=lambda run: run.activation_offloading is not None,
     edits=lambda run: {"activation_offloading": None},
     why="""
         There is room for them. On the host they cross PCIe twice in each micro-step.
     """,
     cost="What checkpointing keeps lies on the GPU again.",
+    because="Layer inputs no longer cross PCIe twice in each micro-step.",
+    price="What checkpointing keeps lies on the GPU again.",
     safe=True,
     source="axolotl/loaders/model.py:342-385, core/builders/base.py:589-618@0.19.0",
     examples=(

@@ -12,12 +12,15 @@ rule = Rule(
     id="no-checkpointing",
     stage="speed",
     title="Switch gradient checkpointing off",
+    label="no gradient checkpointing",
     when=applies,
     edits=lambda run: {"activation_checkpointing": False},
     why="""
         There is room for all activations, so nothing needs to be computed twice.
     """,
     cost="The room that it takes.",
+    because="All activations are kept, so nothing is computed twice.",
+    price="The room that all activations take.",
     safe=True,
     source="https://arxiv.org/abs/1604.06174; axolotl docs/choosing_method.qmd: checkpointing costs about 30 %",
     examples=(

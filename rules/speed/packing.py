@@ -14,12 +14,15 @@ rule = Rule(
     id="packing",
     stage="speed",
     title="Pack several samples into a row",
+    label="sample packing",
     when=applies,
     edits=lambda run: {"sample_packing": True},
     why="""
         Short samples leave most of a padded row empty. Packed rows are full, and the kernel keeps samples apart.
     """,
     cost="More samples in a step: the number of steps, and with it the schedule, changes.",
+    because="Packed rows are full; short samples leave padded ones mostly empty.",
+    price="More samples in a step: the number of steps and the schedule change.",
     safe=False,
     source="axolotl/utils/schemas/enums.py:131-143@0.19.0; https://arxiv.org/abs/2107.02027",
     examples=(

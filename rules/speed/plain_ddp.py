@@ -17,6 +17,7 @@ rule = Rule(
     id="plain-ddp",
     stage="speed",
     title="Train adapters without DeepSpeed",
+    label="DDP without DeepSpeed",
     when=applies,
     edits=lambda run: {"no_deepspeed": True},
     why="""
@@ -24,6 +25,8 @@ rule = Rule(
         data parallelism reduces them once a step, and gathers no weights.
     """,
     cost="The weights lie whole on every GPU, as under ZeRO-2.",
+    because="Adapters need no sharding; their gradients are reduced once a step.",
+    price="The weights lie whole on every GPU, as under ZeRO-2.",
     safe=True,
     source="https://docs.pytorch.org/docs/stable/notes/ddp.html; peft/tuners/tuners_utils.py@0.20.0: adapters in fp32",
     examples=(

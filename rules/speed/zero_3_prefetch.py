@@ -16,6 +16,7 @@ rule = Rule(
     id="zero-3-prefetch",
     stage="speed",
     title="Let ZeRO-3 gather the next layers ahead",
+    label="ZeRO-3 gathers ahead",
     when=applies,
     edits=lambda run: {"max_live_parameters": max(LIVE, live_for(run.model)), "max_reuse_distance": LIVE},
     why="""
@@ -23,6 +24,8 @@ rule = Rule(
         waits for its weights.
     """,
     cost="Up to 4 GiB of gathered weights.",
+    because="Layers no longer wait for their weights.",
+    price="Up to 4 GiB of gathered weights.",
     safe=True,
     source=(
         "deepspeed/runtime/zero/partitioned_param_coordinator.py@0.18.9; axolotl "
