@@ -30,7 +30,7 @@ MOST_REPLAYED = 4
 
 def check_command(paths: Sequence[str], options: CheckOptions) -> int:
     """``advisor check``: 0 clean or all fixed, 1 findings, 2 could not run."""
-    session = session_for(paths, replace(options, details=options.details or options.against is not None))
+    session = session_for(paths, replace(options, details=options.details or options.against is not None)).answering
     session = session.with_other_hardware if _is_one_file(paths) else session
     validate(paths, options)
     targets(session.formats, options.output)

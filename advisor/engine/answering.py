@@ -150,7 +150,7 @@ def _option(asked: _Asked, made: Fixed, letter: Letter, stops: Sequence[Finding]
     training: Training = "changes" if letter == "B" else "same"
     if not (made.done and (repaired if stops else ends_well)):
         return Option(letter, training, _no_way_title(letter), end=_smallest(asked, safe_only=letter != "B"))
-    steps = tuple(_step_of(finding) for finding in made.done)
+    steps = tuple(step_of(finding) for finding in made.done)
     rungs = rungs_of(State(made.before), made.plan, fit_rules(asked.options)) if made.plan is not None else ()
     edits, diff = step_edits(made.before, made.run, shown=True)
     return Option(
@@ -197,7 +197,7 @@ def _no_way_title(letter: Letter) -> str:
     return "same training" if letter == "A" else "changes training"
 
 
-def _step_of(finding: Finding) -> AnswerStep:
+def step_of(finding: Finding) -> AnswerStep:
     """A step of the plan, or a lint fix, as a person reads it."""
     fix = finding.fix
     assert fix is not None, "what was done has a fix"
@@ -273,7 +273,7 @@ def _on(asked: _Asked, plan: Plan, hardware: Hardware) -> Option:
     """C on one kind of hardware; its command checks the file there, and writes nothing."""
     there = replace(asked, options=replace(asked.options, given=_without_gpus(asked.options.given)))
     flags = ("--gpus", hardware.spec)
-    steps = tuple(map(_step_of, step_findings(plan.steps) or ()))
+    steps = tuple(map(step_of, step_findings(plan.steps) or ()))
     return Option(
         "C",
         "same",

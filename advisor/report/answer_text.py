@@ -114,14 +114,20 @@ def _word_of(rung: Rung, answer: Answer) -> str:
 
 
 def step_lines(option: Option, style: Style, *, verbose: bool = False) -> list[str]:
+    """Each step of an option under its letter."""
+    lines = numbered(option.steps, style, verbose=verbose)
+    return [style.paint(f"{option.letter}, step by step", "strong"), *lines] if lines else []
+
+
+def numbered(steps: Sequence[AnswerStep], style: Style, *, verbose: bool = False) -> list[str]:
     """Each step: its title with before and after, then the reason and the cost in a line each."""
     lines: list[str] = []
-    for count, step in enumerate(option.steps, 1):
+    for count, step in enumerate(steps, 1):
         lines += _title_lines(f"{count}. ", step, style)
         lines += [line for words in _said_of(step, verbose) for line in style.prose(words, "   ", indent=3)]
         if verbose and step.diff:
             lines += diff_lines(step.diff, style, "   ")
-    return [style.paint(f"{option.letter}, step by step", "strong"), *lines] if lines else []
+    return lines
 
 
 def _title_lines(number_: str, step: AnswerStep, style: Style) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from advisor.engine.finding import LEVELS, Finding, Report
 from advisor.record import record
 from advisor.report.style import Style
-from advisor.report.wording import VERDICT_RULES, counted, severity
+from advisor.report.wording import VERDICT_RULES, counted, edit_counts, severity
 from advisor.util import path_shown, printable
 
 MOST_NOTES = 3
@@ -72,4 +72,11 @@ def totals_of(report: Report, verdict: str, written: str) -> str:
     """``Does not fit. 1 warning, 2 notes. Nothing was written.``"""
     found = spoken(report)
     levels = [counted(n, level) for level in LEVELS if (n := sum(f.level == level for f in found))]
-    return " ".join(part for part in (f"{verdict}.", f"{', '.join(levels)}." if levels else "", written) if part)
+    is_told = report.answer is not None and report.answer.recommended is not None
+    said = (", ".join(levels), "" if is_told else edit_counts(found), _fixed_words(report))
+    return " ".join(part for part in (f"{verdict}.", *(f"{part}." for part in said if part), written) if part)
+
+
+def _fixed_words(report: Report) -> str:
+    """``2 fixed``; empty where nothing was."""
+    return f"{report.fixed} fixed" if report.fixed else ""

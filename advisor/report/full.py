@@ -50,7 +50,7 @@ def report_blocks(report: Report, style: Style, *, alone: bool) -> Iterator[list
         yield style.prose(said, f"{path_shown(report.file)}: ", indent=2)
     if report.against is not None:
         yield _against_lines(report, style)
-    if alone and (report.findings or report.fixed):
+    if alone and (spoken(report) or report.verdict != "fits"):
         yield style.prose(totals_of(report, _closing(report), "" if report.fixed else "Nothing was written."))
 
 
@@ -61,6 +61,8 @@ def _answer_blocks(report: Report, style: Style, *, alone: bool) -> Iterator[lis
         yield [_status_line(report, style)]
         return
     yield headline_lines(report, answer, style, lead="" if alone else file_lead(report))
+    if report.fixed and report.verdict == "fits" and not verbose:
+        return
     chosen = answer.recommended
     if style.detail == "quiet":
         yield options_table(report, answer, style) if len(answer.options) > 1 else []

@@ -144,12 +144,12 @@ def totals(reports: Sequence[Report]) -> str:
     fixed = sum(report.fixed for report in reports)
     if fixed:
         said.append(f"{fixed} fixed.")
-    if edits := _edit_counts(findings):
+    if edits := edit_counts(findings):
         said.append(edits + ".")
     return " ".join(said)
 
 
-def _edit_counts(findings: Iterable[Finding]) -> str:
+def edit_counts(findings: Iterable[Finding]) -> str:
     """How many edits ``--fix`` would write, and how many more ``--unsafe-fixes``."""
     fixes = [f.fix for f in findings if f.fix and not f.fix.by_choice and not is_offer(f)]
     safe = sum(fix.safe for fix in fixes)

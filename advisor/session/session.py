@@ -51,6 +51,12 @@ class Session:
         return replace(self, options=replace(self.options, plans=False, details=False, answers=False))
 
     @property
+    def answering(self) -> "Session":
+        """The same with an answer in each report, where one of the formats shows it."""
+        answers = self.options.answers or _any_of(self.formats, ANSWERING)
+        return replace(self, options=replace(self.options, answers=answers))
+
+    @property
     def with_other_hardware(self) -> "Session":
         """The same with other hardware among the options of a run."""
         return replace(self, options=replace(self.options, others=self.options.answers))
@@ -105,7 +111,7 @@ def session_for(
             extra_rules=extra,
             row_length=options.row_length,
             details=options.details or _any_of(formats, DETAILED),
-            answers=options.answers or _any_of(formats, ANSWERING),
+            answers=options.answers,
             given=given_words(options),
         ),
         fail_on=options.fail_on or settings.fail_on,
