@@ -35,9 +35,9 @@ def table(rows: Iterable[Row], columns: int) -> Iterator[str]:
 def _lines(row: Row, rows: Sequence[Row], columns: int) -> Iterator[str]:
     """The line of a row, or two or three."""
     wide, tail = max(len(one.figures) for one in rows), max(len(one.tail) for one in rows)
-    beside = wide + tail <= columns
-    room = columns - wide - (tail if beside else 0)
-    said = f"{row.figures:<{wide}}{row.tail if beside else ''}"
+    one_line = wide + tail <= columns
+    room = columns - wide - (tail if one_line else 0)
+    said = f"{row.figures:<{wide}}{row.tail if one_line else ''}"
     blank = len(said) - len(said.lstrip())
     if len(row.name) < room + blank:
         yield f"{row.name:<{room + blank}}{said.lstrip()}".rstrip()
@@ -45,7 +45,7 @@ def _lines(row: Row, rows: Sequence[Row], columns: int) -> Iterator[str]:
         yield from wrapped(row.name, columns)
         if said.strip():
             yield f"{'':<{room}}{said}".rstrip()
-    if row.tail and not beside:
+    if row.tail and not one_line:
         yield from wrapped(row.tail.strip(), columns, "    ")
 
 
