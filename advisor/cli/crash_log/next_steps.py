@@ -49,11 +49,11 @@ ADVICE: Mapping[Cause, Advice] = {
     ),
     "vllm": Advice(
         same=(
-            Remedy("more of a card of its own", ("vllm: {gpu_memory_utilization: 0.95}",)),
+            Remedy("a larger share of the card", ("vllm: {gpu_memory_utilization: 0.95}",)),
             Remedy("more GPUs for vLLM", ("vllm: {tensor_parallel_size: 2}",)),
         ),
         changes=(Remedy("shorter answers", ("vllm: {max_model_len: 2048}",)),),
-        notes=("If training is on the same card (`trl.vllm_mode: colocate`), make training smaller first.",),
+        notes=("If training is on the same card (`trl.vllm_mode: colocate`), it has to become smaller first.",),
     ),
     "host": Advice(
         same=(

@@ -51,6 +51,8 @@ def remedies(advice: Advice, style: Style) -> Iterator[str]:
     if advice.changes:
         yield CHANGES
         yield from _numbered(advice.changes, len(advice.same) + 1, 0 if below else column)
+    if every and advice.notes:
+        yield ""
     yield from sentences(advice.notes, style)
 
 

@@ -157,7 +157,7 @@ def test_a_guess_is_marked_as_one(folder: Path):
 
 def test_a_stated_card_that_is_not_the_one_in_the_log_is_said(folder: Path):
     result = oom(folder, MESSAGE.format(**FULL), "--gpus", "1x a100-80gb")
-    assert "The log's card has 39.4 GiB in total, so it is not a A100-80GB SXM" in said(result)
+    assert "The log's card has 39.4 GiB in total, so it is another card than the A100-80GB SXM" in said(result)
 
 
 LOGS = (
