@@ -37,8 +37,8 @@ demo: $(VENV_DEMO)/.installed ## See a run that does not fit made to fit (instal
 	say diff $(SAMPLE) patched; \
 	diff -u --label $(SAMPLE) --label patched/$(notdir $(SAMPLE)) $(SAMPLE) "$$out/$(notdir $(SAMPLE))" > "$$out/diff" || test $$? -eq 1; \
 	sed "s|$$out|patched|g" "$$out/diff"; \
-	say advisor check patched; \
-	advisor check --output-format concise "$$out/$(notdir $(SAMPLE))" | sed "s|$$out|patched|g"
+	say advisor check -q patched; \
+	code=0; advisor check -q "$$out" > "$$out/log" || code=$$?; sed "s|$$out|patched|g" "$$out/log"; test $$code -eq 0
 
 setup: $(VENV)/.installed ## Make .venv with everything that tests and checks need
 

@@ -1,11 +1,11 @@
-"""The report on the screen, at most 100 columns wide."""
+"""The report on the screen."""
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from textwrap import fill
 
 from advisor.accuracy.claims import Claim, middle_error
+from advisor.accuracy.columns import Row, table, wrapped
 from advisor.accuracy.fitted import FITTED, MISSING
 from advisor.accuracy.groups import Share
 from advisor.accuracy.range_tables import (
@@ -21,40 +21,44 @@ from advisor.accuracy.tables import compared_table, group_table, other_table, pe
 from advisor.util import GIB
 
 
-def text(report: Accuracy) -> str:
+def text(report: Accuracy, columns: int) -> str:
     """All tables, one below the other."""
-    blocks = [group_table(report), compared_table(report), other_table(report), verdict_lines(report)]
+    drawn = [group_table, compared_table, other_table, verdict_lines]
     if report.failures:
-        blocks.append(failure_table(report))
+        drawn.append(failure_table)
     if report.widths:
-        blocks.append(width_table(report))
+        drawn.append(width_table)
     if report.replays:
-        blocks.append(replay_table(report))
+        drawn.append(replay_table)
+    blocks = [draw(report, columns) for draw in drawn]
     if report.published:
-        blocks += [slack_table(), held_out_table(report), _claim_table(report), _fitted_lines(), _missing_lines(report)]
+        blocks += [slack_table(columns), held_out_table(report, columns), _claim_table(report, columns)]
+        blocks += [_fitted_lines(columns), _missing_lines(report, columns)]
     return "\n\n".join("\n".join(block) for block in blocks)
 
 
-def _claim_table(report: Accuracy) -> Iterator[str]:
+def _claim_table(report: Accuracy, columns: int) -> Iterator[str]:
     """What axolotl's READMEs claim, compared with training without the load; not among the figures above."""
-    yield f"{'claimed in the READMEs of axolotl, not measured':<60}{'GiB':>6}{'training':>9}{'reserved':>14}  range"
-    yield from (_claim_line(one) for one in report.claims)
+    head = f"{'GiB':>6}{'training':>9}{'reserved':>15}"
+    rows = [Row("claimed in the READMEs of axolotl, not measured", head, "  range"), *map(_claim_row, report.claims)]
+    yield from table(rows, columns)
     compared = [one for one in report.claims if one.compared]
     share = Share(sum(one.held for one in compared), len(compared))
-    yield f"compared: {len(compared)} of {len(report.claims)}; in range: {words(share)} ({percent(share)});"
-    yield f"training's allocated peak is {middle_error(compared):.1%} off the claim at the median"
+    held = f"compared: {len(compared)} of {len(report.claims)}; in range: {words(share)} ({percent(share)});"
+    off = f"training's allocated peak is {middle_error(compared):.1%} off the claim at the median"
+    yield from (*wrapped(held, columns), *wrapped(off, columns))
     for one in proven(report.claims):
-        yield from wrapped(f"  {_claim_name(one)}: ", why(one))
+        yield from wrapped(f"{_claim_name(one)}: {why(one)}", columns, "  ")
 
 
-def _claim_line(claim: Claim) -> str:
+def _claim_row(claim: Claim) -> Row:
     """One claim, by its config."""
-    line = f"{_claim_name(claim):<60}{claim.claimed_gib:>6.1f}"
+    name, size = _claim_name(claim), f"{claim.claimed_gib:>6.1f}"
     if claim.reserved is None or claim.allocated is None:
-        return f"{line}  {'excluded' if claim.excluded else claim.reason}"
+        return Row(name, size, f"  {'excluded' if claim.excluded else claim.reason}")
     within = f"{claim.reserved.low / GIB:.1f} to {claim.reserved.high / GIB:.1f}"
     judged = "excluded" if claim.excluded else "in" if claim.held else "out"
-    return f"{line}{claim.allocated / GIB:>8.1f}{within:>15}  {judged}"
+    return Row(name, f"{size}{claim.allocated / GIB:>9.1f}{within:>15}", f"  {judged}")
 
 
 def _claim_name(claim: Claim) -> str:
@@ -75,24 +79,21 @@ def why(claim: Claim) -> str:
     return f"compared with {said} ({claim.proof})"
 
 
-def wrapped(start: str, text: str) -> list[str]:
-    """Text over lines of 100 columns."""
-    return fill(start + text, 100, subsequent_indent="    ", break_on_hyphens=False).splitlines()
-
-
-def _fitted_lines() -> Iterator[str]:
+def _fitted_lines(columns: int) -> Iterator[str]:
     """The constants that are fitted or assumed."""
     yield f"fitted or assumed, not derived: {len(FITTED)} constants"
     for one in FITTED:
-        yield from (f"  {one.name}: {one.value}", f"    {one.place}", f"    {one.rests_on}")
+        yield from wrapped(f"{one.name}: {one.value}", columns, "  ", "  ")
+        for more in (one.place, one.rests_on):
+            yield from wrapped(more, columns, "    ")
 
 
-def _missing_lines(report: Accuracy) -> Iterator[str]:
+def _missing_lines(report: Accuracy, columns: int) -> Iterator[str]:
     """What is not among the evidence, and where the evidence is from."""
     yield "not among the evidence:"
-    yield from (f"  {line}" for line in MISSING)
-    yield f"sources: {', '.join(report.sources[:2])},"
-    yield f"  {', '.join(report.sources[2:])}"
+    for line in MISSING:
+        yield from wrapped(line, columns, "  ")
+    yield from wrapped(f"sources: {', '.join(report.sources)}", columns, under="  ")
 
 
 def as_json(report: Accuracy) -> str:

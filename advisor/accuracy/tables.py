@@ -1,31 +1,39 @@
-"""The tables of errors, at most 100 columns wide."""
+"""The tables of errors."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from advisor.accuracy.columns import Row, table, wrapped
 from advisor.accuracy.errors import Errors
 from advisor.accuracy.groups import Compared, Group, Share
 from advisor.accuracy.report import Accuracy
 
 SHORT = ("advisor", "DeepSpeed", "accelerate", "16 B")
+WORDS: Mapping[str, str] = {
+    "*": "fewer than 3 runs: listed, not judged",
+    "runs": "those with an allocated peak; not those at their card's limit or read off charts (LK)",
+    "in range": "reserved figures that the stated range holds",
+    "oom": "runs out of memory that are not called fits",
+}
+"""What the heads of the columns mean."""
 
 
-def group_table(report: Accuracy) -> Iterator[str]:
+def group_table(report: Accuracy, columns: int) -> Iterator[str]:
     """Errors of the allocated peak, by group and over all."""
-    yield f"{'allocated peak':<52}{'runs':>4}{'median':>7}{'90 %':>6}{'worst':>6}{'bias':>7}{'in range':>10}{'oom':>7}"
-    for group in report.groups:
-        yield _group_line(group.name if group.judged or not group.errors else f"{group.name} *", group)
-    yield _group_line("all runs", report.all)
-    yield f"{'mean of the median over groups of 3 runs or more':<52}{'':>4}{report.mean_of_medians:>7.1%}"
+    head = f"{'runs':>4}{'median':>7}{'90 %':>6}{'worst':>6}{'bias':>7}{'in range':>10}{'oom':>7}"
+    groups = [
+        _group_row(group.name if group.judged or not group.errors else f"{group.name} *", group)
+        for group in report.groups
+    ]
+    mean = Row("mean of the median over groups of 3 runs or more", f"{'':<4}{report.mean_of_medians:>7.1%}")
+    yield from table([Row("allocated peak", head), *groups, _group_row("all runs", report.all), mean], columns)
     yield ""
-    yield "*         fewer than 3 runs: listed, not judged"
-    yield "runs      those with an allocated peak; not those at their card's limit or read off charts (LK)"
-    yield "in range  reserved figures that the stated range holds"
-    yield "oom       runs out of memory that are not called fits"
+    for word, meaning in WORDS.items():
+        yield from wrapped(meaning, columns, f"{word:<10}", " " * 10)
 
 
-def _group_line(name: str, group: Group) -> str:
-    """A line of the table."""
-    return f"{name:<52}{figures(group.errors)}{share(group.held):>10}{share(group.caught):>7}".rstrip()
+def _group_row(name: str, group: Group) -> Row:
+    """A row of the table."""
+    return Row(name, f"{figures(group.errors)}{share(group.held):>10}{share(group.caught):>7}")
 
 
 def figures(errors: Errors | None) -> str:
@@ -36,27 +44,28 @@ def figures(errors: Errors | None) -> str:
     return f"{errors.runs:>4}{sizes}{errors.bias:>+7.1%}"
 
 
-def compared_table(report: Accuracy) -> Iterator[str]:
+def compared_table(report: Accuracy, columns: int) -> Iterator[str]:
     """The advisor, compared with what a user would ask instead."""
-    yield f"{'all runs':<34}{'runs':>5}{'median':>9}{'90 %':>9}{'bias':>9}{'oom foreseen':>15}{'false alarms':>15}"
-    yield from (_compared_line(one) for one in report.compared)
+    head = f"{'runs':>5}{'median':>8}{'90 %':>8}{'bias':>9}{'oom foreseen':>14}{'false alarms':>14}"
+    yield from table([Row("all runs", head), *map(_compared_row, report.compared)], columns)
 
 
-def _compared_line(one: Compared) -> str:
+def _compared_row(one: Compared) -> Row:
     """One estimator."""
     found = one.errors
-    columns = f"{found.runs:>5}{found.median:>9.1%}{found.ninetieth:>9.1%}{found.bias:>+9.1%}" if found else " " * 32
-    return f"{one.name:<34}{columns}{share(one.caught):>15}{share(one.refused):>15}".rstrip()
+    sizes = f"{found.runs:>5}{found.median:>8.1%}{found.ninetieth:>8.1%}{found.bias:>+9.1%}" if found else " " * 30
+    return Row(one.name, f"{sizes}{share(one.caught):>14}{share(one.refused):>14}")
 
 
-def other_table(report: Accuracy) -> Iterator[str]:
+def other_table(report: Accuracy, columns: int) -> Iterator[str]:
     """The median error of each estimator, by group."""
-    yield f"{'median error':<52}" + "".join(f"{name:>12}" for name in SHORT)
+    rows = [Row("median error", "".join(f"{name:>12}" for name in SHORT))]
     for group in report.groups:
         if group.errors:
             medians = [group.errors.median, *group.others.values()]
             said = "".join(f"{'' if median is None else format(median, '.1%'):>12}" for median in medians)
-            yield f"{group.name:<52}{said}".rstrip()
+            rows.append(Row(group.name, said))
+    yield from table(rows, columns)
 
 
 def share(one: Share) -> str:

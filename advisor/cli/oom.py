@@ -1,21 +1,23 @@
 """``advisor oom``: why a run died, and the next steps of the flowchart from what was really free."""
 
-import sys
+from collections.abc import Iterable, Iterator
 
 import click
 
 from advisor.cli.crash_log import Death, read_death
-from advisor.cli.crash_log.explain import by_message, comparison, on_what_was_free, what_happened
+from advisor.cli.crash_log.explain import by_message, comparison, of_pieces, on_what_was_free, where
 from advisor.cli.crash_log.guess import Guess, guess
 from advisor.cli.crash_log.log import log_text
-from advisor.cli.crash_log.next_steps import next_steps
+from advisor.cli.crash_log.next_steps import advice, first_of_all
+from advisor.cli.crash_log.screen import headline, remedies, sentences, way_to_a_config
 from advisor.cli.options import config_at
 from advisor.errors import InputError
 from advisor.opening import Context, LoadedRun, open_run
 from advisor.record import replace
-from advisor.report.terminal import colored, draws, width
-from advisor.run import Run
+from advisor.report.style import Style
+from advisor.report.terminal import own_style
 from advisor.session import RunOptions, Session, check_loaded, session_for
+from advisor.util import GIB
 
 
 def oom_command(log: str, config: str | None, options: RunOptions) -> int:
@@ -29,26 +31,37 @@ def oom_command(log: str, config: str | None, options: RunOptions) -> int:
         raise
     if death is None:
         raise InputError("no out-of-memory error found in the log", log, remedy="give the log with the traceback")
+    style = own_style()
     if config is None:
-        tell(log, death, (*by_message(death), *(seen.lines if seen else ()), *next_steps(death)))
+        echo(_without_config(log, death, seen, style))
         return 0
     session = session_for([config], options)
     opened = _opened_run(config, death, seen, session.context)
     guessed = seen.lines if seen and opened.run.hardware is seen.hardware else ()
-    planned = death.cause == "gpu" and not death.too_large
-    run, less = on_what_was_free(opened.run, death) if planned else (opened.run, "")
-    lines = (*by_message(death), *guessed, *comparison(opened.run, death), *((less,) if less else ()))
-    tell(log, death, lines if planned else (*lines, *next_steps(death)))
-    if planned and run.hardware is not None:
-        show(LoadedRun(run, opened.unknown_model), session)
+    told = (where(log, death), *comparison(opened.run, death), *by_message(death), *guessed)
+    if death.cause != "gpu" or death.too_large:
+        echo((headline(death, style), remedies(advice(death), style), sentences(told, style)))
+        return 0
+    run, less = on_what_was_free(opened.run, death)
+    pieces = sentences((of_pieces(opened.run, death),), style)
+    ways = ways_out(LoadedRun(run, opened.unknown_model), session, style)
+    echo((headline(death, style), pieces, ways, sentences((*told, less), style)))
     return 0
 
 
-def tell(log: str, death: Death, lines: tuple[str, ...]) -> None:
-    """What happened, and a line for each thing to know of it."""
-    click.echo(f"{log}:{death.line}: {what_happened(death)}")
-    for line in lines:
-        click.echo(f"  {line}")
+def echo(blocks: Iterable[Iterable[str]]) -> None:
+    """Blocks of lines, an empty line between two."""
+    texts = ("\n".join(block) for block in blocks)
+    click.echo("\n\n".join(filter(None, texts)), color=True)
+
+
+def _without_config(log: str, death: Death, seen: Guess | None, style: Style) -> Iterator[Iterable[str]]:
+    """What died, what to type, what usually helps, and what the log tells besides."""
+    yield headline(death, style)
+    yield sentences((first_of_all(death),), style)
+    yield way_to_a_config(log, death, style)
+    yield remedies(advice(death), style)
+    yield sentences((where(log, death), *by_message(death), *(seen.lines if seen else ())), style)
 
 
 def _opened_run(config: str, death: Death, seen: Guess | None, context: Context) -> LoadedRun:
@@ -64,19 +77,17 @@ def _opened_run(config: str, death: Death, seen: Guess | None, context: Context)
     return opened
 
 
-def show(opened: LoadedRun, session: Session) -> None:
-    """The plan, from what was really free."""
+def ways_out(opened: LoadedRun, session: Session, style: Style) -> Iterator[str]:
+    """With which edits the run fits what was really free: the findings of its plan."""
     from advisor.report import render_check
     from advisor.report.wording import VERDICT_RULES
 
+    hardware = opened.run.hardware
+    if hardware is None:
+        return
     report = check_loaded(opened, session, speed=False).report
     kept = tuple(one for one in report.findings if one.step or one.rule in VERDICT_RULES)
-    color = colored(sys.stdout)
-    text = render_check([replace(report, findings=kept)], "full", color=color, width=width(), unicode=draws(sys.stdout))
-    click.echo(f"\n{said(opened.run)}\n\n{text}", color=True)
-
-
-def said(run: Run) -> str:
-    """The hardware that the plan is made for."""
-    assert run.hardware is not None
-    return f"with {run.hardware.usable / 2**30:.1f} GiB for torch on each of {run.hardware.title}:"
+    yield from style.prose(f"With {hardware.usable / GIB:.1f} GiB for torch on each of {hardware.title}:")
+    yield ""
+    shown = [replace(report, findings=kept)]
+    yield render_check(shown, "full", color=style.color, width=style.width, unicode=style.unicode)

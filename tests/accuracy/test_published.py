@@ -1,18 +1,23 @@
 """The estimate against published, measured runs: the bars that it must stay within."""
 
 import json
+import re
 from pathlib import Path
 from statistics import mean
 
 import pytest
 from click.testing import CliRunner, Result
 
+from advisor.accuracy import timing_screen
+from advisor.accuracy.columns import WIDEST
 from advisor.accuracy.errors import Errors
 from advisor.accuracy.held_out import by_file, by_repository, held_out, whole
 from advisor.accuracy.judging import Judged, judged
 from advisor.accuracy.published import published
 from advisor.accuracy.ranges import derived
 from advisor.accuracy.report import Accuracy, accuracy
+from advisor.accuracy.screen import text
+from advisor.accuracy.timing import timing
 from advisor.cli.main import main
 from advisor.memory.ranges import reservation
 from advisor.memory.run_kind import ANY, kind_of, sharding_of
@@ -165,8 +170,25 @@ def test_the_report_names_its_sources_and_what_it_lacks(screen: Result):
         assert part in screen.output
 
 
-def test_the_report_is_no_wider_than_a_hundred_columns(screen: Result):
-    assert max(map(len, screen.output.splitlines())) <= 100
+def test_in_a_pipe_a_run_is_a_line(report: Accuracy, screen: Result):
+    assert max(map(len, screen.output.splitlines())) <= WIDEST
+    for group in report.groups:
+        if group.errors:
+            assert re.search(rf"^{re.escape(group.name)}(?: \*)? +{group.errors.runs} ", screen.output, re.MULTILINE)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_no_line_is_wider_than_the_terminal_and_no_word_is_cut(report: Accuracy, columns: int):
+    shown = text(report, columns)
+    assert max(map(len, shown.splitlines())) <= columns
+    part = re.compile(r"\s+|(?<=/)")
+    cut = set(part.split(shown)) - set(part.split(text(report, WIDEST)))
+    assert {word for word in cut if not word.startswith("...")} == set()
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_nor_are_the_times(columns: int):
+    assert max(map(len, timing_screen.text(timing(), columns).splitlines())) <= columns
 
 
 def test_the_figures_are_also_to_be_had_as_json(report: Accuracy):

@@ -1,7 +1,11 @@
 """``--help``: commands in the order of their use, options in groups, examples that parse, and no cut word."""
 
+import os
 import re
 import shlex
+import subprocess
+import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -74,3 +78,20 @@ def test_quiet_and_verbose_contradict_each_other():
     result = CliRunner().invoke(main, ["check", "-q", "-v", "run.yaml"])
     assert result.exit_code == 2
     assert "--quiet and --verbose contradict each other" in result.output
+
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("shell", "words", "number", "completed"),
+    [("bash", "advisor ch", "1", "plain,check"), ("bash", "advisor check --qu", "2", "plain,--quiet")],
+)
+def test_a_shell_completes_what_the_readme_says(shell: str, words: str, number: str, completed: str):
+    assert f"_ADVISOR_COMPLETE={shell}_source advisor" in README
+    asked = {"_ADVISOR_COMPLETE": f"{shell}_complete", "COMP_WORDS": words, "COMP_CWORD": number}
+    code = "from advisor.cli.main import main; main(prog_name='advisor')"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == [completed]

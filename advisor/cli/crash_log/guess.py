@@ -24,7 +24,7 @@ RANK = regex(
 
 @record
 class Guess:
-    """Hardware, and in a line each what of it is guessed."""
+    """Hardware, and in a sentence each what of it is guessed."""
 
     hardware: Hardware
     lines: tuple[str, ...]
@@ -40,7 +40,7 @@ def guess(death: Death, log: str) -> Guess | None:
     count, seen = ranks(death, log)
     per_node = min(count, max(USUAL_NODE, (death.gpu or 0) + 1))
     hardware = Hardware(gpu, per_node, -(-count // per_node), source="the log")
-    return Guess(hardware, (*_card_lines(gpu, near, death.capacity, bool(named)), f"{seen}: at least {plural(count)}"))
+    return Guess(hardware, (*_card_lines(gpu, near, death.capacity, bool(named)), f"Assuming {plural(count)}, {seen}."))
 
 
 def candidates(death: Death) -> list[Gpu]:
@@ -58,11 +58,13 @@ def says(log: str, name: str) -> bool:
 def _card_lines(gpu: Gpu, near: Sequence[Gpu], capacity: int, named: bool) -> Iterator[str]:
     """From what the card is guessed, and what else it may be."""
     if named:
-        yield f"the log names the card: {gpu.title}"
+        yield f"The log names the card: {gpu.title}."
         return
     others = list(dict.fromkeys(other.title for other in near if other is not gpu))
-    said = f"card guessed from its {capacity / 2**30:.2f} GiB: taken as {gpu.title}"
-    yield f"{said}; it may be {', '.join(others[:-1])}{' or ' * (len(others) > 1)}{others[-1]}" if others else said
+    said = f"The card was guessed from its {capacity / 2**30:.2f} GiB: taken as {gpu.title}"
+    yield (
+        f"{said}; it may be {', '.join(others[:-1])}{' or ' * (len(others) > 1)}{others[-1]}." if others else f"{said}."
+    )
 
 
 def ranks(death: Death, log: str) -> tuple[int, str]:
@@ -78,7 +80,7 @@ def ranks(death: Death, log: str) -> tuple[int, str]:
             most, where = rank, match[0].strip(": \n")
     if death.gpu is not None and death.gpu > most:
         most, where = death.gpu, f"GPU {death.gpu}"
-    return max(1, most + 1), f"number guessed from `{' '.join(where.split())}`" if where else "number not in the log"
+    return max(1, most + 1), f"from `{' '.join(where.split())}`" if where else "for the log names none"
 
 
 def plural(count: int) -> str:
