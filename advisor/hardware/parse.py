@@ -3,7 +3,7 @@
 import re
 
 from advisor.errors import InputError
-from advisor.hardware.catalogue import assumption, catalogue, find_gpu, near_names
+from advisor.hardware.catalogue import assumption, find_gpu, known_gpus, near_names
 from advisor.hardware.gpu import UNITS, Gpu, Hardware, Link
 from advisor.hardware.instances import find_instance, near_instances
 from advisor.util import regex
@@ -144,7 +144,8 @@ def gpu_named(name: str) -> Gpu:
     for spelled in (name, name.removesuffix("s")):
         if gpu := find_gpu(spelled):
             return gpu
-    cards = [f"`{other}` ({catalogue().gpus[other].nominal_gb} GB)" for other in near_names(name)]
+    known = known_gpus()
+    cards = [f"`{other}` ({known[other].nominal_gb} GB)" for other in near_names(name)]
     near = " or ".join([f"`{other}`" for other in near_instances(name)] or cards)
     remedy = f"did you mean {near}?" if near else "name it as nvidia-smi does, or by model and size: `a100-80gb`"
     raise InputError(f"unknown GPU `{name}`", remedy=remedy)
