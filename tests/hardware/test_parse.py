@@ -8,6 +8,7 @@ from advisor.errors import InputError
 from advisor.hardware import Hardware, gpu_names, parse_hardware
 from advisor.hardware.catalogue import known_gpus
 from advisor.hardware.gpu import GIB
+from advisor.hardware.own import own_gpu
 from advisor.hardware.parse import parse_size
 
 
@@ -213,3 +214,33 @@ def test_more_gpus_than_a_node_has_are_one_node_and_a_word(text: str, says: str)
     assumed = parse_hardware(text).assumed
     assert says in assumed
     assert bool(says) == bool(assumed)
+
+
+@pytest.mark.parametrize("text", ["24GB", "1x 24gb", "24 GB", "24GiB", "24g", "1x 24 GB card"])
+def test_a_card_may_be_known_by_its_memory_alone(text: str):
+    hardware = parse_hardware(text)
+    assert (hardware.spec, hardware.title) == ("1x 24gb", "1x 24 GB card")
+    assert hardware.gpu.total_bytes == int(24 * 0.96 * GIB)
+    assert hardware.usable == hardware.gpu.total_bytes - hardware.outside_torch
+    assert hardware.gpu.bf16_tflops is None and "4 % less" in hardware.assumed
+
+
+def test_several_cards_of_a_size():
+    hardware = parse_hardware("2n8x 48GB host=1TiB")
+    assert (hardware.spec, hardware.world_size) == ("2n8x 48gb host=1TiB", 16)
+    assert parse_hardware(hardware.spec) == hardware
+
+
+@pytest.mark.parametrize("text", ["0GB", "1GB", "9999GB", "24 parsecs", "24TB"])
+def test_what_no_card_has_is_no_size(text: str):
+    with pytest.raises(InputError, match="unknown GPU"):
+        parse_hardware(text)
+
+
+def test_a_card_of_ones_own_has_a_time_where_its_rates_are_stated():
+    table = {"memory": "32GB", "bandwidth_gb_s": 800, "bf16_tflops": 90.5, "link_gb_s": 100, "fp8": True}
+    gpu = own_gpu("ours", table)
+    assert (gpu.bandwidth_bytes_per_s, gpu.bf16_tflops, gpu.link_bytes_per_s, gpu.fp8) == (8e11, 90.5, 1e11, True)
+    assert parse_hardware("4x ours", own={"ours": gpu}).gpu is gpu
+    assert own_gpu("ours", {"memory": "32GB", "bf16_tflops": 90.5}).bf16_tflops is None
+    assert parse_hardware("4x ours", own={"ours": gpu}).assumed == ""
