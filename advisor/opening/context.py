@@ -24,6 +24,8 @@ class Context:
     """From the settings: used where neither the call nor the YAML says."""
     own: Mapping[str, Gpu] = field(default_factory=dict[str, Gpu])
     """Cards that the settings describe, by name."""
+    owned: tuple[str, ...] = ()
+    """From the settings: names of cards that are there already."""
     detects: bool = False
     stack: Stack = field(default_factory=Stack)
     model_config: str | None = None

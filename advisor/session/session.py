@@ -123,6 +123,7 @@ def _context_for(options: RunOptions, settings: Settings, detects: bool, here: b
         gpus=options.gpus,
         default_gpus=settings.gpus,
         own=settings.cards,
+        owned=settings.owned,
         detects=detects,
         stack=stack_for(options.stack, settings.stack, here=here),
         model_config=options.model_config,
