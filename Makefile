@@ -20,7 +20,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --durations 10 --dura
 # Tests start hundreds of commands: compile each module once, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo setup test check oracles examples fuzz sweep snapshots accuracy pages web web-archive web-test lint format tables defaults tapes bench owner dist dist-try notes release-check release-ready version clean
+.PHONY: help demo setup test check oracles examples fuzz sweep snapshots accuracy pages web web-archive web-test lint format tables prices defaults tapes bench owner dist dist-try notes release-check release-ready version clean
 .DEFAULT_GOAL := help
 
 help: ## List the verbs
@@ -89,6 +89,9 @@ format: $(VENV)/.installed ## Let ruff fix and format
 
 tables: $(VENV)/.installed ## Rewrite the key tables from the installed axolotl and DeepSpeed
 	$(BIN)/python -m tests.tables.generate
+
+prices: $(VENV)/.installed ## Rewrite the prices of cards from OFFERS, a CSV of what clouds ask (CONTRIBUTING.md)
+	$(BIN)/python -m tests.tables.prices $(OFFERS)
 
 defaults: $(VENV)/.installed ## Rewrite the defaults of config classes, and the index of families, from the installed transformers
 	$(BIN)/python -m tests.models.defaults

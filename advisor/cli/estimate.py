@@ -1,6 +1,8 @@
 """``advisor estimate``: 0 fits, tight or unknown model; 1 does not fit; 2 could not run."""
 
 import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +17,10 @@ from advisor.report.terminal import colored, draws, own_style, width
 from advisor.run import Run
 from advisor.session import CheckedRun, RunOptions, check_config, session_for
 from advisor.session.amounts import parse_tokens
+
+if TYPE_CHECKING:
+    from advisor.hardware import Gpu
+    from advisor.hardware.prices import Price
 
 
 @record
@@ -60,7 +66,7 @@ def estimate_command(path: str, options: RunOptions, asked: EstimateOptions) -> 
         unicode=draws(sys.stdout),
         ledger=asked.ledger,
         tokens=tokens,
-        price=price_of(asked, found.run),
+        price=price_of(asked, found.run, session.context.own),
     )
     if asked.timeline is not None:
         text += drawn(found, asked.timeline, asked.format)
@@ -71,14 +77,15 @@ def estimate_command(path: str, options: RunOptions, asked: EstimateOptions) -> 
     return 1 if found.report.verdict == "does-not-fit" else 0
 
 
-def price_of(asked: EstimateOptions, run: Run) -> float | None:
-    """What a GPU-hour costs: as stated, else as the file of prices has it for the run's card."""
-    if asked.price is not None or asked.prices is None:
-        return asked.price
+def price_of(asked: EstimateOptions, run: Run, own: "Mapping[str, Gpu]") -> "Price | None":
+    """What a GPU-hour costs: as stated, else as the file of prices has it for the run's card, else as the table."""
     from advisor.cli.prices import read_prices
+    from advisor.hardware.prices import Price, Prices
 
-    card = run.hardware.gpu.id if run.hardware is not None else ""
-    return read_prices(asked.prices).get(card)
+    if asked.price is not None:
+        return Price(asked.price)
+    by_card = read_prices(asked.prices, own) if asked.prices is not None else None
+    return Prices(by_card=by_card).of(run.hardware.gpu.id) if run.hardware is not None else None
 
 
 def drawn(found: CheckedRun, file: str, format: str) -> str:  # noqa: A002

@@ -1,20 +1,21 @@
 """``advisor hardware``: 0 some cards would do, 1 none, 2 could not run."""
 
 import re
+from functools import partial
 
 import click
 
 from advisor.cli.options import config_at
 from advisor.cli.prices import read_prices
-from advisor.engine.cards import all_gpus
 from advisor.errors import InputError
 from advisor.hardware import Gpu, gpu_named
+from advisor.hardware.prices import Prices
 from advisor.opening import open_run
 from advisor.progress import doing, shown
 from advisor.record import record, replace
 from advisor.report import cards
 from advisor.report.cards import Offer
-from advisor.report.offers import ANYWHERE, chosen_offers, offer_of
+from advisor.report.offers import ANYWHERE, MOST_PLANNED, Asked, chosen_offers, every_gpu
 from advisor.report.terminal import own_style
 from advisor.report.time import steps_of
 from advisor.run import Run
@@ -43,22 +44,16 @@ class HardwareOptions:
 
 def hardware_command(path: str, options: RunOptions, asked: HardwareOptions) -> int:
     """``advisor hardware``: 0 some cards would do, 1 none, 2 could not run."""
-    gpus = chosen(asked.cards)
     tokens = None if asked.tokens is None else parse_tokens(asked.tokens)
     within = None if asked.within is None else _parse_hours(asked.within)
-    prices = read_prices(asked.prices) if asked.prices else {}
     session = session_for([path], options, detects=False)
+    prices = Prices(asked.price, read_prices(asked.prices, session.context.own) if asked.prices else None)
+    gpus = chosen(asked.cards, session)
     with shown(), doing(path):
         run = opened(path, session)
         _check_limits(run, asked)
-        offers = chosen_offers(
-            run,
-            gpus,
-            session,
-            lambda row: offer_of(row, tokens, prices.get(row.hardware.gpu.id, asked.price)),
-            accepts=lambda offer: _is_within(offer, within, asked.under),
-            all_=asked.all,
-        )
+        accepts = partial(_is_within, hours=within, cost=asked.under)
+        offers = chosen_offers(run, gpus, session, Asked(tokens, prices, accepts, MOST_PLANNED, asked.all))
     if not offers:
         aside(f"{path}: no card of the catalogue would do")
         return 1
@@ -99,8 +94,6 @@ def _check_limits(run: Run, asked: HardwareOptions) -> None:
     if (asked.within or asked.under is not None) and not known:
         option = "--within" if asked.within else "--under"
         raise InputError(f"{option} needs the length of the run", remedy="add `--tokens 200M`, the tokens of an epoch")
-    if asked.under is not None and asked.price is None and asked.prices is None:
-        raise InputError("--under needs prices", remedy="add `--price 2.10` or `--prices prices.toml`")
 
 
 def _parse_hours(text: str) -> float:
@@ -111,8 +104,9 @@ def _parse_hours(text: str) -> float:
     return float(match[1]) * HOURS[match[2].lower()]
 
 
-def chosen(names: str | None) -> list[Gpu]:
-    """The cards that were named, or all of the catalogue. ``InputError`` for an unknown one."""
+def chosen(names: str | None, session: Session) -> list[Gpu]:
+    """The cards that were named, or all of the catalogue and the settings. ``InputError`` for an unknown one."""
     if names is None:
-        return all_gpus()
-    return [gpu_named(name) for name in filter(None, map(str.strip, names.lower().split(",")))]
+        return every_gpu(session)
+    named = filter(None, map(str.strip, names.lower().split(",")))
+    return [gpu_named(name, session.context.own) for name in named]

@@ -25,6 +25,8 @@ class Wanted:
     accepts: Callable[[Row], bool]
     shown: int
     plans: int
+    owned: frozenset[str] = frozenset()
+    """Ids of cards that are looked at before all others."""
 
 
 @record(eq=False)
@@ -32,10 +34,20 @@ class Card:
     """One card: the run on each number of it on one node, as written."""
 
     gpu: Gpu
-    rows: Sequence[Row]
     run: Run
     errors: frozenset[str]
     """Rules that find an error in the config wherever it runs."""
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The run on each number, as written."""
+        return rows_on(self.run, nodes_of(self.run, self.gpu), self.errors)
+
+    def first(self, does: Callable[[Row], bool]) -> Row | None:
+        """The smallest number that does; larger ones are not looked at."""
+        places = ((place,) for place in nodes_of(self.run, self.gpu))
+        rows = (row for place in places for row in rows_on(self.run, place, self.errors))
+        return next(filter(does, rows), None)
 
     @cached_property
     def clusters(self) -> list[Row]:
@@ -52,6 +64,8 @@ class Choice:
     tried: list[Hardware] = field(default_factory=list[Hardware])
     """Where plans were made."""
     in_vain: list[tuple[bool, Hardware]] = field(default_factory=list[tuple[bool, Hardware]])
+    untried: list[Card] = field(default_factory=list[Card])
+    """Cards on which it does not fit as written, and no plan was made for all numbers."""
 
     @property
     def is_over(self) -> bool:
@@ -90,30 +104,32 @@ class Choice:
 def _cards_of(run: Run, gpus: Iterable[Gpu]) -> Iterator[Card]:
     """The cards, each with the run on one node of each size."""
     errors = errors_anywhere(run)
-    return (Card(gpu, rows_on(run, nodes_of(run, gpu), errors), run, errors) for gpu in gpus)
+    return (Card(gpu, run, errors) for gpu in gpus)
 
 
-def chosen_rows(run: Run, gpus: Iterable[Gpu], wanted: Wanted) -> list[Row]:
-    """Of each card the best number: what fits as written, then with plans, those that may be best first."""
+def chosen_rows(run: Run, gpus: Iterable[Gpu], wanted: Wanted) -> Choice:
+    """Of each card the smallest number that fits as written, else with plans the best, what may be best first."""
     choice = Choice(wanted)
     lacking: list[Card] = []
     for card in _cards_of(run, gpus):
-        row = best_of(wanted, [row for row in card.rows if row.fits and wanted.accepts(row)])
+        row = card.first(lambda row: row.fits and wanted.accepts(row))
         choice.chosen.extend([] if row is None else [row])
         lacking.extend([card] if row is None else [])
     hopes = {card.gpu.id: _hope_of(wanted, card) for card in lacking}
-    lacking.sort(key=lambda card: (hopes[card.gpu.id], -card.gpu.total_bytes))
+    lacking.sort(key=lambda card: (card.gpu.id not in wanted.owned, hopes[card.gpu.id], -card.gpu.total_bytes))
     for safe in (True, False):
         rest: list[Card] = []
-        for card in lacking:
-            full = len(choice.chosen) >= wanted.shown
+        for index, card in enumerate(lacking):
+            full = len(choice.chosen) >= wanted.shown and card.gpu.id not in wanted.owned
             if choice.is_over or (full and (not safe or hopes[card.gpu.id] > choice.last)):
+                rest.extend(lacking[index:])
+                choice.untried[:] = lacking[index:]
                 break
             row = _planned_row(choice, card, safe=safe)
             choice.chosen.extend([] if row is None else [row])
             rest.extend([card] if row is None else [])
         lacking = rest
-    return choice.chosen
+    return choice
 
 
 def _planned_row(choice: Choice, card: Card, *, safe: bool) -> Row | None:
@@ -129,7 +145,7 @@ def _planned_row(choice: Choice, card: Card, *, safe: bool) -> Row | None:
     return best_of(choice.wanted, found)
 
 
-def every_row(run: Run, gpus: Iterable[Gpu], wanted: Wanted) -> list[Row]:
+def every_row(run: Run, gpus: Iterable[Gpu], wanted: Wanted) -> Choice:
     """Every number of every card that does, as written or with a plan; several nodes where one is too few."""
     choice = Choice(replace(wanted, plans=1 << 30))
     for card in _cards_of(run, gpus):
@@ -137,7 +153,7 @@ def every_row(run: Run, gpus: Iterable[Gpu], wanted: Wanted) -> list[Row]:
         if all(row.changes_training or row.estimate.condition for row in found):
             found += [row for row in map(choice.done, card.clusters) if row is not None]
         choice.chosen.extend(found)
-    return choice.chosen
+    return choice
 
 
 def best_of(wanted: Wanted, rows: Sequence[Row]) -> Row | None:

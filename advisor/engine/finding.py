@@ -147,9 +147,10 @@ class Report:
     """The estimate for rows of another length, where that was asked (``--row-length``)."""
     cards: tuple[tuple[str, ...], ...] = ()
     """The table of ``advisor hardware`` for this run, its heads first, where that was asked."""
-
     answer: "Answer | None" = None
     """What a person asks of the run, where that is shown."""
+    card_notes: tuple[str, ...] = ()
+    """What that table says below: of which hours and prices it is, and what it leaves out."""
     against: "Against | None" = None
     """What another revision of the files says, where the call compares with one."""
 

@@ -1,7 +1,11 @@
-"""The built-in catalogue of GPUs (``gpus.json``), and how people, nvidia-smi and torch name them."""
+"""The built-in catalogue of GPUs, and how people, nvidia-smi and torch name them.
+
+``gpus.json`` has the common ones. ``rarer_gpus.json`` is read only for a name that is none of those, and for lists of
+all cards, so that it costs nobody else anything.
+"""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,9 +16,10 @@ from advisor.record import record
 from advisor.util import regex
 
 GPUS = Path(__file__).with_name("gpus.json")
-# Words that tell no two cards of the catalogue apart. "laptop", "d" and "super" do, so they stay.
+RARER = Path(__file__).with_name("rarer_gpus.json")
+# Words that tell no two cards of the catalogue apart. "laptop", "d", "max-q" and "super" do, so they stay.
 DECORATION = regex(
-    "nvidia|amd|geforce|instinct|tesla|quadro|rtx|generation|blackwell|workstation|server|edition|max|q|hbm[23]e?|gpus?"
+    "nvidia|amd|radeon|geforce|instinct|tesla|rtx|generation|blackwell|workstation|server|edition|hbm[23]e?|gpus?"
 )
 WORD, SIZE, GAP = regex("[a-z0-9]+"), regex(r"(\d+)g(?:i?b)?"), regex(r"(?<=\d)\s+(?=gi?b\b)")
 MODEL, STATIONS = regex(r"([a-z]*)(\d{1,6})([a-z].*)?"), frozenset(["ada"])
@@ -45,6 +50,8 @@ def _read_name(text: str) -> Name:
         named, sized, formed = _read_word(word)
         model += named
         size, form = size if sized is None else sized, formed or form
+    # A Quadro RTX 6000 is another card than those that are called RTX 6000; a Quadro RTX A6000 is the A6000.
+    model = model.removeprefix("quadro") if model.startswith("quadroa") else model
     return Name(model if model == "rtx" else model.removeprefix("rtx"), size, form)
 
 
@@ -67,8 +74,9 @@ class _Catalogue:
     models: Mapping[str, tuple[Gpu, ...]]
     loose: Mapping[Name, tuple[Gpu, str]]
     """Short names that are no card's own, with the card that they are taken for and what else they may mean."""
-    devices: Mapping[str, Gpu]
-    """GPUs by the names that the driver and torch print."""
+    devices: Mapping[str, tuple[Gpu, ...]]
+    """GPUs by the names that the driver and torch print; of two sizes with one name the most common first."""
+    outside_torch_gib: Mapping[str, Any]
 
 
 class Entry(dict[str, Any]):
@@ -80,23 +88,40 @@ class Entry(dict[str, Any]):
 
 @lru_cache(maxsize=1)
 def catalogue() -> _Catalogue:
-    """Reads ``gpus.json``, once."""
+    """The common cards, read once."""
     data = json.loads(GPUS.read_text(encoding="utf-8"))
+    return _indexed(data["gpus"], data["outside_torch_gib"])
+
+
+@lru_cache(maxsize=1)
+def rarer() -> _Catalogue:
+    """The other cards, read once, and only where they are asked for."""
+    return _indexed(json.loads(RARER.read_text(encoding="utf-8"))["gpus"], catalogue().outside_torch_gib)
+
+
+def known_gpus() -> Mapping[str, Gpu]:
+    """All cards by id, the common ones first."""
+    return {**catalogue().gpus, **rarer().gpus}
+
+
+def _indexed(entries: Iterable[Mapping[str, Any]], outside_torch_gib: Mapping[str, Any]) -> _Catalogue:
+    """The lines of one file."""
     gpus: dict[str, Gpu] = {}
     names: dict[Name, Gpu] = {}
     models: dict[str, tuple[Gpu, ...]] = {}
     loose: dict[Name, tuple[Gpu, str]] = {}
-    devices: dict[str, Gpu] = {}
-    for entry in map(Entry, data["gpus"]):
-        gpu = _read_gpu(entry, data["outside_torch_gib"])
+    devices: dict[str, tuple[Gpu, ...]] = {}
+    for entry in map(Entry, entries):
+        gpu = _read_gpu(entry, outside_torch_gib)
         gpus[gpu.id] = gpu
         for name in map(_read_name, (gpu.id, gpu.title, *entry["aliases"], *entry["device_names"])):
             names.setdefault(name, gpu)
             if gpu not in models.setdefault(name.model, ()):
                 models[name.model] += (gpu,)
-        devices |= dict.fromkeys(entry["device_names"], gpu)
+        for device in entry["device_names"]:
+            devices[device] = (*devices.get(device, ()), gpu)
         loose |= {_read_name(name): (gpu, other) for name, other in entry.get("loose_names", {}).items()}
-    return _Catalogue(gpus, names, models, loose, devices)
+    return _Catalogue(gpus, names, models, loose, devices, outside_torch_gib)
 
 
 def _read_gpu(entry: Mapping[str, Any], outside_torch_gib: Mapping[str, Any]) -> Gpu:
@@ -120,12 +145,13 @@ def _read_gpu(entry: Mapping[str, Any], outside_torch_gib: Mapping[str, Any]) ->
         link_bytes_per_s=link * 1e9 if link else None,
         pcie_bytes_per_s=entry["pcie_gb_s"] * 1e9,
         gpus_per_node=entry["gpus_per_node"],
-        flash_attention=capability is None or capability >= (8, 0),
+        flash_attention=entry.get("flash_attention", capability is None or capability >= (8, 0)),
         data_centre=entry["data_centre"],
         nominal_gb=entry["nominal_gb"],
         context_bytes=int(outside_torch_gib[entry["family"]] * GIB),
         driver_bytes=max(0, (shown << 20) - total) if shown else None,
         host_bytes=int(entry["host_gib_per_gpu"] * GIB),
+        approximate=entry.get("approximate", ""),
     )
 
 
@@ -135,7 +161,13 @@ def find_gpu(text: str) -> Gpu | None:
     A name that leaves size or form open means the most common variant: ``a100`` and ``h100`` are the 80 GB
     SXM boards.
     """
-    known, name = catalogue(), _read_name(text)
+    name = _read_name(text)
+    found = _found_in(catalogue(), name)
+    return found if found is not None else _found_in(rarer(), name)
+
+
+def _found_in(known: _Catalogue, name: Name) -> Gpu | None:
+    """The GPU of that name in one file."""
     if name in known.names:
         return known.names[name]
     for gpu in known.models.get(name.model, ()):
@@ -145,11 +177,17 @@ def find_gpu(text: str) -> Gpu | None:
     return known.loose[name][0] if name in known.loose else None
 
 
+def printed_by(device: str) -> tuple[Gpu, ...]:
+    """The cards for which the driver prints this name, the most common first: one name may be that of two sizes."""
+    return (*catalogue().devices.get(device, ()), *rarer().devices.get(device, ()))
+
+
 def variants(text: str) -> tuple[Gpu, ...]:
     """The cards of different size that a name may mean, the one that it is taken for first; one if it is clear."""
-    known, name, gpu = catalogue(), _read_name(text), find_gpu(text)
+    name, gpu = _read_name(text), find_gpu(text)
     if gpu is None or name.nominal_gb is not None:
         return () if gpu is None else (gpu,)
+    known = catalogue() if gpu.id in catalogue().gpus else rarer()
     by_size = {gpu.nominal_gb: gpu}
     for other in known.models.get(name.model, ()):
         if name.form in {None, _read_name(other.title).form}:
@@ -158,35 +196,38 @@ def variants(text: str) -> tuple[Gpu, ...]:
 
 
 def assumption(text: str) -> str:
-    """How a name that leaves a size open was read, and what else it may mean; empty if it is clear."""
+    """How a name that leaves a size open was read, and what else it may mean; what is rough of the card."""
     found = variants(text)
     if not found:
         return ""
+    rough = found[0].roughly
     if loose := catalogue().loose.get(_read_name(text)):
         return f"`{text}` is read as {found[0].title}; {loose[1]}"
     others = " or ".join(f"`{gpu.id}`" for gpu in found[1:])
-    return f"`{text}` is read as {found[0].title}; if you mean another, write {others}" if others else ""
+    read = f"`{text}` is read as {found[0].title}; if you mean another, write {others}" if others else ""
+    return "; ".join(part for part in (read, rough) if part)
 
 
 def gpu_names() -> tuple[str, ...]:
-    """The ids of all known GPUs, in the catalogue's order."""
-    return tuple(catalogue().gpus)
+    """The ids of all known GPUs, the common ones first, in the order of the files."""
+    return tuple(known_gpus())
 
 
 def near_names(text: str) -> list[str]:
     """Up to three ids of the same line of cards, the nearest number first; none of another line."""
     import difflib
 
-    known, name = catalogue(), _read_name(text)
+    name = _read_name(text)
+    names = {**rarer().names, **catalogue().names}
     line, number = _line(name.model)
 
     def far(other: Name) -> tuple[int, float]:
         alike = difflib.SequenceMatcher(None, name.model, other.model).ratio()
         return abs(_line(other.model)[1] - number), -alike
 
-    same = sorted((other for other in known.names if line and _line(other.model)[0] == line), key=far)
-    variants = [gpu.id for gpu in known.models.get(name.model, ())]
-    return list(dict.fromkeys(variants + [known.names[other].id for other in same]))[:3]
+    same = sorted((other for other in names if line and _line(other.model)[0] == line), key=far)
+    variants = [gpu.id for known in (catalogue(), rarer()) for gpu in known.models.get(name.model, ())]
+    return list(dict.fromkeys(variants + [names[other].id for other in same]))[:3]
 
 
 def _line(model: str) -> tuple[str, int]:
@@ -204,7 +245,7 @@ def _line(model: str) -> tuple[str, int]:
 
 
 def larger_gpus(gpu: Gpu) -> tuple[Gpu, ...]:
-    """Cards of the same vendor with more memory, ascending, one for each size on the label.
+    """Common cards of the same vendor with more memory, ascending, one for each size on the label.
 
     Of one size a data-centre card comes before others, and the most common variant before its siblings. Cards
     without bf16 are never proposed.

@@ -8,7 +8,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from advisor.hardware.asking import answer_of
-from advisor.hardware.catalogue import catalogue, find_gpu
+from advisor.hardware.catalogue import find_gpu, known_gpus, printed_by
 from advisor.hardware.gpu import DETECTED, GIB, Gpu, Hardware
 from advisor.record import record, replace
 from advisor.util import program_on_path
@@ -47,7 +47,7 @@ def detect() -> Hardware | None:
         smallest = min(cards, key=lambda card: card.total)
         free = min(card.free for card in cards)
         here = Hardware(gpu_of(smallest), len(cards), 1, _host_memory(), free, DETECTED)
-        return replace(here, swap_bytes=swap(), installed=len(there))
+        return replace(here, swap_bytes=swap(), installed=len(there), assumed=here.gpu.roughly)
     except Exception:  # a machine without a driver, or with a broken one, is a machine without a GPU
         return None
 
@@ -72,9 +72,7 @@ def _names(entry: str, card: Card) -> bool:
 
 def gpu_of(card: Card) -> Gpu:
     """The catalogue's entry with the card's own total, or one made from what was read."""
-    gpu = find_gpu(card.name)
-    # Within a tenth: ECC takes a sixteenth; the 8 and 16 GB variants of one name are further apart.
-    if gpu is not None and abs(card.total / gpu.total_bytes - 1) < 0.1:
+    if gpu := _known(card):
         driver = usual_driver_bytes(card.total) if gpu.driver_bytes is None else gpu.driver_bytes
         return replace(gpu, total_bytes=card.total - driver)
     capability = card.compute_capability
@@ -92,13 +90,26 @@ def gpu_of(card: Card) -> Gpu:
     )
 
 
+def _known(card: Card) -> Gpu | None:
+    """The card of that name and size: of one name two sizes may be sold."""
+    found = find_gpu(card.name)
+    if found is not None and _is_of_size(card, found):
+        return found
+    return next((gpu for gpu in printed_by(card.name) if _is_of_size(card, gpu)), None)
+
+
+def _is_of_size(card: Card, gpu: Gpu) -> bool:
+    # Within a tenth: ECC takes a sixteenth; the sizes of one name are further apart.
+    return abs(card.total / gpu.total_bytes - 1) < 0.1
+
+
 def _nearest(card: Card) -> Gpu:
     def distance(gpu: Gpu) -> tuple[int, int]:
         major, minor = gpu.compute_capability or (0, 0)
         of_card = card.compute_capability
         return abs(10 * (major - of_card[0]) + minor - of_card[1]), abs(gpu.total_bytes - card.total)
 
-    return min((gpu for gpu in catalogue().gpus.values() if gpu.vendor == "NVIDIA"), key=distance)
+    return min((gpu for gpu in known_gpus().values() if gpu.vendor == "NVIDIA"), key=distance)
 
 
 def usual_driver_bytes(shown: int) -> int:

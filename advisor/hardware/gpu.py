@@ -52,6 +52,13 @@ class Gpu:
     """nvidia-smi's total less ``total_bytes``: what the driver keeps. None where nvidia-smi was not read."""
     host_bytes: int = 64 * GIB
     """Host memory for each card in a common machine (``host_gib_per_gpu`` of gpus.json)."""
+    approximate: str = ""
+    """What is rough of it; said wherever it is used."""
+
+    @property
+    def roughly(self) -> str:
+        """That in words: ``H20 is approximate: ...``; empty for a card whose figures were read."""
+        return f"{self.title} is approximate: {self.approximate}" if self.approximate else ""
 
 
 @record

@@ -1,11 +1,13 @@
 """Hardware as people write it: ``8x a100-80gb``, ``2n8x h100 host=1TiB``, ``a100:8``, ``p4d.24xlarge``."""
 
 import re
+from collections.abc import Mapping
 
 from advisor.errors import InputError
-from advisor.hardware.catalogue import assumption, catalogue, find_gpu, near_names
+from advisor.hardware.catalogue import GAP, assumption, find_gpu, known_gpus, near_names
 from advisor.hardware.gpu import UNITS, Gpu, Hardware, Link
 from advisor.hardware.instances import find_instance, near_instances
+from advisor.hardware.own import assumed_of, label_of, of_memory
 from advisor.util import regex
 
 SPEC = regex(
@@ -17,6 +19,8 @@ SPEC = regex(
     re.VERBOSE,
 )
 OPTION = regex(r"[\s,]+(?P<name>[a-z]+)\s*=\s*(?P<value>[^=]*?)(?=[\s,]+[a-z]+\s*=|\s*$)")
+Own = Mapping[str, Gpu]
+NONE: Own = {}
 COUNTS = ("gpus", "plain", "colon", "after")
 SIZE = regex(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
 # A lone prefix is binary, as free(1), docker and slurm have it.
@@ -36,11 +40,12 @@ NET = regex(r"(\d+(?:\.\d+)?)\s*(g|t)b(?:it)?(?:/s|ps)?")
 LINKS: tuple[Link, ...] = ("nvlink", "pcie", "pcie-slow")
 
 
-def parse_hardware(text: str, *, file: str = "", line: int = 0) -> Hardware:
+def parse_hardware(text: str, *, file: str = "", line: int = 0, own: Own = NONE) -> Hardware:
     """Hardware from ``[<nodes>n]<gpus>x <gpu name>[ host=<size>][ link=<link>][ net=<rate>]``; one GPU without a count.
 
     The count may follow (``a100 x8``, ``a100:8``). The name may be an id, an alias, what nvidia-smi and torch print,
     or a machine of a cloud (``p4d.24xlarge``), which brings its cards and memory; a count is then one of machines.
+    ``24GB`` is a card that is known by its memory alone, and ``own`` are cards of the settings.
     ``a100`` and ``h100`` alone are the 80 GB SXM boards, and ``assumed`` says so. ``host`` is memory per node
     (``512GiB``, ``2TB``, ``64G`` = 64 GiB); ``link`` is ``nvlink``, ``pcie`` or ``pcie-slow`` between the GPUs of a
     node, ``net`` the network of a node (``100Gb/s``). ``file`` and ``line`` say where the text stands; without
@@ -48,14 +53,14 @@ def parse_hardware(text: str, *, file: str = "", line: int = 0) -> Hardware:
     """
     source = f"{file}:{line}" if file and line else file or "--gpus"
     try:
-        return _parse(text, source)
+        return _parse(text, source, own)
     except InputError as error:
         raise InputError(error.message, file, line, remedy=error.remedy) from None
 
 
-def _parse(text: str, source: str) -> Hardware:
+def _parse(text: str, source: str, own: Own) -> Hardware:
     options, start = options_of(text)
-    match = SPEC.fullmatch(text[:start].lower())
+    match = SPEC.fullmatch(GAP.sub("", text[:start].lower()))
     if match is None or not match["name"]:
         raise InputError(f"`{text}` names no GPU", remedy="write for example `8x a100-80gb`")
     counts = [match[name] for name in COUNTS if match[name]]
@@ -71,8 +76,8 @@ def _parse(text: str, source: str) -> Hardware:
         assumed = f"`{text}` is read as {count} machines of {machine.gpus} GPUs" if count > 1 else ""
         gpu, gpus, nodes, host = machine.gpu, machine.gpus, count, host or machine.host_bytes
     else:
-        gpu = gpu_named(name)
-        assumed = assumption(name)
+        gpu = gpu_named(name, own)
+        assumed = _assumed(name, gpu, own)
         many = _many_in_one(text, gpu, gpus) if nodes == 1 and not match["nodes"] else ""
         assumed = "; ".join(part for part in (assumed, many) if part)
     if not (0 < gpus <= MOST_GPUS and 0 < nodes <= MOST_NODES):
@@ -89,6 +94,13 @@ def _parse(text: str, source: str) -> Hardware:
         source=source,
         assumed=assumed,
     )
+
+
+def _assumed(name: str, gpu: Gpu, own: Own) -> str:
+    """What a name leaves open; a card of the settings leaves nothing."""
+    if gpu.id in own:
+        return ""
+    return assumed_of(gpu) if label_of(name) is not None else assumption(name)
 
 
 def _many_in_one(text: str, gpu: Gpu, gpus: int) -> str:
@@ -139,14 +151,22 @@ def _count(digits: str | None) -> int:
     return int((digits or "1")[:12])
 
 
-def gpu_named(name: str) -> Gpu:
-    """The GPU of that name, also in the plural. ``InputError`` with the nearest ones."""
+def gpu_named(name: str, own: Own = NONE) -> Gpu:
+    """The GPU of that name, also in the plural: one of the settings, of the catalogue, or a size alone.
+
+    ``InputError`` with the nearest ones.
+    """
     for spelled in (name, name.removesuffix("s")):
-        if gpu := find_gpu(spelled):
+        if gpu := own.get(spelled) or of_memory(spelled) or find_gpu(spelled):
             return gpu
-    cards = [f"`{other}` ({catalogue().gpus[other].nominal_gb} GB)" for other in near_names(name)]
+    known = known_gpus()
+    cards = [f"`{other}` ({known[other].nominal_gb} GB)" for other in near_names(name)]
     near = " or ".join([f"`{other}`" for other in near_instances(name)] or cards)
-    remedy = f"did you mean {near}?" if near else "name it as nvidia-smi does, or by model and size: `a100-80gb`"
+    remedy = (
+        f"did you mean {near}?"
+        if near
+        else "name it as nvidia-smi does, by model and size: `a100-80gb`, or by its memory: `24GB`"
+    )
     raise InputError(f"unknown GPU `{name}`", remedy=remedy)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field
 
-from advisor.hardware import Hardware
+from advisor.hardware import Gpu, Hardware
 from advisor.models import Unknown
 from advisor.record import record
 from advisor.run import Images, Run
@@ -22,6 +22,10 @@ class Context:
     gpus: str | None = None
     default_gpus: str | None = None
     """From the settings: used where neither the call nor the YAML says."""
+    own: Mapping[str, Gpu] = field(default_factory=dict[str, Gpu])
+    """Cards that the settings describe, by name."""
+    owned: tuple[str, ...] = ()
+    """From the settings: names of cards that are there already."""
     detects: bool = False
     stack: Stack = field(default_factory=Stack)
     model_config: str | None = None

@@ -16,24 +16,24 @@ def hardware_for(config: Document, context: Context) -> Hardware | None:
     if context.hardware is not None:
         return context.hardware
     if context.gpus:
-        return replace(parse_hardware(context.gpus), source="--gpus")
+        return replace(parse_hardware(context.gpus, own=context.own), source="--gpus")
     said = pragma(config, "gpus")
     if said is not None:
-        return parse_hardware(said.argument, file=config.file, line=said.line)
-    if (found := plugin_hardware(config)) is not None:
+        return parse_hardware(said.argument, file=config.file, line=said.line, own=context.own)
+    if (found := plugin_hardware(config, context)) is not None:
         return found
     if context.default_gpus:
-        return parse_hardware(context.default_gpus)
+        return parse_hardware(context.default_gpus, own=context.own)
     return detected() if context.detects else None
 
 
-def plugin_hardware(config: Document) -> Hardware | None:
+def plugin_hardware(config: Document, context: Context) -> Hardware | None:
     """The hardware that the plugin is told in the YAML: ``advisor: {gpus: ...}``."""
     said = config.at(_PLUGIN_GPUS)
     if not isinstance(said, str) or not said.strip() or is_placeholder(said):
         return None
     span = config.span(_PLUGIN_GPUS)
-    return parse_hardware(said, file=config.file, line=span.line if span else 0)
+    return parse_hardware(said, file=config.file, line=span.line if span else 0, own=context.own)
 
 
 def pragma(config: Document, name: str) -> Directive | None:

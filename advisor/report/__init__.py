@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from advisor.engine.finding import Report
     from advisor.engine.rule import Rule
     from advisor.errors import InputError
+    from advisor.hardware.prices import Price
     from advisor.report.wording import StepRow
     from advisor.run import Run
 
@@ -88,7 +89,7 @@ def render_estimate(
     unicode: bool = True,
     ledger: bool = False,
     tokens: float | None = None,
-    price: float | None = None,
+    price: "Price | None" = None,
 ) -> str:
     """The memory of one ``run`` and the time of its step: ``json``, ``html``, or the screen, which any other gets.
 

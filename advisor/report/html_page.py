@@ -86,7 +86,7 @@ def section(report: Report, place: int = 0, training: Training | None = None) ->
         time(report.time, training or Training()),
         findings(remarks(report)),
         room(report),
-        cards(report.cards),
+        cards(report.cards, report.card_notes),
         folded("Ledger: every term with its arithmetic and source", ledger(found)) if found else "",
         "</section>",
     ]
@@ -158,21 +158,21 @@ def finding(found: Finding) -> str:
     return "".join(lines)
 
 
-def cards(rows: Iterable[Sequence[str]]) -> str:
-    """The cards that would do, as ``advisor hardware`` lists them: heads first, then a row each."""
+def cards(rows: Iterable[Sequence[str]], notes: Sequence[str] = ()) -> str:
+    """The cards that would do, as ``advisor hardware`` lists them: heads first, then a row each; and what it says."""
     heads, *others = rows or ((),)
     if not others:
         return ""
     shown = [place for place in range(len(heads)) if any(cells[place] for cells in others)]
     kept = [[plain(cells[place]) for place in shown] for cells in others]
     body = table("Best first", [heads[place] for place in shown], kept)
-    return tag("h3", "Cards that would do") + tag("div", body, "scroll")
+    said = listed(map(prose, notes)) if notes else ""
+    return tag("h3", "Cards that would do") + tag("div", body, "scroll") + said
 
 
 def hardware(file: str, rows: Iterable[Sequence[str]], notes: Sequence[str]) -> str:
     """The page of ``advisor hardware``."""
-    said = listed(map(prose, notes)) if notes else ""
-    return f"{opening(file)}<section><h2>{plain(file)}</h2>{cards(rows)}{said}</section>{closing()}"
+    return f"{opening(file)}<section><h2>{plain(file)}</h2>{cards(rows, notes)}</section>{closing()}"
 
 
 def estimate(report: Report, training: Training) -> str:

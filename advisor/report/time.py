@@ -1,5 +1,6 @@
 """The time of a step on the screen: its range, of what it is made, hours and cost of a whole run."""
 
+from advisor.hardware.prices import Price, dates_of
 from advisor.record import record
 from advisor.report.style import Style
 from advisor.run import Run
@@ -17,7 +18,7 @@ class Training:
 
     run: Run | None = None
     tokens: float | None = None
-    price: float | None = None
+    price: Price | None = None
 
 
 def time_blocks(found: StepTime | Unpriced, run: Run, training: Training, style: Style) -> list[list[str]]:
@@ -57,9 +58,17 @@ def run_lines(found: StepTime, run: Run, training: Training, style: Style) -> li
     words = f"{steps:,.0f} steps: {hours[0]:,.1f} to {hours[2]:,.1f} hours, likely {hours[1]:,.1f}"
     words += f" ({hours[1] * gpus:,.0f} GPU-hours)" if gpus > 1 else ""
     if training.price is not None:
-        cost = [hour * gpus * training.price for hour in hours]
-        words += f"; {cost[0]:,.2f} to {cost[2]:,.2f} at {training.price:g} a GPU-hour"
+        words += f"; {_cost(hours[0] * gpus, hours[2] * gpus, training.price)}"
     return style.prose(words, "  whole run      ", "strong")
+
+
+def _cost(least: float, most: float, price: Price) -> str:
+    """From and to, at which price, and whence that is: ``28.21 to 41.48 at 0.4 a GPU-hour``."""
+    costs = f"{least * price.amount:,.2f} to {most * price.amount:,.2f}"
+    if not price.is_shipped:
+        return f"{costs} at {price.amount:g} a GPU-hour"
+    median = f"the median of {price.clouds} clouds, read {dates_of([price])}"
+    return f"about {costs} USD at {price.amount:g} a GPU-hour, {median} (--price)"
 
 
 def steps_of(run: Run, tokens: float | None) -> float | None:

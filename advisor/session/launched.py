@@ -14,10 +14,10 @@ def launched_on(
 ) -> Hardware | None:
     """One GPU a process, as ``scaled`` counts them; what is ``stated`` is taken as it is."""
     if stated:
-        return parse_hardware(stated, file="advisor.gpus")
+        return parse_hardware(stated, file="advisor.gpus", own=session.context.own)
     if session.context.gpus:
-        return parse_hardware(session.context.gpus)
-    if (told := plugin_hardware(config)) is not None:
+        return parse_hardware(session.context.gpus, own=session.context.own)
+    if (told := plugin_hardware(config, session.context)) is not None:
         return told
     found = detect() or hardware_for(config, replace(session.context, detects=False))
     return found and scaled(found)

@@ -9,6 +9,7 @@ from advisor.session.options import RunOptions
 from advisor.session.rule_selection import Tell
 from advisor.session.session import Session, folder_of, session_for
 from advisor.settings import Settings, load_settings
+from advisor.settings.settings import PARTS
 from advisor.streams import hushed, tell
 
 
@@ -49,10 +50,11 @@ def _leaner(settings: Settings) -> Iterator[Settings]:
     """The settings without one of those that were given, each in turn; then without any but the GPUs."""
     for name in settings.origins:
         yield without(settings, name)
-    yield replace(Settings(), gpus=settings.gpus)
+    yield replace(Settings(), gpus=settings.gpus, cards=settings.cards)
 
 
 def without(settings: Settings, name: str) -> Settings:
     """The settings without one of them. Without rules, other settings may go on naming some."""
     unused = {**settings.unused, **({name: "they are left out"} if name == "rules" else {})}
-    return replace(settings, unused=unused, **{name: getattr(Settings(), name)})
+    parts = (name, *PARTS.get(name, ()))
+    return replace(settings, unused=unused, **{part: getattr(Settings(), part) for part in parts})

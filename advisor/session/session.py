@@ -142,6 +142,8 @@ def _context_for(options: RunOptions, settings: Settings, detects: bool, here: b
     return Context(
         gpus=options.gpus,
         default_gpus=settings.gpus,
+        own=settings.cards,
+        owned=settings.owned,
         detects=detects,
         stack=stack_for(options.stack, settings.stack, here=here),
         model_config=options.model_config,

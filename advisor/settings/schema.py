@@ -5,12 +5,14 @@ Nothing on the way of a valid file imports this.
 
 from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, create_model
 
 from advisor.documents.misfits import first_misfit
 from advisor.engine.rule import Level
 from advisor.run.stack import KINDS, VERSIONS, Stack
 
+TAGS = ("text", "table")
+"""Of the two forms of ``gpus``; no key of the file."""
 EXPECTED = {
     "dict_type": "a table",
     "model_type": "a table",
@@ -45,12 +47,40 @@ class TierModel(BaseModel):
     steps: list[str]
 
 
+class CardModel(BaseModel):
+    """A card that no catalogue has; without bandwidth and rate it has no time."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    memory: str = Field(description="The size on the label: `24GB`.")
+    bf16: bool = Field(True, description="Whether its tensor units have bf16.")
+    fp8: bool = Field(False, description="Whether its tensor units have FP8.")
+    bandwidth_gb_s: float | None = Field(None, description="Of its memory, in GB/s.")
+    bf16_tflops: float | None = Field(None, description="Dense.")
+    fp16_tflops: float | None = Field(None, description="Dense.")
+    link_gb_s: float | None = Field(None, description="NVLink or the like, in one direction, in GB/s.")
+    pcie_gb_s: float | None = Field(None, description="In one direction, in GB/s.")
+
+
+class GpusModel(BaseModel):
+    """The hardware to judge by, the cards that you have, and those that no catalogue has, each by its name."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, CardModel] = Field(init=False)  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    default: str | None = Field(None, description="As the string `gpus`: `8x a100-80gb`.")
+    owned: tuple[str, ...] = Field((), description="Cards that `advisor hardware` shows first.")
+
+
 class SettingsModel(BaseModel):
     """Settings of the config advisor: ``advisor.toml``, or ``[tool.advisor]`` in ``pyproject.toml``."""
 
     model_config = ConfigDict(extra="forbid", alias_generator=dashed, title="axolotl-advisor settings")
 
-    gpus: str | None = Field(None, description="The hardware to judge by: `8x a100-80gb`, `2n8x h100 host=1TiB`.")
+    gpus: Annotated[
+        Annotated[str | None, Tag("text")] | Annotated[GpusModel, Tag("table")],
+        Discriminator(lambda value: "table" if isinstance(value, (dict, GpusModel)) else "text"),
+    ] = Field(None, description="The hardware to judge by: `8x a100-80gb`, `2n8x h100 host=1TiB`; or a table.")
     fail_on: Level = Field("error", description="The lowest level of finding that gives exit code 1.")
     select: tuple[str, ...] = Field((), description="Ids of the only rules to consult; empty: all.")
     ignore: tuple[str, ...] = Field((), description="Ids of rules to leave out, also as steps of the plan.")
@@ -82,5 +112,5 @@ def what_is_wrong(key: str, value: object) -> tuple[tuple[str, ...], str, str]:
     found = first_misfit(SettingsModel, {key: value}, EXPECTED, as_json=False)
     if found is None:
         return (key,), f"`{key}` is `{value}`", "write another value"
-    path = tuple(part for part in found.path if isinstance(part, str))
+    path = tuple(part for part in found.path if isinstance(part, str) and part not in TAGS)
     return path, f"`{'.'.join(path)}` {found.is_}", found.remedy

@@ -8,6 +8,8 @@ from typing import Any, NoReturn, cast, get_args
 
 from advisor.engine.rule import Level
 from advisor.errors import Fault, InputError, going_on, stop
+from advisor.hardware import Gpu
+from advisor.hardware.own import FLAGS, KEYS, RATES, own_gpu
 from advisor.record import record, replace
 from advisor.run.stack import KINDS, is_allowed
 from advisor.settings.toml import Key, Source, Table, nearest_settings
@@ -23,6 +25,8 @@ ENVIRONMENT = {
 }
 NARROW = "ADVISOR_NARROW"
 """Set where a settings file is not trusted, as in a pull request: only what narrows the check counts."""
+PARTS: Mapping[str, tuple[str, ...]] = {"gpus": ("cards", "owned")}
+"""Settings that are read from the table of another."""
 NARROWING = ("gpus", "fail_on", "ignore", "per_file_ignores", "stack")
 """What a file that is not trusted may say."""
 
@@ -56,6 +60,10 @@ class Settings:
     )
     named_rules: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """``rules`` of the file, whatever the environment says."""
+    cards: Mapping[str, Gpu] = field(default_factory=dict[str, Gpu])
+    """Of ``[gpus.NAME]``: cards that no catalogue has."""
+    owned: tuple[str, ...] = ()
+    """Of ``[gpus]``: the names of cards that ``advisor hardware`` shows first."""
 
 
 def load_settings(folder: str | Path, *, isolated: bool = False, fault: Fault = stop) -> Settings:
@@ -106,6 +114,9 @@ def _read_table(table: Table, source: Source, fault: Fault = stop) -> Settings:
     for key in filter(READERS.__contains__, table):
         with going_on(fault):
             values[key.replace("-", "_")] = _read_value(table, key, source)
+    if isinstance(values.get("gpus"), dict):
+        with going_on(fault):
+            values |= _parts_of_gpus(values.pop("gpus"), source)
     origins = {name: (source.shown, source.line_of((name.replace("_", "-"),))) for name in values}
     values["rules"] = values["named_rules"] = tuple(str(source.folder / name) for name in values.get("rules", ()))
     return Settings(**values, file=source.shown, origins=origins)
@@ -115,10 +126,28 @@ def _read_value(table: Table, key: str, source: Source) -> object:
     """One setting, whose key is known; ``InputError`` at its line, or that of the key inside that is wrong."""
     if key == "stack" and isinstance(stack := table[key], dict):
         _reject_unknown(cast("Table", stack), KINDS, (key,), source)
+    if key == "gpus" and isinstance(gpus := table[key], dict):
+        for name, card in cast("Table", gpus).items():
+            if isinstance(card, dict):
+                _reject_unknown(cast("Table", card), dict.fromkeys(KEYS), (key, name), source)
     try:
         return READERS[key](table[key])
     except TypeError:
         _reject_value(table, key, source)
+
+
+def _parts_of_gpus(table: Table, source: Source) -> dict[str, Any]:
+    """The default of a table ``[gpus]``, the cards that are owned, and those that it describes. ``InputError``."""
+    cards: dict[str, Gpu] = {}
+    for name, card in table.items():
+        if isinstance(card, dict):
+            try:
+                cards[name.lower()] = own_gpu(name.lower(), cast("Table", card))
+            except InputError as error:
+                key = error.message.split("`")[1].rpartition(".")[2]
+                line = source.line_of(("gpus", name, key))
+                raise InputError(error.message, source.shown, line, remedy=error.remedy) from None
+    return {"gpus": table.get("default"), "cards": cards, "owned": tuple(cast("list[str]", table.get("owned", [])))}
 
 
 def _under_environment(settings: Settings, fault: Fault = stop) -> Settings:
@@ -162,6 +191,33 @@ def _texts_of(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise TypeError
     return tuple(text_of(item) for item in cast("list[object]", value))
+
+
+def _gpus_of(value: object) -> object:
+    """A string, or a table with ``default``, ``owned``, and a table for each card of one's own."""
+    if not isinstance(value, dict):
+        return text_of(value)
+    for key, item in cast("Table", value).items():
+        match key:
+            case "default":
+                text_of(item)
+            case "owned":
+                _texts_of(item)
+            case _:
+                _check_card(item)
+    return cast("Table", value)
+
+
+def _check_card(value: object) -> None:
+    """A table with the memory of a card, and what else is known of it. ``TypeError``."""
+    if not isinstance(value, dict):
+        raise TypeError
+    card = cast("Table", value)
+    text_of(card.get("memory"))
+    for key, item in card.items():
+        number = isinstance(item, (int, float)) and not isinstance(item, bool)
+        if key != "memory" and not (isinstance(item, bool) if key in FLAGS else key in RATES and number):
+            raise TypeError
 
 
 def level_of(value: object) -> str:
@@ -218,7 +274,7 @@ def stack_of(value: object) -> Table:
 
 
 READERS: Mapping[str, Callable[[object], object]] = {
-    "gpus": text_of,
+    "gpus": _gpus_of,
     "fail-on": level_of,
     "select": _texts_of,
     "ignore": _texts_of,

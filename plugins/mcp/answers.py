@@ -6,7 +6,7 @@ from typing import Any
 from advisor.engine.finding import Finding, Report
 from advisor.engine.fix import Fixed, fixed, report_after
 from advisor.memory.ledger import Estimate, Range
-from advisor.report.cards import Offer
+from advisor.report.cards import Offer, notes_of
 from advisor.report.offers import offers_of
 from advisor.report.wording import offers, remarks, room, steps
 from advisor.session import CheckedRun
@@ -112,8 +112,8 @@ def contents(result: Fixed) -> dict[str, str]:
 def cards(one: Asked, tokens: float | None, price: float | None) -> Answer:
     """``hardware``: cards that would do, best first."""
     found = one.checked_run(speed=False)
-    rows = [card(offer) for offer in offers_of(found.run, one.session, tokens, price)]
-    return {"run": found.report.summary, "cards": rows}
+    offers = offers_of(found.run, one.session, tokens, price)
+    return {"run": found.report.summary, "cards": [card(offer) for offer in offers], "notes": list(notes_of(offers))}
 
 
 def card(offer: Offer) -> Answer:
@@ -129,6 +129,9 @@ def card(offer: Offer) -> Answer:
         "tokens_per_second": round(rate) if rate is not None else None,
         "hours": rounded(offer.hours),
         "cost": rounded(offer.cost),
+        "currency": "USD" if offer.cost is not None and offer.price and offer.price.is_shipped else None,
+        "is": list(offer.anchors) or None,
+        "yours": offer.owned or None,
     }
     return {key: value for key, value in said.items() if value is not None}
 

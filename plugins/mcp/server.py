@@ -104,7 +104,7 @@ def server_of(root: str, options: RunOptions) -> Any:
         tokens: str | None = None,
         price: float | None = None,
     ) -> str:
-        """Which GPUs would do. `tokens` of an epoch ("200M") add hours, `price` of a GPU-hour the cost."""
+        """Which GPUs would do, cheapest first. `tokens`: of an epoch ("200M"). `price`: of a GPU-hour."""
         return told(
             lambda tell: answers.cards(
                 about(config, path, gpus, files, model, tell),

@@ -12,7 +12,7 @@ from advisor.errors import InputError
 from advisor.hardware.parse import options_of
 from advisor.opening import pragma
 from advisor.record import replace
-from advisor.report.cards import entries
+from advisor.report.cards import entries, notes_of
 from advisor.report.html_markup import folded, plain, prose, tag
 from advisor.report.html_memory import ledger, memory
 from advisor.report.html_page import cards, findings, time, verdict
@@ -98,7 +98,8 @@ def matrix(request: str) -> str:
     """The cards that would do."""
     try:
         session, found = check_loaded(json.loads(request))
-        return json.dumps({"html": cards(entries(offers_of(found.run, _plans_of(session))))})
+        offers = offers_of(found.run, _plans_of(session))
+        return json.dumps({"html": cards(entries(offers), list(notes_of(offers)))})
     except InputError:
         return json.dumps({"html": ""})
 

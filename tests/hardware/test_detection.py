@@ -139,11 +139,33 @@ def test_ecc_takes_from_a_known_cards_own_total(smi: Smi):
     assert hardware.gpu.total_bytes == listed.total_bytes - (49140 - 46068) * MIB
 
 
-def test_the_small_variant_of_a_name_is_not_taken_for_the_large_one(smi: Smi):
-    smi("0, GPU-1, NVIDIA GeForce RTX 4060 Ti, 8188, 8000, 8.9, [N/A]")
+@pytest.mark.parametrize(
+    ("printed", "total", "id_"),
+    [
+        ("NVIDIA GeForce RTX 4060 Ti", 8188, "rtx-4060-ti-8gb"),
+        ("NVIDIA GeForce RTX 4060 Ti", 16380, "rtx-4060-ti-16gb"),
+        ("NVIDIA GeForce RTX 3080", 12288, "rtx-3080-12gb"),
+        ("NVIDIA GeForce RTX 2060", 12288, "rtx-2060-12gb"),
+        ("NVIDIA GeForce RTX 4090", 49140, "rtx-4090-48gb"),
+        ("NVIDIA GeForce RTX 4090", 24564, "rtx-4090"),
+        ("Quadro RTX 6000", 24576, "quadro-rtx-6000"),
+    ],
+)
+def test_two_sizes_of_one_name_are_told_apart_by_their_memory(smi: Smi, printed: str, total: int, id_: str):
+    smi(f"0, GPU-1, {printed}, {total}, 8000, 8.9, [N/A]")
+    assert detected().gpu.id == id_
+
+
+def test_a_size_that_no_card_of_the_name_has_is_a_card_of_its_own(smi: Smi):
+    smi("0, GPU-1, NVIDIA GeForce RTX 3070, 16384, 16000, 8.6, [N/A]")
     gpu = detected().gpu
-    assert (gpu.id, gpu.title) == ("nvidia-geforce-rtx-4060-ti", "NVIDIA GeForce RTX 4060 Ti")
-    assert 7 * GIB < gpu.total_bytes < 8188 * MIB
+    assert (gpu.id, gpu.title) == ("nvidia-geforce-rtx-3070", "NVIDIA GeForce RTX 3070")
+    assert 15 * GIB < gpu.total_bytes < 16384 * MIB
+
+
+def test_what_is_rough_of_a_detected_card_is_said(smi: Smi):
+    smi("0, GPU-1, NVIDIA GeForce RTX 4060 Laptop GPU, 8188, 8000, 8.9, [N/A]")
+    assert detected().assumed.startswith("RTX 4060 Laptop is approximate: ")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from advisor.errors import InputError
 from advisor.hardware import Hardware, gpu_names, parse_hardware
-from advisor.hardware.catalogue import catalogue
+from advisor.hardware.catalogue import known_gpus
 from advisor.hardware.gpu import GIB
+from advisor.hardware.own import own_gpu
 from advisor.hardware.parse import parse_size
 
 
@@ -58,14 +59,14 @@ def test_text_is_read_as_it_is_meant(text: str, spec: str):
     host=st.none() | st.integers(1, 1 << 50),
 )
 def test_spec_reads_back_to_the_same_hardware(gpu: str, gpus: int, nodes: int, host: int | None):
-    hardware = Hardware(catalogue().gpus[gpu], gpus, nodes, host, source="--gpus")
+    hardware = Hardware(known_gpus()[gpu], gpus, nodes, host, source="--gpus")
     assert parse_hardware(hardware.spec) == hardware
 
 
 @pytest.mark.parametrize("gpu", gpu_names())
 @pytest.mark.parametrize("nodes", [1, 3])
 def test_title_reads_back_too(gpu: str, nodes: int):
-    hardware = Hardware(catalogue().gpus[gpu], 8, nodes, source="--gpus")
+    hardware = Hardware(known_gpus()[gpu], 8, nodes, source="--gpus")
     assert parse_hardware(hardware.title) == hardware
 
 
@@ -97,7 +98,7 @@ def test_sizes(text: str, size: int):
         ("", "names no GPU", "write for example"),
         ("8x", "names no GPU", "write for example"),
         ("8x a100-60gb", "unknown GPU `a100-60gb`", "did you mean `a100-80gb-sxm`"),
-        ("5070 ti", "unknown GPU `5070 ti`", "did you mean `rtx-5060-ti-16gb`"),
+        ("5070 ti super", "unknown GPU `5070 ti super`", "did you mean `rtx-5070"),
         ("8x abacus", "unknown GPU `abacus`", "name it as nvidia-smi does"),
         ("0x a100", "has 0 GPUs per node", "1 to 128 GPUs per node"),
         ("1000x a100", "has 1000 GPUs per node", "<nodes>n<gpus>x"),
@@ -112,12 +113,12 @@ def test_sizes(text: str, size: int):
         ("2n4x p4d.24xlarge", "p4d.24xlarge has 8 GPUs", "write `2x p4d.24xlarge`"),
         ("a3-highgpu-3g", "unknown GPU", "a3-highgpu-8g"),
         ("mi300a", "unknown GPU `mi300a`", "did you mean `mi300x` (192 GB)"),
-        ("rtx 3070", "unknown GPU `rtx 3070`", "did you mean `rtx-3060-12gb` (12 GB) or `rtx-3080-10gb` (10 GB)"),
-        ("rtx 2060", "unknown GPU `rtx 2060`", "did you mean `rtx-2080-ti` (11 GB)?"),
-        ("a800", "unknown GPU `a800`", "did you mean `a100-80gb-sxm` (80 GB)"),
-        ("gb10", "unknown GPU `gb10`", "name it as nvidia-smi does"),
-        ("h20", "unknown GPU `h20`", "name it as nvidia-smi does"),
-        ("rtx 4000 ada", "unknown GPU `rtx 4000 ada`", "did you mean `rtx-6000-ada` (48 GB)?"),
+        ("rtx 3075", "unknown GPU `rtx 3075`", "did you mean `rtx-3070"),
+        ("rtx 2065", "unknown GPU `rtx 2065`", "did you mean `rtx-2060-6gb` (6 GB)"),
+        ("a900", "unknown GPU `a900`", "did you mean `a800-80gb-sxm` (80 GB)"),
+        ("gb99", "unknown GPU `gb99`", "did you mean `gb10` (128 GB)?"),
+        ("h99", "unknown GPU `h99`", "did you mean `h20-96gb` (96 GB) or `h20-3e` (141 GB)?"),
+        ("rtx 3500 ada", "unknown GPU `rtx 3500 ada`", "did you mean `rtx-4000-ada` (20 GB)"),
         ("a100 host=", "`host=` is not a size", "host=512GiB"),
         ("a100 host=512", "`host=512` is not a size", "host=512GiB"),
         ("a100 host=0GiB", "`host=0GiB` is not a size", "host=512GiB"),
@@ -189,7 +190,8 @@ def test_what_a_name_leaves_open_is_said(text: str, said: str):
     ["8x a100-80gb", "h100 sxm5", "NVIDIA H100 PCIe", "h100 nvl", "4090", "t4", "mi300x", "p4d.24xlarge", *gpu_names()],
 )
 def test_a_name_that_is_clear_assumes_nothing(text: str):
-    assert parse_hardware(text).assumed == ""
+    hardware = parse_hardware(text)
+    assert hardware.assumed == hardware.gpu.roughly
 
 
 @pytest.mark.parametrize(
@@ -212,3 +214,33 @@ def test_more_gpus_than_a_node_has_are_one_node_and_a_word(text: str, says: str)
     assumed = parse_hardware(text).assumed
     assert says in assumed
     assert bool(says) == bool(assumed)
+
+
+@pytest.mark.parametrize("text", ["24GB", "1x 24gb", "24 GB", "24GiB", "24g", "1x 24 GB card"])
+def test_a_card_may_be_known_by_its_memory_alone(text: str):
+    hardware = parse_hardware(text)
+    assert (hardware.spec, hardware.title) == ("1x 24gb", "1x 24 GB card")
+    assert hardware.gpu.total_bytes == int(24 * 0.96 * GIB)
+    assert hardware.usable == hardware.gpu.total_bytes - hardware.outside_torch
+    assert hardware.gpu.bf16_tflops is None and "4 % less" in hardware.assumed
+
+
+def test_several_cards_of_a_size():
+    hardware = parse_hardware("2n8x 48GB host=1TiB")
+    assert (hardware.spec, hardware.world_size) == ("2n8x 48gb host=1TiB", 16)
+    assert parse_hardware(hardware.spec) == hardware
+
+
+@pytest.mark.parametrize("text", ["0GB", "1GB", "9999GB", "24 parsecs", "24TB"])
+def test_what_no_card_has_is_no_size(text: str):
+    with pytest.raises(InputError, match="unknown GPU"):
+        parse_hardware(text)
+
+
+def test_a_card_of_ones_own_has_a_time_where_its_rates_are_stated():
+    table = {"memory": "32GB", "bandwidth_gb_s": 800, "bf16_tflops": 90.5, "link_gb_s": 100, "fp8": True}
+    gpu = own_gpu("ours", table)
+    assert (gpu.bandwidth_bytes_per_s, gpu.bf16_tflops, gpu.link_bytes_per_s, gpu.fp8) == (8e11, 90.5, 1e11, True)
+    assert parse_hardware("4x ours", own={"ours": gpu}).gpu is gpu
+    assert own_gpu("ours", {"memory": "32GB", "bf16_tflops": 90.5}).bf16_tflops is None
+    assert parse_hardware("4x ours", own={"ours": gpu}).assumed == ""

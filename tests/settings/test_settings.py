@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from advisor.errors import InputError
+from advisor.hardware import parse_hardware
 from advisor.run.stack import KINDS, Stack
 from advisor.settings import ENVIRONMENT, READERS, Settings, load_settings
 from advisor.settings.schema import SettingsModel, dashed
@@ -79,6 +80,15 @@ def test_every_setting_is_read(write: Write):
         stack={"torch": "2.6.0", "trainer": "hf-trainer", "zero_init": False, "amp": True},
         file="advisor.toml",
     )
+
+
+def test_a_table_of_gpus_has_a_default_cards_that_are_owned_and_cards_of_ones_own(write: Write):
+    text = '[gpus]\ndefault = "2x Mine"\nowned = ["rtx-4090", "mine"]\n[gpus.Mine]\nmemory = "20GB"\nbf16 = false\n'
+    settings = load_settings(write("advisor.toml", text))
+    assert (settings.gpus, settings.owned) == ("2x Mine", ("rtx-4090", "mine"))
+    hardware = parse_hardware("2x Mine", own=settings.cards)
+    assert (hardware.gpu.nominal_gb, hardware.gpu.bf16, hardware.spec) == (20, False, "2x mine")
+    assert parse_hardware(hardware.spec, own=settings.cards) == hardware
 
 
 def test_pyproject_holds_the_same_under_tool_advisor(write: Write):
@@ -187,7 +197,7 @@ def test_a_file_that_is_not_trusted_only_narrows(write: Write, monkeypatch: pyte
     settings = load_settings(folder)
     narrows = ("gpus", "fail_on", "ignore", "per_file_ignores", "stack")
     kept = {item.name for item in fields(Settings) if getattr(settings, item.name) == getattr(trusted, item.name)}
-    assert kept - {"file", "origins", "named_rules"} == set(narrows)
+    assert kept - {"file", "origins", "named_rules", "cards", "owned"} == set(narrows)
     wider = {
         name: getattr(Settings(), name)
         for name in ("select", "rules", "flowchart", "flowcharts", "output_format", "exclude", "models")
@@ -230,6 +240,18 @@ def test_origins_say_where_a_setting_stands(write: Write, monkeypatch: pytest.Mo
             "advisor.toml:2: `fail-on` is `loud`; write 'error', 'warning' or 'note'",
         ),
         ("gpus = 8", "advisor.toml:1: `gpus` is `8`; write a string"),
+        ("gpus = { default = 8 }", "advisor.toml:1: `gpus.default` is `8`; write a string"),
+        ('[gpus]\nowned = "rtx-4090"', "advisor.toml:2: `gpus.owned` is `rtx-4090`; write a list of strings"),
+        ('[gpus]\nown = "rtx-4090"', "advisor.toml:2: `gpus.own` is `rtx-4090`; write a table"),
+        ("[gpus.mine]\nbf16 = true", "advisor.toml:1: `gpus.mine.memory` is missing; add it"),
+        ('[gpus.mine]\nmemory = "lots"', "advisor.toml:2: `gpus.mine.memory` is `lots`, not a size; write for example"),
+        ("[gpus.mine]\nmemory = 24", "advisor.toml:2: `gpus.mine.memory` is `24`; write a string"),
+        ('[gpus.mine]\nmemory = "24GB"\nsize = 1', "advisor.toml:3: unknown setting `gpus.mine.size`"),
+        ('[gpus.mine]\nmemory = "24GB"\nbf16 = 1', "advisor.toml:3: `gpus.mine.bf16` is `1`; write true or false"),
+        (
+            '[gpus.mine]\nmemory = "24GB"\nbandwidth_gb_s = 0',
+            "advisor.toml:3: `gpus.mine.bandwidth_gb_s` is `0`; write a positive number",
+        ),
         ('select = "lora"', "advisor.toml:1: `select` is `lora`; write a list of strings"),
         ("ignore = [1]", "advisor.toml:1: `ignore` is `1`; write a string"),
         ("rules = true", "advisor.toml:1: `rules` is `True`; write a list of strings"),
@@ -294,7 +316,7 @@ def test_python_310_without_tomli_says_what_to_install(write: Write, monkeypatch
 
 def test_the_model_and_the_plain_settings_agree_field_by_field():
     plain = {item.name: getattr(Settings(), item.name) for item in fields(Settings)}
-    del plain["file"], plain["origins"], plain["unused"], plain["named_rules"]
+    del plain["file"], plain["origins"], plain["unused"], plain["named_rules"], plain["cards"], plain["owned"]
     model = SettingsModel.model_construct()
     assert plain == {name: getattr(model, name) for name in SettingsModel.model_fields}
     assert set(READERS) == {item.alias for item in SettingsModel.model_fields.values()} == set(map(dashed, plain))

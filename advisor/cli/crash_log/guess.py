@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from advisor.cli.crash_log.log import clipped
 from advisor.cli.crash_log.parse import Death, line_of, number
 from advisor.hardware import Gpu, Hardware
-from advisor.hardware.catalogue import catalogue
+from advisor.hardware.catalogue import catalogue, printed_by, rarer
 from advisor.record import record
 from advisor.util import regex
 
@@ -35,7 +35,7 @@ def guess(death: Death, log: str) -> Guess | None:
     near = candidates(death)
     if not near or death.capacity is None:
         return None
-    named = [gpu for name, gpu in sorted(catalogue().devices.items()) if gpu in near and says(log, name)]
+    named = [gpu for name in sorted(_devices()) if says(log, name) for gpu in printed_by(name) if _is_near(gpu, death)]
     gpu = named[-1] if named else near[0]
     count, seen = ranks(death, log)
     per_node = min(count, max(USUAL_NODE, (death.gpu or 0) + 1))
@@ -44,10 +44,20 @@ def guess(death: Death, log: str) -> Guess | None:
 
 
 def candidates(death: Death) -> list[Gpu]:
-    """The cards whose total is about the one in the log, the nearest first."""
-    total = death.capacity or 0
-    near = [gpu for gpu in catalogue().gpus.values() if total and abs(gpu.total_bytes / total - 1) < NEAR]
-    return sorted(near, key=lambda gpu: abs(gpu.total_bytes - total))
+    """The cards whose total is about the one in the log, the nearest first; the rarer ones where no common one is."""
+    for known in (catalogue(), rarer()):
+        if near := [gpu for gpu in known.gpus.values() if _is_near(gpu, death)]:
+            return sorted(near, key=lambda gpu: abs(gpu.total_bytes - (death.capacity or 0)))
+    return []
+
+
+def _is_near(gpu: Gpu, death: Death) -> bool:
+    return bool(death.capacity) and abs(gpu.total_bytes / (death.capacity or 1) - 1) < NEAR
+
+
+def _devices() -> set[str]:
+    """All names that the driver prints."""
+    return {*catalogue().devices, *rarer().devices}
 
 
 def says(log: str, name: str) -> bool:
