@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 ADVISOR = str(Path(sys.executable).with_name("advisor"))
 GPU = ("--gpus", "1x rtx-4090")
 MARKDOWN = MarkdownIt("commonmark").enable("table")
-TAGS = {"details", "summary", "br", "code"}
+TAGS = {"details", "summary", "b", "sub", "code"}
 """What our Markdown writes as HTML."""
 OF_THE_FOLDER = "evil.example"
 

@@ -20,6 +20,7 @@ from advisor.errors import InputError
 from advisor.opening import open_json
 from advisor.record import record, replace
 from advisor.report.fingerprint import code
+from advisor.run import Run
 from advisor.run.deepspeed.locate import deepspeed_candidates
 from advisor.session import CheckedRun, Session, check_config, check_loaded
 from advisor.util import MAX_BYTES, Buffers, read_start, regex
@@ -155,13 +156,22 @@ def compared(found: CheckedRun, session: Session, base: Base) -> Report:
         known,
         {file: touched for file, (touched, _) in lines.items()},
         {file: shown for file, (_, shown) in lines.items()},
+        _has_changed(found.run, base),
     )
     return replace(found.report, findings=kept, against=against)
+
+
+def _has_changed(run: Run, base: Base) -> bool:
+    """Whether one of the run's files in the repository reads otherwise than then, ends of lines aside."""
+    files = [run.config.file, *([run.deepspeed.file] if run.deepspeed else [])]
+    inside = [file for file in files if not base.name(file).startswith("../")]
+    return any((base.text(file) or b"").splitlines() != _content_of(file).splitlines() for file in inside)
 
 
 def _report_at(found: CheckedRun, session: Session, base: Base) -> Report | None:
     """What was said of the config then, on today's hardware; None where it was not there or cannot be read."""
     run = found.run
+    session = replace(session, options=replace(session.options, answers=False))
     text = base.text(run.config.file)
     if text is None:
         return None

@@ -176,3 +176,5 @@ class Against:
     """The lines that were changed or added since."""
     shown: Lines = field(default_factory=dict[str, frozenset[int]])
     """Those and their neighbours: the lines that a diff shows, where a code host takes comments."""
+    changed: bool = True
+    """Whether the YAML, or the DeepSpeed JSON that it names, reads otherwise than then."""

@@ -29,6 +29,7 @@ __all__ = [
 FORMATS: Mapping[str, str] = {
     "full": "full",
     "concise": "concise",
+    "pre-commit": "pre_commit",
     "json": "as_json",
     "github": "github",
     "gitlab": "gitlab",

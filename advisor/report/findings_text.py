@@ -1,14 +1,22 @@
 """Findings on the screen: a line each with its place, those of one rule and remedy as one, few notes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 from advisor.engine.finding import LEVELS, Finding, Report
 from advisor.record import record
 from advisor.report.style import Style
 from advisor.report.wording import VERDICT_RULES, counted, edit_counts, severity
-from advisor.util import path_shown, printable
+from advisor.util import path_shown, printable, regex
 
 MOST_NOTES = 3
+"""Less one for each error and warning: next to those, notes are counted."""
+IN_HEADLINE: Mapping[str, str] = {"unknown-model": "unknown-model", "not-counted": "memory-not-counted"}
+"""Where there is no verdict for this reason, the headline says what this rule says."""
+ASIDE = regex(r"(`[^`]*`)| \([^()`]*\)")
+CAUSE = regex(r"(`[^`]*`)|(?:: |, since |, so |, and axolotl |, which (?:drops|stops) ).*")
+OR = ("or ", "else ")
+SUBJECT = regex(r"^`[^`]*`")
 LEVEL_WORDS = {"error": "error", "warning": "warn", "note": "note"}
 
 
@@ -17,7 +25,7 @@ class Said:
     """Findings of one rule and one remedy: the first, and the lines of the others."""
 
     first: Finding
-    lines: tuple[int, ...] = ()
+    lines: frozenset[int] = frozenset()
 
 
 def spoken(report: Report) -> list[Finding]:
@@ -30,31 +38,41 @@ def merged(findings: Sequence[Finding]) -> list[Said]:
     """Those of one rule and remedy as one."""
     groups: dict[tuple[str, str, str, str], list[Finding]] = {}
     for finding in findings:
-        remedy = finding.message.rpartition("; ")[2] if "; " in finding.message else ""
-        key = finding.level, finding.rule, finding.place.file, remedy if finding.level != "note" else ""
+        key = finding.level, finding.rule, finding.place.file, "" if finding.level == "note" else remedy(finding)
         groups.setdefault(key, []).append(finding)
-    alike = (_as_one(group) for group in groups.values())
-    return [said for group in alike for said in group]
+    return [Said(first, _lines(rest) - {first.place.line}) for first, *rest in groups.values()]
 
 
-def _as_one(group: Sequence[Finding]) -> list[Said]:
-    """Findings that share a remedy as one; errors and warnings without one each stay."""
-    first, *rest = group
-    if first.level != "note" and rest and "; " not in first.message and len({f.message for f in group}) > 1:
-        return [Said(finding) for finding in group]
-    return [Said(first, tuple(sorted({finding.place.line for finding in rest} - {0, first.place.line})))]
+def remedy(finding: Finding) -> str:
+    """What to do; of a message that ends in its cause, all but the key that it begins with."""
+    cause, mark, last = finding.message.rpartition("; ")
+    return last if mark else SUBJECT.sub("", cause or last)
+
+
+def _lines(findings: Sequence[Finding]) -> frozenset[int]:
+    """Where they stand."""
+    return frozenset(finding.place.line for finding in findings) - {0}
 
 
 def finding_lines(report: Report, style: Style) -> list[str]:
     """Every error and warning, the first few notes, and how many more there are."""
-    found = merged(spoken(report))
+    found = merged(_unsaid(report))
     loud = [said for said in found if said.first.level != "note"]
     notes = [said for said in found if said.first.level == "note"]
-    width = max((len(str(said.first.place.line)) for said in found), default=1)
-    lines = [line for said in (*loud, *notes[:MOST_NOTES]) for line in _lines_of(said, report, width, style)]
-    if len(notes) > MOST_NOTES:
-        lines.append(f"{counted(len(notes) - MOST_NOTES, 'more note')} (-v)")
+    most = max(MOST_NOTES - len(loud), 0)
+    shown = notes[: most + 1] if len(notes) == most + 1 else notes[:most]
+    width = max((len(str(said.first.place.line)) for said in (*loud, *shown)), default=1)
+    lines = [line for said in (*loud, *shown) for line in _lines_of(said, report, width, style)]
+    if left := len(notes) - len(shown):
+        lines.append(f"{counted(left, 'more note' if shown else 'note')} (-v)")
     return lines
+
+
+def _unsaid(report: Report) -> list[Finding]:
+    """What the headline does not say."""
+    reason = report.answer.reason if report.answer is not None else None
+    said = IN_HEADLINE.get(reason.where) if reason is not None else None
+    return [finding for finding in spoken(report) if finding.rule != said]
 
 
 def _lines_of(said: Said, report: Report, width: int, style: Style) -> list[str]:
@@ -63,9 +81,32 @@ def _lines_of(said: Said, report: Report, width: int, style: Style) -> list[str]
     place = str(finding.place.line) if finding.place.line else "-"
     lead = f"{word:<5} {place:>{width}}  "
     elsewhere = f"{path_shown(finding.place.file)}: " if finding.place.file != report.file else ""
-    text = finding.title if finding.level == "note" and finding.title else finding.message
-    more = f" (also line{'s' if len(said.lines) > 1 else ''} {', '.join(map(str, said.lines))})" if said.lines else ""
-    return style.prose(f"{elsewhere}{printable(text)}{more} [{finding.rule}]", lead, finding.level, indent=len(lead))
+    more = also(said)
+
+    def told(text: str) -> list[str]:
+        words = f"{elsewhere}{printable(text)}{more} [{finding.rule}]"
+        return style.prose(words, lead, finding.level, indent=len(lead))
+
+    if finding.level == "note" and finding.title:
+        return told(finding.title)
+    return min(told(finding.message), told(brief(finding.message)), key=len)
+
+
+def also(said: Said) -> str:
+    """Where else it stands: `` (also lines 4, 9)``."""
+    noun = "lines" if len(said.lines) > 1 else "line"
+    return f" (also {noun} {', '.join(map(str, sorted(said.lines)))})" if said.lines else ""
+
+
+def brief(message: str) -> str:
+    """A message's key and remedy, without the cause between them; the whole where it has no remedy of its own."""
+    cause, mark, rest = message.partition("; ")
+    if not mark:
+        return message
+    first, *others = rest.split("; ")
+    kept = [first, *takewhile(lambda remedy: remedy.startswith(OR), others)]
+    plain = ASIDE.sub(lambda found: found[1] or "", cause)
+    return "; ".join([CAUSE.sub(lambda found: found[1] or "", plain), *kept])
 
 
 def totals_of(report: Report, verdict: str, written: str) -> str:

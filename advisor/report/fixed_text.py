@@ -21,6 +21,17 @@ def fixed_lines(report: Report, style: Style) -> list[str]:
     return lines
 
 
+def fixed_line(report: Report, style: Style) -> list[str]:
+    """``fixed run.yaml  2 edits, same training: 44.8 -> 21.2 GiB``."""
+    fixes = [finding.fix for finding in report.applied if finding.fix]
+    sized = [fix.needed for fix in fixes if fix.needed]
+    training = "same training" if all(fix.safe for fix in fixes) else "changes training"
+    ends = f": {arrow(number(sized[0][0]), number(sized[-1][1]))} GiB" if sized else ""
+    file = path_shown(report.file).removeprefix("./")
+    edits = counted(len(report.applied) or report.fixed, "edit")
+    return style.prose(f"{edits}, {training}{ends}", f"fixed {file}  ", indent=6)
+
+
 def _summary(applied: Sequence[Finding]) -> str:
     """``4 edits, 349.5 -> 72.9 GiB on each GPU``."""
     sized = [finding.fix.needed for finding in applied if finding.fix and finding.fix.needed]

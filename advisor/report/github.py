@@ -1,14 +1,14 @@
 """GitHub workflow commands: annotations at the lines of a pull request."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from advisor.engine.finding import Finding, Place, Report
 from advisor.engine.rule import Level
 from advisor.report.concise import line
 from advisor.report.fingerprint import repository_path
 from advisor.report.style import Style
-from advisor.report.wording import SAFETY, change, findings_of
+from advisor.report.wording import SAFETY, change, counted, findings_of, room, steps
 from advisor.util import path_shown, printable
 
 COMMANDS: Mapping[Level, str] = {"error": "error", "warning": "warning", "note": "notice"}
@@ -24,11 +24,36 @@ def render(reports: Sequence[Report], _style: Style) -> str:
     """
     lines = _unjudged([report.file for report in reports if report.hardware is None and not is_json(report)])
     seen: Counter[Level] = Counter({"warning": len(lines)})
-    for finding in findings_of(reports):
+    for finding in _of_plans_as_one(findings_of(reports), reports):
         seen[finding.level] += 1
         shown = seen[finding.level] <= SHOWN_OF_A_LEVEL
         lines.append(command(finding) if shown else _inert(line(finding, Style())))
     return "\n".join(lines)
+
+
+def _of_plans_as_one(found: Sequence[Finding], reports: Sequence[Report]) -> Iterator[Finding]:
+    """The findings, the steps of a plan as one: a notice each would push others out of GitHub's ten."""
+    plans = [whole for report in reports for whole in (steps(report), room(report)) if whole]
+    firsts = {id(whole[0]): whole for whole in plans}
+    others = {id(step) for whole in plans for step in whole[1:]}
+    for finding in found:
+        if id(finding) in firsts:
+            yield _as_one(firsts[id(finding)])
+        elif id(finding) not in others:
+            yield finding
+
+
+def _as_one(whole: Sequence[Finding]) -> Finding:
+    """Where the first step stands; each step in a line."""
+    if len(whole) == 1:
+        return whole[0]
+    words = "of the plan" if whole[0].step is not None else "with the room that is left"
+    safety = SAFETY[all(step.fix.safe for step in whole if step.fix)]
+    lines = [f"{counted(len(whole), 'step')} {words}; {safety}:"]
+    for count, step in enumerate(whole, 1):
+        effect = "; ".join(part for part in (change(step.fix), SAFETY[step.fix.safe]) if part) if step.fix else ""
+        lines.append(f"  {count}. {step.rule}: {step.label or step.title or step.message}; {effect}")
+    return Finding("plan", "note", "\n".join(lines), whole[0].place)
 
 
 def is_json(report: Report) -> bool:

@@ -1,192 +1,105 @@
-"""A comment for a pull request: the verdicts as a table, findings, plans with their diffs, details folded."""
+"""A comment for a pull request: one sentence, a table of the configs that changed, and the rest folded."""
 
-import re
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from shlex import join, split
 
-from advisor.engine.finding import Finding, Fix, Report
-from advisor.memory.ledger import PARTS, Estimate
-from advisor.report.snippet import lines_of
+from advisor.about import VERSION
+from advisor.engine.finding import LEVELS, Report
+from advisor.report.comment_details import details, findings
+from advisor.report.comment_row import headline, path_of, table
+from advisor.report.findings_text import spoken
+from advisor.report.markdown_text import code, escaped, folded
 from advisor.report.style import Style
-from advisor.report.wording import (
-    SAFETY,
-    VERDICTS,
-    change,
-    compared,
-    counted,
-    fill,
-    known_words,
-    number,
-    offers,
-    position,
-    remarks,
-    room,
-    room_words,
-    rung_lines,
-    second,
-    span,
-    steps,
-    totals,
-)
-from advisor.util import path_shown, printable, regex
+from advisor.report.wording import counted, is_offer, known_words
+
+MOST_FILES = 3
+"""That a command names; of more it says ``FILE``."""
+MOST_DETAILED = 20
+"""Configs with a fold of their own: a comment has 65,536 characters."""
 
 
 def render(reports: Sequence[Report], _style: Style) -> str:
     """The whole comment, in GitHub's Markdown, which GitLab reads too."""
-    blocks = ["### advisor", table(reports)]
-    if any(report.against for report in reports):
-        blocks.append(changes(reports))
-    for report in reports:
-        blocks += report_blocks(report)
-    return "\n\n".join([*blocks, re.sub(r"(--[a-z-]+)", r"`\1`", totals(reports))])
-
-
-def table(reports: Sequence[Report]) -> str:
-    """One row a file."""
-    rows = [
-        "| config | GPUs | verdict | needed per GPU, GiB | usable, GiB |",
-        "| --- | --- | --- | ---: | ---: |",
+    rows = [report for report in reports if is_row(report)]
+    blocks = [
+        f"### {headline(rows) if rows else _nothing(reports)}",
+        *([table(rows)] if rows else []),
+        *_commands(rows),
     ]
-    for report in reports:
-        found = report.estimate
-        needed, usable = (span(found.needed), number(found.usable)) if found else ("", "")
-        verdict = f"**{VERDICTS[report.verdict]}**{found.grounds if found else ''}"
-        cells = (code(report.file), report.hardware or "", verdict, needed, usable)
-        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(rows)
+    blocks += [details(report) for report in rows[:MOST_DETAILED] if not is_json(report)]
+    return "\n\n".join([*blocks, *_findings(reports), *_not_shown(reports), _foot(rows)])
 
 
-def changes(reports: Sequence[Report]) -> str:
-    """What each config needs against the base: one line a file."""
-    lines = [
-        f"- {code(report.file)} against {code(report.against.revision)}: **{compared(report)}**" + quiet(report)
-        for report in reports
-        if report.against
-    ]
-    return "\n".join(lines)
+def is_json(report: Report) -> bool:
+    """Whether this is a DeepSpeed JSON that no YAML names: it has no memory of its own."""
+    return report.estimate is None and report.file.lower().endswith(".json")
 
 
-def quiet(report: Report) -> str:
-    """How much is not repeated."""
-    words = known_words(report)
-    return f" ({escaped(words)})" if words else ""
+def is_row(report: Report) -> bool:
+    """What the change has changed; a JSON alone only with what stops a run."""
+    loud = any(finding.level != "note" for finding in report.findings)
+    if is_json(report):
+        return any(finding.level == "error" for finding in report.findings)
+    return report.against is None or report.against.changed or loud
 
 
-def report_blocks(report: Report) -> list[str]:
-    """What there is to say of one file beyond its row."""
-    blocks = [f"{code(report.file)}: {second(report)}"] if report.second else []
-    blocks += [finding_block(finding) for finding in remarks(report)]
-    if plan := steps(report):
-        rungs = ", ".join(f"{name}: {word}" for name, word in rung_lines(report.rungs))
-        blocks += [heading(report, len(plan)), *([escaped(rungs)] if rungs else [])]
-        blocks += [step_block(step) for step in plan]
-    if report.skipped:
-        passed = "\n".join(f"- `{each.rule}`: {escaped(each.reason)}" for each in report.skipped)
-        blocks.append(folded("skipped", passed))
-    if report.room:
-        blocks.append(folded(f"with the room that is left: {room_words(report.room)}", listed(room(report))))
-    if suggestions := offers(report):
-        blocks.append(folded("also possible with the memory that is left", listed(suggestions)))
-    if report.estimate:
-        blocks.append(folded(f"memory of {code(report.file, html=True)} by part", _parts_table(report.estimate)))
-    return blocks
+def _nothing(reports: Sequence[Report]) -> str:
+    """The sentence where there is no row."""
+    return "No config has changed" if any(report.against for report in reports) else "No config was found"
 
 
-def listed(findings: Sequence[Finding]) -> str:
-    """Edits as a list: the rule, what it does, what that changes."""
-    return "\n".join(f"- `{each.rule}`: {escaped(each.title or each.message)}; {effect(each)}" for each in findings)
+def _commands(rows: Sequence[Report]) -> Iterator[str]:
+    """``To write the edits: `advisor check --fix a.yaml`.``, a line for each kind of edits."""
+    files: dict[tuple[str, ...], list[str]] = {}
+    unsafe: set[tuple[str, ...]] = set()
+    for report in rows:
+        chosen = report.answer.recommended if report.answer else None
+        if chosen is not None and chosen.command is not None and chosen.letter in {"A", "B"}:
+            *words, _ = split(chosen.command)
+            files.setdefault(tuple(words), []).append(path_of(report.file))
+            unsafe |= {tuple(words)} if chosen.training == "changes" else set()
+    for words, named in files.items():
+        shown = [f"./{name}" if name.startswith("-") else name for name in named]
+        lead = "To write the edits that change what is trained" if words in unsafe else "To write the edits"
+        yield f"{lead}: {code(join([*words, *(shown if len(shown) <= MOST_FILES else ['FILE'])]))}"
 
 
-def finding_block(finding: Finding) -> str:
-    """A finding with its advice, and its edit as a diff."""
-    lines = [f"**{finding.level}** `{finding.rule}` at {code(position(finding.place))}: {escaped(finding.message)}"]
-    lines += [f"- help: {escaped(advice)}" for advice in finding.help]
-    if finding.why:
-        lines.append(f"- note: {escaped(finding.why)}")
-    if finding.source:
-        lines.append(f"- source: {escaped(finding.source, links=True)}")
-    text = lines[0] + ("\n\n" + "\n".join(lines[1:]) if len(lines) > 1 else "")
-    return text + _diff_block(finding.fix, f"edit ({effect(finding)})")
+def _findings(reports: Sequence[Report]) -> Iterator[str]:
+    """What was found besides the verdicts, folded under its count; of what is no row, what speaks against it."""
+    told = [report for report in reports if is_row(report) or is_json(report)]
+    found = [finding for report in told for finding in spoken(report) if not is_offer(finding)]
+    said = [text for report in told if (text := findings(report))]
+    if said:
+        levels = [counted(n, level) for level in LEVELS if (n := sum(each.level == level for each in found))]
+        yield folded(", ".join(levels), "\n".join(said))
 
 
-def heading(report: Report, count: int) -> str:
-    """Title of the plan, and where it ends."""
-    planned = report.planned
-    end = f", then {VERDICTS[planned.verdict]}{planned.condition}: {fill(planned)}" if planned else ""
-    return f"#### Plan for {code(report.file)}: {counted(count, 'step')}{end}"
+def _not_shown(reports: Sequence[Report]) -> Iterator[str]:
+    """What is left out, counted."""
+    rows = [report for report in reports if is_row(report)]
+    left = [report for report in reports if not is_row(report)]
+    jsons = sum(map(is_json, left))
+    kinds = [(len(left) - jsons, "YAML"), (jsons, "JSON")]
+    counts = " and ".join(counted(count, kind) for count, kind in kinds if count)
+    same = all(report.against is not None and not report.against.changed for report in left)
+    why = "that this pull request does not change" if same else "of which there is nothing to say"
+    said = [f"Not shown: {counts} {why}."] if left else []
+    said += [f"{code(path_of(report.file))}: {escaped(words)}." for report in rows if (words := known_words(report))]
+    if len(rows) > MOST_DETAILED:
+        said.append(f"Not shown: the steps of {len(rows) - MOST_DETAILED} more configs.")
+    if said:
+        yield folded("not shown", "\n".join(f"- {line}" for line in said))
 
 
-def step_block(finding: Finding) -> str:
-    """One step, numbered by hand so that the diff between the items does not restart the list."""
-    words = [escaped(finding.title or finding.message), effect(finding)]
-    cost = f"<br>Cost: {escaped(finding.cost)}" if finding.cost else ""
-    return f"**{finding.step}. `{finding.rule}`** " + "<br>".join(words) + cost + _diff_block(finding.fix)
+def _foot(rows: Sequence[Report]) -> str:
+    """What the numbers are, and what is compared with what."""
+    against = next((report.against for report in rows if report.against), None)
+    base = f", against {code(against.revision, html=True)}" if against else ""
+    head = os.environ.get("GITHUB_SHA") or os.environ.get("CI_COMMIT_SHA") or ""
+    return f"<sub>GiB: the most that one GPU needs, of what it has. advisor {VERSION}{base}{_short(head)}</sub>"
 
 
-def effect(finding: Finding) -> str:
-    """``90.7 -> 77.6 GiB per GPU: tight; same training``."""
-    fix = finding.fix
-    return "; ".join(part for part in (change(fix), SAFETY[fix.safe]) if part) if fix else ""
-
-
-def _diff_block(fix: Fix | None, title: str = "") -> str:
-    """The edit in a fence that is longer than any run of backticks inside."""
-    if fix is None or not fix.diff:
-        return ""
-    fence = fence_for(fix.diff)
-    lead = f"\n\n{title}" if title else ""
-    rows = "\n".join(printable(row) for row in lines_of(fix.diff.rstrip()))
-    return f"{lead}\n\n{fence}diff\n{rows}\n{fence}"
-
-
-def fence_for(text: str) -> str:
-    """Backticks, more than any run of them inside."""
-    return "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
-
-
-def _parts_table(estimate: Estimate) -> str:
-    """The parts of the peak."""
-    rows = [f"| {part} | {number(estimate.parts[part])} |" for part in PARTS]
-    peak = f"| **{estimate.peak_phase}** | **{number(estimate.allocated_peak)}** |"
-    return "\n".join(["| part | GiB |", "| --- | ---: |", *rows, peak])
-
-
-def folded(title: str, body: str) -> str:
-    """Shown on a click."""
-    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
-
-
-def code(text: str, *, html: bool = False) -> str:
-    """Text as code; as HTML inside a summary, where Markdown is not read, and where a mark could end code or cell."""
-    shown = path_shown(text)
-    if not html and not {"`", "|", "\\"} & set(shown):
-        return f"`{shown}`"
-    marks = re.sub(r"[^\w\s./-]|(?<=www)\.", lambda mark: f"&#{ord(mark.group())};", shown, flags=re.IGNORECASE)
-    return f"<code>{marks}</code>"
-
-
-SPAN = regex(r"(?<!`)(`{1,8})(?!`)([^`]+)\1(?!`)")
-"""Code, where it closes and holds no backtick (CommonMark 0.31, 6.1, allows more)."""
-
-
-NO_LINK = regex(r"(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=(?<!\w)@)(?=\w)|(?<=[#!])(?=\d)", re.IGNORECASE)
-"""Where an address, a mention or the number of an issue comes apart (GitHub Flavored Markdown 0.29, 6.9)."""
-
-
-def escaped(text: str, *, links: bool = False) -> str:
-    """A message as Markdown: what is not code cannot open code, a tag, a link, mention a person or break the line.
-
-    ``links``: addresses may be ones, where the text is of a rule and holds nothing of a file.
-    """
-    flat = " ".join(printable(text).split())
-    said, after = "", 0
-    for found in SPAN.finditer(flat):
-        said += plain(flat[after : found.start()], links=links) + found.group()
-        after = found.end()
-    return said + plain(flat[after:], links=links)
-
-
-def plain(text: str, *, links: bool = False) -> str:
-    """Text outside of code."""
-    apart = text if links else NO_LINK.sub("\u200b", text)
-    marked = re.sub(r"[\\`\[]", r"\\\g<0>", apart.replace("&", "&amp;").replace("<", "&lt;"))
-    return marked.replace("\u200b", "&#8203;")
+def _short(commit: str) -> str:
+    """``, at a1b2c3d``."""
+    return f", at {code(commit[:7], html=True)}" if commit.isalnum() else ""

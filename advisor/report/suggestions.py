@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from advisor.documents import Edit
 from advisor.engine.finding import Against, Report
 from advisor.record import record
-from advisor.report.markdown import escaped, fence_for
+from advisor.report.markdown_text import escaped, fence_for
 from advisor.report.wording import SAFETY, VERDICTS, counted, number, remarks
 
 MOST_LINES = 20

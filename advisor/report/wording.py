@@ -1,6 +1,7 @@
 """The words and numbers that more than one format says."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from advisor.engine.finding import LEVELS, OF_HOST, PLANNED, Finding, Fix, Place, Report, Rung, WholePlan
 from advisor.memory.ledger import Estimate, Range, Verdict
@@ -23,6 +24,15 @@ ON: Mapping[Verdict, str] = {
 VERDICT_RULES = frozenset({*PLANNED.values(), OF_HOST})
 SAFETY: Mapping[bool, str] = {True: "same training", False: "changes what is trained"}
 APPLICABILITY: Mapping[bool, str] = {True: "safe", False: "unsafe"}
+
+
+State = Literal["stops", "does-not-fit", "tight", "unknown", "fits"]
+
+
+def state(report: Report) -> State:
+    """The verdict, unless an error that is not about memory stops the run."""
+    stops = any(finding.level == "error" and finding.rule not in VERDICT_RULES for finding in report.findings)
+    return "stops" if stops else report.verdict
 
 
 def number(bytes_: int) -> str:

@@ -30,7 +30,7 @@ from advisor.streams import is_terminal
 
 DETAILED = frozenset({"json", "html"})
 """Formats that also say the time of a step and the basis of the estimate."""
-ANSWERING = frozenset({"full", "json", "html", "markdown"})
+ANSWERING = frozenset({"full", "json", "html", "markdown", "pre-commit"})
 """Formats that show the options of a run."""
 
 

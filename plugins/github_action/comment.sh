@@ -20,7 +20,7 @@ found=$(gh api --paginate "$comments?per_page=100" --jq "$ours") || give_up "its
 old=${found%%$'\n'*}
 
 # Nothing to say, and nothing said before.
-if [ -z "$old" ] && ! grep -q -e '^| `' -e '^\*\*Could not' "$MARKDOWN"; then
+if [ -z "$old" ] && ! grep -q -e '^| config ' -e '^\*\*Could not' "$MARKDOWN"; then
     exit 0
 fi
 

@@ -4,7 +4,7 @@ import re
 
 from advisor.engine.finding import Finding, Report
 from advisor.report.as_json import url
-from advisor.report.markdown import escaped
+from advisor.report.markdown_text import escaped
 from advisor.report.wording import SAFETY, room, room_words, rung_lines
 
 from .checking import Checked

@@ -8,7 +8,7 @@ from advisor.errors import InputError
 from advisor.memory import Estimate, estimate
 from advisor.opening import LoadedRun
 from advisor.record import record
-from advisor.report.markdown import escaped
+from advisor.report.markdown_text import escaped
 from advisor.report.wording import VERDICTS, number
 from advisor.run import Run
 from advisor.speed import StepTime, step_time
