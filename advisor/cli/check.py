@@ -89,7 +89,8 @@ def _reporter(formats: Sequence[str], against: str | None) -> Callable[[CheckedR
     def report(found: CheckedRun, session: Session) -> Report:
         nonlocal left
         left -= 1
-        cards = _with_cards(found, session) if left >= 0 else found.report
+        asks = session.options.others and found.run.hardware is None
+        cards = _with_cards(found, session) if left >= 0 or asks else found.report
         return cards if against is None else compare(replace(found, report=cards), session, against, bases)
 
     return report

@@ -69,7 +69,7 @@ def hardware_command(path: str, options: RunOptions, asked: HardwareOptions) -> 
             click.echo(hardware(path, cards.entries(offers), notes))
         case _:
             style = own_style()
-            click.echo(cards.text(offers, notes, style), color=True)
+            click.echo(cards.text(cards.entries(offers), notes, style), color=True)
     return 0
 
 

@@ -136,9 +136,8 @@ def number(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:,.{digits}f}"
 
 
-def text(offers: Sequence[Offer], notes: Sequence[str], style: Style) -> str:
-    """The table in columns that the screen holds, those without any entry left out."""
-    rows = entries(offers)
+def text(rows: Sequence[tuple[str, ...]], notes: Sequence[str], style: Style) -> str:
+    """The table of ``entries`` in columns that the screen holds, those without any entry left out."""
     if any(row[STEPS].endswith(OTHER_TRAINING) for row in rows):
         notes = ["* the training is another one", *notes]
     rows = [tuple(SHORT.get(cell, cell.replace(OTHER_TRAINING, "*")) for cell in row) for row in rows]

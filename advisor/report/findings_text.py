@@ -11,7 +11,11 @@ from advisor.util import path_shown, printable, regex
 
 MOST_NOTES = 3
 """Less one for each error and warning: next to those, notes are counted."""
-IN_HEADLINE: Mapping[str, str] = {"unknown-model": "unknown-model", "not-counted": "memory-not-counted"}
+IN_HEADLINE: Mapping[str, str] = {
+    "unknown-model": "unknown-model",
+    "not-counted": "memory-not-counted",
+    "no-gpus": "unknown-hardware",
+}
 """Where there is no verdict for this reason, the headline says what this rule says."""
 ASIDE = regex(r"(`[^`]*`)| \([^()`]*\)")
 CAUSE = regex(r"(`[^`]*`)|(?:: |, since |, so |, and axolotl |, which (?:drops|stops) ).*")

@@ -58,7 +58,7 @@ def _answer_blocks(report: Report, style: Style, *, alone: bool) -> Iterator[lis
     """The answer in the order in which it is asked: fits? what to do? how far, at what cost, by which edits?"""
     answer, verbose = report.answer, style.detail == "verbose"
     if answer is None:
-        yield [_status_line(report, style)]
+        yield _status_lines(report, style)
         return
     yield headline_lines(report, answer, style, lead="" if alone else file_lead(report))
     if report.fixed and report.verdict == "fits" and not verbose:
@@ -69,6 +69,7 @@ def _answer_blocks(report: Report, style: Style, *, alone: bool) -> Iterator[lis
         return
     if not (alone or verbose):
         return
+    yield _cards_block(report, style)
     yield bars(report, answer, style)
     yield evidence_lines(report, answer, style) if verbose else []
     yield options_table(report, answer, style)
@@ -76,6 +77,15 @@ def _answer_blocks(report: Report, style: Style, *, alone: bool) -> Iterator[lis
     if chosen is not None:
         yield step_lines(chosen, style, verbose=verbose)
         yield [] if verbose else list(diff_lines(chosen.diff, style))
+
+
+def _cards_block(report: Report, style: Style) -> list[str]:
+    """The cards that would do, where none is stated."""
+    if report.hardware is not None or not report.cards:
+        return []
+    from advisor.report.cards import text
+
+    return text(report.cards, report.card_notes, style).splitlines()
 
 
 def _closing(report: Report) -> str:
@@ -91,10 +101,13 @@ def _against_lines(report: Report, style: Style) -> list[str]:
     return style.prose(words, f"{path_shown(report.file)} against {path_shown(report.against.revision)}: ", "strong")
 
 
-def _status_line(report: Report, style: Style) -> str:
-    """The status line with its verdict in colour."""
-    file, colon, rest = status(report).partition(": ")
-    return file + colon + style.paint(rest, report.verdict if report.verdict != "unknown" else "strong")
+def _status_lines(report: Report, style: Style) -> list[str]:
+    """The status line with its verdict in colour; wrapped, without."""
+    lines = style.prose(status(report), indent=2)
+    if len(lines) > 1:
+        return lines
+    file, colon, rest = lines[0].partition(": ")
+    return [file + colon + style.paint(rest, report.verdict if report.verdict != "unknown" else "strong")]
 
 
 def _verbose_findings(report: Report) -> list[Finding]:
