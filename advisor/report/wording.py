@@ -10,13 +10,13 @@ from advisor.util import GIB, path_shown, seconds
 
 VERDICTS: Mapping[Verdict, str] = {
     "fits": "fits",
-    "tight": "tight",
+    "tight": "near the limit",
     "does-not-fit": "does not fit",
     "unknown": "unknown",
 }
 ON: Mapping[Verdict, str] = {
     "fits": "fits",
-    "tight": "tight on",
+    "tight": "near the limit on",
     "does-not-fit": "does not fit",
     "unknown": "memory unknown on",
 }
@@ -57,7 +57,8 @@ def change(fix: Fix) -> str:
     verdict = f": {VERDICTS[fix.verdict]}{fix.condition}" if fix.verdict else ""
     before, after = map(seconds, fix.seconds or (0.0, 0.0))
     time = f", {before} -> {after} s a step" if before != after else ""
-    return f"{number(fix.before)} -> {number(fix.after)} GiB per GPU{time}{verdict}"
+    least, most = fix.needed or (fix.before, fix.after)
+    return f"{number(least)} -> {number(most)} GiB per GPU{time}{verdict}"
 
 
 def rung_lines(rungs: Sequence[Rung]) -> list[tuple[str, str]]:

@@ -37,7 +37,7 @@ llama.yaml: fits 8x A100-80GB SXM: 61.0 to 66.2 of 78.2 GiB
 
 def test_in_full_a_verdict_has_its_line_and_advice():
     expected = """
-llama.yaml: tight on 8x A100-80GB SXM: 77.0 to 80.5 of 78.2 GiB
+llama.yaml: near the limit on 8x A100-80GB SXM: 77.0 to 80.5 of 78.2 GiB
 
 warning[tight-fit]: 77.0 to 80.5 GiB needed, 78.2 GiB usable on each of 8x
   A100-80GB SXM
@@ -79,6 +79,7 @@ error[offload-param-without-zero-3]: `zero_optimization.offload_param` with
 4 |     "offload_param": {
   |     ^^^^^^^^^^^^^^^^^^
   |
+  = source: deepspeed/runtime/zero/config.py:200@0.18.9
   = help: --fix writes this edit (same training)
     --- zero2.json
     +++ zero2.json
@@ -97,6 +98,7 @@ warning[bf16-unsupported]: `bf16: true` on a V100, which has no bf16 units: the
   |       ^^^^
   |
   = note: GPUs before Ampere have no bf16 units.
+  = source: https://docs.nvidia.com/cuda/ampere-tuning-guide/
   = help: --unsafe-fixes writes this edit (changes what is trained)
     --- llama.yaml
     +++ llama.yaml
@@ -112,7 +114,7 @@ def test_files_that_are_well_share_a_block_and_the_last_line_counts_all():
     expected = """
 llama.yaml: fits 8x A100-80GB SXM: 61.0 to 66.2 of 78.2 GiB
 zero3.json: no findings
-llama.yaml: tight on 8x A100-80GB SXM: 77.0 to 80.5 of 78.2 GiB
+llama.yaml: near the limit on 8x A100-80GB SXM: 77.0 to 80.5 of 78.2 GiB
 3 files: 1 warning.
 """
     assert full(FITS, JSON_ALONE, TIGHT) == expected

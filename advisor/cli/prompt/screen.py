@@ -27,7 +27,7 @@ OWN = "your own value: may change what is trained"
 OF_THE_BATCH = frozenset({"micro_batch_size", "gradient_accumulation_steps", "batch_size", "eval_batch_size"})
 ENDS = {
     "fits": "then it fits",
-    "tight": "then it is tight",
+    "tight": "then it is near the limit",
     "does-not-fit": "and it still does not fit",
     "unknown": "not all of it counted",
 }
@@ -64,8 +64,9 @@ def proposal_lines(proposal: Proposal, style: Style) -> list[str]:
     else:
         said = style.prose(_own_words(proposal) if proposal.own else UNSAFE, margin)
         lines += [margin + style.paint(line.strip(), "warning") for line in said]
-    if finding.cost:
-        lines += style.prose(finding.cost, f"{margin}cost: ")
+    lines += style.prose(finding.because, margin) if finding.because else []
+    if cost := finding.price or finding.cost:
+        lines += style.prose(cost, f"{margin}cost: ")
     return [*lines, *diff_lines(fix.diff, style, margin)]
 
 
@@ -86,8 +87,8 @@ def _own_words(proposal: Proposal) -> str:
 def _title_lines(finding: Finding, style: Style) -> list[str]:
     """The step with its number, or what was found and where."""
     if finding.step is not None:
-        lead = f"{finding.step}. {finding.rule}: "
-        return style.prose(finding.title or finding.message, lead, "strong", indent=3)
+        title = f"{finding.label or finding.title or finding.message} [{finding.rule}]"
+        return style.prose(title, f"{finding.step}. ", "strong", indent=3)
     lines = style.prose(finding.message, f"{finding.level}[{finding.rule}]: ", finding.level, indent=3)
     place = finding.place
     where = f"{place.file}:{place.line}:{place.column}" if place.line else place.file
