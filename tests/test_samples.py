@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from advisor.documents import read
+from advisor.engine.answering import answered
 from advisor.engine.check import Options, check_run
 from advisor.engine.finding import OF_HOST, Report
 from advisor.engine.fix import fixed, report_after
@@ -109,7 +110,8 @@ def test_what_was_written_has_the_verdict_that_the_plan_promised(name: str, tmp_
 
 @each_sample
 def test_the_screen_of_a_sample_is_the_one_in_the_snapshot(name: str):
-    screen = render_check([check_run(opened(name), Options())], "full") + "\n"
+    run, options = opened(name), Options(answers=True)
+    screen = render_check([answered(run, options, check_run(run, options))], "full") + "\n"
     snapshot = SNAPSHOTS / f"{name}.txt"
     if os.environ.get("UPDATE_SNAPSHOTS"):
         SNAPSHOTS.mkdir(exist_ok=True)

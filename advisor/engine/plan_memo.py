@@ -19,23 +19,22 @@ class PlanMemo:
 
     made: dict[Key, Plan] = field(default_factory=dict[Key, Plan])
 
-    def plan(self, run: Run, flowchart: Sequence[Tier], *, safe_only: bool) -> Plan:
-        """The plan for a run.
+    def written(self, run: Run, flowchart: Sequence[Tier], *, safe_only: bool) -> Plan:
+        """The plan that ``--fix`` writes, with ``--unsafe-fixes`` or with safe steps alone.
 
-        Where the plan with all steps trains the same and ends well, it is the plan with safe steps alone, too.
+        Where the plan with all steps trains the same and ends well, both are this one.
         """
-        start = State(run)
-        if safe_only and start.verdict == "does-not-fit":
-            whole = self._made(start, flowchart, safe_only=False)
+        if safe_only and State(run).verdict == "does-not-fit":
+            whole = self.plan(run, flowchart, safe_only=False)
             if whole.safe and whole.verdict in {"fits", "tight"}:
                 return whole
-        return self._made(start, flowchart, safe_only=safe_only)
+        return self.plan(run, flowchart, safe_only=safe_only)
 
-    def _made(self, start: State, flowchart: Sequence[Tier], *, safe_only: bool) -> Plan:
-        """The plan, made if it is not there."""
-        key = (start.run, tuple(tuple(rule.id for rule in tier.rules) for tier in flowchart), safe_only)
+    def plan(self, run: Run, flowchart: Sequence[Tier], *, safe_only: bool) -> Plan:
+        """A plan, made if it is not there."""
+        key = (run, tuple(tuple(rule.id for rule in tier.rules) for tier in flowchart), safe_only)
         if key not in self.made:
-            made = plan_fit(start, flowchart, safe_only=safe_only)
+            made = plan_fit(State(run), flowchart, safe_only=safe_only)
             while len(self.made) >= MOST_PLANS:
                 self.made.pop(next(iter(self.made)))
             self.made[key] = made

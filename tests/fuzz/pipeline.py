@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.documents import read
-from advisor.engine import check as engine
+from advisor.engine import plan_memo
 from advisor.engine.check import Options, check_run
 from advisor.errors import InputError
 from advisor.opening import Context, open_run
@@ -44,7 +44,7 @@ def outcome(file: Path, context: Context, form: str, *, unsafe: bool) -> str:
 @contextmanager
 def each_plan_once() -> Iterator[None]:
     """The plan of one and the same run is worked out once: check and fix ask for it in turn. A run read again is another."""
-    plan_fit, made = engine.plan_fit, dict[Any, Any]()
+    plan_fit, made = plan_memo.plan_fit, dict[Any, Any]()
 
     def remembered(start: Any, flowchart: Any, *, safe_only: bool = False) -> Any:
         rules = tuple((tier.name, tuple(rule.id for rule in tier.rules)) for tier in flowchart)
@@ -53,8 +53,8 @@ def each_plan_once() -> Iterator[None]:
             made[key] = plan_fit(start, flowchart, safe_only=safe_only)
         return made[key]
 
-    engine.plan_fit = remembered
+    plan_memo.plan_fit = remembered
     try:
         yield
     finally:
-        engine.plan_fit = plan_fit
+        plan_memo.plan_fit = plan_fit

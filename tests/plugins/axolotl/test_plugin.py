@@ -70,8 +70,8 @@ def test_other_local_ranks_make_no_plan_and_say_nothing_of_settings(
     def asked(*_: object, **__: object) -> None:
         raise AssertionError("only the first rank shows it")
 
-    for name in ("plan_fit", "time_of", "basis_of"):
-        monkeypatch.setattr(f"advisor.engine.check.{name}", asked)
+    for name in ("plan_memo.plan_fit", "check.time_of", "check.basis_of"):
+        monkeypatch.setattr(f"advisor.engine.{name}", asked)
     monkeypatch.setenv("LOCAL_RANK", "3")
     monkeypatch.setenv("ADVISOR_FAIL_ON", "zzz")
     assert refusal(plugin, cfg(advisor=SMALL, **LARGE)).startswith("advisor: blocked by does-not-fit")
