@@ -177,8 +177,8 @@ def comparison(run: Run, death: Death) -> Iterator[str]:
     if phase is not found.peak and phase.bytes < found.peak.bytes:
         yield f"The estimated peak is elsewhere: {MOMENTS[found.peak_phase]}, {gib(found.allocated_peak)}."
     if death.capacity is not None and run.hardware is not None and not _is_card(death.capacity, run):
-        card = run.hardware.gpu.title
-        yield f"The log's card has {gib(death.capacity)} in total, so it is another card than the {card}."
+        stated = run.hardware.gpu.title
+        yield f"The log's card has {gib(death.capacity)} in total, so it is another card than the {stated}."
     elif death.available is not None and death.available < found.usable * (1 - NEAR):
         less = gib(found.usable - death.available)
         yield f"Torch had {gib(death.available)}, {less} less than the card gives: something else held the rest."
