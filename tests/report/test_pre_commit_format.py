@@ -7,8 +7,8 @@ from .answers import ANSWERED, HOPELESS, ONLY_OTHER, WELL
 from .samples import DOES_NOT_FIT, FITS, LINT, ROOM, ZERO_2, gib
 
 
-def said(*reports: Report, **options: int) -> list[str]:
-    return render_check(reports, "pre-commit", **options).splitlines()
+def said(*reports: Report, width: int = 80) -> list[str]:
+    return render_check(reports, "pre-commit", width=width).splitlines()
 
 
 def test_nothing_is_said_where_all_is_well():
