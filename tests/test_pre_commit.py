@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -129,7 +130,11 @@ def test_a_config_that_fits_passes(run: Commit):
 def test_a_config_that_does_not_fit_stops_the_commit_and_is_left_alone(run: Commit, tmp_path: Path):
     done = run("advisor-check", run_yaml=TOO_LARGE)
     assert done.returncode == 1
-    assert "error[does-not-fit]" in done.stdout and "exit code: 1" in done.stdout
+    assert "exit code: 1" in done.stdout
+    said = done.stdout.partition("exit code: 1")[2].strip().splitlines()
+    assert re.fullmatch(r"run\.yaml  does not fit  [\d.]+ of [\d.]+ GiB on 1x A100-80GB SXM", said[0])
+    assert re.fullmatch(r" {10}\d edits?, same training: [\d.]+ GiB", said[1])
+    assert said[2:] == ["1 of 1 config does not fit. To write the edits: advisor check --fix FILE"]
     assert git(tmp_path / "repository", "status", "--porcelain") == ""
 
 
@@ -143,6 +148,9 @@ def test_fix_stops_the_commit_once_with_the_file_mended(run: Commit, tmp_path: P
     done = run("advisor-fix", run_yaml=TOO_LARGE)
     assert done.returncode == 1
     assert "files were modified by this hook" in done.stdout and "exit code" not in done.stdout
+    said = done.stdout.strip().splitlines()
+    assert re.fullmatch(r"fixed run\.yaml  \d edits?, same training: [\d.]+ -> [\d.]+ GiB", said[-2])
+    assert said[-1] == "Look at it with git diff, then git add and commit again."
     folder = tmp_path / "repository"
     assert git(folder, "status", "--porcelain") == " M run.yaml\n"
     assert "micro_batch_size: 64" not in (folder / "run.yaml").read_text()
@@ -196,7 +204,7 @@ def test_a_commit_is_stopped_by_the_hook_that_pre_commit_installs(hooks_reposito
         return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
 
     stopped = commit(TOO_LARGE)
-    assert stopped.returncode == 1 and "error[does-not-fit]" in stopped.stdout + stopped.stderr
+    assert stopped.returncode == 1 and "run.yaml  does not fit  " in stopped.stdout + stopped.stderr
     passed = commit(FITS)
     assert passed.returncode == 0, passed.stdout + passed.stderr
     assert "run.yaml" in git(folder, "ls-tree", "--name-only", "HEAD")

@@ -132,15 +132,13 @@ def fix(report: Report) -> str:
     """``**2 edits, same training**: 32.8 GiB``, or what else there is to say."""
     answer = report.answer
     chosen = answer.recommended if answer else None
-    if answer is None or (chosen is not None and chosen.letter == "F"):
-        return ""
     if chosen is not None:
-        return option(chosen)
+        return "" if chosen.letter == "F" else option(chosen)
     if state(report) == "stops":
         stop = next(f for f in report.findings if f.level == "error" and f.rule not in VERDICT_RULES)
         line = f" (line {stop.place.line})" if stop.place.line else ""
         return escaped(f"{brief(stop.message)}{line}")
-    return escaped(answer.action)
+    return escaped(answer.action) if answer else ""
 
 
 def option(chosen: Option) -> str:

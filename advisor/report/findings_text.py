@@ -10,7 +10,7 @@ from advisor.report.wording import VERDICT_RULES, counted, edit_counts, severity
 from advisor.util import path_shown, printable, regex
 
 MOST_NOTES = 3
-"""Less one for each error and warning: next to those, notes are counted."""
+"""Where there is neither error nor warning; next to those, notes are counted."""
 IN_HEADLINE: Mapping[str, str] = {
     "unknown-model": "unknown-model",
     "not-counted": "memory-not-counted",
@@ -63,8 +63,7 @@ def finding_lines(report: Report, style: Style) -> list[str]:
     found = merged(_unsaid(report))
     loud = [said for said in found if said.first.level != "note"]
     notes = [said for said in found if said.first.level == "note"]
-    most = max(MOST_NOTES - len(loud), 0)
-    shown = notes[: most + 1] if len(notes) == most + 1 else notes[:most]
+    shown = [] if loud else notes[:MOST_NOTES]
     width = max((len(str(said.first.place.line)) for said in (*loud, *shown)), default=1)
     lines = [line for said in (*loud, *shown) for line in _lines_of(said, report, width, style)]
     if left := len(notes) - len(shown):

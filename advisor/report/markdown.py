@@ -12,6 +12,9 @@ from advisor.report.findings_text import spoken
 from advisor.report.markdown_text import code, escaped, folded
 from advisor.report.style import Style
 from advisor.report.wording import counted, is_offer, known_words
+from advisor.util import regex
+
+COMMIT = regex(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 MOST_FILES = 3
 """That a command names; of more it says ``FILE``."""
@@ -95,11 +98,12 @@ def _not_shown(reports: Sequence[Report]) -> Iterator[str]:
 def _foot(rows: Sequence[Report]) -> str:
     """What the numbers are, and what is compared with what."""
     against = next((report.against for report in rows if report.against), None)
-    base = f", against {code(against.revision, html=True)}" if against else ""
+    base = f", against {code(_short(against.revision), html=True)}" if against else ""
     head = os.environ.get("GITHUB_SHA") or os.environ.get("CI_COMMIT_SHA") or ""
-    return f"<sub>GiB: the most that one GPU needs, of what it has. advisor {VERSION}{base}{_short(head)}</sub>"
+    at = f", at {code(_short(head), html=True)}" if head else ""
+    return f"<sub>GiB: the most that one GPU needs, of what it has. advisor {VERSION}{base}{at}</sub>"
 
 
-def _short(commit: str) -> str:
-    """``, at a1b2c3d``."""
-    return f", at {code(commit[:7], html=True)}" if commit.isalnum() else ""
+def _short(revision: str) -> str:
+    """A commit as people write it; a name as it is."""
+    return revision[:7] if COMMIT.fullmatch(revision) else revision

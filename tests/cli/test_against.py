@@ -85,9 +85,8 @@ def test_memory_verdict_and_time_are_told_before_and_after(repository: Path, run
     arrows = r"run\.yaml against base: [\d.]+ -> [\d.]+ GiB of 23\.1, fits -> does not fit, [\d.]+ -> [\d.]+ s a step"
     assert re.search(arrows, said)
     comment = (repository / "r.md").read_text()
-    assert re.search(
-        r"- `run\.yaml` against `base`: \*\*[\d.]+ -> [\d.]+ GiB of 23\.1, fits -> does not fit, ", comment
-    )
+    assert comment.startswith("### ❌ `run.yaml` no longer fits\n")
+    assert re.search(r"\| [\d.]+ → \*\*[\d.]+\*\* of 23\.1 \| ▲ [\d.]+ \| [\d,]+ → [\d,]+ \([+−]\d+%\) \|", comment)
 
 
 @pytest.mark.slow

@@ -105,7 +105,7 @@ def test_annotations_summary_and_outputs(workspace: Path):
         log["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
         == "my%20configs/too%20large.yaml"
     )
-    assert run.read("summary").startswith("### advisor\n")
+    assert run.read("summary").startswith("### ")
     assert run.step("Verdict").returncode == 1
 
 
@@ -365,7 +365,7 @@ def test_a_first_comment_is_made(workspace: Path):
     assert len(calls) == 2
     assert calls[0].startswith("api --paginate repos/acme/runs/issues/7/comments?per_page=100 --jq ")
     assert calls[1].startswith("api --silent --method POST repos/acme/runs/issues/7/comments --field body=@")
-    assert run.read("gh.log.body").startswith("<!-- axolotl-advisor -->\n### advisor\n")
+    assert run.read("gh.log.body").startswith("<!-- axolotl-advisor -->\n### ")
 
 
 def test_a_comment_that_is_there_is_renewed(workspace: Path):
@@ -422,7 +422,7 @@ def test_a_long_comment_is_cut_at_a_line_below_githubs_limit(workspace: Path):
     run = job(workspace, gpus="1x rtx-4090")
     run.step("Check")
     Path(run.outputs()["markdown"]).write_text(
-        "| `a` |\n" + "é" * 99 + "\n" + ("ü" * 60 + "\n") * 2000, encoding="utf-8"
+        "| config |\n" + "é" * 99 + "\n" + ("ü" * 60 + "\n") * 2000, encoding="utf-8"
     )
     assert run.step("Comment").returncode == 0
     body = run.read("gh.log.body")
@@ -455,7 +455,9 @@ def compared(workspace: Path) -> Job:
 def test_the_comment_compares_with_the_base(compared: Job):
     assert compared.step("Check").returncode == 0
     text = Path(compared.outputs()["markdown"]).read_text()
-    assert re.search(r"against `[0-9a-f]{40}`: \*\*[\d.]+ -> [\d.]+ GiB of 23\.1, fits -> does not fit, ", text)
+    assert text.startswith("### ❌ `my configs/too large.yaml` no longer fits\n")
+    assert re.search(r"\| [\d.]+ → \*\*[\d.]+\*\* of 23\.1 \| ▲ ", text)
+    assert re.search(r"against <code>[0-9a-f]{7}</code>", text)
 
 
 def test_fixes_on_lines_of_the_pull_request_are_suggested_once(compared: Job):
@@ -478,7 +480,7 @@ def test_the_action_at_the_root_comments_and_suggests_too(compared: Job):
     for name in ("Check", "Comment", "Suggest"):
         done = run.step(name)
         assert done.returncode == 0 and "::warning" not in done.stdout, done.stderr
-    assert "### advisor" in run.read("gh.log.body")
+    assert "### ❌ `my configs/too large.yaml` no longer fits" in run.read("gh.log.body")
     assert json.loads(run.read("gh.log.review"))["comments"]
 
 

@@ -1,6 +1,7 @@
 """All formats of one call speak of the same findings."""
 
 import json
+import re
 import shutil
 import sys
 from collections import Counter
@@ -15,6 +16,7 @@ from click.testing import CliRunner, Result
 from advisor.cli.group import FORMAT_HELP
 from advisor.cli.main import main
 from advisor.report import FORMATS, schema_models
+from advisor.report.wording import VERDICT_RULES
 
 from ..json_schemas import validator_of
 
@@ -82,15 +84,32 @@ def test_json_sarif_and_gitlab_tell_the_same_findings(written: dict[str, str]):
     assert told == told_by_sarif(written["sarif"]) == told_by_gitlab(written["gitlab"])
 
 
-@pytest.mark.parametrize("name", ["full", "concise", "github", "markdown"])
+def findings_of(text: str) -> list[dict[str, Any]]:
+    return [finding for run in json.loads(text)["runs"] for finding in run["findings"]]
+
+
+@pytest.mark.parametrize("name", ["concise", "github"])
 def test_every_rule_that_speaks_is_named(written: dict[str, str], name: str):
     for rule, _, _ in told_by_json(written["json"]):
         assert rule in written[name], rule
 
 
-def test_concise_and_github_have_a_line_for_each(written: dict[str, str]):
-    count = sum(told_by_json(written["json"]).values())
-    assert len(written["github"].splitlines()) == len(written["concise"].splitlines()) - 1 == count
+@pytest.mark.parametrize("name", ["full", "markdown"])
+def test_every_rule_of_an_error_or_warning_is_named(written: dict[str, str], name: str):
+    loud = {finding["rule"] for finding in findings_of(written["json"]) if finding["level"] != "note"}
+    verdicts = VERDICT_RULES if name == "full" else frozenset[str]()
+    assert [rule for rule in loud - verdicts if rule not in written[name]] == []
+
+
+def test_concise_has_a_line_for_each(written: dict[str, str]):
+    assert len(written["concise"].splitlines()) - 1 == sum(told_by_json(written["json"]).values())
+
+
+def test_github_has_a_line_for_each_the_steps_of_a_plan_as_one(written: dict[str, str]):
+    lines = written["github"].splitlines()
+    steps = [len(re.findall(r"\b\d+\. [a-z0-9-]+: ", line)) for line in lines if re.search(r"[(\[]plan[)\]]", line)]
+    assert steps and min(steps) > 1
+    assert len(lines) - len(steps) + sum(steps) == sum(told_by_json(written["json"]).values())
 
 
 def test_github_has_no_more_than_ten_annotations_of_a_level_in_1024_characters(written: dict[str, str]):

@@ -71,5 +71,18 @@ def test_paths_are_relative_to_the_checkout(tmp_path: Path, monkeypatch: pytest.
     assert commands(report_of(finding)) == ["::error title=advisor (a),file=configs/a.yaml,line=1::m"]
 
 
-def test_steps_of_a_plan_are_notices_with_what_they_save():
-    assert commands(DOES_NOT_FIT)[1].endswith("%0A  edit: 90.7 -> 88.1 GiB per GPU: does not fit; same training")
+def test_the_steps_of_a_plan_are_one_notice_with_what_each_saves():
+    _, notice = commands(DOES_NOT_FIT)
+    head, *lines = notice.split("%0A")
+    assert head.startswith("::notice title=advisor (plan),file=llama.yaml,line=3,")
+    assert head.endswith("::3 steps of the plan; changes what is trained:")
+    assert lines[0] == (
+        "  1. zero-2: Shard optimizer states and gradients across the GPUs (ZeRO-2); "
+        "90.7 -> 88.1 GiB per GPU: does not fit; same training"
+    )
+    assert [line.split(":")[0] for line in lines] == ["  1. zero-2", "  2. gradient-checkpointing", "  3. lora"]
+
+
+def test_a_plan_of_one_step_is_that_step():
+    one = replace(DOES_NOT_FIT, findings=DOES_NOT_FIT.findings[:2])
+    assert commands(one)[1].startswith("::notice title=advisor (zero-2),")

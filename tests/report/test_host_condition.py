@@ -31,7 +31,7 @@ def flat(text: str) -> str:
     [
         ("full", f"fits 8x A100-80GB SXM, {CONDITION}: 61.0 to 66.2 of 78.2 GiB"),
         ("concise", f"fits 8x A100-80GB SXM, {CONDITION}: 61.0 to 66.2 of 78.2 GiB"),
-        ("markdown", f"| **fits**, {CONDITION} |"),
+        ("markdown", f"66.2 of 78.2, {CONDITION} |"),
     ],
 )
 def test_a_verdict_says_what_it_takes_of_the_hosts(form: str, words: str):

@@ -1,0 +1,69 @@
+from dataclasses import replace
+
+import pytest
+
+from advisor.engine.answer import Answer, Reason
+from advisor.engine.finding import Finding, Place
+from advisor.engine.rule import Level
+from advisor.report.findings_text import brief, finding_lines, merged
+from advisor.report.style import Style
+
+from .samples import FITS
+
+
+def found(level: Level, message: str, line: int, rule: str = "r", title: str = "") -> Finding:
+    return Finding(rule, level, message, Place("llama.yaml", line, 1), title=title)
+
+
+def lines(*findings: Finding) -> list[str]:
+    return finding_lines(replace(FITS, findings=findings), Style())
+
+
+def test_errors_of_one_rule_and_remedy_are_one_with_all_lines():
+    told = [found("error", f"`{key}` is `auto`: it takes a list", line) for line, key in enumerate("abc", 4)]
+    other = found("error", "`d` is `auto`: it takes a number", 9)
+    assert lines(*told, other) == [
+        "error 4  `a` is `auto`: it takes a list (also lines 5, 6) [r]",
+        "error 9  `d` is `auto`: it takes a number [r]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("message", "short"),
+    [
+        ("`a` with `b: c`: axolotl stops, since one is enough; keep one", "`a` with `b: c`; keep one"),
+        ("`a` (a long aside) is lost, so it is nothing; remove it", "`a` is lost; remove it"),
+        ("`a` is no key of axolotl, which drops it silently; is `b` meant?", "`a` is no key of axolotl; is `b` meant?"),
+        ("`a` stops; do this; or do that; and see there", "`a` stops; do this; or do that"),
+        ("`a (b)` is refused: it takes a list", "`a (b)` is refused: it takes a list"),
+    ],
+)
+def test_a_brief_message_keeps_key_and_remedy(message: str, short: str):
+    assert brief(message) == short
+
+
+def test_a_message_is_cut_short_only_where_that_saves_lines():
+    assert lines(found("warning", "`a` is lost: so says axolotl; remove it", 3)) == [
+        "warn  3  `a` is lost: so says axolotl; remove it [r]"
+    ]
+    assert lines(found("warning", f"`a` is lost: {'so says axolotl ' * 5}; remove it", 3)) == [
+        "warn  3  `a` is lost; remove it [r]"
+    ]
+
+
+def test_notes_are_three_alone_and_counted_next_to_a_warning():
+    notes = [found("note", "m", line, f"n{line}", "A note") for line in range(1, 6)]
+    assert lines(*notes)[2:] == ["note  3  A note [n3]", "2 more notes (-v)"]
+    assert lines(*notes, found("warning", "`a` is lost", 7))[1:] == ["5 notes (-v)"]
+
+
+def test_what_the_headline_says_is_not_said_again():
+    unknown = found("warning", "the model is unknown", 1, "unknown-model")
+    answer = Answer("unknown", True, Reason("unknown-model"), "No verdict.", "")
+    assert finding_lines(replace(FITS, findings=(unknown,), answer=answer), Style()) == []
+    assert len(lines(unknown)) == 1
+
+
+def test_findings_of_several_files_stay_apart():
+    here = found("warning", "`a` is lost; remove it", 1)
+    assert len(merged([here, replace(here, place=Place("zero.json", 1, 1))])) == 2
