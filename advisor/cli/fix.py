@@ -10,7 +10,8 @@ from advisor.cli.output_dir import moved_to
 from advisor.documents import write_all
 from advisor.documents.repository import refuse_links
 from advisor.engine.check import Options, check_run
-from advisor.engine.fix import Fixed, fixed, merged, report_after
+from advisor.engine.fix import Fixed, fixed, merged
+from advisor.engine.fix_report import report_after
 from advisor.engine.shared_json import shared_out
 from advisor.engine.suppression import said_once
 from advisor.errors import InputError

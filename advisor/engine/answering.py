@@ -17,6 +17,7 @@ from advisor.record import record, replace
 from advisor.run import Run
 from advisor.speed import StepTime, step_time
 
+UNREADABLE = "unreadable-value"
 OF_MEMORY = frozenset({*PLANNED.values(), OF_HOST})
 """The rules that say the verdict; any other error stops the run."""
 
@@ -43,7 +44,7 @@ def answered(opened: LoadedRun, options: Options, report: Report) -> Report:
 def answer_of(opened: LoadedRun, options: Options, report: Report) -> Answer:
     """Does it fit, what can be done, what does it cost."""
     asked = _Asked(opened, options, report)
-    stops = [each for each in report.findings if each.level == "error" and each.rule not in OF_MEMORY]
+    stops = _stops_in(report.findings)
     facts = Facts(opened.run, report, stops, _seconds_of(opened.run))
     reason = _reason_of(opened.run, report, stops)
     ways = tuple(_recommended(_options_of(asked, stops)))
@@ -63,6 +64,12 @@ def answer_of(opened: LoadedRun, options: Options, report: Report) -> Answer:
         seconds=facts.seconds,
         tokens_per_second=_tokens_per_second(opened.run),
     )
+
+
+def _stops_in(findings: Sequence[Finding]) -> list[Finding]:
+    """The errors that stop the run: a value that cannot be read before what follows from it, then by line."""
+    found = [each for each in findings if each.level == "error" and each.rule not in OF_MEMORY]
+    return sorted(found, key=lambda each: (each.rule != UNREADABLE, each.place.line))
 
 
 def _reason_of(run: Run, report: Report, stops: Sequence[Finding]) -> Reason | None:
@@ -171,8 +178,7 @@ def _option(asked: _Asked, made: Fixed, letter: Letter, stops: Sequence[Finding]
 
 def _still_stops(made: Fixed, options: Options) -> bool:
     """Whether an error that stops the run is left after the edits."""
-    found = (finding_of(made.run, rule, hit) for rule, hit in lint_hits(made.run, options))
-    return any(each.level == "error" and each.rule not in OF_MEMORY for each in found)
+    return bool(_stops_in([finding_of(made.run, rule, hit) for rule, hit in lint_hits(made.run, options)]))
 
 
 def _smallest(asked: _Asked, *, safe_only: bool) -> Estimate | None:

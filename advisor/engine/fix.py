@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterable
 
 from advisor.documents import Change, Document, as_path
-from advisor.engine.check import Options, check_run, finding_of, lint_hits, planned, room_rules
-from advisor.engine.finding import Finding, Report
+from advisor.engine.check import Options, finding_of, lint_hits, planned, room_rules
+from advisor.engine.finding import Finding
 from advisor.engine.plan_findings import step_findings, unified
 from advisor.engine.regression import new_errors
 from advisor.engine.rule import Hit
@@ -204,32 +204,6 @@ def _remodelled(run: Run, before: Run, context: Context | None) -> Run:
     found = open_run(run.config, context).run
     known = replace(run, model=found.model, model_reason=found.model_reason, model_config=found.model_config)
     return rebuilt(known, run.config, run.deepspeed)
-
-
-def report_after(result: Fixed, options: Options) -> Report:
-    """What is left to say once the files are written."""
-    written = as_written(result)
-    report = check_run(written, options)
-    if options.answers:
-        from advisor.engine.answering import answered
-
-        report = answered(written, options, report)
-    created = tuple(document.file for document in result.documents if document.is_new)
-    return replace(report, fixed=len(result.done), applied=result.done, created=created, undo=undo(result))
-
-
-def undo(result: Fixed) -> str:
-    """What takes the edits back, as far as git knows the files; empty where it does not."""
-    from shlex import quote
-
-    from advisor.documents.repository import checkout_of
-
-    old = [quote(relative(document.file)) for document in result.documents if not document.is_new]
-    new = [quote(relative(document.file)) for document in result.documents if document.is_new]
-    if not all(checkout_of(os.path.dirname(document.file) or ".") for document in result.documents):
-        return ""
-    parts = (f"git checkout -- {' '.join(old)}" if old else "", f"rm {' '.join(new)}" if new else "")
-    return " && ".join(part for part in parts if part)
 
 
 def as_written(result: Fixed) -> LoadedRun:

@@ -34,7 +34,8 @@ def headline(facts: Facts, reason: Reason | None, needs: int | None) -> str:
     """``Does not fit: needs 349.5 GiB on each of 2x A100-80GB SXM, which have 78.0.``"""
     run, found = facts.run, facts.report.estimate
     if facts.stops:
-        return f"Does not start: {_clause(facts.stops[0].message)}{_line_of(facts.stops[0])}."
+        memory = f" {_verdict(run, found)}" if found is not None and found.verdict != "unknown" else ""
+        return f"Does not start: {_stopped_by(facts.stops)}.{memory}"
     match reason.where if reason else "":
         case "no-gpus":
             return "No GPUs stated." if needs is None else f"Needs {number(needs)} GiB on one GPU."
@@ -89,6 +90,12 @@ def _uncounted(run: Run, found: Estimate | None) -> str:
     keys = ", ".join(f"`{each.key}`" for each in found.uncounted)
     known = f"{number(found.needed.high)} of {number(found.usable)} GiB"
     return f"No verdict: {keys} is not counted; without it the run needs {known} {_on(run)}."
+
+
+def _stopped_by(stops: Sequence[Finding]) -> str:
+    """The first error with its line, and how many more there are."""
+    more = f", and {len(stops) - 1} more error" + ("s" if len(stops) > 2 else "") if len(stops) > 1 else ""
+    return f"{_clause(stops[0].message)}{_line_of(stops[0])}{more}"
 
 
 def _clause(message: str) -> str:

@@ -59,7 +59,7 @@ def _bar(name: str, needed: int, usable: int, ends: Sequence[Estimate], report: 
 
 
 def options_table(report: Report, answer: Answer, style: Style) -> list[str]:
-    """The ways out beside the run as it is, with numbers in columns; empty where there is nothing to choose."""
+    """The ways out next to the run as it is, with numbers in columns; empty where there is nothing to choose."""
     if not answer.options or report.estimate is None or report.estimate.verdict == "unknown":
         return []
     host = any(end.host_peak >= GIB for end in (report.estimate, *(o.end for o in answer.options if o.end)))

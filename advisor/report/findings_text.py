@@ -113,12 +113,13 @@ def brief(message: str) -> str:
 
 
 def totals_of(report: Report, verdict: str, written: str) -> str:
-    """``Does not fit. 1 warning, 2 notes. Nothing was written.``"""
+    """``run.yaml: does not fit. 1 warning, 2 notes. Nothing was written.``"""
     found = spoken(report)
     levels = [counted(n, level) for level in LEVELS if (n := sum(f.level == level for f in found))]
     is_told = report.answer is not None and report.answer.recommended is not None
     said = (", ".join(levels), "" if is_told else edit_counts(found), _fixed_words(report))
-    return " ".join(part for part in (f"{verdict}.", *(f"{part}." for part in said if part), written) if part)
+    lead = f"{path_shown(report.file)}: {verdict}."
+    return " ".join(part for part in (lead, *(f"{part}." for part in said if part), written) if part)
 
 
 def _fixed_words(report: Report) -> str:

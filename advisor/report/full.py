@@ -17,7 +17,17 @@ from advisor.report.findings_text import finding_lines, spoken, totals_of
 from advisor.report.fixed_text import fixed_lines
 from advisor.report.snippet import diff_lines, snippet
 from advisor.report.style import Style
-from advisor.report.wording import SAFETY, VERDICT_RULES, change, compared, known_words, second, status, totals
+from advisor.report.wording import (
+    SAFETY,
+    VERDICT_RULES,
+    VERDICTS,
+    change,
+    compared,
+    known_words,
+    second,
+    status,
+    totals,
+)
 from advisor.util import path_shown
 
 
@@ -90,8 +100,9 @@ def _cards_block(report: Report, style: Style) -> list[str]:
 
 def _closing(report: Report) -> str:
     """The verdict in a word or two."""
-    words = {"fits": "Fits", "tight": "Near the limit", "does-not-fit": "Does not fit", "unknown": "No verdict"}
-    return words[report.verdict] if report.answer is None or report.answer.starts else "Does not start"
+    if report.answer is not None and not report.answer.starts:
+        return "does not start"
+    return VERDICTS[report.verdict] if report.verdict != "unknown" else "no verdict"
 
 
 def _against_lines(report: Report, style: Style) -> list[str]:

@@ -24,10 +24,10 @@ def table(heads: Sequence[str], rows: Sequence[Row], style: Style, *, command: s
     widths = [max(width, len(head)) for width, head in zip(widths, heads, strict=True)]
     commands = max(len(row.command) for row in rows)
     figures = sum(widths[1:]) + GAP * (len(heads) - 1)
-    beside = bool(commands) and 3 + widths[0] + figures + GAP + max(commands, len(command)) <= style.width
+    on_line = bool(commands) and 3 + widths[0] + figures + GAP + max(commands, len(command)) <= style.width
     widths[0] = min(widths[0], style.width - 3 - figures)
-    head = _line("", heads, widths) + (f"{' ' * GAP}{command}" if beside else "")
-    return [style.paint(head.rstrip(), "faint"), *(line for row in rows for line in _row(row, widths, style, beside))]
+    head = _line("", heads, widths) + (f"{' ' * GAP}{command}" if on_line else "")
+    return [style.paint(head.rstrip(), "faint"), *(line for row in rows for line in _row(row, widths, style, on_line))]
 
 
 def _is_whole(row: Row) -> bool:
@@ -35,15 +35,15 @@ def _is_whole(row: Row) -> bool:
     return any(row.cells[1:])
 
 
-def _row(row: Row, widths: Sequence[int], style: Style, beside: bool) -> list[str]:
+def _row(row: Row, widths: Sequence[int], style: Style, on_line: bool) -> list[str]:
     """One row, its first cell wrapped where it is too long."""
     role = "strong" if row.strong else ""
     if not _is_whole(row):
         return [*style.prose(row.cells[0], f"{row.letter:<3}", indent=3)]
     first, *rest = _wrapped(row.cells[0], widths[0])
     line = _line(row.letter, (first, *row.cells[1:]), widths)
-    line += f"{' ' * GAP}{style.paint(row.command, 'help')}" if beside and row.command else ""
-    below = [f"   {style.paint(row.command, 'help')}"] if row.command and not beside else []
+    line += f"{' ' * GAP}{style.paint(row.command, 'help')}" if on_line and row.command else ""
+    below = [f"   {style.paint(row.command, 'help')}"] if row.command and not on_line else []
     return [style.paint(line.rstrip(), role) if role else line.rstrip(), *(f"   {part}" for part in rest), *below]
 
 

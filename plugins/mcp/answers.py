@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.engine.finding import Finding, Report
-from advisor.engine.fix import Fixed, fixed, report_after
+from advisor.engine.fix import Fixed, fixed
+from advisor.engine.fix_report import report_after
 from advisor.memory.ledger import Estimate, Range
 from advisor.report.cards import Offer, notes_of
 from advisor.report.offers import offers_of
