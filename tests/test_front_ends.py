@@ -73,7 +73,7 @@ def by_estimate(_: pytest.MonkeyPatch) -> Bytes:
 
 def by_launch(patched: pytest.MonkeyPatch) -> Bytes:
     seen: list[Report] = []
-    patched.setattr("advisor.cli.launch.explain", lambda report, _against: seen.append(report))
+    patched.setattr("advisor.cli.launch.explain", lambda found: seen.append(found.report))
     patched.setattr("advisor.cli.launch.become", lambda _tokens: 0)
     CliRunner().invoke(main, ["launch", "--gpus", GPUS, "--", "axolotl", "train", "run.yaml"])
     return of_report(seen[0])

@@ -55,7 +55,7 @@ def verdict_words(report: Report) -> str:
 
 
 def time_words(report: Report, steps: float | None = None) -> str:
-    """``; about 3 h 10`` of so many steps, else ``; 2.31 s a step``; empty where none is known, or it will not get there."""
+    """``; about 3 h 10`` of so many steps, else ``; 2.31 s a step``; empty where none is known, or it does not fit."""
     from advisor.speed import StepTime
     from advisor.util import seconds
 

@@ -55,8 +55,11 @@ class Question:
     @property
     def letters(self) -> str:
         """The answers that there are; none where there is nothing to choose."""
-        others = "o" if any(way.command or way.end for way in self.blocked.answer.options) else ""
-        return f"ynde{others}" if self.blocked.way is not None else f"n{others}" if others else ""
+        answer = self.blocked.answer
+        others = "o" if any(way.command or way.end for way in answer.options) else ""
+        if self.blocked.way is not None:
+            return f"ynde{others}"
+        return f"n{others}" if others and answer.starts else ""
 
     @property
     def words(self) -> str:

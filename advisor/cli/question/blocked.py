@@ -15,6 +15,7 @@ from advisor.record import record, replace
 from advisor.report.wording import counted
 from advisor.run.stack import installed_versions, read_stack
 from advisor.session import CheckedRun
+from advisor.util import is_list, is_mapping
 
 
 @record(eq=False)
@@ -135,15 +136,17 @@ def _whole_report(blocked: Blocked) -> str:
     config, words = blocked.checked.run.config, blocked.checked.options.given
     if not config.given:
         return join(["advisor", "check", *words, blocked.report.file])
-    keys = [_as_option(change) for change in config.pending[: config.given]]
+    keys = [word for change in config.pending[: config.given] for word in _as_option(change)]
     gpus = words[words.index("--gpus") :][:2] if "--gpus" in words else ()
     return join(["axolotl", "advise", blocked.report.file, *gpus, *keys])
 
 
-def _as_option(change: Change) -> str:
-    """``--micro_batch_size=8``."""
+def _as_option(change: Change) -> Iterator[str]:
+    """``--micro_batch_size=8``; none for what no command line gave, as a mapping."""
+    value = change.value if isinstance(change, Set) else "null"
     path = change.path if isinstance(change.path, str) else ".".join(map(str, change.path))
-    return f"--{path}={change.value if isinstance(change, Set) else 'null'}"
+    if not (is_mapping(value) or is_list(value)):
+        yield f"--{path}={value}"
 
 
 def _in_words(way: Option, blocked: Blocked) -> str:

@@ -28,7 +28,9 @@ learning_rate: 1e-5
 max_steps: 500
 """
 TOO_LARGE = CONFIG.replace("Llama-3.2-1B", "Llama-3.1-70B")
-QUESTION = re.compile(r"(Apply and start\?|Apply\?|Nothing to apply\.) (\[.*\]\w+(?: \w+)?) |Apply this edit \[[a-z?,]+\]\? ")
+QUESTION = re.compile(
+    r"(Apply and start\?|Apply\?|Nothing to apply\.) (\[.*\]\w+(?: \w+)?) |Apply this edit \[[a-z?,]+\]\? "
+)
 RANKED = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_RANK"}
 ASKED = "Apply and start? [y]es, [n]o, [d]iff, [e]ach step, [o]ther ways "
 LAUNCH = ("-m", "advisor", "launch", "--gpus", "1x rtx-4090", "--", "axolotl", "train", "run.yml")

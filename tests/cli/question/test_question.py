@@ -70,7 +70,7 @@ def test_the_diff_and_the_other_ways_are_shown_and_it_asks_again(folder: Path):
     shown = terminal.answer("x")
     assert "one letter is expected: y, n, d, e, o" in shown
     shown = terminal.answer("d")
-    assert "--- run.yml" in shown and "+liger_fused_linear_cross_entropy: true" in shown and shown.endswith(ASKED)
+    assert "+++ b/run.yml" in shown and "+liger_fused_linear_cross_entropy: true" in shown and shown.endswith(ASKED)
     shown = terminal.answer("o")
     assert "way out" in shown and "on 2x RTX 4090" in shown and shown.endswith(ASKED)
     assert text(folder) == CONFIG
@@ -93,7 +93,8 @@ def test_each_step_is_asked_about_and_what_was_accepted_starts_if_it_suffices(fo
 
 
 def test_steps_that_do_not_suffice_are_written_and_start_nothing(folder: Path):
-    (folder / "run.yml").write_text(CONFIG.replace("gradient_checkpointing: true\n", ""))
+    large = CONFIG.replace("Llama-3.2-1B", "Llama-3.1-8B").replace("gradient_checkpointing: true\n", "")
+    (folder / "run.yml").write_text(large)
     terminal = Terminal(folder)
     terminal.asks()
     terminal.answer("e")
@@ -122,6 +123,38 @@ def test_without_a_way_of_the_same_training_there_is_no_y(folder: Path):
     assert "way out" in shown and "B" in shown
     terminal.last("")
     assert terminal.code == 1 and text(folder) == TOO_LARGE
+
+
+FATAL = """\
+base_model: Qwen/Qwen2.5-0.5B
+gradient_checkpointing: true
+bf16: true
+sequence_len: 512
+datasets: [{path: tatsu-lab/alpaca, type: alpaca}]
+learning_rate: 1e-5
+fsdp_version: 2
+fsdp_config:
+  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+  activation_checkpointing: true
+"""
+
+
+def test_an_error_that_safe_edits_repair_is_asked_about_too(folder: Path):
+    (folder / "run.yml").write_text(FATAL)
+    terminal = Terminal(folder, *LAUNCH[:4], "8x a100-80gb", *LAUNCH[5:])
+    first, second = terminal.asks().splitlines()
+    assert first.startswith("advisor: does not start: ") and " repairs it" in first.replace("repair it", "repairs it")
+    assert second.startswith("Apply and start? ")
+    shown = terminal.last("y")
+    assert shown.splitlines()[-1] == "started train run.yml" and terminal.code == 7
+
+
+def test_an_error_that_no_safe_edit_repairs_is_told_in_five_lines(folder: Path):
+    (folder / "run.yml").write_text(CONFIG.replace("learning_rate", "optimizer: adamw_torchh\nlearning_rate"))
+    terminal = Terminal(folder, *LAUNCH[:4], "1x h100-80gb", *LAUNCH[5:])
+    shown = terminal.end()
+    assert shown.startswith("advisor: does not start: ") and len(shown.splitlines()) <= 5
+    assert terminal.code == 1
 
 
 def test_keys_of_the_command_line_that_edits_would_change_leave_no_y(folder: Path):
