@@ -64,6 +64,7 @@ def test_ctrl_c_ends_with_130_and_writes_nothing(folder: Path):
     assert "interrupted: nothing was written" in shown and "Traceback" not in shown
 
 
+@pytest.mark.slow
 def test_the_diff_and_the_other_ways_are_shown_and_it_asks_again(folder: Path):
     terminal = Terminal(folder)
     terminal.asks()
@@ -78,6 +79,7 @@ def test_the_diff_and_the_other_ways_are_shown_and_it_asks_again(folder: Path):
     assert terminal.code == 1 and text(folder) == CONFIG
 
 
+@pytest.mark.slow
 def test_each_step_is_asked_about_and_what_was_accepted_starts_if_it_suffices(folder: Path):
     terminal = Terminal(folder)
     terminal.asks()
@@ -92,6 +94,7 @@ def test_each_step_is_asked_about_and_what_was_accepted_starts_if_it_suffices(fo
     assert terminal.code == 7 and WRITTEN[0] in text(folder)
 
 
+@pytest.mark.slow
 def test_steps_that_do_not_suffice_are_written_and_start_nothing(folder: Path):
     large = CONFIG.replace("Llama-3.2-1B", "Llama-3.1-8B").replace("gradient_checkpointing: true\n", "")
     (folder / "run.yml").write_text(large)
@@ -104,6 +107,7 @@ def test_steps_that_do_not_suffice_are_written_and_start_nothing(folder: Path):
     assert terminal.code == 1
 
 
+@pytest.mark.slow
 def test_steps_that_are_all_refused_write_nothing(folder: Path):
     terminal = Terminal(folder)
     terminal.asks()
@@ -112,6 +116,7 @@ def test_steps_that_are_all_refused_write_nothing(folder: Path):
     assert terminal.code == 1 and text(folder) == CONFIG and "wrote" not in shown
 
 
+@pytest.mark.slow
 def test_without_a_way_of_the_same_training_there_is_no_y(folder: Path):
     (folder / "run.yml").write_text(TOO_LARGE)
     terminal = Terminal(folder)
@@ -149,6 +154,7 @@ def test_an_error_that_safe_edits_repair_is_asked_about_too(folder: Path):
     assert shown.splitlines()[-1] == "started train run.yml" and terminal.code == 7
 
 
+@pytest.mark.slow
 def test_an_error_that_no_safe_edit_repairs_is_told_in_five_lines(folder: Path):
     (folder / "run.yml").write_text(CONFIG.replace("learning_rate", "optimizer: adamw_torchh\nlearning_rate"))
     terminal = Terminal(folder, *LAUNCH[:4], "1x h100-80gb", *LAUNCH[5:])
@@ -157,6 +163,7 @@ def test_an_error_that_no_safe_edit_repairs_is_told_in_five_lines(folder: Path):
     assert terminal.code == 1
 
 
+@pytest.mark.slow
 def test_keys_of_the_command_line_that_edits_would_change_leave_no_y(folder: Path):
     (folder / "run.yml").write_text(CONFIG.replace("micro_batch_size: 4", "micro_batch_size: 1"))
     terminal = Terminal(folder, *LAUNCH, "--micro_batch_size=64", "--no-gradient-checkpointing")
@@ -178,6 +185,7 @@ def test_another_rank_reads_nothing(folder: Path, environment: dict[str, str]):
     assert terminal.code == 1 and text(folder) == CONFIG
 
 
+@pytest.mark.slow
 def test_the_first_of_many_ranks_writes_and_does_not_start_alone(folder: Path):
     terminal = Terminal(folder, SLURM_PROCID="0", SLURM_STEP_NUM_TASKS="4")
     assert terminal.asks().endswith("Apply? [y]es, [n]o, [d]iff, [e]ach step, [o]ther ways ")
@@ -186,12 +194,14 @@ def test_the_first_of_many_ranks_writes_and_does_not_start_alone(folder: Path):
     assert terminal.code == 1 and text(folder) != CONFIG
 
 
+@pytest.mark.slow
 def test_the_first_rank_of_one_asks(folder: Path):
     terminal = Terminal(folder, SLURM_PROCID="0", SLURM_STEP_NUM_TASKS="1")
     assert terminal.asks().endswith(ASKED)
     terminal.last("n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streams", ["</dev/null", "<&-", "2>&-", "2>/dev/full", "2>errors"])
 def test_without_a_terminal_on_both_sides_nobody_is_asked(folder: Path, streams: str):
     terminal = Terminal(folder, streams=streams)
@@ -202,12 +212,14 @@ def test_without_a_terminal_on_both_sides_nobody_is_asked(folder: Path, streams:
         assert len(shown.splitlines()) <= 5 and shown.startswith("advisor: does not fit: ")
 
 
+@pytest.mark.slow
 def test_in_ci_nobody_is_asked(folder: Path):
     terminal = Terminal(folder, CI="true")
     assert "Apply" not in terminal.end()
     assert terminal.code == 1
 
 
+@pytest.mark.slow
 def test_in_the_background_nobody_is_asked(folder: Path):
     command = f"set -m; {sys.executable} {' '.join(LAUNCH[:4])} '1x rtx-4090' -- axolotl train run.yml & wait $!"
     terminal = Terminal(folder, "-c", "import os, sys; os.execvp('bash', ['bash', '-c', sys.argv[1]])", command)
@@ -215,6 +227,7 @@ def test_in_the_background_nobody_is_asked(folder: Path):
     assert terminal.code == 1
 
 
+@pytest.mark.slow
 def test_a_file_outside_of_the_repository_is_not_offered(folder: Path):
     outside = folder.parent / "elsewhere.yml"
     outside.write_text(CONFIG)
@@ -228,6 +241,7 @@ def test_a_file_outside_of_the_repository_is_not_offered(folder: Path):
     assert terminal.code == 1 and outside.read_text() == CONFIG
 
 
+@pytest.mark.slow
 def test_a_file_that_was_changed_meanwhile_is_left_alone(folder: Path):
     terminal = Terminal(folder)
     terminal.asks()
@@ -237,6 +251,7 @@ def test_a_file_that_was_changed_meanwhile_is_left_alone(folder: Path):
     assert terminal.code == 1 and text(folder) == CONFIG + "# by somebody else\n"
 
 
+@pytest.mark.slow
 def test_what_is_started_has_standard_output_for_itself(folder: Path):
     terminal = Terminal(folder, streams=">out")
     assert terminal.asks().endswith(ASKED)
@@ -244,6 +259,7 @@ def test_what_is_started_has_standard_output_for_itself(folder: Path):
     assert (folder / "out").read_text() == "started train run.yml\n" and terminal.code == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["RuntimeError", "SystemExit"])
 def test_trouble_of_our_own_asks_nothing_and_the_verdict_stands(folder: Path, fault: str):
     faulty = (
@@ -259,6 +275,7 @@ def test_trouble_of_our_own_asks_nothing_and_the_verdict_stands(folder: Path, fa
     assert terminal.code == 1 and text(folder) == CONFIG
 
 
+@pytest.mark.slow
 def test_advise_offers_the_same_and_starts_nothing(folder: Path):
     terminal = Terminal(folder, "-c", ADVISE, "run.yml", "--gpus", "1x rtx-4090")
     asked = terminal.asks()
@@ -268,6 +285,7 @@ def test_advise_offers_the_same_and_starts_nothing(folder: Path):
     assert terminal.code == 0 and text(folder) != CONFIG
 
 
+@pytest.mark.slow
 def test_advise_with_a_no_exits_as_check_does(folder: Path):
     terminal = Terminal(folder, "-c", ADVISE, "run.yml", "--gpus", "1x rtx-4090")
     terminal.asks()
@@ -294,8 +312,8 @@ class TestOwnFiles:
 
     def test_what_is_read_only_is_not_offered(self, folder: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.chdir(folder)
-        true = os.access
-        monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("run.yml") and true(path, mode))
+        closed = str(folder / "run.yml")
+        monkeypatch.setattr(os, "access", lambda path, _mode: path != closed)  # type: ignore[reportUnknownLambdaType]
         assert not own_files.are_own(["run.yml"]) and own_files.are_own(["other.yml"])
-        monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != folder and true(path, mode))
+        closed = str(folder)
         assert not own_files.are_own(["run.yml"])
