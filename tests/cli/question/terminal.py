@@ -57,7 +57,7 @@ class Terminal:
     def asks(self) -> str:
         """All that is shown until the next question."""
         self.process.expect(QUESTION)
-        return STEERING.sub("", self.process.before + self.process.after)
+        return STEERING.sub("", f"{self.process.before}{self.process.after}")
 
     def answer(self, letter: str) -> str:
         """Types a letter; what is shown until the next question."""
@@ -73,7 +73,7 @@ class Terminal:
         """What is shown until the end."""
         self.process.expect(pexpect.EOF)
         self.process.close()
-        return STEERING.sub("", self.process.before)
+        return STEERING.sub("", f"{self.process.before}")
 
     @property
     def code(self) -> int | None:
