@@ -15,6 +15,7 @@ import advisor
 from advisor.cli.main import main
 from advisor.engine.finding import Report
 from advisor.run.stack import PACKAGES, Stack
+from advisor.session import CheckedRun, check_config
 
 CONFIG = """\
 base_model: meta-llama/Llama-3.1-8B
@@ -73,7 +74,13 @@ def by_estimate(_: pytest.MonkeyPatch) -> Bytes:
 
 def by_launch(patched: pytest.MonkeyPatch) -> Bytes:
     seen: list[Report] = []
-    patched.setattr("advisor.cli.launch.explain", lambda report, _against: seen.append(report))
+
+    def looked_at(*given: Any, **named: Any) -> CheckedRun:
+        found = check_config(*given, **named)
+        seen.append(found.report)
+        return found
+
+    patched.setattr("advisor.cli.launch.check_config", looked_at)
     patched.setattr("advisor.cli.launch.become", lambda _tokens: 0)
     CliRunner().invoke(main, ["launch", "--gpus", GPUS, "--", "axolotl", "train", "run.yaml"])
     return of_report(seen[0])

@@ -8,11 +8,13 @@ from contextlib import contextmanager
 
 from advisor.cli.launchers import Command, read_command
 from advisor.cli.launchers.placement import cloud_of, config_of, hardware_of, session_of
+from advisor.cli.question.own_files import is_alone, is_first
 from advisor.engine.blocking import NO_BLOCK, in_one_line
-from advisor.engine.finding import Finding, Report
+from advisor.engine.finding import Finding
 from advisor.errors import InputError
-from advisor.record import replace
+from advisor.record import record, replace
 from advisor.report.terminal import colored, draws, width
+from advisor.report.time import steps_of
 from advisor.session import CheckedRun, RunOptions, check_config
 from advisor.session.disk import shortage
 from advisor.streams import aside, flush, hushed, tell
@@ -21,32 +23,85 @@ NOT_FOUND, NOT_RUNNABLE = 127, 126
 """What a shell says of a command that is not there, or that it may not run."""
 OWN = re.compile("ADVISOR_RULES|PATH|HOME|USERPROFILE|(XDG|LD|DYLD|GIT)_.*|PYTHON.*")
 """What decides which programs and rules this process runs: never taken from a script that is only read."""
-RANKS = ("RANK", "SLURM_PROCID", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK")
+ANYWAY = "to run anyway: `advisor launch --no-block -- ...`"
+
+
+@record(eq=False)
+class _Stopped:
+    """A run that may not start, and why."""
+
+    checked: CheckedRun
+    against: tuple[Finding, ...]
+    here: bool
+    """Whether it would run with what is installed on this machine."""
 
 
 def launch_command(tokens: Sequence[str], options: RunOptions, *, no_block: bool) -> int:
-    """Checks, says on standard error what it found, and becomes the command; 1 if it is blocked."""
-    mine, first = dict(os.environ), is_first()
-    against: tuple[Finding, ...] = ()
-    with hushed(by=not first), _trouble_in_a_line():
+    """Checks, says on standard error what it found, asks where it may, and becomes the command; 1 if it is blocked."""
+    stopped = _stopped(tokens, options, no_block=no_block)
+    if stopped is not None and (code := _asked(stopped)):
+        return code
+    if stopped is not None and (again := _stopped(tokens, options, no_block=no_block)):
+        _say_blocked(again)
+        return 1
+    if no_block:
+        os.environ[NO_BLOCK] = "1"
+    return become(tokens)
+
+
+def _stopped(tokens: Sequence[str], options: RunOptions, *, no_block: bool) -> _Stopped | None:
+    """Looks at the files as they are now; of a run that may start, says what there is to say."""
+    first = is_first()
+    stopped: _Stopped | None = None
+    with _environment_kept(), hushed(by=not first), _trouble_in_a_line():
         command = read_command(tokens)
         found = _examined_run(command, replace(options, details=first), whole=first)
-        if found is not None:
-            against = () if no_block else found.against
-        if found is not None and first:
-            explain(found.report, against)
+        if found is not None and not no_block and found.against:
+            stopped = _Stopped(found, found.against, command.cloud is None)
+        elif found is not None and first:
+            explain(found)
             lacking = shortage(found.run) if command.cloud is None else None
             tell(f"warning: {lacking}") if lacking else None
-    if against and not first:
-        tell(f"blocked by {against[0].rule}: see rank 0's output")
-    os.environ.clear()
-    os.environ.update(mine | ({NO_BLOCK: "1"} if no_block else {}))
-    return 1 if against else become(tokens)
+    return stopped
 
 
-def is_first() -> bool:
-    """Whether this is the rank that speaks."""
-    return not any(os.environ.get(name, "0") != "0" for name in RANKS)
+def _asked(stopped: _Stopped) -> int:
+    """0 if something was written, so that the run is to be looked at again; else the exit code, once all is said."""
+    if not is_first():
+        tell(f"blocked by {stopped.against[0].rule}: see rank 0's output")
+        return 1
+    from advisor.cli.question.asking import ask
+
+    outcome = ask(stopped.checked, stopped.against, starts=is_alone(), here=stopped.here)
+    match outcome:
+        case "written" if is_alone():
+            return 0
+        case "written":
+            tell("the other ranks have ended: start the command again")
+        case "unasked":
+            _say_blocked(stopped)
+        case _:
+            pass
+    return 130 if outcome == "interrupted" else 1
+
+
+def _say_blocked(stopped: _Stopped) -> None:
+    """In five lines at most; ``advisor check`` has the whole report."""
+    from advisor.cli.question.blocked import blocked_lines
+
+    for line in blocked_lines(stopped.checked, stopped.against, ANYWAY, here=stopped.here):
+        tell(line)
+
+
+@contextmanager
+def _environment_kept() -> Generator[None]:
+    """What a script says of the environment counts in here alone."""
+    mine = dict(os.environ)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(mine)
 
 
 @contextmanager
@@ -81,25 +136,19 @@ def _examined_run(command: Command, options: RunOptions, *, whole: bool) -> Chec
     hardware = hardware_of(command, config, session, cloud)
     if hardware is not None and hardware.assumed and cloud is None:
         tell(hardware.assumed)
-    return check_config(config, session if whole else session.verdict_alone, hardware=hardware, speed=False)
+    session = session.without_answers if whole else session.verdict_alone
+    return check_config(config, session, hardware=hardware, speed=False)
 
 
-def explain(report: Report, against: Sequence[Finding]) -> None:
-    """Everything where the launch is blocked; else the verdict, with errors and warnings in a line each."""
+def explain(found: CheckedRun) -> None:
+    """The verdict of a run that starts, with errors and warnings in a line each."""
     from advisor.report import render_check
 
-    shown = report if against else report.without_notes()
+    shown = found.report.without_notes()
     if shown.findings:
-        form, color = "full" if against else "concise", colored(sys.stderr)
-        text = render_check([shown], form, color=color, width=width(), unicode=draws(sys.stderr))
+        text = render_check([shown], "concise", color=colored(sys.stderr), width=width(), unicode=draws(sys.stderr))
         aside(text, color=True)
-    if against:
-        rules = ", ".join(dict.fromkeys(finding.rule for finding in against))
-        tell(f"blocked by {rules}")
-        comment = f"# advisor: file-ignore[{rules}] reason"
-        tell(f"to run anyway: `advisor launch --no-block -- ...`, or `{comment}` at the top of {report.file}")
-    else:
-        tell(f"{in_one_line(report)}; launching")
+    tell(in_one_line(found.report, steps_of(found.run, None)))
 
 
 def become(tokens: Sequence[str]) -> int:

@@ -23,28 +23,52 @@ def blockers(report: Report, options: Options) -> tuple[Finding, ...]:
     )
 
 
-def in_one_line(report: Report) -> str:
-    """The verdict with its numbers: ``fits: needs 12.3 to 14.0 of 23.1 GiB on each of 2x RTX 4090``.
+def in_one_line(report: Report, steps: float | None = None) -> str:
+    """The verdict with its numbers: ``fits 21.2 of 23.1 GiB; about 3 h 10``, where the ``steps`` of the run are known.
 
-    Where something is offloaded it says ``fits, with 168 GiB of host memory a node: ...``.
+    What it takes of the hosts, or supposes of the rows, is said: ``fits 21.2 of 23.1 GiB, with 168 GiB of host memory a
+    node; 6.40 s a step``.
     """
-    from advisor.util import GIB
+    return f"{verdict_words(report)}{time_words(report, steps)}"
+
+
+def verdict_words(report: Report) -> str:
+    """``does not fit: 55.0 of 23.1 GiB``: the high end of what is needed, of what there is."""
+    from advisor.engine.headline import number
 
     found = report.estimate
     if found is None:
         reason = "the hardware is unknown" if report.hardware is None else "the model, or a value, is unknown"
         return f"no verdict: {reason}"
-    counted = f"{found.needed.low / GIB:.1f} to {found.needed.high / GIB:.1f} of {found.usable / GIB:.1f} GiB"
-    where = f"{counted} on each of {report.hardware}"
-    if report.verdict == "unknown":
+    counted = f"{number(found.needed.high)} of {number(found.usable)} GiB"
+    if found.verdict == "unknown":
         keys = ", ".join(f"`{each.key}`" for each in found.uncounted)
-        return f"no verdict: {keys} is not counted; without it the run needs {where}"
-    return f"{report.verdict.replace('-', ' ')}{found.grounds}: needs {where}{time_words(report)}"
+        return f"no verdict: {keys} is not counted; without it the run needs {counted} on each of {report.hardware}"
+    if found.verdict == "fits":
+        return f"fits {counted}{found.grounds}"
+    if found.on_gpu == "fits":
+        needed = found.host_peak if found.verdict == "tight" else found.host_needed.low
+        counted = f"{number(needed)} of {number(found.host_usable or 0)} GiB of host memory a node"
+    if found.verdict == "tight":
+        return f"near the limit: {counted}, may run out"
+    return f"does not fit: {counted}{' in evaluation' if found.peak_phase == 'evaluation' else ''}"
 
 
-def time_words(report: Report) -> str:
-    """``, 2.31 s a step``; empty where the time is not known."""
+def time_words(report: Report, steps: float | None = None) -> str:
+    """``; about 3 h 10`` of so many steps, else ``; 2.31 s a step``; empty where none is known, or it does not fit."""
     from advisor.speed import StepTime
     from advisor.util import seconds
 
-    return f", {seconds(report.time.expected)} s a step" if isinstance(report.time, StepTime) else ""
+    if not isinstance(report.time, StepTime) or report.verdict == "does-not-fit":
+        return ""
+    each = report.time.expected
+    return f"; {seconds(each)} s a step" if steps is None else f"; about {_hours(steps * each)}"
+
+
+def _hours(seconds: float) -> str:
+    """As precisely as it is known: ``25 min``, ``3 h 10``, ``75 h``."""
+    minutes = max(1, round(seconds / 60))
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, rest = divmod(round(minutes, -1), 60)
+    return f"{hours:,} h {rest}" if rest and hours < 24 else f"{round(minutes / 60):,} h"

@@ -135,19 +135,19 @@ def _of_option(facts: Facts, option: Option) -> str:
     if option.letter == "F":
         return f"{edits} {_faster(option, facts)}, same training: add {option.flags}"
     if facts.stops:
-        ends = _ends(option)
+        ends = after_repair(option)
         return f"{edits} {'repair it' if option.changes != 1 else 'repairs it'}{ends}: add {option.flags}"
     does = "bring" if option.changes != 1 else "brings"
     assert option.end is not None
-    end = _end_words(option.end) + (" (near the limit)" if option.verdict == "tight" else "")
+    end = end_words(option.end) + (" (near the limit)" if option.verdict == "tight" else "")
     if option.letter == "B":
         way = f"Only by training less: {option.title}, {edits}, {end}"
     else:
         way = f"{edits} {does} it down to {end}, same training"
-    return f"{way}{_time(facts, option)}: add {option.flags}"
+    return f"{way}{more_time(option, facts.seconds)}: add {option.flags}"
 
 
-def _ends(option: Option) -> str:
+def after_repair(option: Option) -> str:
     """Where a run that was refused ends."""
     if option.end is None or option.verdict == "unknown":
         return ""
@@ -155,18 +155,18 @@ def _ends(option: Option) -> str:
     return f"; {words}, {number(option.end.needed.high)} of {number(option.end.usable)} GiB"
 
 
-def _end_words(end: Estimate) -> str:
+def end_words(end: Estimate) -> str:
     """``21.2 GiB``, with the host's memory where that is needed."""
     host = f" and {number(end.host_peak)} GiB of host memory" if end.host_peak >= GIB else ""
     return f"{number(end.needed.high)} GiB{host}"
 
 
-def _time(facts: Facts, option: Option) -> str:
+def more_time(option: Option, before: float | None) -> str:
     """``, +6.1 s a step``; of an option with other steps than before, that of the tokens."""
-    if not option.steps or option.seconds is None or facts.seconds is None:
+    if not option.steps or option.seconds is None or before is None:
         return ""
-    more = option.seconds - facts.seconds
-    if abs(more) < 0.005 * facts.seconds:
+    more = option.seconds - before
+    if abs(more) < 0.005 * before:
         return ", as fast"
     return f", {'+' if more > 0 else '-'}{seconds(abs(more))} s a step"
 

@@ -57,6 +57,11 @@ class Session:
         return replace(self, options=replace(self.options, answers=answers))
 
     @property
+    def without_answers(self) -> "Session":
+        """The same without options, which a run that may start does not need."""
+        return replace(self, options=replace(self.options, answers=False))
+
+    @property
     def with_other_hardware(self) -> "Session":
         """The same with other hardware among the options of a run."""
         return replace(self, options=replace(self.options, others=self.options.answers))

@@ -1,27 +1,45 @@
 """``axolotl advise``: what ``advisor check`` says of the run that ``axolotl train`` would start with the same words."""
 
+import sys
 from collections.abc import Sequence
 
-from advisor.cli.launchers import read_command
+from advisor.cli.launchers import Command, read_command
 from advisor.cli.launchers.placement import cloud_of, config_of, hardware_of, session_of
 from advisor.cli.output import exit_code, say
 from advisor.documents.discovery import is_config, no_config
 from advisor.errors import InputError
-from advisor.session import RunOptions, check_config
-from advisor.streams import unheard
+from advisor.session import CheckedRun, RunOptions, Session, check_config
+from advisor.streams import is_terminal, tell, unheard
 
 
 def advise_command(tokens: Sequence[str], options: RunOptions) -> int:
-    """0 clean, 1 findings, 2 could not run."""
+    """0 clean, 1 findings, 2 could not run, 130 interrupted. On a terminal it offers to write what makes it fit."""
     command = read_command(("axolotl", "train", *tokens))
     if command.config is None:
         raise InputError(command.reason, remedy="write `axolotl advise config.yml [--key value]`")
+    found, session = _checked(command, options)
+    with unheard():
+        say([found.report], session)
+    if found.against and is_terminal(sys.stdout):
+        from advisor.cli.question.asking import ask
+
+        outcome = ask(found, found.against, starts=False, here=command.cloud is None)
+        if outcome == "interrupted":
+            return 130
+        if outcome == "written":
+            from .messages import verdict
+
+            found, session = _checked(command, options)
+            for line in verdict(found).splitlines():
+                tell(line)
+    return exit_code([found.report], [], session)
+
+
+def _checked(command: Command, options: RunOptions) -> tuple[CheckedRun, Session]:
+    """The run as its files are now."""
     cloud = cloud_of(command, options.gpus)
     session, config = session_of(command, options), config_of(command, cloud)
     if not is_config(config):
         raise no_config(config.file)
     hardware = hardware_of(command, config, session, cloud)
-    report = check_config(config, session, hardware=hardware).report
-    with unheard():
-        say([report], session)
-    return exit_code([report], [], session)
+    return check_config(config, session, hardware=hardware), session

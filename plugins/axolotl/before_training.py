@@ -69,7 +69,8 @@ def judged(config: Document, settings: AdvisorSettings, *, whole: bool) -> Check
     options = RunOptions(stack=_allocator_here(), details=whole)
     session = lenient_session([config.file], options, detects=False, here=True, tell=told)
     hardware = launched_on(config, session, lambda hardware: scaled(config, hardware), stated=settings.gpus)
-    return check_config(config, session if whole else session.verdict_alone, hardware=hardware, speed=False)
+    session = session.without_answers if whole else session.verdict_alone
+    return check_config(config, session, hardware=hardware, speed=False)
 
 
 def told(line: str) -> None:

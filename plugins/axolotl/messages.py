@@ -1,29 +1,28 @@
-"""What the plugin says of a run: the whole report where it is blocked, else the verdict and what speaks against it."""
+"""What the plugin says of a run: where it is blocked the ways out, else the verdict and what speaks against it."""
 
-import sys
 from collections.abc import Sequence
 
+from advisor.cli.question.blocked import blocked_lines
 from advisor.engine.blocking import in_one_line
-from advisor.engine.finding import Finding, Report
+from advisor.engine.finding import Finding
 from advisor.report import render_check
-from advisor.report.terminal import colored, draws, width
+from advisor.report.time import steps_of
+from advisor.session import CheckedRun
+from advisor.util import path_shown
 
 
-def refusal(report: Report, against: Sequence[Finding], *, whole: bool) -> str:
-    """The last words of a rank: the whole report, or a line that says where it is."""
-    rules = ", ".join(dict.fromkeys(finding.rule for finding in against))
+def refusal(checked: CheckedRun, against: Sequence[Finding], *, whole: bool) -> str:
+    """The last words of a rank: five lines at most, or one that says where they are."""
     if not whole:
+        rules = ", ".join(dict.fromkeys(finding.rule for finding in against))
         return f"advisor: blocked by {rules}; see local rank 0's output"
-    text = render_check([report], "full", color=colored(sys.stderr), width=width(), unicode=draws(sys.stderr))
-    return (
-        f"{text}\n"
-        f"advisor: blocked by {rules}. To train anyway: `advisor: {{mode: warn}}` in {report.file}, or the comment\n"
-        f"advisor: `# advisor: file-ignore[{rules}] reason` at its top"
-    )
+    anyway = "to train anyway: `advisor: {mode: warn}` in the config"
+    lines = blocked_lines(checked, tuple(against), anyway, here=True)
+    return "\n".join(f"advisor: {path_shown(line)}" for line in lines)
 
 
-def verdict(report: Report) -> str:
+def verdict(checked: CheckedRun) -> str:
     """The verdict in one line, with errors and warnings in a line each."""
-    shown = report.without_notes()
+    shown = checked.report.without_notes()
     lines = render_check([shown], "concise") if shown.findings else ""
-    return "\n".join(part for part in (in_one_line(report), lines) if part)
+    return "\n".join(part for part in (in_one_line(checked.report, steps_of(checked.run, None)), lines) if part)

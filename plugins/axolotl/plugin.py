@@ -63,9 +63,9 @@ class AdvisorPlugin(Base):
         blocks = settings.mode == "block" and not os.environ.get(NO_BLOCK)
         against = self.checked.against if blocks else ()
         if against:
-            return refusal(self.checked.report, against, whole=is_first())
+            return refusal(self.checked, against, whole=is_first())
         if is_first():
-            LOG.info(verdict(self.checked.report))
+            LOG.info(verdict(self.checked))
             if lacking := shortage(self.checked.run):
                 LOG.warning(f"advisor: {lacking}")
         return None

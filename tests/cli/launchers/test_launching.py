@@ -1,6 +1,7 @@
 """``advisor launch`` as a process: it checks, and then is the command."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from advisor.cli import launch as launching
-from advisor.engine import check
+from advisor.cli.question import blocked
+from advisor.engine import check, plan_memo
 from advisor.session import RunOptions
 
 SMALL = "base_model: meta-llama/Llama-3.2-1B\nadapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\n"
@@ -51,14 +53,17 @@ def train(config: str, *more: str) -> list[str]:
 def test_a_run_that_fits_is_launched_and_its_exit_code_is_the_commands(folder: Path):
     done = launch(folder, "--gpus", "1x rtx-4090", *train("small.yml", "--learning_rate=1e-4"))
     assert (done.returncode, done.stdout) == (7, "launched ['small.yml', '--learning_rate=1e-4']\n")
-    assert "advisor: fits, for rows of up to 1024 tokens: needs" in done.stderr
+    assert re.search(
+        r"^advisor: fits \d+\.\d of 23\.1 GiB, for rows of up to 1024 tokens; \S+ s a step$", done.stderr, re.M
+    )
 
 
 def test_a_run_that_does_not_fit_is_blocked_and_the_ways_around_are_named(folder: Path):
     done = launch(folder, "--gpus", "1x rtx-4090", *train("large.yml"))
     assert (done.returncode, done.stdout) == (1, "")
-    for part in ("error[does-not-fit]", "blocked by does-not-fit", "--no-block", "file-ignore[does-not-fit]"):
+    for part in ("advisor: does not start: ", "does not fit: ", "--no-block", "file-ignore[does-not-fit]"):
         assert part in done.stderr
+    assert len(done.stderr.splitlines()) <= 5 and all(line.startswith("advisor: ") for line in done.stderr.splitlines())
 
 
 @pytest.mark.slow
@@ -73,7 +78,7 @@ def test_an_ignored_finding_blocks_nothing(folder: Path):
     (folder / "large.yml").write_text("# advisor: file-ignore[does-not-fit] measured\n" + LARGE + REST)
     done = launch(folder, "--gpus", "1x rtx-4090", *train("large.yml"))
     assert done.returncode == 7
-    assert "does not fit, for rows of up to" in done.stderr
+    assert "advisor: does not fit: " in done.stderr
 
 
 @pytest.mark.slow
@@ -132,7 +137,7 @@ def test_settings_that_cannot_be_used_are_left_out_and_the_run_is_checked(
     for name, value in environment.items():
         monkeypatch.setenv(name, value.format(folder=folder))
     done = launch(folder, "--gpus", "1x rtx-4090", *train("large.yml"))
-    assert done.returncode == 1 and "blocked by does-not-fit" in done.stderr, done.stderr
+    assert done.returncode == 1 and "file-ignore[does-not-fit]" in done.stderr, done.stderr
     assert done.stderr.count("left out of the settings: ") == 1 and "not checked" not in done.stderr
     assert done.stderr.startswith("advisor: left out of the settings: ")
 
@@ -170,13 +175,21 @@ def test_other_ranks_say_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch)
         assert (others.returncode, others.stderr) == (7, "")
 
 
-@pytest.mark.parametrize(("rank", "asked"), [("0", {"plan_fit", "time_of", "basis_of", "explain"}), ("3", set())])
-@pytest.mark.parametrize("config", ["small.yml", "large.yml"])
+@pytest.mark.parametrize(
+    ("config", "rank", "asked"),
+    [
+        ("small.yml", "0", {"time_of", "basis_of", "explain"}),
+        ("large.yml", "0", {"plan_fit", "time_of", "basis_of", "answered"}),
+        ("small.yml", "3", set()),
+        ("large.yml", "3", set()),
+    ],
+)
 def test_ranks_after_the_first_find_out_no_more_than_whether_to_start(
     folder: Path, monkeypatch: pytest.MonkeyPatch, config: str, rank: str, asked: set[str]
 ):
     called: set[str] = set()
-    for module, name in ((check, "plan_fit"), (check, "time_of"), (check, "basis_of"), (launching, "explain")):
+    of_check = ((plan_memo, "plan_fit"), (check, "time_of"), (check, "basis_of"))
+    for module, name in (*of_check, (launching, "explain"), (blocked, "answered")):
         true = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *a, name=name, true=true, **k: called.add(name) or true(*a, **k))
     started: list[object] = []
@@ -185,7 +198,7 @@ def test_ranks_after_the_first_find_out_no_more_than_whether_to_start(
     monkeypatch.chdir(folder)
     code = launching.launch_command(["axolotl", "train", config], RunOptions(gpus="1x rtx-4090"), no_block=False)
     assert (code, bool(started)) == ((0, True) if config == "small.yml" else (1, False))
-    assert called == (asked - {"plan_fit"} if config == "small.yml" else asked)
+    assert called == asked
 
 
 @pytest.mark.slow
