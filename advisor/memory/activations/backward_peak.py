@@ -1,7 +1,7 @@
 """What is live for a moment in addition to what is saved: the gradients of a layer's intermediates.
 
 Backward frees a saved tensor once it has been used, so each moment adds the gradients that exist and takes
-off what is gone by then; the widest moment counts.
+off what is freed by then; the widest moment counts.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from advisor.memory.activations import routed
 from advisor.memory.activations.adapted_output import (
     adapted_outputs,
     adapter_gradients,
+    freed_by_adapters,
     half_adapter_gradients,
-    let_go,
 )
 from advisor.memory.activations.altup import altup_gradients
-from advisor.memory.activations.amounts import ONE, Amount, Moment, gone, total, widths
+from advisor.memory.activations.amounts import ONE, Amount, Moment, freed, total, widths
 from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import attention_amounts, copied_output, repeated, without_kernel
 from advisor.memory.activations.deviations import family_and_norm
@@ -83,7 +83,7 @@ def multiplying_bytes(run: Run, block: Block) -> int | None:
     family, _ = family_and_norm(run, block)
     n = numbers_of(run, block)
     given = [(kept.cast, site.symbol) for site, kept in adapted_outputs(run, n, block)]
-    moment = [*_starting_gradients(n, family, block), *given, (n.compute, "f"), *let_go(run, n, block)]
+    moment = [*_starting_gradients(n, family, block), *given, (n.compute, "f"), *freed_by_adapters(run, n, block)]
     return run.tokens * (total(moment, widths(run, block)) + recomputed_output(run, n, block))
 
 
@@ -99,7 +99,7 @@ def stack_gradient_bytes(run: Run, block: Block) -> int:
     n = numbers_of(run, block)
     m, chosen = routed.of_experts(run, n), mlp.experts_per_token
     made = (chosen * m.compute * (2 if mlp.gated else 1), "f"), (2 * chosen * m.compute, "routed")
-    behind = (*gone(routed.expert_amounts(run, n, family, mlp)), *done(run, n, family, norm, block))
+    behind = (*freed(routed.expert_amounts(run, n, family, mlp)), *done(run, n, family, norm, block))
     per_token = total([(n.stream, "h"), *made, *behind], widths(run, block))
     return run.tokens * (per_token + recomputed_output(run, n, block))
 
@@ -110,7 +110,7 @@ def _shared_bytes(run: Run, block: Block) -> int:
     n = numbers_of(run, block)
     given = [(kept.cast, site.symbol) for site, kept in adapted_outputs(run, n, block)]
     product = [(n.inner, site.symbol) for site in mlp_output(run, n, block)]
-    moment = [*_starting_gradients(n, family, block), *given, *product, *let_go(run, n, block)]
+    moment = [*_starting_gradients(n, family, block), *given, *product, *freed_by_adapters(run, n, block)]
     return run.tokens * (total(moment, widths(run, block)) + recomputed_output(run, n, block))
 
 
@@ -156,7 +156,7 @@ def _is_alone(block: Block) -> bool:
 
 
 def _closing_bytes(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> int:
-    """The moment of a norm at the end of the MLP, where there is one; ``1 + weight`` of Gemma's has gone by then."""
+    """The moment of a norm at the end of the MLP, where there is one; ``1 + weight`` of Gemma's is freed by then."""
     if block.norms < 4 and not family.post_norm:
         return 0
     amounts = total(_closing_norm(n, norm), widths(run, block))
@@ -190,9 +190,9 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
         yield [stream, *_probability_gradients(run, n, family, norm, block)]
     if block.states is not None:
         waiting = [stream, *(() if in_pieces(run) else _gradients_before_scan(n, family, block))]
-        freed = list(gone(_after_scan(run, n, family, norm, block)))
+        behind = list(freed(_after_scan(run, n, family, norm, block)))
         for moment in scan_gradients(run, n, block.states):
-            yield [*waiting, *moment, *freed]
+            yield [*waiting, *moment, *behind]
 
 
 def _starting_gradients(n: Numbers, family: Deviations, block: Block) -> tuple[Amount, Amount, Amount]:
@@ -242,7 +242,7 @@ def _closing_norm(n: Numbers, norm: Norm) -> Moment:
 
 
 def product_gradients(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
-    """Gradients of product, activation and up, after the product itself has gone.
+    """Gradients of product, activation and up, after the product itself is freed.
 
     Liger's kernel writes both gradients over gate and up (liger_kernel/ops/swiglu.py, swiglu_backward@0.8.1).
     """
@@ -260,10 +260,10 @@ def product_gradients(run: Run, n: Numbers, family: Deviations, block: Block) ->
         return
     else:
         yield 3 * n.inner, "f"
-    if adapted := list(let_go(run, n, block)):
+    if adapted := list(freed_by_adapters(run, n, block)):
         yield from adapted
     else:
-        yield from gone(a for site in mlp_output(run, n, block) for a in site_amounts(run, n, site))
+        yield from freed(a for site in mlp_output(run, n, block) for a in site_amounts(run, n, site))
 
 
 def _probability_gradients(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
@@ -276,10 +276,10 @@ def _probability_gradients(run: Run, n: Numbers, family: Deviations, norm: Norm,
     assert attention is not None
     yield from ((12, "heads S"), (n.compute, "q"))
     copies = list(repeated(n, attention))
-    yield from gone(copies[1:])
+    yield from freed(copies[1:])
     if n.compute != 4:
         yield -n.compute, "heads S"
-    yield from gone(_after_attention(run, n, family, norm, block))
+    yield from freed(_after_attention(run, n, family, norm, block))
 
 
 def _after_attention(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
@@ -305,18 +305,18 @@ def done(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> 
     # Gemma 4 has one norm more behind its experts, and another behind both branches.
     for _ in range(2 if block.norms > 6 else 1 if family.post_norm or block.norms >= 4 else 0):
         yield n.compute, "h"
-        yield from gone(rms_amounts(n, norm, "h", ONE))
+        yield from freed(rms_amounts(n, norm, "h", ONE))
     if not mlp.shared_width:
         return
     if not family.shared_first or has_shared_gate(block):
         yield n.compute, "h"
     if family.shared_first:
         return
-    yield from gone(dense_amounts(n, family, mlp, "f shared", recomputed="glu" in run.liger))
+    yield from freed(dense_amounts(n, family, mlp, "f shared", recomputed="glu" in run.liger))
     # What a trained router reads, too, it still holds, unless that is a copy.
     held = n.trained and (not family.casts_router or any(linear.kind == "router" for linear in block.linears))
     for site in [*(() if held else mlp_input(run, n, block)), *mlp_output(run, n, block)]:
-        yield from gone(site_amounts(run, n, site))
+        yield from freed(site_amounts(run, n, site))
 
 
 def _taken_in(run: Run, n: Numbers, norm: Norm, block: Block) -> Iterator[Amount]:
@@ -328,8 +328,8 @@ def _taken_in(run: Run, n: Numbers, norm: Norm, block: Block) -> Iterator[Amount
         return
     yield n.compute, "h"
     for _ in range(2):
-        yield from gone(rms_amounts(n, norm, "h", ONE))
-    yield from gone(gate_amounts(run, n, block))
+        yield from freed(rms_amounts(n, norm, "h", ONE))
+    yield from freed(gate_amounts(run, n, block))
     for site in sites(run, n, block, copied_output=False):
         if any(linear.name.startswith("per_layer_") for linear in site.linears):
-            yield from gone(site_amounts(run, n, site))
+            yield from freed(site_amounts(run, n, site))

@@ -65,7 +65,7 @@ def of_activation(n: Numbers, without_and_with: tuple[int, int]) -> int:
 
 
 def of_activation_gradient(n: Numbers, without_and_with: tuple[int, int]) -> int:
-    """Likewise of an activation's backward, which has let go of its mask: an odd byte is one that is gone."""
+    """Likewise of an activation's backward, which has freed its mask: an odd byte is one that is freed."""
     if n.inner != n.compute:
         numbers, mask = divmod(-without_and_with[0], n.compute)
         return -numbers * n.inner - mask

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations.adapted_output import adapted_outputs
 from advisor.memory.activations.altup import streams
-from advisor.memory.activations.amounts import ONE, Amount, gone
+from advisor.memory.activations.amounts import ONE, Amount, freed
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Adapters, Numbers
 from advisor.memory.activations.layer import own_input_bytes
@@ -72,7 +72,7 @@ def _at_last_linear(run: Run, n: Numbers, family: Deviations, block: Block) -> I
     """What waits at the MLP's last linear, and what it was given, less the norm behind it, which keeps nothing yet."""
     yield waiting(run, n, family, block) - yet_to_come(run, n) + (0 if family.post_norm else n.normed), "h"
     if family.post_norm or block.norms >= 4:
-        yield from gone(rms_amounts(n, family_and_norm(run, block)[1], "h", ONE))
+        yield from freed(rms_amounts(n, family_and_norm(run, block)[1], "h", ONE))
 
 
 def waiting(run: Run, n: Numbers, family: Deviations, block: Block) -> int:

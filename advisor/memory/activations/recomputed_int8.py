@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations import routed
 from advisor.memory.activations.adapted_output import adapted_outputs
-from advisor.memory.activations.amounts import ONE, Amount, gone, total, widths
+from advisor.memory.activations.amounts import ONE, Amount, freed, total, widths
 from advisor.memory.activations.attention import copied_output
 from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Numbers, adapters, numbers_of
@@ -41,12 +41,12 @@ def recomputed_int8(run: Run, n: Numbers, family: Deviations, block: Block) -> I
         return
     yield waiting(run, n, family, block) - yet_to_come(run, n) + 1, "h"
     yield (4 + 2 + n.inner) * inner[0].n_out, ONE
-    yield from gone(mlp_amounts(run, n, family, block))
+    yield from freed(mlp_amounts(run, n, family, block))
     for site in mlp_output(run, n, block):
-        yield from gone((*site_amounts(run, n, site), *int8_amounts(run, site)))
+        yield from freed((*site_amounts(run, n, site), *int8_amounts(run, site)))
     for site in mlp_input(run, n, block):
         if adapters(run, site.source).own:
-            yield from gone(site_amounts(run, n, site))
+            yield from freed(site_amounts(run, n, site))
 
 
 def quantized_int8(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
@@ -62,7 +62,7 @@ def quantized_int8(run: Run, n: Numbers, family: Deviations, block: Block) -> It
         yield waiting(run, n, family, block) - yet_to_come(run, n) + scaled, "h"
         yield 2 + 1 + 2 + 1, site.symbol
         if kept.own:
-            yield from gone(site_amounts(run, n, site))
+            yield from freed(site_amounts(run, n, site))
 
 
 def unpacking_bytes(run: Run, block: Block) -> int:
