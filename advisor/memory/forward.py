@@ -6,9 +6,9 @@ from advisor.memory.activations import (
     checkpoint_bytes,
     checkpoints,
     first_norm_bytes,
-    forward_working_bytes,
     head_saved_bytes,
     lasting_bytes,
+    no_grad_peak_bytes,
     own_input_bytes,
     passing_bytes,
     saved_bytes,
@@ -201,7 +201,7 @@ def evaluation_phases(run: Run, model: Architecture, weights: Weights, fixed: tu
 def _evaluation_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """A forward without gradients: one layer's intermediates, and after the last layer the logits."""
     evaluated = replace(run, micro_batch_size=run.eval_batch_size, sequence_len=run.eval_sequence_len)
-    working = max(forward_working_bytes(evaluated, block) for block in model.blocks)
+    working = max(no_grad_peak_bytes(evaluated, block) for block in model.blocks)
     logits = loss.evaluation_loss_bytes(evaluated, model)
     gathered = gathered_terms(run, model, weights, "end of forward")
     tokens = f"{evaluated.tokens:,} tokens ({run.eval_batch_size} rows of {run.eval_sequence_len:,})"

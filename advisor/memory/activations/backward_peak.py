@@ -37,7 +37,7 @@ from advisor.memory.activations.kept_inputs import passing_dora_bytes
 from advisor.memory.activations.layer import amounts
 from advisor.memory.activations.layer_inputs import gate_amounts, waiting_gradients, width_of
 from advisor.memory.activations.linear_inputs import is_output, mlp_input, mlp_output, site_amounts, sites
-from advisor.memory.activations.lora_kernels import fused_working_bytes, fuses_mlp, passing_mlp_bytes
+from advisor.memory.activations.lora_kernels import fused_backward_peak_bytes, fuses_mlp, passing_mlp_bytes
 from advisor.memory.activations.norms import norm_amounts, rms_amounts
 from advisor.memory.activations.recomputed import recomputed_forward, recomputed_four_bit, recomputed_output
 from advisor.memory.activations.recomputed_experts import recomputed_experts
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 @lru_cache(maxsize=16)
-def working_bytes(run: Run, block: Block) -> int:
+def backward_peak_bytes(run: Run, block: Block) -> int:
     """The most that one layer's backward holds in addition to the saved tensors of this and earlier layers."""
     unpacking = unpacking_bytes(run, block) if run.activation_checkpointing else 0
     return max(_backward_bytes(run, block), unpacking)
@@ -126,7 +126,7 @@ def derived_bytes(run: Run, block: Block) -> int:
     known = widths(run, block)
     per_token = max((total(moment, known) for moment in moments(run, n, family, norm, block)), default=0)
     waiting = run.tokens * total(list(waiting_gradients(run, n, block)), known)
-    kernels = fused_working_bytes(run, n, known, block) if fuses_mlp(run, block) else 0
+    kernels = fused_backward_peak_bytes(run, n, known, block) if fuses_mlp(run, block) else 0
     alone = (
         run.tokens * (total([(24 + n.stream, "h")], known) - total(amounts(run, block), known))
         if _is_alone(block)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from advisor.run import Run
 
 
-def forward_working_bytes(run: Run, block: Block) -> int:
+def no_grad_peak_bytes(run: Run, block: Block) -> int:
     """The most that one layer's forward holds without gradients, its input not counted."""
     weights = unpacked_bytes(run, run.compute_bytes, block)
     return measured(run, block, "forward", derived_bytes) + weights

@@ -76,7 +76,7 @@ def fused_amounts(lora: Lora, site: Site) -> Iterator[Amount]:
         yield readers * (site.source + 1) * site.units, site.symbol
 
 
-def fused_working_bytes(run: Run, n: Numbers, known: Mapping[str, int], block: Block) -> int:
+def fused_backward_peak_bytes(run: Run, n: Numbers, known: Mapping[str, int], block: Block) -> int:
     """The widest moment of the fused MLP's backward, or of its recomputed forward, without what it keeps."""
     lora, (family, _) = run.lora, family_and_norm(run, block)
     assert lora is not None
