@@ -7,8 +7,8 @@ from advisor.memory.activations import (
     backward_peak_bytes,
     checkpoint_bytes,
     checkpoints,
+    dequantized_peak_bytes,
     last_weight_bytes,
-    multiplying_bytes,
     own_input_bytes,
     saved_bytes,
     saved_formula,
@@ -178,10 +178,10 @@ def _first_layer_terms(run: Run, block: Block) -> tuple[Term, ...]:
 
 def while_multiplying(run: Run, block: Block, unpacked: tuple[Term, ...]) -> tuple[Term, ...]:
     """What an unpacked weight adds to the widest moment of a layer, which need not be the one that it is there in."""
-    multiplying = None if recomputes_under_hooks(run) else multiplying_bytes(run, block)
-    if multiplying is None:
+    dequantized = None if recomputes_under_hooks(run) else dequantized_peak_bytes(run, block)
+    if dequantized is None:
         return unpacked
-    less, weight = max(0, backward_peak_bytes(run, block) - multiplying), last_weight_bytes(block)
+    less, weight = max(0, backward_peak_bytes(run, block) - dequantized), last_weight_bytes(block)
     text = f", less {less:,} B that have gone" if less else ""
     return tuple(
         replace(term, bytes=weight - less, formula=f"2 B x {weight // 2:,}{text}") for term in unpacked if weight > less

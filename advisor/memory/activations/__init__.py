@@ -6,8 +6,8 @@ byte.
 
 from advisor.memory.activations.backward_peak import (
     backward_peak_bytes,
+    dequantized_peak_bytes,
     last_weight_bytes,
-    multiplying_bytes,
     passing_bytes,
     stack_gradient_bytes,
 )
@@ -32,12 +32,12 @@ __all__ = [
     "cached_bytes",
     "checkpoint_bytes",
     "checkpoints",
+    "dequantized_peak_bytes",
     "facts_of",
     "first_norm_bytes",
     "head_saved_bytes",
     "last_weight_bytes",
     "lasting_bytes",
-    "multiplying_bytes",
     "no_grad_peak_bytes",
     "own_input_bytes",
     "passing_bytes",

@@ -71,7 +71,7 @@ def _backward_bytes(run: Run, block: Block) -> int:
     return max(held, passing_dora_bytes(run, numbers_of(run, block), block))
 
 
-def multiplying_bytes(run: Run, block: Block) -> int | None:
+def dequantized_peak_bytes(run: Run, block: Block) -> int | None:
     """The most while a base weight is there in half precision: at the MLP's last linear, whose adapter comes first.
 
     None where that moment is not told apart from the others, but for that in which experts are unpacked.
