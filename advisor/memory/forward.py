@@ -6,11 +6,11 @@ from advisor.memory.activations import (
     checkpoint_bytes,
     checkpoints,
     first_norm_bytes,
+    forward_peak_bytes,
     head_saved_bytes,
     lasting_bytes,
     no_grad_peak_bytes,
     own_input_bytes,
-    passing_bytes,
     saved_bytes,
     saved_formula,
 )
@@ -71,7 +71,7 @@ def _cached_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
 
 def _passing_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """What the last layer's forward holds and does not save: wider than a fused loss where adapters are in fp32."""
-    bytes_ = passing_bytes(run, model.in_order[-1]) if model.blocks else 0
+    bytes_ = forward_peak_bytes(run, model.in_order[-1]) if model.blocks else 0
     return (Term("last layer's intermediates", "activations", bytes_, f"{run.tokens:,} tokens", WORKING),)
 
 

@@ -7,8 +7,8 @@ byte.
 from advisor.memory.activations.backward_peak import (
     backward_peak_bytes,
     dequantized_peak_bytes,
+    forward_peak_bytes,
     last_weight_bytes,
-    passing_bytes,
     stack_gradient_bytes,
 )
 from advisor.memory.activations.evaluation import no_grad_peak_bytes
@@ -35,12 +35,12 @@ __all__ = [
     "dequantized_peak_bytes",
     "facts_of",
     "first_norm_bytes",
+    "forward_peak_bytes",
     "head_saved_bytes",
     "last_weight_bytes",
     "lasting_bytes",
     "no_grad_peak_bytes",
     "own_input_bytes",
-    "passing_bytes",
     "saved_bytes",
     "saved_formula",
     "stack_gradient_bytes",

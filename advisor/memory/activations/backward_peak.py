@@ -33,11 +33,11 @@ from advisor.memory.activations.feedforward import (
 )
 from advisor.memory.activations.float8 import casting_to_float8
 from advisor.memory.activations.from_trace import measured
-from advisor.memory.activations.kept_inputs import passing_dora_bytes
+from advisor.memory.activations.kept_inputs import dora_peak_bytes
 from advisor.memory.activations.layer import amounts
 from advisor.memory.activations.layer_inputs import gate_amounts, waiting_gradients, width_of
 from advisor.memory.activations.linear_inputs import is_output, mlp_input, mlp_output, site_amounts, sites
-from advisor.memory.activations.lora_kernels import fused_backward_peak_bytes, fuses_mlp, passing_mlp_bytes
+from advisor.memory.activations.lora_kernels import fused_backward_peak_bytes, fused_forward_peak_bytes, fuses_mlp
 from advisor.memory.activations.norms import norm_amounts, rms_amounts
 from advisor.memory.activations.recomputed import recomputed_forward, recomputed_four_bit, recomputed_output
 from advisor.memory.activations.recomputed_experts import recomputed_experts
@@ -68,7 +68,7 @@ def _backward_bytes(run: Run, block: Block) -> int:
     weights = passing_weights(run, run.compute_bytes, block) + passing_in_quantizers(run, block)
     weights += casting_to_float8(run, block)
     held = measured(run, block, "working", derived_bytes) + run.tokens * output + weights
-    return max(held, passing_dora_bytes(run, numbers_of(run, block), block))
+    return max(held, dora_peak_bytes(run, numbers_of(run, block), block))
 
 
 def dequantized_peak_bytes(run: Run, block: Block) -> int | None:
@@ -135,7 +135,7 @@ def derived_bytes(run: Run, block: Block) -> int:
     return max(0, run.tokens * per_token, _closing_bytes(run, n, family, norm, block), kernels, alone) + waiting
 
 
-def passing_bytes(run: Run, block: Block) -> int:
+def forward_peak_bytes(run: Run, block: Block) -> int:
     """What the forward of the last layer holds that it does not save: at an fp32 adapter of its down projection.
 
     Or in a fused MLP with DoRA, or while experts are unpacked.
@@ -145,7 +145,7 @@ def passing_bytes(run: Run, block: Block) -> int:
     if block.mlp is None or run.activation_checkpointing:
         return 0
     if fuses_mlp(run, block):
-        return passing_mlp_bytes(run, n, widths(run, block))
+        return fused_forward_peak_bytes(run, n, widths(run, block))
     adapted = run.tokens * total(recomputed_forward(run, n, family, block), widths(run, block))
     return max(adapted, unpacking_bytes(run, block))
 

@@ -126,7 +126,7 @@ def _passing_dora_mlp(n: Numbers) -> Iterator[Moment]:
     yield [(5 * n.compute, "f"), (3 * n.compute, "h")]
 
 
-def passing_mlp_bytes(run: Run, n: Numbers, known: Mapping[str, int]) -> int:
+def fused_forward_peak_bytes(run: Run, n: Numbers, known: Mapping[str, int]) -> int:
     """What the fused MLP of the last layer's forward holds and does not keep, with the residual; with DoRA alone.
 
     Without it the backward's moment is wider.
