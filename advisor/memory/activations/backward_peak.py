@@ -99,7 +99,7 @@ def stack_gradient_bytes(run: Run, block: Block) -> int:
     n = numbers_of(run, block)
     m, chosen = routed.of_experts(run, n), mlp.experts_per_token
     made = (chosen * m.compute * (2 if mlp.gated else 1), "f"), (2 * chosen * m.compute, "routed")
-    behind = (*freed(routed.expert_amounts(run, n, family, mlp)), *done(run, n, family, norm, block))
+    behind = (*freed(routed.expert_amounts(run, n, family, mlp)), *_freed_before_experts(run, n, family, norm, block))
     per_token = total([(n.stream, "h"), *made, *behind], widths(run, block))
     return run.tokens * (per_token + recomputed_output(run, n, block))
 
@@ -132,7 +132,7 @@ def derived_bytes(run: Run, block: Block) -> int:
         if _is_alone(block)
         else 0
     )
-    return max(0, run.tokens * per_token, _closing_bytes(run, n, family, norm, block), kernels, alone) + waiting
+    return max(0, run.tokens * per_token, _last_norm_bytes(run, n, family, norm, block), kernels, alone) + waiting
 
 
 def forward_peak_bytes(run: Run, block: Block) -> int:
@@ -155,11 +155,11 @@ def _is_alone(block: Block) -> bool:
     return (block.attention is None) != (block.mlp is None) and block.norm == "rms"
 
 
-def _closing_bytes(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> int:
+def _last_norm_bytes(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> int:
     """The moment of a norm at the end of the MLP, where there is one; ``1 + weight`` of Gemma's is freed by then."""
     if block.norms < 4 and not family.post_norm:
         return 0
-    amounts = total(_closing_norm(n, norm), widths(run, block))
+    amounts = total(_last_norm(n, norm), widths(run, block))
     return run.tokens * amounts - (4 * block.hidden if norm == "offset rms" else 0)
 
 
@@ -171,14 +171,18 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
     if block.mlp is None and block.states is None:
         yield [stream, (n.compute * projected_width(block), ONE)]
     elif block.mlp is not None and not fuses_mlp(run, block):
-        behind = list(_taken_in(run, n, norm, block))
+        behind = list(_freed_before_mlp(run, n, norm, block))
         yield [stream, used_mask, branch, *adapter_gradients(run, n, block), *behind]
         yield [stream, used_mask, *half_adapter_gradients(run, n, block), *behind]
         yield [stream, used_mask, branch, (n.inner, "f shared" if block.mlp.experts else "f"), *behind]
-        behind += done(run, n, family, norm, block) if block.mlp.experts else ()
+        behind += _freed_before_experts(run, n, family, norm, block) if block.mlp.experts else ()
         yield [stream, used_mask, narrow, *product_gradients(run, n, family, block), *behind]
         if block.mlp.experts:
-            yield [stream, *routed.routed_gradients(run, n, family, block.mlp), *done(run, n, family, norm, block)]
+            yield [
+                stream,
+                *routed.routed_gradients(run, n, family, block.mlp),
+                *_freed_before_experts(run, n, family, norm, block),
+            ]
             yield [stream, *recomputed_experts(run, n, family, block, narrow)]
         if run.activation_checkpointing:
             held = list(held_by_int8(run, n, family, block))
@@ -232,7 +236,7 @@ def probabilities(run: Run, family: Deviations, attention: Attention) -> bool:
     return softmax and (run.attention == "eager" or without_kernel(run, family, attention))
 
 
-def _closing_norm(n: Numbers, norm: Norm) -> Moment:
+def _last_norm(n: Numbers, norm: Norm) -> Moment:
     """A norm at the end of the MLP: fp32 gradients of square, mean, root and product at once, its root freed."""
     if norm == "liger":
         return [(2 * n.stream, "h")]
@@ -295,10 +299,10 @@ def _after_attention(run: Run, n: Numbers, family: Deviations, norm: Norm, block
     yield from mlp_amounts(run, n, family, block)
 
 
-def done(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
-    """What the backward has behind it when it comes to the experts: a norm at the end, and what computed after them.
+def _freed_before_experts(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
+    """What is freed before the backward of the experts: a norm at the end, and what computed after them.
 
-    Each leaves a gradient of the width of the residual stream, and lets go of what it kept.
+    Each leaves a gradient of the width of the residual stream, and frees what it kept.
     """
     mlp = block.mlp
     assert mlp is not None
@@ -319,8 +323,8 @@ def done(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> 
         yield from freed(site_amounts(run, n, site))
 
 
-def _taken_in(run: Run, n: Numbers, norm: Norm, block: Block) -> Iterator[Amount]:
-    """What the backward has behind it when it comes to the MLP of a layer with an embedding of its own.
+def _freed_before_mlp(run: Run, n: Numbers, norm: Norm, block: Block) -> Iterator[Amount]:
+    """What is freed before the backward of the MLP of a layer with an embedding of its own.
 
     The norm of what was taken in and the norm at the end of the MLP, which leaves a gradient; the gate, and its inputs.
     """
