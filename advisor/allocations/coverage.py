@@ -12,7 +12,7 @@ from advisor.allocations.vision.towers import is_outside_decoder
 from advisor.memory.activations.attention import masked, varlen
 from advisor.memory.freezing import freezes_all
 from advisor.memory.lora_targets import is_target, layers_named, ties_ends
-from advisor.memory.towers import at_tower, counted, sees
+from advisor.memory.towers import at_tower, counted, uses_images
 from advisor.memory.weights import trained_count
 from advisor.models.blocks import Linear
 from advisor.models.deviations import XIELU
@@ -128,13 +128,13 @@ def _uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
 def towers_rest(run: Run, model: Architecture) -> bool:
     """Whether towers lie in memory alone, frozen, and the model's own code does with text what its decoder does."""
     maskless = run.sample_packing or not model.family.own_loss
-    return model.family.text_is_taped and maskless and not (sees(run) or _trains_towers(run, model))
+    return model.family.text_is_taped and maskless and not (uses_images(run) or _trains_towers(run, model))
 
 
 def towers_see(run: Run, model: Architecture) -> bool:
     """Whether images go through an encoder of a known order, of which at most adapters are trained."""
     known = is_known(model) and run.lora is not None and run.attention == "flash" and not run.sample_packing
-    seen = sees(run) and _shows_the_same(run, model) and _embeds_plainly(run, model)
+    seen = uses_images(run) and _shows_the_same(run, model) and _embeds_plainly(run, model)
     return known and seen and not (_trains_towers(run, model) or _begins_inside(run, model))
 
 

@@ -35,7 +35,7 @@ PIXELS = (
 )
 
 
-def sees(run: Run) -> bool:
+def uses_images(run: Run) -> bool:
     """Whether the run is given a processor, without which axolotl trains on text alone."""
     return bool(run.config.get("processor_type"))
 
@@ -52,7 +52,7 @@ def images_of(run: Run) -> Images:
 
 def counted(run: Run, model: Architecture) -> tuple[Tower, ...]:
     """The towers that this run computes with and whose layers are known."""
-    return model.towers if sees(run) else ()
+    return model.towers if uses_images(run) else ()
 
 
 def image_notes(run: Run, model: Architecture) -> list[str]:
