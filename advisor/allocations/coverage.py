@@ -12,7 +12,7 @@ from advisor.allocations.vision.towers import is_outside_decoder
 from advisor.memory.activations.attention import masked, varlen
 from advisor.memory.freezing import freezes_all
 from advisor.memory.lora_targets import is_target, layers_named, ties_ends
-from advisor.memory.towers import at_tower, counted, uses_images
+from advisor.memory.towers import at_tower, used_towers, uses_images
 from advisor.memory.weights import trained_count
 from advisor.models.blocks import Linear
 from advisor.models.deviations import XIELU
@@ -85,7 +85,7 @@ def _is_replicated(run: Run) -> bool:
 
     axolotl/core/builders/causal.py:226-268, utils/config/__init__.py:228@0.19.0.
     """
-    if run.config.get("ddp_find_unused_parameters") and run.model is not None and counted(run, run.model):
+    if run.config.get("ddp_find_unused_parameters") and run.model is not None and used_towers(run, run.model):
         return False
     stated = run.config.get("ddp") is not False and run.stack.trainer == "axolotl"
     return stated and run.rl is None and run.classifier is None

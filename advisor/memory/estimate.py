@@ -27,7 +27,7 @@ from advisor.memory.optimizer_states import optimizer_terms, step_terms
 from advisor.memory.ranges import needed, range_notes, reserved_peak
 from advisor.memory.rows import as_counted, rows_of
 from advisor.memory.tensor_parallel import cut
-from advisor.memory.towers import counted, image_notes, images_of
+from advisor.memory.towers import image_notes, images_of, used_towers
 from advisor.memory.uncounted import uncounted
 from advisor.memory.weight_groups import Weights
 from advisor.memory.weights import weights_of
@@ -56,7 +56,7 @@ def estimate(run: Run) -> Estimate | None:
         outside_torch=hardware.outside_torch,
         notes=(*map(str, missing), *notes_of(run, model, rows), *range_notes(run)),
         rows=rows,
-        images=images_of(run) if any(tower.kind == "vision" for tower in counted(run, model)) else None,
+        images=images_of(run) if any(tower.kind == "vision" for tower in used_towers(run, model)) else None,
         uncounted=missing,
         host_needed=host_needed(host, hardware.gpus_per_node * max(0, hardware.usable - range_.low)),
         host_usable=host_usable(hardware, host),

@@ -21,7 +21,7 @@ from advisor.memory.generation import generation_terms
 from advisor.memory.ledger import Phase, Term
 from advisor.memory.offloading import inputs_on_the_way
 from advisor.memory.projector import INT8
-from advisor.memory.towers import counted, forward_terms, tower_terms
+from advisor.memory.towers import forward_terms, tower_terms, used_towers
 from advisor.memory.weight_groups import Weights
 from advisor.models import Architecture, Block
 from advisor.models.family import family_of
@@ -55,7 +55,7 @@ def loss_phases(
         (*late, *kept, *starts, backward, *buckets_at_loss(run)),
     ]
     moments.append((*fixed, *kept_terms(run, model), *_passing_terms(run, model)))
-    moments += [(*fixed, *tower_terms(run, model), *forward_terms(run, one)) for one in counted(run, model)]
+    moments += [(*fixed, *tower_terms(run, model), *forward_terms(run, one)) for one in used_towers(run, model)]
     if copied := root_copied(run, model, forward=True):
         moments.append((*fixed, *copied))
     if copied := root_copied(run, model, forward=False):
@@ -169,7 +169,7 @@ def _leaf_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     It is the first layer's input, which a checkpoint keeps, and a norm that casts nothing; unless the model multiplies
     it first (GraniteModel.forward@5.16.1) or makes several streams of it. With images it is ``words_term``.
     """
-    if counted(run, model):
+    if used_towers(run, model):
         return ()
     family = family_of(model.decoder_type or model.model_type)
     multiplied = family is not None and family.tape.scales_embedding == "after"
@@ -192,7 +192,7 @@ def evaluation_phases(run: Run, model: Architecture, weights: Weights, fixed: tu
     """The moments of evaluation: scoring, and generating where that is asked for."""
     seen = replace(run, micro_batch_size=run.eval_batch_size)
     moments = [_evaluation_terms(run, model, weights)]
-    moments += [forward_terms(seen, tower) for tower in counted(run, model)]
+    moments += [forward_terms(seen, tower) for tower in used_towers(run, model)]
     if run.generated_rows:
         moments.append(generation_terms(run, model, weights))
     return [Phase("evaluation", (*fixed, *moment)) for moment in moments]

@@ -50,14 +50,14 @@ def images_of(run: Run) -> Images:
     return Images(1, sides[0], sides[1], "image_size") if len(sides) == len(given) == 2 else DEFAULT
 
 
-def counted(run: Run, model: Architecture) -> tuple[Tower, ...]:
+def used_towers(run: Run, model: Architecture) -> tuple[Tower, ...]:
     """The towers that this run computes with and whose layers are known."""
     return model.towers if uses_images(run) else ()
 
 
 def image_notes(run: Run, model: Architecture) -> list[str]:
     """What is taken for granted of images, and that no row with them is cut."""
-    if not counted(run, model):
+    if not used_towers(run, model):
         return []
     cut = "axolotl cuts no row with images or sound to sequence_len: longer rows need more"
     if not any(tower.kind == "vision" for tower in model.towers):
@@ -71,7 +71,7 @@ def tower_terms(run: Run, model: Architecture, passed: str = "") -> tuple[Term, 
     ``passed``: a kind of tower in whose layers backward is. What joins it to the decoder has gone by then, and the
     embeddings of the words have their gradient.
     """
-    towers = counted(run, model)
+    towers = used_towers(run, model)
     found = [term for tower in towers for term in kept_terms(run, model, tower, joined=tower.kind != passed)]
     words = [words_term(run, model)] if found else []
     if passed:

@@ -18,7 +18,7 @@ from advisor.allocations.step.ddp import buckets_of, replicated
 from advisor.allocations.step.step import Trainer
 from advisor.allocations.vision.image_inputs import columns_of, inputs_of
 from advisor.memory.activations.attention import masked
-from advisor.memory.towers import counted
+from advisor.memory.towers import used_towers
 from advisor.memory.workspaces import workspace_bytes
 from advisor.record import record, replace
 
@@ -113,7 +113,7 @@ def batch_of(run: Run) -> Batch:
     blocks = run.model.blocks
     masks = any(block.attention and masked(run, run.model.deviations, block.attention) for block in blocks)
     rows = run.micro_batch_size * (2 if run.paired else 1)
-    if counted(run, run.model):
+    if used_towers(run, run.model):
         return Batch(rows, run.sequence_len, kept, masks, columns_of(run.model), inputs_of(run, run.model))
     columns = COLUMNS.get(run.rl or "", 1 + masks)
     return Batch(rows, run.sequence_len, kept, masks, columns, apart=run.rl in APART)
