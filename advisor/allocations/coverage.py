@@ -114,7 +114,7 @@ def _uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
     if family is None or not family.has_tapes or model.trace is not None:
         yield f"the family {decoder}"
     elif any(is_outside_decoder(tensor) for tensor in model.tensors) and not (
-        towers_rest(run, model) or towers_see(run, model)
+        towers_are_unused(run, model) or has_taped_encoder(run, model)
     ):
         yield "a tower that computes, or is trained"
     elif not all(is_taped(run, block) for block in model.blocks):
@@ -125,13 +125,13 @@ def _uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
         yield "sdpa with such a mask"
 
 
-def towers_rest(run: Run, model: Architecture) -> bool:
+def towers_are_unused(run: Run, model: Architecture) -> bool:
     """Whether towers lie in memory alone, frozen, and the model's own code does with text what its decoder does."""
     maskless = run.sample_packing or not model.family.own_loss
     return model.family.text_is_taped and maskless and not (uses_images(run) or _trains_towers(run, model))
 
 
-def towers_see(run: Run, model: Architecture) -> bool:
+def has_taped_encoder(run: Run, model: Architecture) -> bool:
     """Whether images go through an encoder of a known order, of which at most adapters are trained."""
     known = is_known(model) and run.lora is not None and run.attention == "flash" and not run.sample_packing
     seen = uses_images(run) and _shows_the_same(run, model) and _embeds_plainly(run, model)
