@@ -62,7 +62,7 @@ def predicted(tape: Tape, batch: Batch) -> Tensor:
     return found
 
 
-def _cut_sum(tape: Tape, hidden: Tensor, head: Plain, used_towers: Tensor) -> Tensor:
+def _cut_sum(tape: Tape, hidden: Tensor, head: Plain, scored: Tensor) -> Tensor:
     """The sum over tokens; kept are the logarithms of their sums, and the mean logit of each word, to sort them by."""
 
     def back(node: Node, _given: list[Tensor]) -> tuple[Tensor | None, Tensor | None]:
@@ -78,7 +78,7 @@ def _cut_sum(tape: Tape, hidden: Tensor, head: Plain, used_towers: Tensor) -> Te
         del sorted_words, locks
         return of_hidden, of_weight
 
-    size, tokens, width, words, weight = hidden.count, used_towers.count, head.n_in, head.n_out, head.weight
+    size, tokens, width, words, weight = hidden.count, scored.count, head.n_in, head.n_out, head.weight
     node = node_for(tape, back, hidden, weight)
     sums = tape.new(tokens, FULL)
     locks = tape.new(-(-tokens // LOCKED), INT)
@@ -88,6 +88,6 @@ def _cut_sum(tape: Tape, hidden: Tensor, head: Plain, used_towers: Tensor) -> Te
     result = tape.new(1, FULL)
     del scores
     if node is not None and means is not None:
-        node.keep(tape, hidden, weight, sums, used_towers, means)
+        node.keep(tape, hidden, weight, sums, scored, means)
     result.node = node
     return result
