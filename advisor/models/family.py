@@ -141,7 +141,7 @@ class Family:
     """Whether tapes have its layers as Liger patches them: liger_kernel/transformers/monkey_patch.py@0.8.1."""
     text_is_taped: bool = False
     """Whether it was recorded that a multimodal model does with text alone what its decoder does."""
-    sight: Literal[
+    vision_tower: Literal[
         "",
         "pooled",
         "shuffled",

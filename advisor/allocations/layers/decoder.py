@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from advisor.allocations.layers.mixer import Mixer
     from advisor.allocations.layers.positions import Axes
     from advisor.allocations.shared import Batch, Tables
-    from advisor.allocations.vision.vision_tower import Sight
+    from advisor.allocations.vision.vision_tower import VisionTower
 
 
 Score = Callable[["Tape", "Tensor", "Plain", "Batch"], tuple["Tensor | None", "Tensor"]]
@@ -84,8 +84,8 @@ class Model:
     """Whether positions have three axes."""
     kinds: int = 1
     """How many kinds of layers have positions of their own."""
-    sight: Sight | None = None
-    """What sees the images of a batch."""
+    vision_tower: VisionTower | None = None
+    """What encodes the images of a batch."""
 
     @property
     def trained(self) -> list[Tensor]:
@@ -104,7 +104,7 @@ class Model:
             inputs = scaled(tape, inputs)
         inputs, places = self.with_images(tape, batch, inputs, seen)
         positions = self.positions(tape, batch, seen)
-        for _ in range(self.sight.looks if self.sight is not None else 0):
+        for _ in range(self.vision_tower.looks if self.vision_tower is not None else 0):
             whether_padded(tape, batch.tokens)
         masks = [causal_mask(tape, batch.rows, batch.length, windowed=self.windowed)] if batch.masked else []
         precision = FULL if self.fp32_tables else inputs.width
@@ -126,29 +126,29 @@ class Model:
 
     def positions(self, tape: Tape, batch: Batch, seen: list[Tensor] | None) -> Tensor:
         """Those of one row, if not each has its own."""
-        if self.sight is not None and self.sight.positions is not None and seen is not None:
-            return self.sight.positions(tape, batch)
+        if self.vision_tower is not None and self.vision_tower.positions is not None and seen is not None:
+            return self.vision_tower.positions(tape, batch)
         return counted(tape, batch.length)
 
     def with_images(
         self, tape: Tape, batch: Batch, inputs: Tensor, seen: list[Tensor] | None
     ) -> tuple[Tensor, list[Tensor]]:
         """What the first layer reads, and what says where the images are in it."""
-        if self.sight is None or seen is None:
+        if self.vision_tower is None or seen is None:
             return inputs, []
-        features = self.sight.features(tape, batch, inputs.width)
-        if not self.sight.knows_places:
+        features = self.vision_tower.features(tape, batch, inputs.width)
+        if not self.vision_tower.knows_places:
             seen.append(features)
-        if self.sight.by_index:
+        if self.vision_tower.by_index:
             return chosen(tape, batch.tokens, inputs, features), []
         places = tape.new(batch.tokens, 1)
-        others = [tape.new(batch.tokens, 1)] if self.sight.knows_places else []
+        others = [tape.new(batch.tokens, 1)] if self.vision_tower.knows_places else []
         inputs = placed(tape, inputs, features, places)
         return inputs, [
             places,
             features,
             *others,
-            *([image_blocks(tape, batch.rows, batch.length)] if self.sight.in_blocks else []),
+            *([image_blocks(tape, batch.rows, batch.length)] if self.vision_tower.in_blocks else []),
         ]
 
     def logits(self, tape: Tape, batch: Batch) -> Tensor:

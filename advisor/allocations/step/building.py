@@ -16,7 +16,7 @@ from advisor.allocations.layers.parts import feed_of, mixer_of
 from advisor.allocations.losses.scores import score_of
 from advisor.allocations.step.hybrids import side_by_side
 from advisor.allocations.step.nemotron_h import single
-from advisor.allocations.vision.image_inputs import sight_of
+from advisor.allocations.vision.image_inputs import vision_tower_of
 from advisor.allocations.vision.towers import Towers, is_outside_decoder
 from advisor.memory.activations import lora_kernels
 from advisor.memory.activations.deviations import family_and_norm
@@ -38,8 +38,8 @@ def base_model(loader: Loader) -> Model:
     """The model as transformers loads it."""
     loader.warm_up()
     loader.towers = Towers(loader)
-    sight = sight_of(loader.run, loader.model, loader.towers)
-    loader.resting = [] if sight else list(loader.adapted)
+    vision_tower = vision_tower_of(loader.run, loader.model, loader.towers)
+    loader.resting = [] if vision_tower else list(loader.adapted)
     model, tensors = loader.model, {tensor.kind: tensor for tensor in reversed(loader.model.tensors)}
     table = tensors["embedding"]
     biased = {
@@ -69,7 +69,7 @@ def base_model(loader: Loader) -> Model:
         windowed=windows[model.blocks[0]] is not None,
         axes=loader.taped.axes,
         kinds=kinds,
-        sight=sight,
+        vision_tower=vision_tower,
         turned=_turned_of(loader, layers),
     )
 

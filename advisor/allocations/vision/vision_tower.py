@@ -1,4 +1,4 @@
-"""How a model sees: its encoder, what joins it to the decoder, and the features in their places among the words."""
+"""A vision tower: the encoder, what joins it to the decoder, and the features in their places among the words."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 Embedded = tuple["Tensor", tuple["Tensor", ...], tuple["Tensor", ...]]
 """What the first layer reads; tables of positions; and what has a name while the encoder runs."""
-Embed = Callable[["Tape", "Sight", "Batch"], Embedded]
+Embed = Callable[["Tape", "VisionTower", "Batch"], Embedded]
 """From pixels to what the first layer reads."""
 Positions = Callable[["Tape", "Batch"], "Tensor"]
 """The positions of a micro-step's rows."""
 Hold = Literal["", "pixels", "real images"]
 After = Callable[["Tape", "Tensor"], "Tensor"]
 """One of the operations between the last layer and the projector."""
-Join = Callable[["Tape", "Sight", "Tensor"], "Tensor | list[Tensor]"]
+Join = Callable[["Tape", "VisionTower", "Tensor"], "Tensor | list[Tensor]"]
 """From what the last layer returns to features as wide as the decoder, of all images or of each."""
 
 
 @record(eq=False)
-class Sight:
+class VisionTower:
     """An encoder over the images of a micro-step, and its projector."""
 
     patches: Patches
