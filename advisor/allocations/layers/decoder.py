@@ -104,7 +104,7 @@ class Model:
             inputs = scaled(tape, inputs)
         inputs, places = self.with_images(tape, batch, inputs, seen)
         positions = self.positions(tape, batch, seen)
-        for _ in range(self.vision_tower.looks if self.vision_tower is not None else 0):
+        for _ in range(self.vision_tower.mask_checks if self.vision_tower is not None else 0):
             whether_padded(tape, batch.tokens)
         masks = [causal_mask(tape, batch.rows, batch.length, windowed=self.windowed)] if batch.masked else []
         precision = FULL if self.fp32_tables else inputs.width
@@ -148,7 +148,11 @@ class Model:
             places,
             features,
             *others,
-            *([image_blocks(tape, batch.rows, batch.length)] if self.vision_tower.in_blocks else []),
+            *(
+                [image_blocks(tape, batch.rows, batch.length)]
+                if self.vision_tower.bidirectional_image_attention
+                else []
+            ),
         ]
 
     def logits(self, tape: Tape, batch: Batch) -> Tensor:

@@ -49,9 +49,9 @@ def vision_tower_of(run: Run, model: Architecture, towers: Towers) -> VisionTowe
         sides=_sides_of(run, tower) if parts.places else (0, 0),
         positions=_positions_of(run, tower) if parts.places else None,
         strided=parts.strided,
-        looks={"pooled": 0, "unshuffled": 2}.get(model.family.vision_tower, 1),
+        mask_checks={"pooled": 0, "unshuffled": 2}.get(model.family.vision_tower, 1),
         by_index=model.family.vision_tower == "projected",
-        in_blocks=model.family.vision_tower == "pooled",
+        bidirectional_image_attention=model.family.vision_tower == "pooled",
     )
 
 

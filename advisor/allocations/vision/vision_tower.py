@@ -63,9 +63,9 @@ class VisionTower:
     """Whether the stream lies channel by channel, as a convolution returns it."""
     by_index: bool = False
     """Whether features are taken by their indices, and chosen among the words: SmolVLMModel.inputs_merger@5.16.1."""
-    looks: int = 1
-    """How often the decoder looks at the mask after it has counted positions."""
-    in_blocks: bool = False
+    mask_checks: int = 1
+    """How often the decoder checks whether the mask leaves anything out, once it has counted positions."""
+    bidirectional_image_attention: bool = False
     """Whether tokens of an image see each other: Gemma3Model.forward@5.16.1."""
 
     @property
