@@ -139,21 +139,14 @@ class Model:
         features = self.vision_tower.features(tape, batch, inputs.width)
         if not self.vision_tower.knows_places:
             seen.append(features)
-        if self.vision_tower.by_index:
+        if self.vision_tower.index_put:
             return chosen(tape, batch.tokens, inputs, features), []
         places = tape.new(batch.tokens, 1)
         others = [tape.new(batch.tokens, 1)] if self.vision_tower.knows_places else []
         inputs = placed(tape, inputs, features, places)
-        return inputs, [
-            places,
-            features,
-            *others,
-            *(
-                [image_blocks(tape, batch.rows, batch.length)]
-                if self.vision_tower.bidirectional_image_attention
-                else []
-            ),
-        ]
+        tower = self.vision_tower
+        blocks = [image_blocks(tape, batch.rows, batch.length)] if tower.bidirectional_image_attention else []
+        return inputs, [places, features, *others, *blocks]
 
     def logits(self, tape: Tape, batch: Batch) -> Tensor:
         """The logits as accelerate hands them on: in fp32."""

@@ -50,7 +50,7 @@ def vision_tower_of(run: Run, model: Architecture, towers: Towers) -> VisionTowe
         positions=_positions_of(run, tower) if parts.places else None,
         strided=parts.strided,
         mask_checks={"pooled": 0, "unshuffled": 2}.get(model.family.vision_tower, 1),
-        by_index=model.family.vision_tower == "projected",
+        index_put=model.family.vision_tower == "projected",
         bidirectional_image_attention=model.family.vision_tower == "pooled",
     )
 

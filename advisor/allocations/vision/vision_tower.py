@@ -61,7 +61,7 @@ class VisionTower:
     """What counts the positions of words and images, where these have axes of their own."""
     strided: bool = False
     """Whether the stream lies channel by channel, as a convolution returns it."""
-    by_index: bool = False
+    index_put: bool = False
     """Whether features are taken by their indices, and chosen among the words: SmolVLMModel.inputs_merger@5.16.1."""
     mask_checks: int = 1
     """How often the decoder checks whether the mask leaves anything out, once it has counted positions."""
