@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.allocations.autograd.operations import FULL, LONG
-from advisor.allocations.layers.mrope import ThreeAxes
+from advisor.allocations.layers.mrope import MRope
 from advisor.allocations.shared import AXES
 from advisor.allocations.vision.encoder_builders import ENCODER_BUILDERS
 from advisor.allocations.vision.encoders import Patches
@@ -74,10 +74,10 @@ def _sides_of(run: Run, tower: Tower) -> tuple[int, int]:
     return down, across
 
 
-def _positions_of(run: Run, tower: Tower) -> ThreeAxes:
+def _positions_of(run: Run, tower: Tower) -> MRope:
     """What counts the positions of words and images."""
     height, width = (side // tower.grid.merge for side in _sides_of(run, tower))
-    return ThreeAxes(clips(images_of(run), tower), height, width)
+    return MRope(clips(images_of(run), tower), height, width)
 
 
 def columns_of(model: Architecture) -> int:
