@@ -39,7 +39,7 @@ class WithPositions:
     def __call__(self, tape: Tape, vision_tower: VisionTower, batch: Batch) -> Embedded:
         """What the first layer reads."""
         embedded = vision_tower.patched(tape)
-        if not vision_tower.turns(batch):
+        if not vision_tower.transposes(batch):
             embedded = laid_out_again(tape, embedded)
         return add(tape, embedded, tape.new(self.table.count, self.table.width)), (), ()
 
@@ -93,7 +93,7 @@ class WithFound:
         hidden = add(tape, convolved, tape.new(convolved.count, vision_tower.convolution[0].width))
         del convolved, places
         hidden.trained = vision_tower.asks_for_gradients
-        return hidden if vision_tower.turns(batch) else laid_out_again(tape, hidden), (), ()
+        return hidden if vision_tower.transposes(batch) else laid_out_again(tape, hidden), (), ()
 
 
 def _class_tokens(token: Tensor, rows: int) -> Tensor:

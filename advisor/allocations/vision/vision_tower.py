@@ -110,13 +110,13 @@ class VisionTower:
 
     def passed(self, tape: Tape, batch: Batch, patches: Patches, layer: Encode, x: Tensor) -> Tensor:
         """A layer over its input: a reentrant checkpoint keeps the gradient of that laid out as it is."""
-        if not self.turns(batch):
+        if not self.transposes(batch):
             return layer(tape, patches, x)
         if layer is self.layers[-1]:
             return layer(tape, patches, laid_out_again(tape, x))
-        return layer(tape, replace(patches, turned=True), x)
+        return layer(tape, replace(patches, transposed=True), x)
 
-    def turns(self, batch: Batch) -> bool:
+    def transposes(self, batch: Batch) -> bool:
         """Whether gradients lie channel by channel, too, from the last layer's input on."""
         return self.strided and batch.checkpointing == "reentrant"
 
