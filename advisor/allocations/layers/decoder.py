@@ -78,7 +78,7 @@ class Model:
     """Whether cosines and sines stay in fp32: Olmo3RotaryEmbedding.forward@5.16.1."""
     windowed: bool = False
     """Whether the mask of attention has a sliding window."""
-    turned: int = 0
+    rotary_dim: int = 0
     """Elements of a head that are rotated."""
     axes: Axes = ""
     """Whether positions have three axes."""
@@ -109,8 +109,8 @@ class Model:
         masks = [causal_mask(tape, batch.rows, batch.length, windowed=self.windowed)] if batch.masked else []
         precision = FULL if self.fp32_tables else inputs.width
         tables = [
-            rotary_tables(tape, batch, self.turned, precision, self.axes)
-            for _ in range(self.kinds if self.turned else 0)
+            rotary_tables(tape, batch, self.rotary_dim, precision, self.axes)
+            for _ in range(self.kinds if self.rotary_dim else 0)
         ]
         # Layers get positions of text alone, which are not told apart from others: Qwen2VLTextModel.forward@5.16.1.
         given = None if self.axes in {"apart", "joined"} else positions

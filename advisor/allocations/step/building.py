@@ -11,7 +11,7 @@ from advisor.allocations.layers.deviations import order_of
 from advisor.allocations.layers.heads import head_of
 from advisor.allocations.layers.latents import Latent
 from advisor.allocations.layers.layers import Layer
-from advisor.allocations.layers.mixer import Mixer, turned
+from advisor.allocations.layers.mixer import Mixer, rotary_dim
 from advisor.allocations.layers.parts import feed_of, mixer_of
 from advisor.allocations.losses.scores import score_of
 from advisor.allocations.step.hybrids import side_by_side
@@ -70,7 +70,7 @@ def base_model(loader: Loader) -> Model:
         axes=loader.taped.axes,
         kinds=kinds,
         vision_tower=vision_tower,
-        turned=_turned_of(loader, layers),
+        rotary_dim=_rotary_dim_of(loader, layers),
     )
 
 
@@ -125,8 +125,8 @@ def convolved(loader: Loader, block: Block, biased: set[str]) -> Convolved:
     return Convolved(mixer, feed, norms)
 
 
-def _turned_of(loader: Loader, layers: Sequence[AnyLayer]) -> int:
+def _rotary_dim_of(loader: Loader, layers: Sequence[AnyLayer]) -> int:
     """Elements of a head that are rotated."""
     if loader.taped.tables == "none":
         return 0
-    return next(turned(layer.mixer.attention) for layer in layers if isinstance(layer.mixer, Mixer | Latent))
+    return next(rotary_dim(layer.mixer.attention) for layer in layers if isinstance(layer.mixer, Mixer | Latent))

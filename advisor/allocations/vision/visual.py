@@ -86,13 +86,13 @@ class RotaryAttention:
         whole = laid_out_again(tape, self.inputs(tape, x))
         query, key, value = split(tape, whole, (whole.count // 3,) * 3)
         del whole
-        query, key = turned(tape, query, key, patches.tables)
+        query, key = rotate_in_fp32(tape, query, key, patches.tables)
         pieces = patches.windows if self.windowed else patches.images
         output = flash(tape, patches.rows, patches.length, self.attention, (query, key, value), pieces)
         return self.output(tape, output)
 
 
-def turned(tape: Tape, query: Tensor, key: Tensor, tables: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+def rotate_in_fp32(tape: Tape, query: Tensor, key: Tensor, tables: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
     """models/qwen2_vl/modeling_qwen2_vl.py, apply_rotary_pos_emb_vision@5.16.1."""
     width = query.width
     query, key = cast(tape, query, FULL), cast(tape, key, FULL)
