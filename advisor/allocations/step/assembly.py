@@ -116,4 +116,4 @@ def batch_of(run: Run) -> Batch:
     if used_towers(run, run.model):
         return Batch(rows, run.sequence_len, kept, masks, columns_of(run.model), inputs_of(run, run.model))
     columns = COLUMNS.get(run.rl or "", 1 + masks)
-    return Batch(rows, run.sequence_len, kept, masks, columns, apart=run.rl in APART)
+    return Batch(rows, run.sequence_len, kept, masks, columns, separate_chosen_rejected=run.rl in APART)
