@@ -36,7 +36,7 @@ MICRO_STEPS = 2
 
 COLUMNS = {"dpo": 3, "ipo": 3, "orpo": 6, "simpo": 6, "kto": 6}
 """Tensors of tokens, masks and labels in a batch of TRL's collators."""
-APART = frozenset({"orpo", "simpo"})
+SEPARATE = frozenset({"orpo", "simpo"})
 """Whose collator has chosen and rejected rows in tensors of their own."""
 
 
@@ -90,7 +90,7 @@ def recorded(run: Run) -> Recorded:
 
 def comparison(tape: Tape, run: Run) -> Callable[[Tape, Model, Batch], Tensor]:
     """The trainer's own loss, with a model of its own to compare with where it has one."""
-    if run.rl in APART:
+    if run.rl in SEPARATE:
         return Orpo(alone=run.rl == "orpo", chosen=run.chosen_cross_entropy)
     reference = second(tape, run) if run.reference_model else None
     return Kto(reference) if run.rl == "kto" else Dpo(reference)
@@ -116,4 +116,4 @@ def batch_of(run: Run) -> Batch:
     if used_towers(run, run.model):
         return Batch(rows, run.sequence_len, kept, masks, columns_of(run.model), inputs_of(run, run.model))
     columns = COLUMNS.get(run.rl or "", 1 + masks)
-    return Batch(rows, run.sequence_len, kept, masks, columns, separate_chosen_rejected=run.rl in APART)
+    return Batch(rows, run.sequence_len, kept, masks, columns, separate_chosen_rejected=run.rl in SEPARATE)
