@@ -79,8 +79,8 @@ def emulated(setting: Mapping[str, Any], steps: int = 2) -> Tape:
     model = base_model(loader)
     model = loader.prepare(model)
     columns = COLUMNS[run.rl] if run.rl else 1 + setting["padded"]
-    kept, apart = setting["checkpointing"] or "", run.rl in SEPARATE
-    batch = Batch(setting["rows"], setting["length"], kept, setting["padded"], columns, apart=apart)
+    kept, separate = setting["checkpointing"] or "", run.rl in SEPARATE
+    batch = Batch(setting["rows"], setting["length"], kept, setting["padded"], columns, separate_chosen_rejected=separate)
     if setting["images"]:
         batch = batch_of(run)
     if run.rl is not None:
