@@ -281,10 +281,15 @@ def test_a_pack_in_the_words_of_0_2_0_runs_unchanged(tmp_path):
 
 IMPORTING_PACK = """
 from advisor import Example, Hit, Rule
+from advisor.memory.activations.deviations import family_and_norm
 from advisor.run.axolotl.flags import is_on
 
-rule = Rule(id="house-rule", stage="lint", title="t", why="w", source="s",
-    finds=lambda run: [Hit("flash_attention", "no")] if is_on(run, "flash_attention") else [],
+def finds(run):
+    block = run.model.blocks[0]
+    if is_on(run, "flash_attention") and family_and_norm(run, block)[0] is run.model.deviations:
+        yield Hit("flash_attention", "no")
+
+rule = Rule(id="house-rule", stage="lint", title="t", why="w", source="s", finds=finds,
     examples=(
         Example(before="base_model: gpt2\\nflash_attention: 'yes'", fires=True),
         Example(before="base_model: gpt2\\nflash_attention: 'no'"),
@@ -292,7 +297,7 @@ rule = Rule(id="house-rule", stage="lint", title="t", why="w", source="s",
 """
 
 
-def test_a_pack_imports_the_function_that_is_now_a_method(tmp_path):
+def test_a_pack_imports_what_has_another_name_now(tmp_path):
     (tmp_path / "house_rule.py").write_text(IMPORTING_PACK)
     (rule,) = organisation_rules([Pack(tmp_path)]).values()
     assert list(failures_of(rule)) == []

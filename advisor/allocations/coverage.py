@@ -15,8 +15,8 @@ from advisor.memory.lora_targets import is_target, layers_named, ties_ends
 from advisor.memory.towers import at_tower, used_towers, uses_images
 from advisor.memory.weights import trained_count
 from advisor.models.blocks import Linear
-from advisor.models.deviations import XIELU
 from advisor.models.family import family_of
+from advisor.models.layer_variant import XIELU
 from advisor.record import replace
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def uncovered(run: Run) -> Iterator[str]:
         yield "Liger's kernels"
     elif run.loss not in SCORES:
         yield f"the loss `{run.loss}`"
-    elif run.loss == "cut" and (run.model.family.soft_capped or run.model.deviations.scales_residual):
+    elif run.loss == "cut" and (run.model.family.soft_capped or run.model.variant.scales_residual):
         yield "logits that are capped or divided inside of a loss"
     if run.rl is not None and not prefers(run):
         yield "training on preferences or rewards"
@@ -64,7 +64,7 @@ def uncovered(run: Run) -> Iterator[str]:
         yield "weights rounded in forward"
     if run.torch_compile or run.tiled_mlp_shards > 1 or run.activation_offloading is not None:
         yield "compiled, tiled or offloaded layers"
-    if run.stack.xielu and run.model.deviations.activation == XIELU:
+    if run.stack.xielu and run.model.variant.activation == XIELU:
         yield "the fused xIELU"
     if not run.stack.at_least("transformers", run.model.family.common_loss_since or "4.46.0"):
         yield "losses of transformers before 4.46"
@@ -178,7 +178,7 @@ def _masks_are_taped(run: Run, model: Architecture) -> bool:
     """Whether sdpa gets no mask, or one mask for all layers, by a kernel that sums in registers."""
     layers = [block.attention for block in model.blocks if block.attention is not None]
     evaluated = replace(run, micro_batch_size=run.eval_batch_size, sequence_len=run.eval_sequence_len)
-    if not any(masked(one, model.deviations, layer) for one in (run, evaluated) for layer in layers):
+    if not any(masked(one, model.variant, layer) for one in (run, evaluated) for layer in layers):
         return True
     same = len({(layer.kind, layer.window) for layer in layers}) == 1
     # A mask is also multiplied with what Mamba reads; latent attention was recorded without one.

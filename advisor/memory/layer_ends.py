@@ -14,8 +14,8 @@ from advisor.memory.activations import (
     saved_formula,
     stack_gradient_bytes,
 )
-from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.experts import stacks
+from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.memory.ebft import one_graph
 from advisor.memory.forward import SAVED, WORKING, decoder_terms
 from advisor.memory.gradients import gradient_terms

@@ -13,8 +13,8 @@ from advisor.memory.activations import (
     saved_bytes,
     saved_formula,
 )
-from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import fp32_branches
+from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.memory.ledger import Term
 from advisor.memory.lora_targets import is_target
 from advisor.memory.offloading import limit

@@ -9,7 +9,6 @@ from math import isqrt
 from advisor.errors import InputError
 from advisor.models import audio, vision, visual
 from advisor.models.config import Config
-from advisor.models.deviations import Deviations
 from advisor.models.family import (
     LIGER,
     LIGER_LAYERS,
@@ -17,8 +16,9 @@ from advisor.models.family import (
     LIGER_WITHOUT_ROPE,
     MLP_TARGETS,
     Family,
-    deviations_of,
+    variant_of,
 )
+from advisor.models.layer_variant import LayerVariant
 from advisor.models.parts import Tensors, linear, loose, norm, of_kind, within
 from advisor.models.tower import Layers, Tower, following, tower
 from advisor.record import record, replace
@@ -50,9 +50,9 @@ class Multimodal:
     """Whether the projector averages patches to ``mm_tokens_per_image``: Gemma3MultiModalProjector@5.16.1."""
 
     @property
-    def deviations(self) -> Deviations:
+    def variant(self) -> LayerVariant:
         """What its decoder does differently from Llama's."""
-        return deviations_of(self.text)
+        return variant_of(self.text)
 
 
 def _llava_projector(c: Config, tower: Config, text: Config) -> Tensors:

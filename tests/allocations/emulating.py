@@ -80,7 +80,9 @@ def emulated(setting: Mapping[str, Any], steps: int = 2) -> Tape:
     model = loader.prepare(model)
     columns = COLUMNS[run.rl] if run.rl else 1 + setting["padded"]
     kept, separate = setting["checkpointing"] or "", run.rl in SEPARATE
-    batch = Batch(setting["rows"], setting["length"], kept, setting["padded"], columns, separate_chosen_rejected=separate)
+    batch = Batch(
+        setting["rows"], setting["length"], kept, setting["padded"], columns, separate_chosen_rejected=separate
+    )
     if setting["images"]:
         batch = batch_of(run)
     if run.rl is not None:

@@ -111,7 +111,7 @@ def batch_of(run: Run) -> Batch:
     kept = ("reentrant" if run.reentrant else "non-reentrant") if run.activation_checkpointing else ""
     assert run.model is not None
     blocks = run.model.blocks
-    masks = any(block.attention and masked(run, run.model.deviations, block.attention) for block in blocks)
+    masks = any(block.attention and masked(run, run.model.variant, block.attention) for block in blocks)
     rows = run.micro_batch_size * (2 if run.paired else 1)
     if used_towers(run, run.model):
         return Batch(rows, run.sequence_len, kept, masks, columns_of(run.model), inputs_of(run, run.model))

@@ -21,7 +21,6 @@ from advisor.memory.activations.altup import altup_gradients
 from advisor.memory.activations.amounts import ONE, Amount, Moment, freed, total, widths
 from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import attention_amounts, copied_output, repeated, without_kernel
-from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Numbers, numbers_of
 from advisor.memory.activations.experts import passing_weights, quantized, used_weights
 from advisor.memory.activations.fake_quantized import passing_in_quantizers
@@ -48,7 +47,8 @@ from advisor.memory.activations.recomputed_int8 import (
     unpacking_bytes,
 )
 from advisor.memory.activations.state_spaces import in_pieces, scan_gradients
-from advisor.models.deviations import Deviations, Norm
+from advisor.memory.activations.variant_and_norm import family_and_norm
+from advisor.models.layer_variant import LayerVariant, Norm
 
 if TYPE_CHECKING:
     from advisor.models.blocks import Attention, Block
@@ -155,7 +155,7 @@ def _is_alone(block: Block) -> bool:
     return (block.attention is None) != (block.mlp is None) and block.norm == "rms"
 
 
-def _last_norm_bytes(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> int:
+def _last_norm_bytes(run: Run, n: Numbers, family: LayerVariant, norm: Norm, block: Block) -> int:
     """The moment of a norm at the end of the MLP, where there is one; ``1 + weight`` of Gemma's is freed by then."""
     if block.norms < 4 and not family.post_norm:
         return 0
@@ -163,7 +163,7 @@ def _last_norm_bytes(run: Run, n: Numbers, family: Deviations, norm: Norm, block
     return run.tokens * amounts - (4 * block.hidden if norm == "offset rms" else 0)
 
 
-def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Moment]:
+def moments(run: Run, n: Numbers, family: LayerVariant, norm: Norm, block: Block) -> Iterator[Moment]:
     """The moments of a layer's backward that can be its widest, from the layer's end to its start."""
     stream, used_mask, branch = _starting_gradients(n, family, block)
     narrow = _narrow_gradient(n, family, block)
@@ -199,7 +199,7 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
             yield [*waiting, *moment, *behind]
 
 
-def _starting_gradients(n: Numbers, family: Deviations, block: Block) -> tuple[Amount, Amount, Amount]:
+def _starting_gradients(n: Numbers, family: LayerVariant, block: Block) -> tuple[Amount, Amount, Amount]:
     """What stands at the start of a layer's backward: the stream's gradient, a mask that was used, a branch's own."""
     own = family.residual_masks or family.scales_residual
     branch = (n.compute, "h") if own and n.inner == n.compute else _narrow_gradient(n, family, block)
@@ -208,12 +208,12 @@ def _starting_gradients(n: Numbers, family: Deviations, block: Block) -> tuple[A
     return (stream, "h"), (-1 if family.residual_masks else 0, "h"), branch
 
 
-def _narrow_gradient(n: Numbers, family: Deviations, block: Block) -> Amount:
+def _narrow_gradient(n: Numbers, family: LayerVariant, block: Block) -> Amount:
     """Where the stream is wider than what adapters compute, parallel branches each wait for a narrow gradient."""
     return (n.compute if n.inner != n.compute and (family.parallel or block.norms == 1) else 0, "h")
 
 
-def _after_scan(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
+def _after_scan(run: Run, n: Numbers, family: LayerVariant, norm: Norm, block: Block) -> Iterator[Amount]:
     """What is kept behind a Mamba mixer: the MLP, and attention where it is side by side with it."""
     if block.mlp is not None:
         yield from _after_attention(run, n, family, norm, block)
@@ -221,7 +221,7 @@ def _after_scan(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Blo
         yield from attention_amounts(run, n, family, norm, block)
 
 
-def _gradients_before_scan(n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
+def _gradients_before_scan(n: Numbers, family: LayerVariant, block: Block) -> Iterator[Amount]:
     """What a Mamba mixer's backward starts from, where that is not the gradient of the residual stream itself."""
     if family.scales_residual or n.stream != n.compute:
         yield n.compute, "h"
@@ -230,7 +230,7 @@ def _gradients_before_scan(n: Numbers, family: Deviations, block: Block) -> Iter
         yield n.compute, "h"
 
 
-def probabilities(run: Run, family: Deviations, attention: Attention) -> bool:
+def probabilities(run: Run, family: LayerVariant, attention: Attention) -> bool:
     """Whether attention's probabilities exist as a tensor."""
     softmax = attention.kind in {"softmax", "latent"}
     return softmax and (run.attention == "eager" or without_kernel(run, family, attention))
@@ -245,7 +245,7 @@ def _last_norm(n: Numbers, norm: Norm) -> Moment:
     return [(18 + n.stream - (2 if norm != "rms" else 0), "h"), (-4, ONE)]
 
 
-def product_gradients(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
+def product_gradients(run: Run, n: Numbers, family: LayerVariant, block: Block) -> Iterator[Amount]:
     """Gradients of product, activation and up, after the product itself is freed.
 
     Liger's kernel writes both gradients over gate and up (liger_kernel/ops/swiglu.py, swiglu_backward@0.8.1).
@@ -270,7 +270,7 @@ def product_gradients(run: Run, n: Numbers, family: Deviations, block: Block) ->
         yield from freed(a for site in mlp_output(run, n, block) for a in site_amounts(run, n, site))
 
 
-def _probability_gradients(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
+def _probability_gradients(run: Run, n: Numbers, family: LayerVariant, norm: Norm, block: Block) -> Iterator[Amount]:
     """Eager attention at its softmax: three fp32 gradients a score; all that follows is freed.
 
     That of the probabilities, its product with them inside CUDA's kernel, and that of the scores:
@@ -286,7 +286,7 @@ def _probability_gradients(run: Run, n: Numbers, family: Deviations, norm: Norm,
     yield from freed(_after_attention(run, n, family, norm, block))
 
 
-def _after_attention(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
+def _after_attention(run: Run, n: Numbers, family: LayerVariant, norm: Norm, block: Block) -> Iterator[Amount]:
     """What is kept behind the attention kernel: the output projection's input, the MLP's norm, and the MLP."""
     behind = sites(run, n, block, copied_output(run, family, block))
     first = next((site for site in behind if site.symbol == "h"), None)
@@ -299,7 +299,7 @@ def _after_attention(run: Run, n: Numbers, family: Deviations, norm: Norm, block
     yield from mlp_amounts(run, n, family, block)
 
 
-def _freed_before_experts(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
+def _freed_before_experts(run: Run, n: Numbers, family: LayerVariant, norm: Norm, block: Block) -> Iterator[Amount]:
     """What is freed before the backward of the experts: a norm at the end, and what computed after them.
 
     Each leaves a gradient of the width of the residual stream, and frees what it kept.

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import Amount, Moment, total
-from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import adapters
+from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.memory.lora_targets import is_target, rank_at
 from advisor.run.axolotl.lora_kernels import stops
 

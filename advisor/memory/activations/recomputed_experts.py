@@ -16,11 +16,11 @@ from advisor.memory.activations.recomputed import yet_to_come
 
 if TYPE_CHECKING:
     from advisor.models.blocks import Block
-    from advisor.models.deviations import Deviations
+    from advisor.models.layer_variant import LayerVariant
     from advisor.run import Run
 
 
-def recomputed_experts(run: Run, n: Numbers, family: Deviations, block: Block, narrow: Amount) -> Iterator[Amount]:
+def recomputed_experts(run: Run, n: Numbers, family: LayerVariant, block: Block, narrow: Amount) -> Iterator[Amount]:
     """A recomputed forward at the experts, before what all tokens pass: ``routed.recomputed_product``.
 
     A name keeps the tokens, where no linear does. A non-reentrant checkpoint computes again when backward has come to
