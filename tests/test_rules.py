@@ -212,7 +212,16 @@ def test_a_stage_has_a_folder():
 def test_an_example_that_lies_is_found_out(tmp_path):
     (tmp_path / "our_rule.py").write_text(GOOD.replace("EleutherAI/pythia-14m", "gpt2-xl"))
     (rule,) = organisation_rules([Pack(tmp_path)]).values()
-    assert list(failures_of(rule)) == ["example 2: should be silent, but fires"]
+    assert list(failures_of(rule)) == ["example 2: should be silent, but fires on\n    base_model: gpt2-xl"]
+
+
+def test_a_variation_that_lies_is_shown_as_the_whole_config(tmp_path):
+    first = 'Example(before="base_model: gpt2\\nlora_r: 8\\nseed: 1", fires=True)'
+    text = GOOD.replace("Hit, Rule", "Hit, Rule, but, without").partition("    examples=")[0]
+    (tmp_path / "our_rule.py").write_text(f'{text}    examples=({first}, but("seed: 2"), without("base_model")))')
+    (rule,) = organisation_rules([Pack(tmp_path)]).values()
+    shown = "\n    base_model: gpt2\n    lora_r: 8\n    seed: 2"
+    assert next(failures_of(rule)) == f"example 2: should be silent, but fires on{shown}"
 
 
 OLD_PACK = '''
@@ -268,6 +277,30 @@ def test_a_pack_in_the_words_of_0_2_0_runs_unchanged(tmp_path):
     assert "house-rule" in said("check", "--rules", str(rules), "--output-format", "concise", str(config)).output
     said("check", "--rules", str(rules), "--select", "house-rule", "--fix", "--unsafe-fixes", str(config))
     assert config.read_text() == "base_model: gpt2\nnum_epochs: 3\n"
+
+
+IMPORTING_PACK = """
+from advisor import Example, Hit, Rule
+from advisor.memory.activations.deviations import family_and_norm
+from advisor.run.axolotl.flags import is_on
+
+def finds(run):
+    block = run.model.blocks[0]
+    if is_on(run, "flash_attention") and family_and_norm(run, block)[0] is run.model.deviations:
+        yield Hit("flash_attention", "no")
+
+rule = Rule(id="house-rule", stage="lint", title="t", why="w", source="s", finds=finds,
+    examples=(
+        Example(before="base_model: gpt2\\nflash_attention: 'yes'", fires=True),
+        Example(before="base_model: gpt2\\nflash_attention: 'no'"),
+    ))
+"""
+
+
+def test_a_pack_imports_what_has_another_name_now(tmp_path):
+    (tmp_path / "house_rule.py").write_text(IMPORTING_PACK)
+    (rule,) = organisation_rules([Pack(tmp_path)]).values()
+    assert list(failures_of(rule)) == []
 
 
 FULL = Example(

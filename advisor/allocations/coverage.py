@@ -12,11 +12,11 @@ from advisor.allocations.vision.towers import is_outside_decoder
 from advisor.memory.activations.attention import masked, varlen
 from advisor.memory.freezing import freezes_all
 from advisor.memory.lora_targets import is_target, layers_named, ties_ends
-from advisor.memory.towers import at_tower, counted, sees
+from advisor.memory.towers import at_tower, used_towers, uses_images
 from advisor.memory.weights import trained_count
 from advisor.models.blocks import Linear
-from advisor.models.deviations import XIELU
 from advisor.models.family import family_of
+from advisor.models.layer_variant import XIELU
 from advisor.record import replace
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def uncovered(run: Run) -> Iterator[str]:
         yield "Liger's kernels"
     elif run.loss not in SCORES:
         yield f"the loss `{run.loss}`"
-    elif run.loss == "cut" and (run.model.family.soft_capped or run.model.deviations.scales_residual):
+    elif run.loss == "cut" and (run.model.family.soft_capped or run.model.variant.scales_residual):
         yield "logits that are capped or divided inside of a loss"
     if run.rl is not None and not prefers(run):
         yield "training on preferences or rewards"
@@ -64,7 +64,7 @@ def uncovered(run: Run) -> Iterator[str]:
         yield "weights rounded in forward"
     if run.torch_compile or run.tiled_mlp_shards > 1 or run.activation_offloading is not None:
         yield "compiled, tiled or offloaded layers"
-    if run.stack.xielu and run.model.deviations.activation == XIELU:
+    if run.stack.xielu and run.model.variant.activation == XIELU:
         yield "the fused xIELU"
     if not run.stack.at_least("transformers", run.model.family.common_loss_since or "4.46.0"):
         yield "losses of transformers before 4.46"
@@ -85,7 +85,7 @@ def _is_replicated(run: Run) -> bool:
 
     axolotl/core/builders/causal.py:226-268, utils/config/__init__.py:228@0.19.0.
     """
-    if run.config.get("ddp_find_unused_parameters") and run.model is not None and counted(run, run.model):
+    if run.config.get("ddp_find_unused_parameters") and run.model is not None and used_towers(run, run.model):
         return False
     stated = run.config.get("ddp") is not False and run.stack.trainer == "axolotl"
     return stated and run.rl is None and run.classifier is None
@@ -114,7 +114,7 @@ def _uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
     if family is None or not family.has_tapes or model.trace is not None:
         yield f"the family {decoder}"
     elif any(is_outside_decoder(tensor) for tensor in model.tensors) and not (
-        towers_rest(run, model) or towers_see(run, model)
+        towers_are_unused(run, model) or has_taped_encoder(run, model)
     ):
         yield "a tower that computes, or is trained"
     elif not all(is_taped(run, block) for block in model.blocks):
@@ -125,16 +125,16 @@ def _uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
         yield "sdpa with such a mask"
 
 
-def towers_rest(run: Run, model: Architecture) -> bool:
+def towers_are_unused(run: Run, model: Architecture) -> bool:
     """Whether towers lie in memory alone, frozen, and the model's own code does with text what its decoder does."""
     maskless = run.sample_packing or not model.family.own_loss
-    return model.family.text_is_taped and maskless and not (sees(run) or _trains_towers(run, model))
+    return model.family.text_is_taped and maskless and not (uses_images(run) or _trains_towers(run, model))
 
 
-def towers_see(run: Run, model: Architecture) -> bool:
+def has_taped_encoder(run: Run, model: Architecture) -> bool:
     """Whether images go through an encoder of a known order, of which at most adapters are trained."""
     known = is_known(model) and run.lora is not None and run.attention == "flash" and not run.sample_packing
-    seen = sees(run) and _shows_the_same(run, model) and _embeds_plainly(run, model)
+    seen = uses_images(run) and _shows_the_same(run, model) and _embeds_plainly(run, model)
     return known and seen and not (_trains_towers(run, model) or _begins_inside(run, model))
 
 
@@ -178,7 +178,7 @@ def _masks_are_taped(run: Run, model: Architecture) -> bool:
     """Whether sdpa gets no mask, or one mask for all layers, by a kernel that sums in registers."""
     layers = [block.attention for block in model.blocks if block.attention is not None]
     evaluated = replace(run, micro_batch_size=run.eval_batch_size, sequence_len=run.eval_sequence_len)
-    if not any(masked(one, model.deviations, layer) for one in (run, evaluated) for layer in layers):
+    if not any(masked(one, model.variant, layer) for one in (run, evaluated) for layer in layers):
         return True
     same = len({(layer.kind, layer.window) for layer in layers}) == 1
     # A mask is also multiplied with what Mamba reads; latent attention was recorded without one.

@@ -58,7 +58,7 @@ def with_reserved(run: Run, found: Estimate) -> Estimate:
 
     low, high = reserved_peaks(run)
     reserved = on_card(found, Range(round(low * MARGIN[0]), round(high * MARGIN[1]) + ROUNDING))
-    return replace(found, reserved_peak=reserved, ranges="replay", notes=(*told(found), REPLAYED))
+    return replace(found, reserved_peak=reserved, ranges="replay", notes=(*other_notes(found), REPLAYED))
 
 
 def on_card(found: Estimate, reserved: Range) -> Range:
@@ -75,6 +75,6 @@ def on_card(found: Estimate, reserved: Range) -> Range:
 REPLAYED = "the reserved range rests on a replay of the step's allocations through torch's allocator"
 
 
-def told(found: Estimate) -> tuple[str, ...]:
+def other_notes(found: Estimate) -> tuple[str, ...]:
     """The notes but that of the published range."""
     return tuple(note for note in found.notes if not note.startswith("the reserved range rests on"))

@@ -32,15 +32,15 @@ class Batch:
     """Tensors of as many whole numbers as there are tokens."""
     others: tuple[int, ...] = ()
     """Bytes of what else a processor returns for a batch."""
-    apart: bool = False
-    """Whether these are of half the rows each."""
+    separate_chosen_rejected: bool = False
+    """Whether chosen and rejected answers are tensors of their own, of half the rows each."""
     ids: Tensor | None = None
     """The tokens, where a trained embedding alone keeps them."""
 
     @property
     def column(self) -> int:
         """Whole numbers of one such tensor."""
-        return self.tokens // 2 if self.apart else self.tokens
+        return self.tokens // 2 if self.separate_chosen_rejected else self.tokens
 
     @property
     def tokens(self) -> int:

@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import indent
 
 from advisor.documents import read
 from advisor.engine.example import Example, text_of
@@ -39,7 +40,7 @@ def _example_failures(rule: Rule, example: Example) -> Iterator[str]:
                 yield "should fire, but is silent"
             return
         if not example.expects_finding:
-            yield "should be silent, but fires"
+            yield f"should be silent, but fires on\n{indent(text_of(example.before), '    ')}".rstrip()
             return
         yield from differences(example, run, after, memory)
 

@@ -13,17 +13,17 @@ PEFT = "peft/tuners/tuners_utils.py, cast_adapter_dtype@0.20.0"
 
 
 def adapter_groups(
-    run: Run, model: Architecture, *, towers_rest: bool = False
+    run: Run, model: Architecture, *, towers_get_no_gradients: bool = False
 ) -> tuple[list[Group], list[tuple[Shape, int]]]:
     """LoRA's matrices, and the trained copies of ``lora_modules_to_save``; and the shapes of all that is trained.
 
-    ``towers_rest``: whether those of towers get no gradients.
+    ``towers_get_no_gradients``: whether those of towers get no gradients.
     """
     lora = run.lora
     if lora is None:
         return [], []
     width = _adapter_width(run, lora)
-    resting = [tensor for tensor in model.tensors if towers_rest and tensor.kind in TOWERS]
+    resting = [tensor for tensor in model.tensors if towers_get_no_gradients and tensor.kind in TOWERS]
     shapes = _adapter_shapes(run, lora, model, [tensor for tensor in model.tensors if tensor not in resting])
     trained = not freezes_all(run, model)
     groups = [group_of("adapter", width, trained, PEFT, shapes)] if shapes else []

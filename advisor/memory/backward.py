@@ -24,7 +24,7 @@ from advisor.memory.ledger import Phase, Term
 from advisor.memory.model import autocast_terms
 from advisor.memory.offloading import brought_back_terms
 from advisor.memory.optimizers import optimizer_named
-from advisor.memory.towers import backward_terms, counted, tower_terms
+from advisor.memory.towers import backward_terms, tower_terms, used_towers
 from advisor.memory.weight_groups import Weights
 from advisor.models import Architecture, Block
 from advisor.run import Fsdp, Run, Zero
@@ -98,7 +98,7 @@ def backward_phases(
                 *reducing,
                 *gathered_terms(run, model, weights, "end of backward"),
             )
-            for tower in counted(run, model)
+            for tower in used_towers(run, model)
         ),
     ]
     if normed := _final_norm_terms(run, model):

@@ -1,7 +1,7 @@
 """EBFT: a frozen network's hidden states, by which answers are compared, and answers made at many places at once."""
 
 from advisor.memory import loss
-from advisor.memory.activations import forward_working_bytes, head_saved_bytes
+from advisor.memory.activations import head_saved_bytes, no_grad_peak_bytes
 from advisor.memory.forward import SAVED, kept_terms, norm_text
 from advisor.memory.ledger import Phase, Term
 from advisor.memory.weight_groups import Weights, base_width
@@ -62,7 +62,7 @@ def _whole_states(run: Run, model: Architecture, ebft: Ebft) -> Terms:
     assert run.rollouts is not None
     length = min(run.sequence_len, LONGEST)
     asked = replace(run, micro_batch_size=run.rollouts.rows, sequence_len=length, adapter=None, lora=None)
-    working = max(forward_working_bytes(asked, block) for block in model.blocks)
+    working = max(no_grad_peak_bytes(asked, block) for block in model.blocks)
     width = run.compute_bytes * asked.tokens
     logits = width * model.outputs if run.adapter is not None else 0
     chosen = 2 * ebft.features * width * model.hidden_size
@@ -104,7 +104,7 @@ def _strided_answers(run: Run, model: Architecture, ebft: Ebft) -> Terms:
     places = ebft.places(run.sequence_len)
     length = run.sequence_len + places * (ebft.answer - 1)
     asked = replace(run, attention="eager", micro_batch_size=rows(run), sequence_len=length, ebft=None)
-    working = max(forward_working_bytes(asked, block) for block in model.blocks)
+    working = max(no_grad_peak_bytes(asked, block) for block in model.blocks)
     wrapped = run.autocast and not isinstance(run.sharding, Zero)
     given, half = 4 if wrapped else run.compute_bytes, run.compute_bytes if wrapped else 0
     before = asked.tokens - rows(run) * places if ebft.answer > 1 else 0

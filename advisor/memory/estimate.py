@@ -27,7 +27,7 @@ from advisor.memory.optimizer_states import optimizer_terms, step_terms
 from advisor.memory.ranges import needed, range_notes, reserved_peak
 from advisor.memory.rows import as_counted, rows_of
 from advisor.memory.tensor_parallel import cut
-from advisor.memory.towers import counted, image_notes, images_of
+from advisor.memory.towers import image_notes, images_of, used_towers
 from advisor.memory.uncounted import uncounted
 from advisor.memory.weight_groups import Weights
 from advisor.memory.weights import weights_of
@@ -46,7 +46,7 @@ def estimate(run: Run) -> Estimate | None:
     weights = weights_of(run, model)
     phases = tuple(phases_of(run, model, weights, whole))
     peak = max(phases, key=lambda phase: phase.bytes)
-    missing, host, range_ = uncounted(run), _hosted(run, model), _beyond_vllm(needed, run, peak)
+    missing, host, range_ = uncounted(run), _cached_host_terms(run, model), _beyond_vllm(needed, run, peak)
     return Estimate(
         phases=phases,
         host=host,
@@ -56,7 +56,7 @@ def estimate(run: Run) -> Estimate | None:
         outside_torch=hardware.outside_torch,
         notes=(*map(str, missing), *notes_of(run, model, rows), *range_notes(run)),
         rows=rows,
-        images=images_of(run) if any(tower.kind == "vision" for tower in counted(run, model)) else None,
+        images=images_of(run) if any(tower.kind == "vision" for tower in used_towers(run, model)) else None,
         uncounted=missing,
         host_needed=host_needed(host, hardware.gpus_per_node * max(0, hardware.usable - range_.low)),
         host_usable=host_usable(hardware, host),
@@ -69,28 +69,31 @@ def lower_bound(run: Run) -> int:
         return 0
     run, model = counted_run(run, run.model)
     weights = weights_of(run, model)
-    return sum(term.bytes for term in (*_standing(run, model, weights), *resident_vllm(run), *stepping(run, weights)))
+    return sum(
+        term.bytes
+        for term in (*_resident_terms(run, model, weights), *resident_vllm(run), *_optimizer_step_terms(run, weights))
+    )
 
 
 def host_bytes(run: Run) -> int:
     """Bytes of one node's host memory, known before the estimate is."""
-    return sum(term.bytes for term in _hosted_by(run))
+    return sum(term.bytes for term in _host_terms_of(run))
 
 
 def lacks_host(run: Run) -> bool:
     """Whether a node has less than is on the host for certain, known before the estimate is."""
-    host = _hosted_by(run)
+    host = _host_terms_of(run)
     usable = None if run.hardware is None else host_usable(run.hardware, host)
     return usable is not None and sum(term.least for term in host) > usable
 
 
-def _hosted_by(run: Run) -> tuple[HostTerm, ...]:
-    """``_hosted`` of the run as it is counted."""
-    return () if run.model is None else _hosted(*counted_run(run, run.model))
+def _host_terms_of(run: Run) -> tuple[HostTerm, ...]:
+    """``_cached_host_terms`` of the run as it is counted."""
+    return () if run.model is None else _cached_host_terms(*counted_run(run, run.model))
 
 
 @lru_cache(maxsize=4)
-def _hosted(run: Run, model: Architecture) -> tuple[HostTerm, ...]:
+def _cached_host_terms(run: Run, model: Architecture) -> tuple[HostTerm, ...]:
     """What offloading keeps on the host. A search asks for it before the estimate does."""
     return host_terms(run, model, weights_of(run, model))
 
@@ -116,15 +119,15 @@ def _beyond_vllm(ranged: Callable[[Run, int], Range], run: Run, peak: Phase) -> 
 
 def phases_of(run: Run, model: Architecture, weights: Weights, whole: Architecture | None = None) -> list[Phase]:
     """Every phase of a step, at its worst moment. ``whole``: what is loaded, where that is cut only later."""
-    asleep = _standing(run, model, weights)
-    states = (*asleep, *resident_vllm(run))
+    resident = _resident_terms(run, model, weights)
+    states = (*resident, *resident_vllm(run))
     copies, computing = autocast_terms(run, model, weights), dequantized_terms(run, model)
     training = (*states, *retained_terms(run, model))
     losing = (*training, *between_micro_steps(run, weights))
     late = autocast_terms(run, model, weights, "loss")
     load = load_terms(run, whole or model, weights_of(run, whole) if whole else weights)
     compared = ebft_phases(run, model, (*losing, *copies))
-    answered = [*rollout_phase(run, model, weights, asleep, load), *_of_name("generation", compared)]
+    answered = [*rollout_phase(run, model, weights, resident, load), *_of_name("generation", compared)]
     phases = [
         Phase("load", load),
         worst(
@@ -134,7 +137,7 @@ def phases_of(run: Run, model: Architecture, weights: Weights, whole: Architectu
             ]
         ),
         worst(backward_phases(run, model, weights, training, computing)),
-        Phase("optimizer step", (*states, *stepping(run, weights))),
+        Phase("optimizer step", (*states, *_optimizer_step_terms(run, weights))),
     ]
     if run.evaluates:
         scoring = autocast_terms(run, model, weights, "evaluation")
@@ -143,7 +146,7 @@ def phases_of(run: Run, model: Architecture, weights: Weights, whole: Architectu
     return [Phase(phase.name, _sourced(run, phase.terms)) for phase in phases]
 
 
-def _standing(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
+def _resident_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """What stays from step to step, without vLLM."""
     return (
         *weight_terms(run, model, weights),
@@ -156,7 +159,7 @@ def _standing(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ..
     )
 
 
-def stepping(run: Run, weights: Weights) -> tuple[Term, ...]:
+def _optimizer_step_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
     """What the optimizer step needs beyond that."""
     buckets = bucket_terms(run) if run.zero_stage == 3 else ()
     return (*step_gradients(run, weights), *step_terms(run, weights), *buckets)

@@ -6,11 +6,11 @@ from advisor.memory.activations import (
     checkpoint_bytes,
     checkpoints,
     first_norm_bytes,
-    forward_working_bytes,
+    forward_peak_bytes,
     head_saved_bytes,
     lasting_bytes,
+    no_grad_peak_bytes,
     own_input_bytes,
-    passing_bytes,
     saved_bytes,
     saved_formula,
 )
@@ -21,7 +21,7 @@ from advisor.memory.generation import generation_terms
 from advisor.memory.ledger import Phase, Term
 from advisor.memory.offloading import inputs_on_the_way
 from advisor.memory.projector import INT8
-from advisor.memory.towers import counted, forward_terms, tower_terms
+from advisor.memory.towers import forward_terms, tower_terms, used_towers
 from advisor.memory.weight_groups import Weights
 from advisor.models import Architecture, Block
 from advisor.models.family import family_of
@@ -55,7 +55,7 @@ def loss_phases(
         (*late, *kept, *starts, backward, *buckets_at_loss(run)),
     ]
     moments.append((*fixed, *kept_terms(run, model), *_passing_terms(run, model)))
-    moments += [(*fixed, *tower_terms(run, model), *forward_terms(run, one)) for one in counted(run, model)]
+    moments += [(*fixed, *tower_terms(run, model), *forward_terms(run, one)) for one in used_towers(run, model)]
     if copied := root_copied(run, model, forward=True):
         moments.append((*fixed, *copied))
     if copied := root_copied(run, model, forward=False):
@@ -71,7 +71,7 @@ def _cached_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
 
 def _passing_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     """What the last layer's forward holds and does not save: wider than a fused loss where adapters are in fp32."""
-    bytes_ = passing_bytes(run, model.in_order[-1]) if model.blocks else 0
+    bytes_ = forward_peak_bytes(run, model.in_order[-1]) if model.blocks else 0
     return (Term("last layer's intermediates", "activations", bytes_, f"{run.tokens:,} tokens", WORKING),)
 
 
@@ -169,7 +169,7 @@ def _leaf_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     It is the first layer's input, which a checkpoint keeps, and a norm that casts nothing; unless the model multiplies
     it first (GraniteModel.forward@5.16.1) or makes several streams of it. With images it is ``words_term``.
     """
-    if counted(run, model):
+    if used_towers(run, model):
         return ()
     family = family_of(model.decoder_type or model.model_type)
     multiplied = family is not None and family.tape.scales_embedding == "after"
@@ -192,7 +192,7 @@ def evaluation_phases(run: Run, model: Architecture, weights: Weights, fixed: tu
     """The moments of evaluation: scoring, and generating where that is asked for."""
     seen = replace(run, micro_batch_size=run.eval_batch_size)
     moments = [_evaluation_terms(run, model, weights)]
-    moments += [forward_terms(seen, tower) for tower in counted(run, model)]
+    moments += [forward_terms(seen, tower) for tower in used_towers(run, model)]
     if run.generated_rows:
         moments.append(generation_terms(run, model, weights))
     return [Phase("evaluation", (*fixed, *moment)) for moment in moments]
@@ -201,7 +201,7 @@ def evaluation_phases(run: Run, model: Architecture, weights: Weights, fixed: tu
 def _evaluation_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """A forward without gradients: one layer's intermediates, and after the last layer the logits."""
     evaluated = replace(run, micro_batch_size=run.eval_batch_size, sequence_len=run.eval_sequence_len)
-    working = max(forward_working_bytes(evaluated, block) for block in model.blocks)
+    working = max(no_grad_peak_bytes(evaluated, block) for block in model.blocks)
     logits = loss.evaluation_loss_bytes(evaluated, model)
     gathered = gathered_terms(run, model, weights, "end of forward")
     tokens = f"{evaluated.tokens:,} tokens ({run.eval_batch_size} rows of {run.eval_sequence_len:,})"

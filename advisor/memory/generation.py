@@ -1,6 +1,6 @@
 """What answering takes: the keys and values of every token so far, ZeRO-3's whole model, or vLLM's share."""
 
-from advisor.memory.activations import forward_working_bytes
+from advisor.memory.activations import no_grad_peak_bytes
 from advisor.memory.deepspeed import gathers
 from advisor.memory.ledger import Phase, Term
 from advisor.memory.liger_policy import scores_again, scoring_bytes
@@ -83,7 +83,7 @@ def answering(
 ) -> tuple[Term, ...]:
     """Rows answered at once: the prompts' own pass, and the cache at its fullest."""
     asked = replace(run, micro_batch_size=rows, sequence_len=prompt)
-    working = max(forward_working_bytes(asked, block) for block in model.blocks)
+    working = max(no_grad_peak_bytes(asked, block) for block in model.blocks)
     gathered = weights.bytes if whole and gathers(run) else 0
     return (
         *_cache_terms(run, model, rows * (prompt + answer)),

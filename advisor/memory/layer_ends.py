@@ -4,18 +4,18 @@ from collections.abc import Iterator, Sequence
 
 from advisor.memory import fsdp
 from advisor.memory.activations import (
+    backward_peak_bytes,
     checkpoint_bytes,
     checkpoints,
+    dequantized_peak_bytes,
     last_weight_bytes,
-    multiplying_bytes,
     own_input_bytes,
     saved_bytes,
     saved_formula,
     stack_gradient_bytes,
-    working_bytes,
 )
-from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.experts import stacks
+from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.memory.ebft import one_graph
 from advisor.memory.forward import SAVED, WORKING, decoder_terms
 from advisor.memory.gradients import gradient_terms
@@ -47,7 +47,7 @@ def first_layers(run: Run, model: Architecture, weights: Weights) -> Iterator[tu
     Sharded runs have their gradients elsewhere: there it is the widest layer, as if it were the first of all.
     """
     if run.sharding is not None:
-        widest = max(model.blocks, key=lambda block: saved_bytes(run, block) + working_bytes(run, block))
+        widest = max(model.blocks, key=lambda block: saved_bytes(run, block) + backward_peak_bytes(run, block))
         kept = fsdp.held_inputs(run, model) or _first_layer_terms(run, widest)
         yield widest, (*_all_gradients(run, model, weights), *kept, *layer_terms(run, widest))
         return
@@ -153,7 +153,7 @@ def layer_terms(run: Run, block: Block) -> tuple[Term, ...]:
     working = Term(
         "gradients of intermediates",
         "activations",
-        working_bytes(run, block),
+        backward_peak_bytes(run, block),
         f"{run.tokens:,} tokens",
         WORKING,
     )
@@ -178,10 +178,10 @@ def _first_layer_terms(run: Run, block: Block) -> tuple[Term, ...]:
 
 def while_multiplying(run: Run, block: Block, unpacked: tuple[Term, ...]) -> tuple[Term, ...]:
     """What an unpacked weight adds to the widest moment of a layer, which need not be the one that it is there in."""
-    multiplying = None if recomputes_under_hooks(run) else multiplying_bytes(run, block)
-    if multiplying is None:
+    dequantized = None if recomputes_under_hooks(run) else dequantized_peak_bytes(run, block)
+    if dequantized is None:
         return unpacked
-    less, weight = max(0, working_bytes(run, block) - multiplying), last_weight_bytes(block)
+    less, weight = max(0, backward_peak_bytes(run, block) - dequantized), last_weight_bytes(block)
     text = f", less {less:,} B that have gone" if less else ""
     return tuple(
         replace(term, bytes=weight - less, formula=f"2 B x {weight // 2:,}{text}") for term in unpacked if weight > less

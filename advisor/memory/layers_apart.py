@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import enters_narrow
+from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.memory.lora_targets import layers_named, wraps
 from advisor.memory.weights import storage
 from advisor.record import replace

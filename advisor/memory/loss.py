@@ -53,7 +53,7 @@ def loss_forward_peak_bytes(run: Run, model: Architecture) -> int:
         case "cut":
             return 8 * run.tokens
         case "preference" | "policy":
-            return _logits_bytes(run, model, logits_of(run, model).forward) + passing_bytes(run, model)
+            return _logits_bytes(run, model, logits_of(run, model).forward) + metrics_peak_bytes(run, model)
         case _:
             return _logits_bytes(run, model, logits_of(run, model).forward)
 
@@ -188,7 +188,7 @@ def returned(run: Run) -> int:
     return 4 if run.autocast and run.precision != "fp32" else 0
 
 
-def passing_bytes(run: Run, model: Architecture) -> int:
+def metrics_peak_bytes(run: Run, model: Architecture) -> int:
     """What metrics and sums of powers hold for a while besides copies of the logits.
 
     The entropy of some rows is three tensors of them, next to one copy, so KTO's two are mostly more. A single row's

@@ -6,7 +6,7 @@ layer is through, because its graph is not the one that the hooks clear up after
 (trl/models/activation_offloading.py@1.9.0, ``unpack_tensor_with_streams``).
 """
 
-from advisor.memory.activations import checkpoint_bytes, forward_working_bytes, saved_bytes, working_bytes
+from advisor.memory.activations import backward_peak_bytes, checkpoint_bytes, no_grad_peak_bytes, saved_bytes
 from advisor.memory.ledger import Term
 from advisor.memory.lora_targets import is_target
 from advisor.models import Architecture, Block
@@ -69,5 +69,5 @@ def _read_again_bytes(run: Run, block: Block) -> int:
 
 def passing_working(run: Run, block: Block) -> Term:
     """One layer's backward where each saved tensor comes back alone."""
-    bytes_ = max(working_bytes(run, block), forward_working_bytes(run, block))
+    bytes_ = max(backward_peak_bytes(run, block), no_grad_peak_bytes(run, block))
     return Term("gradients of intermediates", "activations", bytes_, f"{run.tokens:,} tokens", TRL)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations import own_input_bytes
-from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import KEEP_WIDTH, numbers
+from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.memory.ledger import Term
 
 if TYPE_CHECKING:

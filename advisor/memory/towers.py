@@ -4,17 +4,17 @@ from collections.abc import Iterator
 from typing import cast
 
 from advisor.memory.activations import (
+    backward_peak_bytes,
     checkpoint_bytes,
     checkpoints,
-    forward_working_bytes,
     lasting_bytes,
+    no_grad_peak_bytes,
     own_input_bytes,
     saved_bytes,
     saved_formula,
-    working_bytes,
 )
-from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import fp32_branches
+from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.memory.ledger import Term
 from advisor.memory.lora_targets import is_target
 from advisor.memory.offloading import limit
@@ -35,7 +35,7 @@ PIXELS = (
 )
 
 
-def sees(run: Run) -> bool:
+def uses_images(run: Run) -> bool:
     """Whether the run is given a processor, without which axolotl trains on text alone."""
     return bool(run.config.get("processor_type"))
 
@@ -50,14 +50,14 @@ def images_of(run: Run) -> Images:
     return Images(1, sides[0], sides[1], "image_size") if len(sides) == len(given) == 2 else DEFAULT
 
 
-def counted(run: Run, model: Architecture) -> tuple[Tower, ...]:
+def used_towers(run: Run, model: Architecture) -> tuple[Tower, ...]:
     """The towers that this run computes with and whose layers are known."""
-    return model.towers if sees(run) else ()
+    return model.towers if uses_images(run) else ()
 
 
 def image_notes(run: Run, model: Architecture) -> list[str]:
     """What is taken for granted of images, and that no row with them is cut."""
-    if not counted(run, model):
+    if not used_towers(run, model):
         return []
     cut = "axolotl cuts no row with images or sound to sequence_len: longer rows need more"
     if not any(tower.kind == "vision" for tower in model.towers):
@@ -71,7 +71,7 @@ def tower_terms(run: Run, model: Architecture, passed: str = "") -> tuple[Term, 
     ``passed``: a kind of tower in whose layers backward is. What joins it to the decoder has gone by then, and the
     embeddings of the words have their gradient.
     """
-    towers = counted(run, model)
+    towers = used_towers(run, model)
     found = [term for tower in towers for term in kept_terms(run, model, tower, joined=tower.kind != passed)]
     words = [words_term(run, model)] if found else []
     if passed:
@@ -122,7 +122,7 @@ def backward_terms(run: Run, model: Architecture, tower: Tower) -> tuple[Term, .
     own = own_input_bytes(inner, tower.block) if again and tower.traced is None and not run.activation_offloading else 0
     text = f"{_kept_formula(inner, tower)} x {inner.tokens:,} patches"
     text += f", less {own:,} B of its own input" if own else ""
-    working = tower_working_bytes(inner, tower)
+    working = tower_backward_peak_bytes(inner, tower)
     return (
         Term(f"recomputed layer of the {tower.name}", "activations", again - own, text, TRACED),
         Term(f"gradients in the {tower.name}", "activations", working, f"{inner.tokens:,} patches", TRACED),
@@ -143,14 +143,14 @@ def _kept_formula(inner: Run, tower: Tower) -> str:
     return f"{kept_bytes(inner, tower) // inner.tokens:,} B, traced,"
 
 
-def tower_working_bytes(inner: Run, tower: Tower) -> int:
+def tower_backward_peak_bytes(inner: Run, tower: Tower) -> int:
     """What the backward of one layer holds besides what is kept."""
     if tower.traced is not None:
         return _at_width(tower.traced, tower.traced.backward[case(inner)], inner, tower.block.hidden)
     # What was traced is of weights that are not quantized; quantized ones hand on fp32, and the formulas have it.
     wide = fp32_branches(inner, family_and_norm(inner, tower.block)[1])
     held = 0 if wide else tower.held[case(inner)]
-    return working_bytes(inner, tower.block) + held * inner.tokens * tower.block.hidden
+    return backward_peak_bytes(inner, tower.block) + held * inner.tokens * tower.block.hidden
 
 
 def case(inner: Run) -> int:
@@ -167,7 +167,7 @@ def forward_terms(run: Run, tower: Tower) -> tuple[Term, ...]:
     """One layer of a tower at work in the forward, without gradients."""
     inner = at_tower(run, tower)
     if tower.traced is None:
-        working = forward_working_bytes(inner, tower.block)
+        working = no_grad_peak_bytes(inner, tower.block)
     else:
         working = _at_width(tower.traced, tower.traced.forward[0 if inner.autocast else 1], inner, tower.block.hidden)
     text = f"{inner.tokens:,} patches"

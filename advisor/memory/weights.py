@@ -44,10 +44,16 @@ STORED_BY = (
 class Stored:
     """A run and its model as their weights are stored: equal to another that stores them alike."""
 
-    def __init__(self, run: Run, model: Architecture, *, towers_rest: bool = False) -> None:
-        self.run, self.model, self.towers_rest = run, model, towers_rest
+    def __init__(self, run: Run, model: Architecture, *, towers_get_no_gradients: bool = False) -> None:
+        self.run, self.model, self.towers_get_no_gradients = run, model, towers_get_no_gradients
         lora = tuple(str(fact) for fact in vars(run.lora).values()) if run.lora is not None else None
-        self.key = (model, lora, towers_rest, type(run.sharding), *(getattr(run, name) for name in STORED_BY))
+        self.key = (
+            model,
+            lora,
+            towers_get_no_gradients,
+            type(run.sharding),
+            *(getattr(run, name) for name in STORED_BY),
+        )
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -58,10 +64,10 @@ class Stored:
 
 def weights_of(run: Run, model: Architecture) -> Weights:
     """The model's own tensors, grouped by storage, and the adapter's."""
-    return grouped(Stored(run, model, towers_rest=towers_rest(run, model)))
+    return grouped(Stored(run, model, towers_get_no_gradients=towers_get_no_gradients(run, model)))
 
 
-def towers_rest(run: Run, model: Architecture) -> bool:
+def towers_get_no_gradients(run: Run, model: Architecture) -> bool:
     """Whether a tower's adapters get no gradients, since rows are of text: torch makes them no states, engines do.
 
     torch/optim/optimizer.py: a parameter without a gradient is left out.
@@ -85,7 +91,7 @@ def grouped(stored: Stored) -> Weights:
         if count:
             trained.append((tensor.shape, count))
     base = (group_of(*key, LOADER, shapes) for key, shapes in by_storage.items())
-    groups, adapters = adapter_groups(run, model, towers_rest=stored.towers_rest)
+    groups, adapters = adapter_groups(run, model, towers_get_no_gradients=stored.towers_get_no_gradients)
     return Weights((*base, *groups), (*trained, *adapters))
 
 

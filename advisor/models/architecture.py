@@ -8,8 +8,8 @@ from advisor.models.blocks import Block, Kind, Tensor
 from advisor.record import record
 
 if TYPE_CHECKING:
-    from advisor.models.deviations import Deviations
     from advisor.models.family import Family
+    from advisor.models.layer_variant import LayerVariant
     from advisor.models.tower import Tower
     from advisor.models.traced import ModelTrace
 
@@ -54,11 +54,16 @@ class Architecture:
         return family_of(self.model_type) or UNKNOWN
 
     @cached_property
-    def deviations(self) -> "Deviations":
+    def variant(self) -> "LayerVariant":
         """What its decoder does differently from Llama's."""
-        from advisor.models.family import deviations_of
+        from advisor.models.family import variant_of
 
-        return deviations_of(self.decoder_type or self.model_type)
+        return variant_of(self.decoder_type or self.model_type)
+
+    @property
+    def deviations(self) -> "LayerVariant":
+        """``variant``, as rules of older releases ask for it."""
+        return self.variant
 
     @property
     def outputs(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isqrt
 
 from advisor.models.config import Config
-from advisor.models.deviations import Deviations
+from advisor.models.layer_variant import LayerVariant
 from advisor.models.parts import Tensors, conv, linear, loose, norm, within
 from advisor.models.tower import Grid, Layers, Traced
 
@@ -128,7 +128,7 @@ def reduced(c: Config) -> Grid:
 _FRAME = 4 * 128
 """Four frames of 128 mel bins are one position."""
 LAYERS = {
-    voxtral: Layers("layers", "layer", seconds, (4, 4, 2, 2), Deviations(fresh_query=True)),
+    voxtral: Layers("layers", "layer", seconds, (4, 4, 2, 2), LayerVariant(fresh_query=True)),
     gemma4: Layers(
         "layers",
         "rms",

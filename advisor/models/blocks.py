@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from advisor.record import record
 
 if TYPE_CHECKING:
-    from advisor.models.deviations import Deviations
+    from advisor.models.layer_variant import LayerVariant
     from advisor.models.traced import LayerTrace
 
 Kind = Literal[
@@ -168,7 +168,7 @@ class Block:
     """Its Mamba mixer: in place of attention, or side by side with it."""
     traces: "tuple[LayerTrace, ...]" = ()
     """What such a layer was measured to keep, where its model was traced."""
-    deviations: "Deviations | None" = None
+    variant: "LayerVariant | None" = None
     """Its own, where it is no layer of the decoder."""
     narrow: bool = False
     """Whether it gets half precision where others of the model get fp32, which only layers before those return."""

@@ -10,8 +10,8 @@ from advisor.models.attention import fused_softmax, softmax
 from advisor.models.blocks import Mlp
 from advisor.models.config import Config
 from advisor.models.decoder import Decoder
-from advisor.models.deviations import Deviations, with_tanh_gelu
 from advisor.models.family import Family, Taped
+from advisor.models.layer_variant import LayerVariant, with_tanh_gelu
 from advisor.models.mlp import gated, plain
 from advisor.models.parts import Layer, Part, Tensors, linear, loose, norm
 
@@ -146,7 +146,7 @@ FAMILIES: dict[str, Family] = {
             _STARCODER_MLP,
             norms=_TWO_NORMS,
             outside=_learned_positions,
-            deviations=with_tanh_gelu(residual_masks=2, rotates=False),
+            variant=with_tanh_gelu(residual_masks=2, rotates=False),
         ),
         lora_kernels="unpatchable",
         xformers="asks for key heads",
@@ -157,7 +157,7 @@ FAMILIES: dict[str, Family] = {
             _STARCODER_MLP,
             norms=_TWO_NORMS,
             outside=_learned_positions,
-            deviations=Deviations(residual_masks=2, rotates=False),
+            variant=LayerVariant(residual_masks=2, rotates=False),
         ),
         lora_kernels="unpatchable",
         common_loss_since="4.49.0",
@@ -181,7 +181,7 @@ FAMILIES: dict[str, Family] = {
             plain("mlp.fc_in", "mlp.fc_out", bias=True),
             norms=("ln_1",),
             head_bias=True,
-            deviations=with_tanh_gelu(rotary=2),
+            variant=with_tanh_gelu(rotary=2),
         ),
         lora_kernels="unpatchable",
         sdpa=False,
@@ -196,7 +196,7 @@ FAMILIES: dict[str, Family] = {
             root="gpt_neox",
             embedding="embed_in",
             final_norm="final_layer_norm",
-            deviations=Deviations(fresh_query=True, parallel=True),
+            variant=LayerVariant(fresh_query=True, parallel=True),
         ),
         lora_kernels="unpatchable",
         embedding_modules=("embed_in", "embed_out"),
@@ -221,7 +221,7 @@ FAMILIES: dict[str, Family] = {
             plain("mlp.dense_h_to_4h", "mlp.dense_4h_to_h", bias="bias"),
             layer_norms=_falcon_norms,
             embedding="word_embeddings",
-            deviations=Deviations(parallel=True, always_masked=True),
+            variant=LayerVariant(parallel=True, always_masked=True),
         ),
         lora_kernels="unpatchable",
         embedding_modules=("word_embeddings", "lm_head"),

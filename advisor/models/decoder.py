@@ -9,7 +9,7 @@ from typing import Literal, cast
 from advisor.models.attention import softmax
 from advisor.models.blocks import Block, Linear, Tensor
 from advisor.models.config import Config
-from advisor.models.deviations import LLAMA, Deviations
+from advisor.models.layer_variant import LLAMA, LayerVariant
 from advisor.models.mlp import gated
 from advisor.models.parts import Builder, Layer, Part, Tensors, linear, loose, merged, norm, within
 from advisor.record import record
@@ -96,7 +96,7 @@ class Decoder:
     embedding_width: str = "hidden_size"
     embedding_rows: int = 0
     """Rows of the embedding beyond the vocabulary (Llama 3.2 Vision's image tokens)."""
-    deviations: Deviations = LLAMA
+    variant: LayerVariant = LLAMA
     extra: tuple[str, ...] = ()
     """Facts that a reader of the ledger should know, one sentence each."""
 

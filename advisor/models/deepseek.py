@@ -6,8 +6,8 @@ from advisor.models.attention import latent
 from advisor.models.blocks import Attention
 from advisor.models.config import Config
 from advisor.models.decoder import FULL, Decoder, fitted
-from advisor.models.deviations import Deviations
 from advisor.models.family import EXPERT_MLP, LIGER_WITHOUT_ROPE, MLP_TARGETS, Family, Taped
+from advisor.models.layer_variant import LayerVariant
 from advisor.models.mlp import experts, gated
 from advisor.models.parts import Layer, Part, Tensors, linear, loose, norm, within
 from advisor.models.sparse import leading_dense_marks, with_experts
@@ -121,7 +121,7 @@ def _hyper_head(c: Config) -> Tensors:
 
 FAMILIES: dict[str, Family] = {
     "deepseek_v2": Family(
-        Decoder(latent, _MLPS, _latent_plan, deviations=Deviations(casts_router=True, fp32_routing=True)),
+        Decoder(latent, _MLPS, _latent_plan, variant=LayerVariant(casts_router=True, fp32_routing=True)),
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
         lora_kernels="unpatchable",
@@ -130,7 +130,7 @@ FAMILIES: dict[str, Family] = {
         expert_targets=MLP_TARGETS,
     ),
     "deepseek_v3": Family(
-        Decoder(latent, _MLPS, _latent_plan, deviations=Deviations(casts_router=True)),
+        Decoder(latent, _MLPS, _latent_plan, variant=LayerVariant(casts_router=True)),
         cut=True,
         lora_kernels="unpatchable",
         has_tapes=True,
@@ -141,14 +141,14 @@ FAMILIES: dict[str, Family] = {
     "kimi_k2": Family(Decoder(latent, _MLPS, _latent_plan)),
     "mistral4": Family(
         # Softmax without a dtype, which CUDA's autocast gives in fp32: Mistral4TopkRouter.forward@5.16.1.
-        Decoder(latent, _MLPS, _latent_plan, deviations=Deviations(fp32_routing=True)),
+        Decoder(latent, _MLPS, _latent_plan, variant=LayerVariant(fp32_routing=True)),
         cut=True,
         lora_kernels="unpatchable",
         has_tapes=True,
         tape=Taped(routes="grouped softmax", scales_queries=True),
     ),
     "glm4_moe_lite": Family(
-        Decoder(latent, _MLPS, _latent_plan, deviations=Deviations(casts_router=True)),
+        Decoder(latent, _MLPS, _latent_plan, variant=LayerVariant(casts_router=True)),
         cut=True,
         lora_kernels="unpatchable",
         has_tapes=True,

@@ -6,18 +6,18 @@ from functools import partial
 
 from advisor.models.attention import fused_softmax, softmax
 from advisor.models.decoder import SANDWICH, Decoder, full_plan, plain_plan
-from advisor.models.deviations import (
+from advisor.models.family import LIGER, LIGER_LAYERS, LIGER_LOSS, LIGER_WITHOUT_ROPE, Family, Taped
+from advisor.models.layer_variant import (
     FRESH_QUERY,
     OFFSET,
     XIELU,
     XIELU_FORWARD,
     XIELU_GRADIENT,
     XIELU_TRAINED,
-    Deviations,
+    LayerVariant,
     with_squared_relu,
     with_tanh_gelu,
 )
-from advisor.models.family import LIGER, LIGER_LAYERS, LIGER_LOSS, LIGER_WITHOUT_ROPE, Family, Taped
 from advisor.models.mlp import fused, gated, plain
 
 _GLM4 = ("input_layernorm", "post_attention_layernorm", "post_self_attn_layernorm", "post_mlp_layernorm")
@@ -25,7 +25,7 @@ _POST = ("post_attention_layernorm", "post_feedforward_layernorm")
 _BIASED = softmax(bias="attention_bias")
 _QUERY_KEY_VALUE_BIAS = softmax(bias=True, out_bias=False)
 _HEAD_NORM = softmax(bias="attention_bias", query_key_norm="head")
-_SECTIONS = Deviations(rotary=4)
+_SECTIONS = LayerVariant(rotary=4)
 """Cosines and sines of time, height and width, which each layer joins: models/qwen2_vl, Qwen2VLAttention.forward."""
 _AXES = Taped(tables="sections", axes="apart", heads_last=True)
 
@@ -40,10 +40,10 @@ FAMILIES: dict[str, Family] = {
     ),
     "cwm": Family(Decoder(_BIASED, gated(bias="mlp_bias"), partial(plain_plan, every=4)), has_tapes=True),
     "ernie4_5": Family(
-        Decoder(softmax(bias="use_bias"), gated(bias="use_bias"), deviations=Deviations(rotary=8)),
+        Decoder(softmax(bias="use_bias"), gated(bias="use_bias"), variant=LayerVariant(rotary=8)),
     ),
     "paddleocr_vl_text": Family(
-        Decoder(softmax(bias="use_bias"), gated(bias="use_bias"), deviations=_SECTIONS),
+        Decoder(softmax(bias="use_bias"), gated(bias="use_bias"), variant=_SECTIONS),
         lora_kernels="unpatchable",
         has_tapes=True,
         tape=_AXES,
@@ -52,21 +52,21 @@ FAMILIES: dict[str, Family] = {
         Decoder(
             softmax(bias="attention_bias", out_bias=False),
             gated(bias="mlp_bias"),
-            deviations=Deviations(norm="fp32 rms", rotary=4),
+            variant=LayerVariant(norm="fp32 rms", rotary=4),
         )
     ),
     "qwen2": Family(
         Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan), liger=LIGER, cut=True, has_tapes=True, has_liger_tapes=True
     ),
     "qwen2_vl_text": Family(
-        Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan, deviations=_SECTIONS),
+        Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan, variant=_SECTIONS),
         liger=LIGER_LAYERS,
         lora_kernels="unpatchable",
         has_tapes=True,
         tape=_AXES,
     ),
     "qwen2_5_vl_text": Family(
-        Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan, deviations=_SECTIONS),
+        Decoder(_QUERY_KEY_VALUE_BIAS, plan=plain_plan, variant=_SECTIONS),
         liger=LIGER_LAYERS,
         lora_kernels="unpatchable",
         has_tapes=True,
@@ -79,14 +79,14 @@ FAMILIES: dict[str, Family] = {
         Decoder(
             softmax(bias="attention_bias", out_bias="attention_out_bias"),
             gated(bias="mlp_bias"),
-            deviations=Deviations(residual_masks=2),
+            variant=LayerVariant(residual_masks=2),
         ),
         cut=True,
         has_tapes=True,
     ),
     "smollm3": Family(Decoder(_BIASED, gated(bias="mlp_bias"), plain_plan), liger=LIGER, cut=True, has_tapes=True),
     "granite": Family(
-        Decoder(_BIASED, gated(bias="mlp_bias"), deviations=Deviations(scales_residual=True)),
+        Decoder(_BIASED, gated(bias="mlp_bias"), variant=LayerVariant(scales_residual=True)),
         liger=LIGER_LAYERS,
         cut=True,
         has_tapes=True,
@@ -96,7 +96,7 @@ FAMILIES: dict[str, Family] = {
         Decoder(
             _BIASED,
             plain(bias="mlp_bias"),
-            deviations=with_squared_relu(),
+            variant=with_squared_relu(),
         ),
         cut=True,
         has_tapes=True,
@@ -106,7 +106,7 @@ FAMILIES: dict[str, Family] = {
             _HEAD_NORM,
             plain(loose_names=("mlp.act_fn.alpha_p", "mlp.act_fn.alpha_n")),
             norms=("attention_layernorm", "feedforward_layernorm"),
-            deviations=Deviations(
+            variant=LayerVariant(
                 activation=XIELU,
                 activation_trained=XIELU_TRAINED,
                 activation_gradient=XIELU_GRADIENT,
@@ -131,13 +131,13 @@ FAMILIES: dict[str, Family] = {
             softmax(query_key_norm="head"),
             plan=partial(plain_plan, every=4),
             norms=_POST,
-            deviations=Deviations(post_norm=True),
+            variant=LayerVariant(post_norm=True),
         ),
         liger=LIGER,
         cut=True,
     ),
     "olmo": Family(
-        Decoder(_BIASED, norm="layer", weightless=True, deviations=Deviations(norm="fp32 layer")),
+        Decoder(_BIASED, norm="layer", weightless=True, variant=LayerVariant(norm="fp32 layer")),
         cut=True,
         lora_kernels="unpatchable",
     ),
@@ -145,7 +145,7 @@ FAMILIES: dict[str, Family] = {
         Decoder(
             softmax(bias="attention_bias", query_key_norm="width"),
             norms=_POST,
-            deviations=Deviations(norm="fp32 rms", wide_query_key_norm=True, post_norm=True),
+            variant=LayerVariant(norm="fp32 rms", wide_query_key_norm=True, post_norm=True),
         ),
         liger=LIGER,
         cut=True,
@@ -158,7 +158,7 @@ FAMILIES: dict[str, Family] = {
             softmax(bias="attention_bias", query_key_norm="width"),
             plan=partial(plain_plan, every=4),
             norms=_POST,
-            deviations=Deviations(norm="fp32 rms", wide_query_key_norm=True, post_norm=True),
+            variant=LayerVariant(norm="fp32 rms", wide_query_key_norm=True, post_norm=True),
         ),
         liger=LIGER,
         cut=True,
@@ -171,7 +171,7 @@ FAMILIES: dict[str, Family] = {
             softmax(bias="attention_bias", query_key_norm="per-head", norm_key="use_qk_norm"),
             norms=("input_layernorm",),
             norm="layer",
-            deviations=Deviations(norm="centred"),
+            variant=LayerVariant(norm="centred"),
         ),
         cut=True,
         lora_kernels="unpatchable",
@@ -182,12 +182,12 @@ FAMILIES: dict[str, Family] = {
             plan=partial(plain_plan, every=4),
             norms=("input_layernorm",),
             norm="layer",
-            deviations=Deviations(norm="centred"),
+            variant=LayerVariant(norm="centred"),
         ),
         cut=True,
     ),
     "gemma": Family(
-        Decoder(_BIASED, deviations=OFFSET),
+        Decoder(_BIASED, variant=OFFSET),
         liger=LIGER,
         cut=True,
         has_tapes=True,
@@ -195,7 +195,7 @@ FAMILIES: dict[str, Family] = {
         tape=Taped(scales_embedding="inside"),
     ),
     "gemma2": Family(
-        Decoder(_BIASED, plan=partial(plain_plan, every=2), norms=SANDWICH, deviations=OFFSET),
+        Decoder(_BIASED, plan=partial(plain_plan, every=2), norms=SANDWICH, variant=OFFSET),
         liger=LIGER,
         cut=True,
         soft_capped=True,
@@ -208,19 +208,19 @@ FAMILIES: dict[str, Family] = {
             _BIASED,
             plan=partial(plain_plan, every=2),
             norms=("input_layernorm", "pre_feedforward_layernorm"),
-            deviations=OFFSET,
+            variant=OFFSET,
         ),
         soft_capped=True,
     ),
     "gemma3_text": Family(
-        Decoder(_HEAD_NORM, plan=partial(plain_plan, every=6), norms=SANDWICH, deviations=OFFSET),
+        Decoder(_HEAD_NORM, plan=partial(plain_plan, every=6), norms=SANDWICH, variant=OFFSET),
         liger=LIGER,
         cut=True,
         has_tapes=True,
         tape=Taped(norms="in turn", scales_embedding="inside", tables_by_kind=True),
     ),
     "phi3": Family(
-        Decoder(fused_softmax("self_attn.qkv_proj", "self_attn.o_proj"), fused(), plain_plan, deviations=FRESH_QUERY),
+        Decoder(fused_softmax("self_attn.qkv_proj", "self_attn.o_proj"), fused(), plain_plan, variant=FRESH_QUERY),
         liger=LIGER,
         cut=True,
         lora_kernels="unpatchable",
@@ -229,7 +229,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "glm": Family(
         Decoder(
-            softmax(bias="attention_bias", out_bias=False), fused(), deviations=Deviations(fresh_query=True, rotary=2)
+            softmax(bias="attention_bias", out_bias=False), fused(), variant=LayerVariant(fresh_query=True, rotary=2)
         ),
         cut=True,
     ),
@@ -238,7 +238,7 @@ FAMILIES: dict[str, Family] = {
             softmax(bias="attention_bias", out_bias=False),
             fused(),
             norms=_GLM4,
-            deviations=Deviations(fresh_query=True, rotary=2),
+            variant=LayerVariant(fresh_query=True, rotary=2),
         ),
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
@@ -246,13 +246,13 @@ FAMILIES: dict[str, Family] = {
         tape=Taped(joins="both", tables="interleaved"),
     ),
     "glm4v_text": Family(
-        Decoder(_QUERY_KEY_VALUE_BIAS, fused(), norms=_GLM4, deviations=Deviations(fresh_query=True, rotary=4)),
+        Decoder(_QUERY_KEY_VALUE_BIAS, fused(), norms=_GLM4, variant=LayerVariant(fresh_query=True, rotary=4)),
         lora_kernels="unpatchable",
         has_tapes=True,
         tape=Taped(joins="both", tables="interleaved", axes="joined", heads_last=True),
     ),
     "stablelm": Family(
-        Decoder(softmax(bias="use_qkv_bias", out_bias=False), norm="layer", norm_bias=True, deviations=FRESH_QUERY),
+        Decoder(softmax(bias="use_qkv_bias", out_bias=False), norm="layer", norm_bias=True, variant=FRESH_QUERY),
         lora_kernels="unpatchable",
         has_tapes=True,
         tape=Taped(joins="both kept", heads_last=True, holds=True),
@@ -264,7 +264,7 @@ FAMILIES: dict[str, Family] = {
             plain_plan,
             norm="layer",
             norm_bias=True,
-            deviations=Deviations(residual_masks=2),
+            variant=LayerVariant(residual_masks=2),
         ),
         lora_kernels="need half-precision norms",
         has_tapes=True,
@@ -275,7 +275,7 @@ FAMILIES: dict[str, Family] = {
             plain(bias="mlp_bias"),
             norm="layer",
             norm_bias=True,
-            deviations=with_squared_relu(),
+            variant=with_squared_relu(),
         ),
         lora_kernels="need half-precision norms",
     ),
@@ -285,7 +285,7 @@ FAMILIES: dict[str, Family] = {
             plain(bias="mlp_bias"),
             norm="layer",
             norm_bias=True,
-            deviations=with_squared_relu(norm="half layer", fresh_query=True),
+            variant=with_squared_relu(norm="half layer", fresh_query=True),
         ),
         liger=LIGER_LOSS,
         has_tapes=True,
@@ -300,7 +300,7 @@ FAMILIES: dict[str, Family] = {
             norm_bias=True,
             final_norm="final_layernorm",
             head_bias=True,
-            deviations=with_tanh_gelu(fresh_query=True),
+            variant=with_tanh_gelu(fresh_query=True),
         ),
         cut=True,
         lora_kernels="unpatchable",

@@ -10,7 +10,7 @@ from advisor.models.config import defaults_by_module
 from advisor.record import record
 
 if TYPE_CHECKING:
-    from advisor.models.deviations import Deviations
+    from advisor.models.layer_variant import LayerVariant
     from advisor.models.layout import Layout
 
 LigerPart = Literal["loss", "rms_norm", "glu", "rope"]
@@ -141,7 +141,7 @@ class Family:
     """Whether tapes have its layers as Liger patches them: liger_kernel/transformers/monkey_patch.py@0.8.1."""
     text_is_taped: bool = False
     """Whether it was recorded that a multimodal model does with text alone what its decoder does."""
-    sight: Literal[
+    vision_tower: Literal[
         "",
         "pooled",
         "shuffled",
@@ -233,11 +233,11 @@ def families() -> dict[str, Family]:
     return {one: row for module in sorted(set(homes().values())) for one, row in table(module).items()}
 
 
-def deviations_of(model_type: str) -> Deviations:
+def variant_of(model_type: str) -> LayerVariant:
     """What the decoder of a model type does differently from Llama's."""
-    from advisor.models.deviations import LLAMA
+    from advisor.models.layer_variant import LLAMA
 
     family = family_of(model_type)
     if family is None or family.layout is None:
         return LLAMA
-    return family.layout.deviations
+    return family.layout.variant

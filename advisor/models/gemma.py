@@ -7,8 +7,8 @@ from typing import cast
 from advisor.models.blocks import Attention, Mlp
 from advisor.models.config import Config
 from advisor.models.decoder import FULL, SANDWICH, SLIDING, Decoder, fitted
-from advisor.models.deviations import Deviations
 from advisor.models.family import LIGER_LAYERS, LIGER_WITHOUT_ROPE, Family
+from advisor.models.layer_variant import LayerVariant
 from advisor.models.mlp import experts, gated_linears
 from advisor.models.parts import Layer, Part, Tensors, linear, loose, norm, within
 from advisor.record import replace
@@ -172,7 +172,7 @@ def _gemma3n_outside(c: Config) -> Tensors:
     return (*_per_layer_embedding(c), *(replace(t, count=streams) for t in projections))
 
 
-_GEMMA_4 = Deviations(
+_GEMMA_4 = LayerVariant(
     norm="fp32 rms",
     root_by_power=True,
     normalized_routing=True,
@@ -190,7 +190,7 @@ FAMILIES: dict[str, Family] = {
             (*SANDWICH, "post_per_layer_input_norm"),
             loose=_gemma3n_loose,
             outside=_gemma3n_outside,
-            deviations=Deviations(norm="fp32 rms", root_by_power=True, widens_stream=True),
+            variant=LayerVariant(norm="fp32 rms", root_by_power=True, widens_stream=True),
         ),
         cut=True,
         lora_kernels="unpatchable",
@@ -204,7 +204,7 @@ FAMILIES: dict[str, Family] = {
             layer_norms=_gemma4_norms,
             loose=_per_layer_input,
             outside=_per_layer_embedding,
-            deviations=_GEMMA_4,
+            variant=_GEMMA_4,
         ),
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
@@ -218,7 +218,7 @@ FAMILIES: dict[str, Family] = {
             layer_norms=_gemma4_norms,
             loose=_per_layer_input,
             outside=_per_layer_embedding,
-            deviations=_GEMMA_4,
+            variant=_GEMMA_4,
         ),
         liger=LIGER_LAYERS - {"rope"},
         cut=True,

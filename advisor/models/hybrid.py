@@ -6,8 +6,8 @@ from advisor.models.attention import latent, softmax
 from advisor.models.blocks import Mlp
 from advisor.models.config import Config
 from advisor.models.decoder import FULL, Decoder, fitted
-from advisor.models.deviations import Deviations, with_squared_relu
 from advisor.models.family import EXPERT_MLP, EXPERT_W, LIGER, LIGER_WITHOUT_ROPE, MLP_TARGETS, Family, Taped
+from advisor.models.layer_variant import LayerVariant, with_squared_relu
 from advisor.models.mixers import delta_net, kimi_delta, mamba, mamba2, short_convolution
 from advisor.models.mlp import experts, gated, gated_linears, plain
 from advisor.models.parts import Builder, Layer, Part, linear, loose
@@ -174,7 +174,7 @@ def _state_space(mixer: Builder) -> Decoder:
 
 
 _QWEN_MIXERS = {FULL: _GATED_ATTENTION, "linear_attention": delta_net()}
-_QWEN_SPARSE = Deviations(norm="offset rms", fresh_query=True, normalized_routing=True, shared_first=True)
+_QWEN_SPARSE = LayerVariant(norm="offset rms", fresh_query=True, normalized_routing=True, shared_first=True)
 _PRE_FF = ("input_layernorm", "pre_ff_layernorm")
 _LFM2_NORMS = ("operator_norm", "ffn_norm")
 
@@ -211,7 +211,7 @@ FAMILIES: dict[str, Family] = {
             {FULL: softmax(bias="attention_bias"), "mamba": mamba2()},
             granite_mlp,
             _granite_plan,
-            deviations=Deviations(scales_residual=True),
+            variant=LayerVariant(scales_residual=True),
         ),
         cut=True,
     ),
@@ -221,7 +221,7 @@ FAMILIES: dict[str, Family] = {
             gated("feed_forward", bias="mlp_bias"),
             norms=_PRE_FF,
             final_norm="final_layernorm",
-            deviations=Deviations(scales_residual=True),
+            variant=LayerVariant(scales_residual=True),
         ),
         liger=LIGER,
         lora_kernels="unpatchable",
@@ -237,7 +237,7 @@ FAMILIES: dict[str, Family] = {
             ("norm",),
             embedding="embeddings",
             final_norm="norm_f",
-            deviations=with_squared_relu(casts_router=True, casts_stream=True),
+            variant=with_squared_relu(casts_router=True, casts_stream=True),
         ),
         cut=True,
         lora_kernels="unbound",
@@ -276,7 +276,7 @@ FAMILIES: dict[str, Family] = {
             {FULL: _GATED_ATTENTION, "linear_attention": delta_net(fused=True)},
             {"sparse": QWEN_SHARED, "dense": gated()},
             _qwen_linear_plan,
-            deviations=_QWEN_SPARSE,
+            variant=_QWEN_SPARSE,
         ),
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
@@ -284,7 +284,7 @@ FAMILIES: dict[str, Family] = {
         expert_targets=MLP_TARGETS,
     ),
     "qwen3_5_text": Family(
-        Decoder(_QWEN_MIXERS, gated(), _qwen_linear_plan, deviations=Deviations(norm="offset rms", fresh_query=True)),
+        Decoder(_QWEN_MIXERS, gated(), _qwen_linear_plan, variant=LayerVariant(norm="offset rms", fresh_query=True)),
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
         lora_kernels="unpatchable",
@@ -292,7 +292,7 @@ FAMILIES: dict[str, Family] = {
         tape=Taped(joins="both", axes="written over"),
     ),
     "qwen3_5_moe_text": Family(
-        Decoder(_QWEN_MIXERS, QWEN_SHARED, _qwen_linear_plan, deviations=_QWEN_SPARSE),
+        Decoder(_QWEN_MIXERS, QWEN_SHARED, _qwen_linear_plan, variant=_QWEN_SPARSE),
         liger=LIGER_WITHOUT_ROPE,
         cut=True,
         lora_kernels="unpatchable",

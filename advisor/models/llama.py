@@ -5,8 +5,8 @@ from __future__ import annotations
 from advisor.models.attention import softmax
 from advisor.models.config import Config
 from advisor.models.decoder import FULL, Decoder
-from advisor.models.deviations import Deviations
 from advisor.models.family import LIGER, Family
+from advisor.models.layer_variant import LayerVariant
 from advisor.models.mlp import experts, gated
 from advisor.models.parts import Layer, Part, Tensors, loose
 from advisor.record import replace
@@ -74,7 +74,7 @@ FAMILIES: dict[str, Family] = {
                 ),
             },
             _chunked_plan,
-            deviations=Deviations(every_expert=True, weightless_query_key_norm=True),
+            variant=LayerVariant(every_expert=True, weightless_query_key_norm=True),
         ),
         liger=LIGER,
         cut=True,

@@ -9,7 +9,6 @@ from math import isqrt
 from advisor.errors import InputError
 from advisor.models import audio, vision, visual
 from advisor.models.config import Config
-from advisor.models.deviations import Deviations
 from advisor.models.family import (
     LIGER,
     LIGER_LAYERS,
@@ -17,8 +16,9 @@ from advisor.models.family import (
     LIGER_WITHOUT_ROPE,
     MLP_TARGETS,
     Family,
-    deviations_of,
+    variant_of,
 )
+from advisor.models.layer_variant import LayerVariant
 from advisor.models.parts import Tensors, linear, loose, norm, of_kind, within
 from advisor.models.tower import Layers, Tower, following, tower
 from advisor.record import record, replace
@@ -50,9 +50,9 @@ class Multimodal:
     """Whether the projector averages patches to ``mm_tokens_per_image``: Gemma3MultiModalProjector@5.16.1."""
 
     @property
-    def deviations(self) -> Deviations:
+    def variant(self) -> LayerVariant:
         """What its decoder does differently from Llama's."""
-        return deviations_of(self.text)
+        return variant_of(self.text)
 
 
 def _llava_projector(c: Config, tower: Config, text: Config) -> Tensors:
@@ -272,7 +272,7 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         lora_kernels="unpatchable",
         text_is_taped=True,
-        sight="by place",
+        vision_tower="by place",
     ),
     "qwen2_5_vl": Family(
         _visual("qwen2_5_vl_text", visual.qwen2_5),
@@ -280,7 +280,7 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         lora_kernels="unpatchable",
         text_is_taped=True,
-        sight="in windows",
+        vision_tower="in windows",
     ),
     "qwen3_vl": Family(_visual("qwen3_vl_text", visual.qwen3), liger=LIGER - {"glu"}, cut=True),
     "qwen3_vl_moe": Family(
@@ -304,7 +304,7 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         lora_kernels="unpatchable",
         text_is_taped=True,
-        sight="downsampled",
+        vision_tower="downsampled",
     ),
     "glm4v_moe": Family(
         _visual("glm4v_moe_text", visual.glm4v),
@@ -320,7 +320,7 @@ FAMILIES: dict[str, Family] = {
         lora_kernels="unpatchable",
         text_is_taped=True,
         one_model_since="4.52.0",
-        sight="two linears",
+        vision_tower="two linears",
     ),
     "llava_next": Family(_newlined("llama"), lora_kernels="unpatchable"),
     "llava_onevision": Family(_newlined("qwen2"), lora_kernels="unpatchable"),
@@ -334,7 +334,7 @@ FAMILIES: dict[str, Family] = {
         ),
         liger=LIGER_LOSS,
         lora_kernels="unpatchable",
-        sight="projected",
+        vision_tower="projected",
     ),
     "paddleocr_vl": Family(
         Multimodal(
@@ -349,7 +349,7 @@ FAMILIES: dict[str, Family] = {
         _projected("mistral", _mistral_projector),
         cut=True,
         text_is_taped=True,
-        sight="merged",
+        vision_tower="merged",
         one_model_since="4.52.0",
     ),
     "internvl": Family(
@@ -358,16 +358,18 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         lora_kernels="unpatchable",
         text_is_taped=True,
-        sight="shuffled",
+        vision_tower="shuffled",
     ),
-    "lfm2_vl": Family(_projected("lfm2", _lfm2_projector), cut=True, lora_kernels="unpatchable", sight="unshuffled"),
+    "lfm2_vl": Family(
+        _projected("lfm2", _lfm2_projector), cut=True, lora_kernels="unpatchable", vision_tower="unshuffled"
+    ),
     "gemma3": Family(
         replace(_projected("gemma3_text", _gemma3_projector), pools=True),
         liger=LIGER,
         cut=True,
         mask_taken_out=True,
         text_is_taped=True,
-        sight="pooled",
+        vision_tower="pooled",
         own_loss=True,
         one_model_since="4.52.0",
     ),

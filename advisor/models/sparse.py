@@ -8,8 +8,8 @@ from advisor.models.attention import softmax
 from advisor.models.blocks import Mlp
 from advisor.models.config import Config
 from advisor.models.decoder import Decoder, every_layer_sparse, plain_plan
-from advisor.models.deviations import Deviations
 from advisor.models.family import EXPERT_MLP, EXPERT_W, LIGER, LIGER_LAYERS, MLP_TARGETS, W_TARGETS, Family, Taped
+from advisor.models.layer_variant import LayerVariant
 from advisor.models.mlp import experts, gated
 from advisor.models.parts import Layer, Part, Tensors, linear, loose
 
@@ -90,7 +90,7 @@ FAMILIES: dict[str, Family] = {
         Decoder(
             mlps=experts(width="intermediate_size"),
             plan=every_layer_sparse,
-            deviations=Deviations(normalized_routing=True, fp32_routing=True),
+            variant=LayerVariant(normalized_routing=True, fp32_routing=True),
         ),
         liger=LIGER,
         cut=True,
@@ -104,7 +104,7 @@ FAMILIES: dict[str, Family] = {
             softmax(bias="qkv_bias", out_bias=False),
             {"sparse": QWEN_SHARED, "dense": gated()},
             _qwen_plan,
-            deviations=Deviations(shared_first=True),
+            variant=LayerVariant(shared_first=True),
         ),
         cut=True,
         expert_linears=EXPERT_MLP,
@@ -114,7 +114,7 @@ FAMILIES: dict[str, Family] = {
             _HEAD_NORM,
             {"sparse": experts(), "dense": gated()},
             _qwen_plan,
-            deviations=Deviations(normalized_routing=True),
+            variant=LayerVariant(normalized_routing=True),
         ),
         liger=LIGER,
         cut=True,
@@ -156,7 +156,7 @@ FAMILIES: dict[str, Family] = {
             softmax(query_key_norm="width"),
             experts(width="intermediate_size"),
             every_layer_sparse,
-            deviations=Deviations(
+            variant=LayerVariant(
                 fresh_query=True, wide_query_key_norm=True, normalized_routing=True, fp32_routing=True
             ),
         ),
@@ -177,7 +177,7 @@ FAMILIES: dict[str, Family] = {
             softmax(bias="attention_bias", sinks=True),
             experts(router="router", width="intermediate_size", bias=True, transposed=True),
             lambda c: [Layer(layer.mixer, "sparse", layer.window) for layer in plain_plan(c, 2)],
-            deviations=Deviations(norm="fp32 rms", fresh_query=True, clamped_experts=True, sinks=True),
+            variant=LayerVariant(norm="fp32 rms", fresh_query=True, clamped_experts=True, sinks=True),
         ),
         liger=LIGER - {"glu"},
         cut=True,
@@ -215,7 +215,7 @@ FAMILIES: dict[str, Family] = {
             _ernie_plan,
             head_bias="use_bias",
             loose=_ernie_bias,
-            deviations=Deviations(shared_first=True),
+            variant=LayerVariant(shared_first=True),
         ),
         expert_linears=EXPERT_MLP,
         expert_targets=MLP_TARGETS,
@@ -242,7 +242,7 @@ FAMILIES: dict[str, Family] = {
                 shared_width="intermediate_size",
             ),
             every_layer_sparse,
-            deviations=Deviations(shared_first=True),
+            variant=LayerVariant(shared_first=True),
         ),
         liger=LIGER,
         cut=True,
@@ -262,7 +262,7 @@ FAMILIES: dict[str, Family] = {
             softmax(bias="attention_bias", out_bias=False, query_key_norm="head", norm_key="use_qk_norm"),
             {"sparse": experts(shared="shared_experts", shared_count="n_shared_experts"), "dense": gated()},
             _leading_dense_plan,
-            deviations=Deviations(fresh_query=True, casts_router=True),
+            variant=LayerVariant(fresh_query=True, casts_router=True),
         ),
         cut=True,
         lora_kernels="unpatchable",
@@ -286,7 +286,7 @@ FAMILIES: dict[str, Family] = {
             partial(_leading_dense_plan, every=4),
             norms=("input_layernorm", "post_attention_layernorm", "pre_mlp_layernorm", "post_mlp_layernorm"),
             loose=_afmoe_bias,
-            deviations=Deviations(norm="fp32 rms", normalized_routing=True, fp32_routing=True, shared_first=True),
+            variant=LayerVariant(norm="fp32 rms", normalized_routing=True, fp32_routing=True, shared_first=True),
         ),
         cut=True,
         lora_kernels="unpatchable",

@@ -8,7 +8,7 @@ from typing import Literal
 
 from advisor.models.blocks import Attention, Block, Linear, Mlp
 from advisor.models.config import Config
-from advisor.models.deviations import LLAMA, Deviations
+from advisor.models.layer_variant import LLAMA, LayerVariant
 from advisor.models.parts import Tensors
 from advisor.record import record, replace
 
@@ -171,7 +171,7 @@ class Layers:
     norm: Literal["rms", "layer"]
     grid: Callable[[Config], Grid]
     held: Held
-    deviations: Deviations = LLAMA
+    variant: LayerVariant = LLAMA
     width: str = "hidden_size"
     heads: str = "num_attention_heads"
     wide: bool = False
@@ -256,7 +256,7 @@ def layers_of(prefix: str, c: Config, shape: Layers, tensors: Tensors) -> Block:
         parameters=sum(tensor.numel for tensor in tensors if tensor.name.startswith(start)),
         norms=shape.norms,
         norm=shape.norm,
-        deviations=shape.deviations,
+        variant=shape.variant,
     )
 
 

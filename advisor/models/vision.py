@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from advisor.models.config import Config
-from advisor.models.deviations import Deviations
+from advisor.models.layer_variant import LayerVariant
 from advisor.models.parts import Tensors, conv, linear, loose, norm, within
 from advisor.models.tower import Grid, Layers, Traced
 
@@ -288,12 +288,12 @@ def coarse(_: Config) -> Grid:
     return Grid("fixed", 48, side=768)
 
 
-_QUICK = Deviations(activation=QUICK_GELU, activation_gradient=QUICK_GELU_GRADIENT)
+_QUICK = LayerVariant(activation=QUICK_GELU, activation_gradient=QUICK_GELU_GRADIENT)
 LAYERS = {
     clip: Layers("encoder.layers", "layer", _with_class, (4, 6, 2, 4), _QUICK, wide=True),
     siglip: Layers("encoder.layers", "layer", fixed, (4, 6, 2, 4)),
     smolvlm: Layers("encoder.layers", "layer", split, (4, 4, 4, 4), bare=True, placed=True, pixel_mask=True),
-    paddleocr: Layers("encoder.layers", "layer", resized, (4, 4, 4, 4), Deviations(joined_output=True), hooked=False),
+    paddleocr: Layers("encoder.layers", "layer", resized, (4, 4, 4, 4), LayerVariant(joined_output=True), hooked=False),
     pixtral: Layers("transformer.layers", "rms", longest, (2, 4, 2, 4), wide_if_upcast=True),
     mllama: Layers(
         "transformer.layers",
@@ -308,7 +308,7 @@ LAYERS = {
             "layer",
             canvas,
             (4, 4, 4, 4),
-            Deviations(branch_scales=True),
+            LayerVariant(branch_scales=True),
             heads="attention_heads",
         ),
     ),
@@ -317,7 +317,7 @@ LAYERS = {
         "rms",
         pooled,
         (4, 4, 4, 4),
-        Deviations(norm="fp32 rms", root_by_power=True),
+        LayerVariant(norm="fp32 rms", root_by_power=True),
         hooked=False,
         norms=4,
         normed=True,
@@ -333,6 +333,6 @@ LAYERS = {
         traced=Traced(2048, (32_332_784, 0, 19_551_848, 0), (153_116, 0, 120_300, 0), (1_255_842, 737_568)),
     ),
     llama4: Layers("model.layers", "layer", chunks, (5, 5, 1, 3)),
-    internvl: Layers("encoder.layer", "layer", tiles, (2, 4, 2, 4), Deviations(branch_scales=True)),
+    internvl: Layers("encoder.layer", "layer", tiles, (2, 4, 2, 4), LayerVariant(branch_scales=True)),
 }
 """The layers of those towers that transformers' modules confirm, by what builds their tensors."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.models.config import Config
-from advisor.models.deviations import Deviations
+from advisor.models.layer_variant import LayerVariant
 from advisor.models.parts import Tensors, conv, linear, loose, norm, within
 from advisor.models.tower import Grid, Layers
 from advisor.models.vision import QUICK_GELU, QUICK_GELU_GRADIENT, gated, mlp, norms, patches
@@ -11,7 +11,7 @@ from advisor.record import replace
 
 _MOST_PIXELS = 12_845_056
 """As the published processors have it: preprocessor_config.json of Qwen/Qwen2.5-VL-7B-Instruct."""
-_COPIED = Deviations(joined_output=True)
+_COPIED = LayerVariant(joined_output=True)
 """Each image attends on its own (models/qwen2_vl, VisionAttention.forward@5.16.1)."""
 
 
@@ -129,7 +129,7 @@ LAYERS = {
         "layer",
         near,
         (4, 4, 4, 4),
-        Deviations(joined_output=True, activation=QUICK_GELU, activation_gradient=QUICK_GELU_GRADIENT),
+        LayerVariant(joined_output=True, activation=QUICK_GELU, activation_gradient=QUICK_GELU_GRADIENT),
         width="embed_dim",
         frames=2,
         bare=True,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor import GIB, Example, Hit, Rule, Run, Set, but, gib, only
 from advisor.memory.activations.attention import eager_amounts
-from advisor.memory.activations.deviations import family_and_norm
+from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.memory.activations.dtypes import numbers
 from advisor.models import Block
 from advisor.run.axolotl.attention import can_flash, kernel, plain
@@ -44,7 +44,7 @@ def probabilities(run: Run, block: Block) -> int:
 
 def faster(run: Run) -> str:
     """A kernel of this model and this card that holds none. gpt-oss has its sinks in flex attention."""
-    if run.model is not None and run.model.deviations.sinks:
+    if run.model is not None and run.model.variant.sinks:
         return "flex_attention"
     return "flash_attention_2" if can_flash(run) else plain(run)
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 from advisor.allocations.autograd.autograd import Event, Tape
 from advisor.allocations.layers.loading import Loader
 from advisor.allocations.shared import Batch
-from advisor.allocations.step.assembly import APART, COLUMNS, batch_of, comparison
+from advisor.allocations.step.assembly import COLUMNS, SEPARATE, batch_of, comparison
 from advisor.allocations.step.building import base_model
 from advisor.allocations.step.ddp import Buckets, replicated
 from advisor.allocations.step.step import Trainer
@@ -79,8 +79,10 @@ def emulated(setting: Mapping[str, Any], steps: int = 2) -> Tape:
     model = base_model(loader)
     model = loader.prepare(model)
     columns = COLUMNS[run.rl] if run.rl else 1 + setting["padded"]
-    kept, apart = setting["checkpointing"] or "", run.rl in APART
-    batch = Batch(setting["rows"], setting["length"], kept, setting["padded"], columns, apart=apart)
+    kept, separate = setting["checkpointing"] or "", run.rl in SEPARATE
+    batch = Batch(
+        setting["rows"], setting["length"], kept, setting["padded"], columns, separate_chosen_rejected=separate
+    )
     if setting["images"]:
         batch = batch_of(run)
     if run.rl is not None:

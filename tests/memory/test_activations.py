@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from advisor.allocations.coverage import uncovered
 from advisor.memory.activations import (
+    backward_peak_bytes,
     checkpoint_bytes,
-    forward_working_bytes,
     head_saved_bytes,
+    no_grad_peak_bytes,
     saved_bytes,
     saved_formula,
-    working_bytes,
 )
 from advisor.memory.activations.attention import varlen
 from advisor.models.architecture import Architecture
@@ -123,7 +123,7 @@ def test_eager_softmax_holds_four_fp32_matrices_of_scores_in_its_backward():
     # Probabilities, their gradient, its product with them inside CUDA's kernel, and the gradient of the scores.
     run = run_of(LLAMA_3_8B, attention="eager", sequence_len=16_384)
     matrix = 4 * 32 * 16_384**2
-    held = saved_bytes(run, LLAMA_3_8B) + working_bytes(run, LLAMA_3_8B)
+    held = saved_bytes(run, LLAMA_3_8B) + backward_peak_bytes(run, LLAMA_3_8B)
     assert held == pytest.approx(4 * matrix, rel=0.04)
 
 
@@ -200,8 +200,8 @@ def test_mixers_without_a_trace_are_estimated_from_their_widths():
     block = Block(24, 2048, mixer, None, linears, 1, norms=1)
     assert 2 * 2 * 8512 < per_token(block, "mamba2") < 4 * 2 * 8512
     run = run_of(block, "mamba2")
-    assert working_bytes(run, block) > 2 * 8512 * run.tokens
-    assert forward_working_bytes(run, block) > 2 * 8512 * run.tokens
+    assert backward_peak_bytes(run, block) > 2 * 8512 * run.tokens
+    assert no_grad_peak_bytes(run, block) > 2 * 8512 * run.tokens
 
 
 def test_checkpointing_keeps_two_bytes_an_element_or_four_in_an_fp32_stream():
@@ -212,13 +212,13 @@ def test_checkpointing_keeps_two_bytes_an_element_or_four_in_an_fp32_stream():
 
 def test_backward_of_a_llama_layer_holds_four_widths_and_the_incoming_gradient():
     run = run_of(LLAMA_3_8B)
-    assert working_bytes(run, LLAMA_3_8B) == run.tokens * (4 * 14336 + 2 * 4096)
+    assert backward_peak_bytes(run, LLAMA_3_8B) == run.tokens * (4 * 14336 + 2 * 4096)
 
 
 def test_reentrant_checkpointing_holds_the_recomputed_output_too():
     one = run_of(LLAMA_3_8B, activation_checkpointing=True, reentrant=True)
     other = replace(one, reentrant=False)
-    assert working_bytes(one, LLAMA_3_8B) - working_bytes(other, LLAMA_3_8B) == 2 * 4096 * one.tokens
+    assert backward_peak_bytes(one, LLAMA_3_8B) - backward_peak_bytes(other, LLAMA_3_8B) == 2 * 4096 * one.tokens
 
 
 def test_pairs_double_the_rows():
@@ -257,8 +257,8 @@ def test_checkpointing_always_saves_and_nothing_is_negative(
     run = run_of(LLAMA_3_8B, model_type, **facts, **(adapter or {}))
     kept = saved_bytes(run, LLAMA_3_8B)
     assert 0 < checkpoint_bytes(run, LLAMA_3_8B) < kept
-    assert working_bytes(run, LLAMA_3_8B) > 0
-    assert forward_working_bytes(run, LLAMA_3_8B) > 0
+    assert backward_peak_bytes(run, LLAMA_3_8B) > 0
+    assert no_grad_peak_bytes(run, LLAMA_3_8B) > 0
 
 
 @given(facts=runs, adapter=adapters)
@@ -284,7 +284,7 @@ def test_lora_kernels_never_keep_more(facts: dict[str, Any], dropout: float, fp3
     plain = run_of(LLAMA_3_8B, **facts, **lora(dropout=dropout, fp32=fp32))
     fused = run_of(LLAMA_3_8B, **facts, **lora(dropout=dropout, fp32=fp32, kernels=KERNELS))
     assert saved_bytes(fused, LLAMA_3_8B) < saved_bytes(plain, LLAMA_3_8B)
-    assert forward_working_bytes(fused, LLAMA_3_8B) <= forward_working_bytes(plain, LLAMA_3_8B)
+    assert no_grad_peak_bytes(fused, LLAMA_3_8B) <= no_grad_peak_bytes(plain, LLAMA_3_8B)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_lora_kernels_never_keep_more(facts: dict[str, Any], dropout: float, fp3
 def test_lora_kernels_that_do_not_apply_change_nothing(model_type: str, more: dict[str, Any]):
     plain, fused = (run_of(LLAMA_3_8B, model_type, **lora(kernels=k, **more)) for k in (frozenset[str](), KERNELS))
     assert saved_bytes(fused, LLAMA_3_8B) == saved_bytes(plain, LLAMA_3_8B)
-    assert working_bytes(fused, LLAMA_3_8B) == working_bytes(plain, LLAMA_3_8B)
+    assert backward_peak_bytes(fused, LLAMA_3_8B) == backward_peak_bytes(plain, LLAMA_3_8B)
 
 
 @pytest.mark.parametrize(

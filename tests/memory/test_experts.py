@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from advisor.memory.activations import saved_bytes, working_bytes
+from advisor.memory.activations import backward_peak_bytes, saved_bytes
 from advisor.memory.activations.experts import never_freed
 from advisor.memory.estimate import estimate
 from advisor.memory.weights import weights_of
@@ -52,7 +52,7 @@ def test_fp32_experts_compute_in_fp32():
     wider = 2 * CHOSEN * (3 * WIDTH + HIDDEN)
     assert kept(**upcast, upcasts_unquantized=True) - kept(**upcast) == wider * 4096
     run = of(**upcast)
-    held = working_bytes(replace(run, upcasts_unquantized=True), BLOCK) - working_bytes(run, BLOCK)
+    held = backward_peak_bytes(replace(run, upcasts_unquantized=True), BLOCK) - backward_peak_bytes(run, BLOCK)
     assert held == 2 * 3 * CHOSEN * HIDDEN * 4096
 
 
@@ -68,7 +68,7 @@ def test_a_loop_over_experts_keeps_weighted_outputs_and_holds_one_expert_at_a_ti
     old = Stack(transformers="4.57.1")
     more = kept(**frozen, stack=old) - kept(**frozen)
     assert CHOSEN * (2 * HIDDEN - 16) * 4096 <= more <= CHOSEN * 2 * HIDDEN * 4096
-    held, today = working_bytes(of(**frozen, stack=old), BLOCK), working_bytes(of(**frozen), BLOCK)
+    held, today = backward_peak_bytes(of(**frozen, stack=old), BLOCK), backward_peak_bytes(of(**frozen), BLOCK)
     assert held < today - 2 * (CHOSEN - 1) * WIDTH * 4096
 
 
@@ -89,8 +89,8 @@ def test_scattermoe_keeps_no_copy_of_adapted_experts_and_gathers_no_tokens():
     assert merged - scattered == 2 * ALL + fewer * 4096
     run, scatter = of(**adapted), of(**adapted, experts="scattermoe")
     largest = 2 * 2 * EXPERTS * WIDTH * HIDDEN
-    assert working_bytes(run, BLOCK) >= largest
-    assert working_bytes(scatter, BLOCK) >= largest
+    assert backward_peak_bytes(run, BLOCK) >= largest
+    assert backward_peak_bytes(scatter, BLOCK) >= largest
 
 
 def test_llama_4_sends_every_token_through_every_expert():

@@ -3,7 +3,7 @@
 import pytest
 
 from advisor.memory import estimate
-from advisor.memory.activations import saved_bytes, working_bytes
+from advisor.memory.activations import backward_peak_bytes, saved_bytes
 from advisor.opening import open_configs
 from advisor.run import Run
 
@@ -31,7 +31,7 @@ def test_casts_are_held_next_to_what_a_layer_computes(config: dict[str, object],
     assert run.model is not None and plain.model is not None
     (block,) = run.model.blocks
     assert saved_bytes(run, block) == saved_bytes(plain, block)
-    cast = working_bytes(run, block) - working_bytes(plain, block)
+    cast = backward_peak_bytes(run, block) - backward_peak_bytes(plain, block)
     assert cast == 3072 * 8192 + width * 8192 * run.tokens
 
 

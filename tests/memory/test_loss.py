@@ -102,7 +102,7 @@ def test_the_entropy_of_128_tokens_is_taken_at_once(length: int, at_once: int):
     """trl/trainer/utils.py, entropy_from_logits: three tensors in fp32."""
     run = run_of(rl="dpo", sequence_len=length)
     assert run.tokens == 2 * length
-    assert per_logit(loss.passing_bytes(run, MODEL), at_once) == 12
+    assert per_logit(loss.metrics_peak_bytes(run, MODEL), at_once) == 12
 
 
 def test_capped_logits_cost_one_more_tensor():

@@ -48,7 +48,7 @@ def test_decoders_of_multimodal_models_are_known() -> None:
 def test_a_multimodal_model_computes_as_its_decoder_does() -> None:
     for model_type, row in family.families().items():
         if isinstance(row.layout, Multimodal):
-            assert family.deviations_of(model_type) is family.deviations_of(row.layout.text)
+            assert family.variant_of(model_type) is family.variant_of(row.layout.text)
 
 
 def test_kernels_are_known_to_stop_at_plain_layer_norms() -> None:
@@ -60,7 +60,7 @@ def test_kernels_are_known_to_stop_at_plain_layer_norms() -> None:
 
 
 def is_plain_layer_norm(layout: object) -> bool:
-    return isinstance(layout, Decoder) and layout.norm == "layer" and layout.deviations.norm is None
+    return isinstance(layout, Decoder) and layout.norm == "layer" and layout.variant.norm is None
 
 
 def words(tree: ast.AST) -> set[str]:

@@ -138,7 +138,7 @@ def test_backward_holds_the_gradients_that_the_trace_holds(name, autocast):
     setting = setting_of(name, Setting(autocast=autocast))
     model = described(FAMILIES[name])
     traced = layer_working(trace(FAMILIES[name](3), setting), 1)
-    formula = activations.working_bytes(run_of(model, setting), model.blocks[-1])
+    formula = activations.backward_peak_bytes(run_of(model, setting), model.blocks[-1])
     assert abs(formula - traced) <= SCALAR.get(name, 4) * TOKENS
 
 
@@ -151,14 +151,14 @@ def test_backward_of_adapters_holds_what_the_trace_holds(case):
     # The gradient of A in half precision, before it is turned to fp32: no activation, and only where
     # they differ.
     gradient_of_a = 2 * setting.rank * 640
-    assert activations.working_bytes(run, model.blocks[0]) in (traced, traced - gradient_of_a)
+    assert activations.backward_peak_bytes(run, model.blocks[0]) in (traced, traced - gradient_of_a)
 
 
 def test_eager_attention_is_widest_at_its_softmax():
     setting, length = Setting(attention="eager"), 1024
     model = described(FAMILIES["mistral"])
     traced = layer_working(trace(FAMILIES["mistral"](3), setting, length=length), 1)
-    formula = activations.working_bytes(run_of(model, setting, length=length), model.blocks[0])
+    formula = activations.backward_peak_bytes(run_of(model, setting, length=length), model.blocks[0])
     assert formula == pytest.approx(traced, rel=0.001)
 
 
@@ -172,7 +172,7 @@ def test_eager_attention_that_is_recomputed_holds_the_scores_that_the_trace_hold
     run, block = run_of(model, setting, length=length), model.blocks[0]
     traced = layer_working(trace(FAMILIES[name](3), setting, length=length), 1)
     scores = 4 * block.attention.heads * length**2
-    formula = activations.saved_bytes(run, block) + activations.working_bytes(run, block)
+    formula = activations.saved_bytes(run, block) + activations.backward_peak_bytes(run, block)
     assert traced > 4 * scores
     assert 0 <= traced - formula < 0.1 * scores
 
@@ -187,7 +187,7 @@ def test_a_forward_without_gradients_holds_what_the_trace_holds(name, adapter):
     setting = setting_of(name, Setting(adapter=adapter, evaluation=True))
     model = described(FAMILIES[name])
     traced = layer_forward_working(trace(FAMILIES[name](3), setting), 1)
-    formula = activations.forward_working_bytes(run_of(model, setting), model.blocks[-1])
+    formula = activations.no_grad_peak_bytes(run_of(model, setting), model.blocks[-1])
     # Post-norm families let go of a little more while an adapter works.
     assert formula == pytest.approx(traced, rel=0.01 if name != "olmo2" else 0.07)
 
@@ -197,7 +197,7 @@ def test_a_forward_of_experts_holds_what_the_trace_holds_but_for_indices(name):
     setting = setting_of(name, Setting(evaluation=True))
     model = described(FAMILIES[name])
     traced = layer_forward_working(trace(FAMILIES[name](3), setting), 1)
-    formula = activations.forward_working_bytes(run_of(model, setting), model.blocks[-1])
+    formula = activations.no_grad_peak_bytes(run_of(model, setting), model.blocks[-1])
     assert formula == pytest.approx(traced, rel=0.03)
 
 
@@ -215,7 +215,7 @@ def test_checkpointing_keeps_inputs_and_recomputes_one_layer(checkpointing, base
     # Rotary tables of one row and positions outlive the forward.
     outside = TOKENS * (4 * 48 * (2 if wide else 1) + 8)
     gradient_of_a = 2 * setting.rank * 640 if setting.adapter else 0
-    excess = layer_working(result, 1) - recomputed - activations.working_bytes(run, block) - outside
+    excess = layer_working(result, 1) - recomputed - activations.backward_peak_bytes(run, block) - outside
     if setting.adapter is None:
         assert 0 <= excess <= 64
     else:

@@ -58,6 +58,6 @@ def test_a_layer_keeps_the_steps_of_its_quantizers(pair):
     found, model = trace(make(LAYERS), setting, length=LENGTH), described(make, LAYERS)
     run = run_of(model, setting, length=LENGTH, fake_quantization=FakeQuantization(*pair, GROUP))
     (block,) = model.blocks
-    saved, working = activations.saved_bytes(run, block), activations.working_bytes(run, block)
+    saved, working = activations.saved_bytes(run, block), activations.backward_peak_bytes(run, block)
     assert saved == pytest.approx(kept(found, 1), rel=0.02)
     assert saved + working == pytest.approx(kept(found, 1) + held(found, 1), rel=0.04)

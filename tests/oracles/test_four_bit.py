@@ -76,7 +76,7 @@ def test_squares_widen_the_stream_of_layers_that_compute_in_half_precision(index
     model = describe(config.to_dict(), "nemotron_h", "test")
     block, found = model.blocks[place], trace(config, NAMED)
     run = run_of(model, NAMED)
-    kept, held = activations.saved_bytes(run, block), activations.working_bytes(run, block)
+    kept, held = activations.saved_bytes(run, block), activations.backward_peak_bytes(run, block)
     assert kept == pytest.approx(layer_saved(found, index), rel=0.01), activations.saved_formula(run, block)
     assert kept + held == pytest.approx(layer_saved(found, index) + layer_working(found, index), rel=0.01)
 
@@ -88,4 +88,4 @@ def compare(name: str, setting: Setting, *, wide: bool = False) -> None:
     assert activations.saved_bytes(run, block) == layer_saved(found, 1), activations.saved_formula(run, block)
     # The gradient of A in half precision comes and goes: no activation.
     gradient_of_a = 2 * setting.rank * 640
-    assert 0 <= layer_working(found, 1) - activations.working_bytes(run, block) <= gradient_of_a
+    assert 0 <= layer_working(found, 1) - activations.backward_peak_bytes(run, block) <= gradient_of_a

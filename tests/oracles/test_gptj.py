@@ -74,6 +74,6 @@ def test_a_layer_keeps_and_holds_what_its_trace_does(setting: Setting, flash: bo
         found = trace(CONFIG, traced, length=LENGTH)
     saved, working = layer_saved(found, 1), layer_working(found, 1)
     block = model.blocks[0]
-    kept, held = activations.saved_bytes(run, block), activations.working_bytes(run, block)
+    kept, held = activations.saved_bytes(run, block), activations.backward_peak_bytes(run, block)
     assert kept == pytest.approx(saved, rel=0.02), activations.saved_formula(run, block)
     assert kept + held == pytest.approx(saved + working, rel=0.02)

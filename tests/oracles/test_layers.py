@@ -299,7 +299,7 @@ def test_a_layer_keeps_and_holds_what_its_trace_does(name: str, setting: str):
     for block, other in pairs(model.blocks, found.blocks):
         (trace,) = other.traces
         saved, working = trace.saved.at(LENGTH, LENGTH), trace.working.most(LENGTH, LENGTH)
-        kept, held = activations.saved_bytes(run, block), activations.working_bytes(run, block)
+        kept, held = activations.saved_bytes(run, block), activations.backward_peak_bytes(run, block)
         if name != WIDENED:
             assert activations.checkpoint_bytes(run, block) == trace.entered.at(LENGTH, LENGTH)
         within = WIDER.get((name, setting), 0.02)

@@ -65,7 +65,7 @@ def test_fused_layers_keep_and_hold_what_the_trace_does(name, layer, case):
     run = run_of(model, setting, liger=frozenset({layer}))
     result = trace(FAMILIES[name](3), setting)
     assert activations.saved_bytes(run, model.blocks[0]) == layer_saved(result, 1)
-    assert activations.working_bytes(run, model.blocks[0]) == layer_working(result, 1)
+    assert activations.backward_peak_bytes(run, model.blocks[0]) == layer_working(result, 1)
 
 
 VOCABULARY, LENGTH = 4096, 1024

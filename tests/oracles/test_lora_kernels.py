@@ -55,7 +55,9 @@ def test_layers_keep_and_hold_what_the_trace_does(name, case):
     result = trace(FAMILIES[name](3), setting)
     assert activations.saved_bytes(run, block) == layer_saved(result, 1)
     # Where PEFT computes the MLP, constants of norms have gone by its widest moment: see test_activations.
-    assert abs(activations.working_bytes(run, block) - layer_working(result, 1)) <= SCALAR * (TOKENS + block.hidden)
+    assert abs(activations.backward_peak_bytes(run, block) - layer_working(result, 1)) <= SCALAR * (
+        TOKENS + block.hidden
+    )
 
 
 @pytest.mark.parametrize("name", ["mistral", "gemma"])
@@ -78,7 +80,9 @@ def test_a_recomputed_layer_holds_what_the_trace_does(name, case, checkpointing)
     result = trace(FAMILIES[name](3), setting)
     assert block.attention is not None
     rotary = TOKENS * (4 * block.attention.head_dim + 8)
-    excess = layer_working(result, 1) - activations.saved_bytes(run, block) - activations.working_bytes(run, block)
+    excess = (
+        layer_working(result, 1) - activations.saved_bytes(run, block) - activations.backward_peak_bytes(run, block)
+    )
     positions = 8 * TOKENS if checkpointing == "non-reentrant" else 0
     scaled = 2 * 192 * TOKENS if name == "granite" else 0
     assert 0 <= excess - rotary <= positions + scaled + 64
@@ -90,7 +94,7 @@ def test_evaluation_holds_what_the_trace_does(name):
     model = described(FAMILIES[name])
     run = run_with_kernels(model, setting)
     traced = layer_forward_working(trace(FAMILIES[name](3), setting), 1)
-    assert activations.forward_working_bytes(run, model.blocks[0]) == traced
+    assert activations.no_grad_peak_bytes(run, model.blocks[0]) == traced
 
 
 def known_types():

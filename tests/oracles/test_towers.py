@@ -10,7 +10,7 @@ pytest.importorskip("transformers")
 
 from transformers.modeling_layers import GradientCheckpointingLayer  # noqa: E402
 
-from advisor.memory.towers import at_tower, kept_bytes, tower_working_bytes  # noqa: E402
+from advisor.memory.towers import at_tower, kept_bytes, tower_backward_peak_bytes  # noqa: E402
 from advisor.run import Images, Lora, Run  # noqa: E402
 from advisor.run.stack import Stack  # noqa: E402
 from advisor.tracing.allocations import layer_saved, layer_working  # noqa: E402
@@ -48,7 +48,7 @@ def test_a_layer_of_a_tower_keeps_and_holds_what_the_trace_does(name: str, autoc
     assert kept_bytes(run, tower) == pytest.approx(layer_saved(found, 1), rel=1e-5, abs=4)
     # Llama 4's rotates with complex numbers, whose moments are not followed.
     working = pytest.approx(layer_working(found, 1), rel=0.05 if name == "llama4" else 0.02)
-    assert tower_working_bytes(run, tower) == working
+    assert tower_backward_peak_bytes(run, tower) == working
 
 
 @pytest.mark.parametrize("name", WHOLE)

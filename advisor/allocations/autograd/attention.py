@@ -12,13 +12,13 @@ def rotated(tape: Tape, x: Tensor, tables: tuple[Tensor, ...]) -> Tensor:
     """``x * cos + rotate_half(x) * sin``: models/llama/modeling_llama.py, apply_rotary_pos_emb@5.16.1."""
 
     def back(node: Node, given: list[Tensor]) -> tuple[Tensor]:
-        of_turned = as_came(tape.new(count, width))
+        of_half = as_came(tape.new(count, width))
         node.take(1)
         half = tape.new(count // 2, came)
         second = tape.new(count, came)
         del half
         first = tape.new(count, came)
-        del of_turned
+        del of_half
         if not tape.adds_in_place:
             first = tape.new(count, came)
             second = first
@@ -36,10 +36,10 @@ def rotated(tape: Tape, x: Tensor, tables: tuple[Tensor, ...]) -> Tensor:
     node = node_for(tape, back, x)
     straight = tape.new(count, width)
     half = tape.new(count // 2, x.width)
-    turned = tape.new(count, x.width)
+    half_rotated = tape.new(count, x.width)
     del half
     crossed = tape.new(count, width)
-    del turned
+    del half_rotated
     result = tape.new(count, width)
     del straight, crossed
     if node is not None:

@@ -53,7 +53,7 @@ class Tape:
         self.autocast = False
         self.bare = False
         """Whether adapters are off."""
-        self.turned = 0
+        self.transposed = 0
         """Width of linears whose outputs are read with rows and columns swapped, so that gradients are copied."""
         self.computes_half = True
         """Whether forwards run under autocast."""

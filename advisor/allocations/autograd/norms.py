@@ -10,7 +10,7 @@ from advisor.allocations.autograd.operations import FULL, HALF, cast, copied
 from advisor.record import record
 
 if TYPE_CHECKING:
-    from advisor.models.deviations import Norm as Kind
+    from advisor.models.layer_variant import Norm as Kind
 
 
 @record(eq=False)

@@ -268,7 +268,7 @@ def matmul(tape: Tape, x: Tensor, weight: Tensor, n_out: int, bias: Tensor | Non
     """``nn.Linear``: the input is saved for a trained weight, the weight for an input that needs a gradient."""
 
     def back(node: Node, given: list[Tensor]) -> list[Tensor | None]:
-        if turned:
+        if transposed:
             _in_rows(tape, given)
         results: list[Tensor | None] = [None] * len(sizes)
         for index in (1, 0) if bias is None else (0, 1, 2):
@@ -279,7 +279,7 @@ def matmul(tape: Tape, x: Tensor, weight: Tensor, n_out: int, bias: Tensor | Non
                 found.reshaped = index < BIAS
         return results
 
-    turned = tape.turned == n_out
+    transposed = tape.transposed == n_out
     bias = None if bias is None else autocast(tape, bias)
     weight = autocast(tape, weight)
     x = autocast(tape, x)

@@ -47,7 +47,7 @@ def chosen(tape: Tape, tokens: int, inputs: Tensor, features: Tensor) -> Tensor:
     numbers.append(tape.new(tokens, LONG))
     zeros = tape.new(inputs.count, inputs.width)
     found = features.count * tokens // inputs.count
-    taken = by_index(tape, features, [first_of(tape, found) for _ in range(2)])
+    taken = index_select(tape, features, [first_of(tape, found) for _ in range(2)])
     taken = put(tape, zeros, taken, mask)
     del zeros
     result = either(tape, taken, inputs, mask)
@@ -63,7 +63,7 @@ def first_of(tape: Tape, count: int) -> Tensor:
     return result
 
 
-def by_index(tape: Tape, x: Tensor, indices: list[Tensor]) -> Tensor:
+def index_select(tape: Tape, x: Tensor, indices: list[Tensor]) -> Tensor:
     """Rows by their indices: the gradient is put into zeros."""
 
     def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:

@@ -102,13 +102,13 @@ def exponential(tape: Tape, x: Tensor) -> Tensor:
 
 
 def subtracted(tape: Tape, left: Tensor, right: Tensor) -> Tensor:
-    """A difference: the right one's gradient is turned round."""
+    """A difference: the right one's gradient is negated."""
 
     def back(_node: Node, given: list[Tensor]) -> Sequence[Tensor]:
-        turned = tape.new(given[0].count, given[0].width)
-        if turned.width != came:
-            turned = tape.new(turned.count, came)
-        return given.pop(), turned
+        negated = tape.new(given[0].count, given[0].width)
+        if negated.width != came:
+            negated = tape.new(negated.count, came)
+        return given.pop(), negated
 
     came = right.width
     node = node_for(tape, back, left, right)

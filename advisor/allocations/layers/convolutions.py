@@ -25,9 +25,9 @@ class Convolution:
 
     def __call__(self, tape: Tape, batch: Batch, x: Tensor) -> Tensor:
         """What it adds to the stream; a product takes one row with rows and columns swapped as it is."""
-        tape.turned = self.inputs.n_out if batch.rows > 1 else 0
+        tape.transposed = self.inputs.n_out if batch.rows > 1 else 0
         whole = self.inputs(tape, x)
-        tape.turned = 0
+        tape.transposed = 0
         first, second, inner = split(tape, whole, (whole.count // 3,) * 3)
         hidden = product(tape, first, inner)
         convolved = convolution(tape, hidden, self.weight, self.bias)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from advisor.allocations.layers.mixer import Mixer
     from advisor.allocations.layers.positions import Axes
     from advisor.allocations.shared import Batch, Tables
-    from advisor.allocations.vision.vision_tower import Sight
+    from advisor.allocations.vision.vision_tower import VisionTower
 
 
 Score = Callable[["Tape", "Tensor", "Plain", "Batch"], tuple["Tensor | None", "Tensor"]]
@@ -78,14 +78,14 @@ class Model:
     """Whether cosines and sines stay in fp32: Olmo3RotaryEmbedding.forward@5.16.1."""
     windowed: bool = False
     """Whether the mask of attention has a sliding window."""
-    turned: int = 0
+    rotary_dim: int = 0
     """Elements of a head that are rotated."""
     axes: Axes = ""
     """Whether positions have three axes."""
     kinds: int = 1
     """How many kinds of layers have positions of their own."""
-    sight: Sight | None = None
-    """What sees the images of a batch."""
+    vision_tower: VisionTower | None = None
+    """What encodes the images of a batch."""
 
     @property
     def trained(self) -> list[Tensor]:
@@ -104,13 +104,13 @@ class Model:
             inputs = scaled(tape, inputs)
         inputs, places = self.with_images(tape, batch, inputs, seen)
         positions = self.positions(tape, batch, seen)
-        for _ in range(self.sight.looks if self.sight is not None else 0):
+        for _ in range(self.vision_tower.mask_checks if self.vision_tower is not None else 0):
             whether_padded(tape, batch.tokens)
         masks = [causal_mask(tape, batch.rows, batch.length, windowed=self.windowed)] if batch.masked else []
         precision = FULL if self.fp32_tables else inputs.width
         tables = [
-            rotary_tables(tape, batch, self.turned, precision, self.axes)
-            for _ in range(self.kinds if self.turned else 0)
+            rotary_tables(tape, batch, self.rotary_dim, precision, self.axes)
+            for _ in range(self.kinds if self.rotary_dim else 0)
         ]
         # Layers get positions of text alone, which are not told apart from others: Qwen2VLTextModel.forward@5.16.1.
         given = None if self.axes in {"apart", "joined"} else positions
@@ -126,30 +126,27 @@ class Model:
 
     def positions(self, tape: Tape, batch: Batch, seen: list[Tensor] | None) -> Tensor:
         """Those of one row, if not each has its own."""
-        if self.sight is not None and self.sight.positions is not None and seen is not None:
-            return self.sight.positions(tape, batch)
+        if self.vision_tower is not None and self.vision_tower.positions is not None and seen is not None:
+            return self.vision_tower.positions(tape, batch)
         return counted(tape, batch.length)
 
     def with_images(
         self, tape: Tape, batch: Batch, inputs: Tensor, seen: list[Tensor] | None
     ) -> tuple[Tensor, list[Tensor]]:
         """What the first layer reads, and what says where the images are in it."""
-        if self.sight is None or seen is None:
+        if self.vision_tower is None or seen is None:
             return inputs, []
-        features = self.sight.features(tape, batch, inputs.width)
-        if not self.sight.knows_places:
+        features = self.vision_tower.features(tape, batch, inputs.width)
+        if not self.vision_tower.knows_places:
             seen.append(features)
-        if self.sight.by_index:
+        if self.vision_tower.index_put:
             return chosen(tape, batch.tokens, inputs, features), []
         places = tape.new(batch.tokens, 1)
-        others = [tape.new(batch.tokens, 1)] if self.sight.knows_places else []
+        others = [tape.new(batch.tokens, 1)] if self.vision_tower.knows_places else []
         inputs = placed(tape, inputs, features, places)
-        return inputs, [
-            places,
-            features,
-            *others,
-            *([image_blocks(tape, batch.rows, batch.length)] if self.sight.in_blocks else []),
-        ]
+        tower = self.vision_tower
+        blocks = [image_blocks(tape, batch.rows, batch.length)] if tower.bidirectional_image_attention else []
+        return inputs, [places, features, *others, *blocks]
 
     def logits(self, tape: Tape, batch: Batch) -> Tensor:
         """The logits as accelerate hands them on: in fp32."""

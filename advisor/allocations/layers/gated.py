@@ -25,7 +25,7 @@ class GatedMixer(Mixer):
         """Self attention."""
         repeats = batch.masked and self.attention.kv_heads < self.attention.heads
         query, gate, key, value = self.opened(tape, x, repeats=repeats)
-        query, key, _ = self.turned(tape, tables, query, key, repeats=repeats)
+        query, key, _ = self.rotate(tape, tables, query, key, repeats=repeats)
         attend = partial(efficient, mask=tables[3]) if batch.masked else flash
         output = attend(tape, batch.rows, batch.length, self.attention, (query, key, value))
         if not batch.masked:

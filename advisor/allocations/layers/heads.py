@@ -24,6 +24,6 @@ def head_of(loader: Loader, embedding: Memory, biased: bool) -> Head:
     else:
         base, weight = None, loader.plain(shape.n_in * shape.n_out, module) if module else embedding
     bias = loader.plain(model.outputs, module) if biased else None
-    divides = model.deviations.scales_residual
+    divides = model.variant.scales_residual
     widens = loader.taped.widens_logits
     return Head(shape, weight, bias, base, divides=divides, caps=model.family.soft_capped, widens=widens)

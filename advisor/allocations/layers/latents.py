@@ -37,12 +37,12 @@ class Latent:
     def __call__(self, tape: Tape, batch: Batch, tables: Tables, x: Tensor) -> Tensor:
         """Self attention."""
         one, tokens = self.attention, batch.tokens
-        turned = one.rotated or 0
+        rotary_dim = one.rotated or 0
         query = self.query_up(tape, self.query_norm(tape, self.query_down(tape, x)))
-        plain, query = one.heads * (one.head_dim - turned) * tokens, by_head(tape, query)
-        passed, rotating = split(tape, query, (plain, one.heads * turned * tokens))
+        plain, query = one.heads * (one.head_dim - rotary_dim) * tokens, by_head(tape, query)
+        passed, rotating = split(tape, query, (plain, one.heads * rotary_dim * tokens))
         both = self.down(tape, x)
-        latent, key = split(tape, both, (self.up.n_in * tokens, turned * tokens))
+        latent, key = split(tape, both, (self.up.n_in * tokens, rotary_dim * tokens))
         latent = self.norm(tape, latent)
         halves = [piece(tape, one, one.count // 2) for one in (rotating, rotating, key, key)]
         rotating = _in_pairs(tape, halves[0], halves[1], tables)

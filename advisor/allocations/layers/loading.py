@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from advisor.allocations.autograd.autograd import Tensor as Memory
     from advisor.allocations.layers.decoder import Model
     from advisor.allocations.vision.towers import Towers
-    from advisor.models.deviations import Norm as Kind
+    from advisor.models.layer_variant import Norm as Kind
 
 BEFORE = 2
 """Norms of a layer that has them before attention and MLP alone."""

@@ -44,7 +44,7 @@ class Mixer:
         """Self attention."""
         repeats = batch.masked and self.attention.kv_heads < self.attention.heads
         query, key, value = self.projected(tape, x, repeats=repeats)
-        query, key, rest = self.turned(tape, tables, query, key, repeats=repeats)
+        query, key, rest = self.rotate(tape, tables, query, key, repeats=repeats)
         if self.way.scales_queries:
             query = by_position(tape, query, tables[2])
         if self.norms is not None and self.way.norms == "after rotation":
@@ -64,7 +64,7 @@ class Mixer:
             return fused.output(tape, output, self.output)
         return self.output(tape, output)
 
-    def turned(
+    def rotate(
         self, tape: Tape, tables: Tables, query: Tensor, key: Tensor, *, repeats: bool
     ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         """Queries and keys by their positions, and what a name keeps to the end."""
@@ -100,7 +100,7 @@ class Mixer:
 
     def parts(self, tape: Tape, x: Tensor) -> tuple[Tensor, Tensor]:
         """What is rotated, and what is not: views."""
-        count = x.count // self.attention.head_dim * turned(self.attention)
+        count = x.count // self.attention.head_dim * rotary_dim(self.attention)
         first = x if count == x.count else piece(tape, x, count)  # Python's indexing returns the tensor itself
         return first, piece(tape, x, x.count - count)
 
@@ -155,7 +155,7 @@ class Mixer:
         return by_head(tape, query), by_head(tape, key), by_head(tape, value) if repeats else value
 
 
-def turned(attention: Attention) -> int:
+def rotary_dim(attention: Attention) -> int:
     """Elements of a head that are rotated."""
     return attention.head_dim if attention.rotated is None else attention.rotated
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @record(eq=False)
-class ThreeAxes:
+class MRope:
     """The images of a row, all of one size, and as many words before each of them as after the last."""
 
     images: int

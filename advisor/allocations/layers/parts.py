@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 from advisor.allocations.autograd.xielu import Xielu
 from advisor.allocations.layers.delta_nets import DeltaNet, delta_net
-from advisor.allocations.layers.deviations import activation_of
 from advisor.allocations.layers.gated import GatedMixer
 from advisor.allocations.layers.latents import Latent, latent
 from advisor.allocations.layers.layers import FusedGated, Gated, PlainFeed
 from advisor.allocations.layers.mixer import Mixer
+from advisor.allocations.layers.order import activation_of
 from advisor.allocations.layers.routers import routed
 from advisor.allocations.shared import Feed
-from advisor.models.deviations import XIELU
+from advisor.models.layer_variant import XIELU
 
 if TYPE_CHECKING:
     from advisor.allocations.layers.loading import Loader
     from advisor.models import Block
-    from advisor.models.deviations import Deviations
-    from advisor.models.deviations import Norm as Kind
+    from advisor.models.layer_variant import LayerVariant
+    from advisor.models.layer_variant import Norm as Kind
 
 Attends = Mixer | Latent | DeltaNet
 GATED = 3
@@ -49,13 +49,13 @@ def mixer_of(loader: Loader, block: Block, biased: set[str], norm_kind: Kind, ke
     return kind(attention, tuple(inputs), output, both, kernels, loader.taped)
 
 
-def feed_of(loader: Loader, block: Block, biased: set[str], deviations: Deviations, fused: bool) -> Feed:
+def feed_of(loader: Loader, block: Block, biased: set[str], variant: LayerVariant, fused: bool) -> Feed:
     """The MLP, or experts."""
     if block.mlp is not None and block.mlp.experts:
         return routed(loader, block, biased)
     shapes = [linear for linear in block.linears if linear.kind == "mlp"]
     linears = [loader.linear(shape, bias=shape.name in biased) for shape in shapes]
-    drops = deviations.residual_masks > 0
+    drops = variant.residual_masks > 0
     assert block.mlp is not None, "known_layers.is_plain"
     if len(linears) == GATED:
         gate, up, down = linears
@@ -63,7 +63,7 @@ def feed_of(loader: Loader, block: Block, biased: set[str], deviations: Deviatio
     up, down = linears
     if block.mlp.gated:
         return FusedGated(up, down)
-    if deviations.activation == XIELU:
+    if variant.activation == XIELU:
         numbers = [loader.plain(1, "mlp.act_fn") for _ in range(2)]
         return PlainFeed(up, down, Xielu(*numbers), drops)
-    return PlainFeed(up, down, activation_of(deviations), drops)
+    return PlainFeed(up, down, activation_of(variant), drops)

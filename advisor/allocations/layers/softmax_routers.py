@@ -68,9 +68,9 @@ def quotient(tape: Tape, weights: Tensor, total: Tensor, *, in_place: bool) -> T
     def back(node: Node, given: list[Tensor]) -> tuple[Tensor, Tensor]:
         once = tape.new(count, wide)
         twice = tape.new(count, wide)
-        turned = tape.new(count, given[0].width)
+        negated = tape.new(count, given[0].width)
         of_total = tape.new(count, wide)
-        del once, twice, turned
+        del once, twice, negated
         of_weights = tape.new(count, wide)
         node.drop_unpacked()
         if width != wide:

@@ -63,11 +63,11 @@ def chunked(tape: Tape, hidden: Tensor, head: Plain) -> Tensor:
     asked = tape.new(tokens, 1)
     logits: Tensor | None = None
     for count in chunks(tokens, words, head.n_in):
-        turned, logits = logits, tape.new(count * words, HALF)
+        previous, logits = logits, tape.new(count * words, HALF)
         if of_weight is None:
-            turned = None
+            previous = None
         product = tape.new(count * head.n_in, HALF)
-        del product, turned
+        del product, previous
         if of_weight is not None:
             product = tape.new(weight.count, HALF)
             exact = tape.new(weight.count, FULL)

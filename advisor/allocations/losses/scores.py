@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from advisor.allocations.autograd.autograd import Node, Tape, Tensor, node_for
 from advisor.allocations.autograd.operations import FULL, HALF, LONG, cast
 from advisor.allocations.losses import classifiers, liger_losses, losses
-from advisor.memory.towers import counted
+from advisor.memory.towers import used_towers
 
 if TYPE_CHECKING:
     from advisor.allocations.autograd.linears import Plain
@@ -32,7 +32,7 @@ def score_of(run: Run) -> Score:
     if run.loss in others:
         return others[run.loss]
     if run.model is not None and run.model.family.own_loss:
-        return losses.own_masked if counted(run, run.model) else losses.own
+        return losses.own_masked if used_towers(run, run.model) else losses.own
     return losses.plain if run.stack.at_least("transformers", "4.49.0") else losses.copying
 
 
@@ -62,7 +62,7 @@ def predicted(tape: Tape, batch: Batch) -> Tensor:
     return found
 
 
-def _cut_sum(tape: Tape, hidden: Tensor, head: Plain, counted: Tensor) -> Tensor:
+def _cut_sum(tape: Tape, hidden: Tensor, head: Plain, scored: Tensor) -> Tensor:
     """The sum over tokens; kept are the logarithms of their sums, and the mean logit of each word, to sort them by."""
 
     def back(node: Node, _given: list[Tensor]) -> tuple[Tensor | None, Tensor | None]:
@@ -78,7 +78,7 @@ def _cut_sum(tape: Tape, hidden: Tensor, head: Plain, counted: Tensor) -> Tensor
         del sorted_words, locks
         return of_hidden, of_weight
 
-    size, tokens, width, words, weight = hidden.count, counted.count, head.n_in, head.n_out, head.weight
+    size, tokens, width, words, weight = hidden.count, scored.count, head.n_in, head.n_out, head.weight
     node = node_for(tape, back, hidden, weight)
     sums = tape.new(tokens, FULL)
     locks = tape.new(-(-tokens // LOCKED), INT)
@@ -88,6 +88,6 @@ def _cut_sum(tape: Tape, hidden: Tensor, head: Plain, counted: Tensor) -> Tensor
     result = tape.new(1, FULL)
     del scores
     if node is not None and means is not None:
-        node.keep(tape, hidden, weight, sums, counted, means)
+        node.keep(tape, hidden, weight, sums, scored, means)
     result.node = node
     return result

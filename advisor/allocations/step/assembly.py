@@ -18,7 +18,7 @@ from advisor.allocations.step.ddp import buckets_of, replicated
 from advisor.allocations.step.step import Trainer
 from advisor.allocations.vision.image_inputs import columns_of, inputs_of
 from advisor.memory.activations.attention import masked
-from advisor.memory.towers import counted
+from advisor.memory.towers import used_towers
 from advisor.memory.workspaces import workspace_bytes
 from advisor.record import record, replace
 
@@ -36,7 +36,7 @@ MICRO_STEPS = 2
 
 COLUMNS = {"dpo": 3, "ipo": 3, "orpo": 6, "simpo": 6, "kto": 6}
 """Tensors of tokens, masks and labels in a batch of TRL's collators."""
-APART = frozenset({"orpo", "simpo"})
+SEPARATE = frozenset({"orpo", "simpo"})
 """Whose collator has chosen and rejected rows in tensors of their own."""
 
 
@@ -90,7 +90,7 @@ def recorded(run: Run) -> Recorded:
 
 def comparison(tape: Tape, run: Run) -> Callable[[Tape, Model, Batch], Tensor]:
     """The trainer's own loss, with a model of its own to compare with where it has one."""
-    if run.rl in APART:
+    if run.rl in SEPARATE:
         return Orpo(alone=run.rl == "orpo", chosen=run.chosen_cross_entropy)
     reference = second(tape, run) if run.reference_model else None
     return Kto(reference) if run.rl == "kto" else Dpo(reference)
@@ -111,9 +111,9 @@ def batch_of(run: Run) -> Batch:
     kept = ("reentrant" if run.reentrant else "non-reentrant") if run.activation_checkpointing else ""
     assert run.model is not None
     blocks = run.model.blocks
-    masks = any(block.attention and masked(run, run.model.deviations, block.attention) for block in blocks)
+    masks = any(block.attention and masked(run, run.model.variant, block.attention) for block in blocks)
     rows = run.micro_batch_size * (2 if run.paired else 1)
-    if counted(run, run.model):
+    if used_towers(run, run.model):
         return Batch(rows, run.sequence_len, kept, masks, columns_of(run.model), inputs_of(run, run.model))
     columns = COLUMNS.get(run.rl or "", 1 + masks)
-    return Batch(rows, run.sequence_len, kept, masks, columns, apart=run.rl in APART)
+    return Batch(rows, run.sequence_len, kept, masks, columns, separate_chosen_rejected=run.rl in SEPARATE)

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 from advisor.allocations.layers.convolutions import Convolution, Convolved
 from advisor.allocations.layers.decoder import Model
 from advisor.allocations.layers.delta_nets import DeltaNet
-from advisor.allocations.layers.deviations import order_of
 from advisor.allocations.layers.heads import head_of
 from advisor.allocations.layers.latents import Latent
 from advisor.allocations.layers.layers import Layer
-from advisor.allocations.layers.mixer import Mixer, turned
+from advisor.allocations.layers.mixer import Mixer, rotary_dim
+from advisor.allocations.layers.order import order_of
 from advisor.allocations.layers.parts import feed_of, mixer_of
 from advisor.allocations.losses.scores import score_of
 from advisor.allocations.step.hybrids import side_by_side
 from advisor.allocations.step.nemotron_h import single
-from advisor.allocations.vision.image_inputs import sight_of
+from advisor.allocations.vision.image_inputs import vision_tower_of
 from advisor.allocations.vision.towers import Towers, is_outside_decoder
 from advisor.memory.activations import lora_kernels
-from advisor.memory.activations.deviations import family_and_norm
-from advisor.models.deviations import LLAMA
+from advisor.memory.activations.variant_and_norm import family_and_norm
+from advisor.models.layer_variant import LLAMA
 from advisor.record import replace
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ def base_model(loader: Loader) -> Model:
     """The model as transformers loads it."""
     loader.warm_up()
     loader.towers = Towers(loader)
-    sight = sight_of(loader.run, loader.model, loader.towers)
-    loader.resting = [] if sight else list(loader.adapted)
+    vision_tower = vision_tower_of(loader.run, loader.model, loader.towers)
+    loader.resting = [] if vision_tower else list(loader.adapted)
     model, tensors = loader.model, {tensor.kind: tensor for tensor in reversed(loader.model.tensors)}
     table = tensors["embedding"]
     biased = {
@@ -69,8 +69,8 @@ def base_model(loader: Loader) -> Model:
         windowed=windows[model.blocks[0]] is not None,
         axes=loader.taped.axes,
         kinds=kinds,
-        sight=sight,
-        turned=_turned_of(loader, layers),
+        vision_tower=vision_tower,
+        rotary_dim=_rotary_dim_of(loader, layers),
     )
 
 
@@ -83,7 +83,7 @@ def _layer_of(loader: Loader, block: Block, biased: set[str], kind: int = 0) -> 
         return side_by_side(loader, block, biased)
     if block.attention is not None and block.attention.kind == "conv":
         return convolved(loader, block, biased)
-    deviations, norm_kind = family_and_norm(loader.run, block)
+    variant, norm_kind = family_and_norm(loader.run, block)
     norm = loader.norm_module
     with_bias = f"{norm}.bias" in {tensor.name for tensor in loader.model.tensors}
 
@@ -94,18 +94,18 @@ def _layer_of(loader: Loader, block: Block, biased: set[str], kind: int = 0) -> 
     taken = lora_kernels.fused(loader.run, block)
     kernels = frozenset(kernel for kernel, linear in FUSED.items() if linear in taken)
     mixer = mixer_of(loader, block, biased, norm_kind, kernels)
-    feed = feed_of(loader, block, biased, deviations, "mlp" in kernels)
+    feed = feed_of(loader, block, biased, variant, "mlp" in kernels)
     if not isinstance(mixer, DeltaNet):
-        mixer = replace(mixer, drops=deviations.residual_masks > 0)
+        mixer = replace(mixer, drops=variant.residual_masks > 0)
     if isinstance(mixer, Mixer):
         mixer = replace(mixer, liger="rope" in loader.run.liger)
     return Layer(
         mixer,
         feed,
         first or norms(),
-        order_of(block, deviations, holds=loader.taped.holds),
+        order_of(block, variant, holds=loader.taped.holds),
         kind,
-        scales=deviations.scales_residual,
+        scales=variant.scales_residual,
     )
 
 
@@ -125,8 +125,8 @@ def convolved(loader: Loader, block: Block, biased: set[str]) -> Convolved:
     return Convolved(mixer, feed, norms)
 
 
-def _turned_of(loader: Loader, layers: Sequence[AnyLayer]) -> int:
+def _rotary_dim_of(loader: Loader, layers: Sequence[AnyLayer]) -> int:
     """Elements of a head that are rotated."""
     if loader.taped.tables == "none":
         return 0
-    return next(turned(layer.mixer.attention) for layer in layers if isinstance(layer.mixer, Mixer | Latent))
+    return next(rotary_dim(layer.mixer.attention) for layer in layers if isinstance(layer.mixer, Mixer | Latent))

@@ -10,7 +10,7 @@ from advisor.allocations.autograd.operations import activation, add, product, sc
 from advisor.allocations.layers.mixer import Mixer
 from advisor.allocations.layers.parts import mixer_of
 from advisor.allocations.layers.scans import Scan
-from advisor.memory.activations.deviations import family_and_norm
+from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.record import record
 
 if TYPE_CHECKING:

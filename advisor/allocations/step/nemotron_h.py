@@ -123,7 +123,7 @@ def single(loader: Loader, block: Block, biased: set[str]) -> _Single:
         mixer = mixer_of(loader, block, biased, "rms", frozenset())
         assert isinstance(mixer, Mixer), "known_layers.is_single"
         return _Single(mixer, (norm,), mixer)
-    feed = feed_of(loader, block, biased, loader.model.deviations, fused=False)
+    feed = feed_of(loader, block, biased, loader.model.variant, fused=False)
     return _Single(partial(alone, feed=feed), (norm,))
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from advisor.allocations.autograd.autograd import Tape, Tensor
     from advisor.allocations.autograd.norms import Norm
     from advisor.allocations.shared import Batch
-    from advisor.allocations.vision.vision_tower import Embedded, Sight
+    from advisor.allocations.vision.vision_tower import Embedded, VisionTower
 
 
 @record(eq=False)
@@ -22,10 +22,10 @@ class WithClass:
     token: Tensor
     positions: Tensor
 
-    def __call__(self, tape: Tape, sight: Sight, batch: Batch) -> Embedded:  # noqa: ARG002
+    def __call__(self, tape: Tape, vision_tower: VisionTower, batch: Batch) -> Embedded:  # noqa: ARG002
         """What the first layer reads."""
-        embedded = laid_out_again(tape, sight.patched(tape))
-        token = _class_tokens(self.token, sight.patches.rows)
+        embedded = laid_out_again(tape, vision_tower.patched(tape))
+        token = _class_tokens(self.token, vision_tower.patches.rows)
         whole = joined(tape, token, cast(tape, embedded, token.width))
         return add(tape, whole, self.positions), (), ()
 
@@ -36,10 +36,10 @@ class WithPositions:
 
     table: Tensor
 
-    def __call__(self, tape: Tape, sight: Sight, batch: Batch) -> Embedded:
+    def __call__(self, tape: Tape, vision_tower: VisionTower, batch: Batch) -> Embedded:
         """What the first layer reads."""
-        embedded = sight.patched(tape)
-        if not sight.turns(batch):
+        embedded = vision_tower.patched(tape)
+        if not vision_tower.transposes(batch):
             embedded = laid_out_again(tape, embedded)
         return add(tape, embedded, tape.new(self.table.count, self.table.width)), (), ()
 
@@ -48,17 +48,17 @@ class WithPositions:
 class WithResized:
     """Positions resized for each tile: models/siglip2, Siglip2VisionEmbeddings.forward, Siglip2VisionModel@5.16.1."""
 
-    def __call__(self, tape: Tape, sight: Sight, batch: Batch) -> Embedded:  # noqa: ARG002
+    def __call__(self, tape: Tape, vision_tower: VisionTower, batch: Batch) -> Embedded:  # noqa: ARG002
         """What the first layer reads."""
-        embedded = sight.patched(tape)
+        embedded = vision_tower.patched(tape)
         positions = tape.new(embedded.count, HALF)
         one: Tensor | None = None
-        for _ in range(sight.patches.rows):
-            one = tape.new(sight.patches.length * sight.hidden, HALF)
+        for _ in range(vision_tower.patches.rows):
+            one = tape.new(vision_tower.patches.length * vision_tower.hidden, HALF)
         del one
         hidden = add(tape, embedded, positions)
         del positions, embedded
-        whether_padded(tape, sight.patches.count)
+        whether_padded(tape, vision_tower.patches.count)
         return hidden, (), ()
 
 
@@ -69,13 +69,13 @@ class Rotating:
     norm: Norm
     head_dim: int
 
-    def __call__(self, tape: Tape, sight: Sight, batch: Batch) -> Embedded:  # noqa: ARG002
+    def __call__(self, tape: Tape, vision_tower: VisionTower, batch: Batch) -> Embedded:  # noqa: ARG002
         """What the first layer reads."""
-        patched = sight.patched(tape)
+        patched = vision_tower.patched(tape)
         whole = copied(tape, laid_out_again(tape, patched))
         hidden = self.norm(tape, whole)
         del whole
-        count = sight.patches.count
+        count = vision_tower.patches.count
         places = tape.new(count, LONG)
         angles = [tape.new(count * self.head_dim, FULL) for _ in range(3)]
         tables = [cast(tape, one, hidden.width) for one in angles[1:]]
@@ -86,14 +86,14 @@ class Rotating:
 class WithFound:
     """Positions out of a table, but for what counts them: models/smolvlm, SmolVLMVisionEmbeddings.forward@5.16.1."""
 
-    def __call__(self, tape: Tape, sight: Sight, batch: Batch) -> Embedded:
+    def __call__(self, tape: Tape, vision_tower: VisionTower, batch: Batch) -> Embedded:
         """What the first layer reads."""
-        convolved = sight.convolve(tape)
-        places = tape.new(sight.patches.count, LONG)
-        hidden = add(tape, convolved, tape.new(convolved.count, sight.convolution[0].width))
+        convolved = vision_tower.convolve(tape)
+        places = tape.new(vision_tower.patches.count, LONG)
+        hidden = add(tape, convolved, tape.new(convolved.count, vision_tower.convolution[0].width))
         del convolved, places
-        hidden.trained = sight.asks_for_gradients
-        return hidden if sight.turns(batch) else laid_out_again(tape, hidden), (), ()
+        hidden.trained = vision_tower.asks_for_gradients
+        return hidden if vision_tower.transposes(batch) else laid_out_again(tape, hidden), (), ()
 
 
 def _class_tokens(token: Tensor, rows: int) -> Tensor:

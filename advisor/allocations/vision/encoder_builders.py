@@ -88,7 +88,7 @@ def lfm2_vl(towers: Towers, tower: Tower) -> Parts:
     """models/lfm2_vl/modeling_lfm2_vl.py, Lfm2VlModel.get_image_features@5.16.1, with SigLIP 2."""
     around, after = NamedWeights(towers, VISION), NamedWeights(towers, PROJECTOR)
     first = around.linear("embeddings.patch_embedding")
-    assert isinstance(first, Weighted), "coverage.towers_see"
+    assert isinstance(first, Weighted), "coverage.has_taped_encoder"
     both = TwoLinears(after.linear("linear_1"), after.linear("linear_2"))
     join = Unshuffled(after.norm("layer_norm", strided=True), both)
     layer = partial(_siglip_layer, around, tower, False)
@@ -128,7 +128,7 @@ def _pixtral_layer(around: NamedWeights, tower: Tower, index: int) -> Encoding:
     return Encoding(Mixing(attention, *inside), Gated(gate, up, down), norms)
 
 
-SIGHTS: dict[str, tuple[str, Callable[[Towers, Tower], Parts]]] = {
+ENCODER_BUILDERS: dict[str, tuple[str, Callable[[Towers, Tower], Parts]]] = {
     "pooled": ("embeddings.position_embedding.weight", gemma3),
     "shuffled": ("embeddings.cls_token", internvl),
     "unshuffled": ("embeddings.patch_embedding.weight", lfm2_vl),
@@ -139,4 +139,4 @@ SIGHTS: dict[str, tuple[str, Callable[[Towers, Tower], Parts]]] = {
     "downsampled": ("downsample.weight", glm4v),
     "projected": ("embeddings.position_embedding.weight", smolvlm),
 }
-"""By the way of a family: a weight by which its encoder is known, and how it is used."""
+"""By ``vision_tower`` of a family: a weight by which its encoder is known, and how it is used."""

@@ -24,7 +24,7 @@ class Patches:
 
     rows: int
     length: int
-    turned: bool = False
+    transposed: bool = False
     """Whether gradients of a layer's output lie channel by channel."""
     tables: tuple[Tensor, ...] = ()
     """Cosines and sines of the positions, if queries and keys are rotated."""
@@ -94,7 +94,7 @@ class Encoding:
 
     def branch(self, tape: Tape, patches: Patches, x: Tensor) -> Tensor:
         """What a product returned, whose gradient it wants row by row."""
-        return laid_out_again(tape, x) if patches.turned else x
+        return laid_out_again(tape, x) if patches.transposed else x
 
 
 @record(eq=False)

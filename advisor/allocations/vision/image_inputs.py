@@ -1,16 +1,16 @@
-"""Run -> how its model sees, and what the processor hands over."""
+"""Run -> the vision tower of its model, and what the processor returns."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from advisor.allocations.autograd.operations import FULL, LONG
-from advisor.allocations.layers.mrope import ThreeAxes
+from advisor.allocations.layers.mrope import MRope
 from advisor.allocations.shared import AXES
-from advisor.allocations.vision.encoder_builders import SIGHTS
+from advisor.allocations.vision.encoder_builders import ENCODER_BUILDERS
 from advisor.allocations.vision.encoders import Patches
-from advisor.allocations.vision.vision_tower import Sight
-from advisor.memory.towers import at_tower, clips, images_of, keeps, sees
+from advisor.allocations.vision.vision_tower import VisionTower
+from advisor.memory.towers import at_tower, clips, images_of, keeps, uses_images
 
 if TYPE_CHECKING:
     from advisor.allocations.vision.named_weights import Parts
@@ -23,16 +23,16 @@ BY_PLACE = frozenset({"by place", "in windows", "downsampled"})
 """Ways of models whose processors say where images are, and how many patches they have along their edges."""
 
 
-def sight_of(run: Run, model: Architecture, towers: Towers) -> Sight | None:
-    """How a run's model sees; none, where it is given no images."""
-    if not (sees(run) and is_known(model)):
+def vision_tower_of(run: Run, model: Architecture, towers: Towers) -> VisionTower | None:
+    """The vision tower of a run; none, where it is given no images."""
+    if not (uses_images(run) and is_known(model)):
         return None
     tower = model.towers[0]
     inner = at_tower(run, tower)
     rows, length = inner.micro_batch_size, inner.sequence_len
-    _, build = SIGHTS[model.family.sight]
+    _, build = ENCODER_BUILDERS[model.family.vision_tower]
     parts = build(towers, tower)
-    return Sight(
+    return VisionTower(
         _patches_of(run, tower, parts),
         rows,
         tower.block.hidden,
@@ -49,9 +49,9 @@ def sight_of(run: Run, model: Architecture, towers: Towers) -> Sight | None:
         sides=_sides_of(run, tower) if parts.places else (0, 0),
         positions=_positions_of(run, tower) if parts.places else None,
         strided=parts.strided,
-        looks={"pooled": 0, "unshuffled": 2}.get(model.family.sight, 1),
-        by_index=model.family.sight == "projected",
-        in_blocks=model.family.sight == "pooled",
+        mask_checks={"pooled": 0, "unshuffled": 2}.get(model.family.vision_tower, 1),
+        index_put=model.family.vision_tower == "projected",
+        bidirectional_image_attention=model.family.vision_tower == "pooled",
     )
 
 
@@ -74,21 +74,21 @@ def _sides_of(run: Run, tower: Tower) -> tuple[int, int]:
     return down, across
 
 
-def _positions_of(run: Run, tower: Tower) -> ThreeAxes:
+def _positions_of(run: Run, tower: Tower) -> MRope:
     """What counts the positions of words and images."""
     height, width = (side // tower.grid.merge for side in _sides_of(run, tower))
-    return ThreeAxes(clips(images_of(run), tower), height, width)
+    return MRope(clips(images_of(run), tower), height, width)
 
 
 def columns_of(model: Architecture) -> int:
     """Tensors of as many whole numbers as there are tokens: words, mask, labels, and what kind of token each is."""
-    return 4 if model.family.sight in {"pooled", *BY_PLACE} else 3
+    return 4 if model.family.vision_tower in {"pooled", *BY_PLACE} else 3
 
 
 def inputs_of(run: Run, model: Architecture) -> tuple[int, ...]:
     """Bytes of what else the processor returns for a micro-step: pixels in fp32, and masks of patches or pixels."""
     pixels = [_pixels_of(run, tower) for tower in model.towers]
-    match model.family.sight:
+    match model.family.vision_tower:
         case "unshuffled":
             masks = [at_tower(run, tower).tokens for tower in model.towers]
         case "projected":
@@ -107,7 +107,7 @@ def _pixels_of(run: Run, tower: Tower) -> int:
 
 
 def is_known(model: Architecture) -> bool:
-    """Whether tapes have how a model sees."""
+    """Whether tapes have the encoder of a model."""
     named = {tensor.name for tensor in model.tensors}
-    marker, _ = SIGHTS.get(model.family.sight, ("", None))
+    marker, _ = ENCODER_BUILDERS.get(model.family.vision_tower, ("", None))
     return any(name.endswith("." + marker) for name in named) and len(model.towers) == 1

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from advisor.allocations.autograd.linears import Linear
     from advisor.allocations.autograd.norms import Norm
     from advisor.allocations.shared import Batch, Feed
-    from advisor.allocations.vision.vision_tower import Embedded, Sight
+    from advisor.allocations.vision.vision_tower import Embedded, VisionTower
     from advisor.allocations.vision.visual import RotaryTower
 
 
@@ -24,26 +24,26 @@ class InterpolatedPositions:
     norm: Norm
     table: Tensor
 
-    def __call__(self, tape: Tape, sight: Sight, batch: Batch) -> Embedded:  # noqa: ARG002
+    def __call__(self, tape: Tape, vision_tower: VisionTower, batch: Batch) -> Embedded:  # noqa: ARG002
         """What the first layer reads, and tables of angles."""
-        places = self.inner.places(tape, sight)
-        hidden = sight.patched(tape)
+        places = self.inner.places(tape, vision_tower)
+        hidden = vision_tower.patched(tape)
         hidden = self.norm(tape, hidden)
-        tables, kept = self.inner.tables(tape, sight)
-        return self.placed(tape, sight, hidden), tables, (places, *kept)
+        tables, kept = self.inner.tables(tape, vision_tower)
+        return self.placed(tape, vision_tower, hidden), tables, (places, *kept)
 
-    def placed(self, tape: Tape, sight: Sight, hidden: Tensor) -> Tensor:
+    def placed(self, tape: Tape, vision_tower: VisionTower, hidden: Tensor) -> Tensor:
         """The stream with positions in it."""
-        count, width = sight.patches.count, self.table.width
+        count, width = vision_tower.patches.count, self.table.width
         table = cast(tape, self.table, FULL)
         order = tape.new(count, LONG)
-        later = tape.new(count * sight.images, 1)
+        later = tape.new(count * vision_tower.images, 1)
         images = tape.new(count, LONG)
         del later
         sides = [self.side(tape, count) for _ in range(2)]
         axes = [self.between(tape, count) for _ in range(2)]
         grid = tape.new(2 * count, FULL)
-        sampled = tape.new(count * sight.hidden, FULL)
+        sampled = tape.new(count * vision_tower.hidden, FULL)
         positions = cast(tape, sampled, width)
         result = add(tape, hidden, positions)
         del table, order, images, sides, axes, grid, sampled, positions
@@ -94,7 +94,7 @@ class GatedMerger:
     norm: Norm
     feed: Feed
 
-    def __call__(self, tape: Tape, sight: Sight, x: Tensor) -> Tensor:  # noqa: ARG002
+    def __call__(self, tape: Tape, vision_tower: VisionTower, x: Tensor) -> Tensor:  # noqa: ARG002
         """The features."""
         hidden = self.first(tape, x)
         hidden = activation(tape, self.norm(tape, hidden))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from advisor.allocations.autograd.autograd import Node, Tape, Tensor
     from advisor.allocations.autograd.linears import Linear
     from advisor.allocations.autograd.norms import Norm
-    from advisor.allocations.vision.vision_tower import Sight
+    from advisor.allocations.vision.vision_tower import VisionTower
 
 
 @record(eq=False)
@@ -22,7 +22,7 @@ class TwoLinears:
     first: Linear
     second: Linear
 
-    def __call__(self, tape: Tape, sight: Sight, x: Tensor) -> Tensor:  # noqa: ARG002
+    def __call__(self, tape: Tape, vision_tower: VisionTower, x: Tensor) -> Tensor:  # noqa: ARG002
         """The features."""
         hidden = self.first(tape, x)
         hidden = activation(tape, hidden)
@@ -37,9 +37,9 @@ class Shuffled:
     first: Linear
     second: Linear
 
-    def __call__(self, tape: Tape, sight: Sight, x: Tensor) -> Tensor:
+    def __call__(self, tape: Tape, vision_tower: VisionTower, x: Tensor) -> Tensor:
         """The features."""
-        patches = sight.patches
+        patches = vision_tower.patches
         kept = piece(tape, x, x.count // patches.length * (patches.length - 1))
         kept = alike(tape, kept)
         kept = alike(tape, kept)
@@ -56,16 +56,16 @@ class Unshuffled:
     norm: Norm
     linears: TwoLinears
 
-    def __call__(self, tape: Tape, sight: Sight, x: Tensor) -> list[Tensor]:
+    def __call__(self, tape: Tape, vision_tower: VisionTower, x: Tensor) -> list[Tensor]:
         """The features of each tile."""
-        rows = sight.patches.rows
-        return [self.tile(tape, sight, piece(tape, x, x.count // rows)) for _ in range(rows)]
+        rows = vision_tower.patches.rows
+        return [self.tile(tape, vision_tower, piece(tape, x, x.count // rows)) for _ in range(rows)]
 
-    def tile(self, tape: Tape, sight: Sight, x: Tensor) -> Tensor:
+    def tile(self, tape: Tape, vision_tower: VisionTower, x: Tensor) -> Tensor:
         """The features of one."""
         moved = alike(tape, laid_out_again(tape, x))
         moved = self.norm(tape, moved)
-        return self.linears(tape, sight, moved)
+        return self.linears(tape, vision_tower, moved)
 
 
 @record(eq=False)
@@ -74,7 +74,7 @@ class Projected:
 
     projection: Linear
 
-    def __call__(self, tape: Tape, sight: Sight, x: Tensor) -> Tensor:  # noqa: ARG002
+    def __call__(self, tape: Tape, vision_tower: VisionTower, x: Tensor) -> Tensor:  # noqa: ARG002
         """The features."""
         shuffled = alike(tape, x)
         shuffled = alike(tape, shuffled)
@@ -89,17 +89,17 @@ class Merged:
     merging: Linear
     linears: TwoLinears
 
-    def __call__(self, tape: Tape, sight: Sight, x: Tensor) -> Tensor:
+    def __call__(self, tape: Tape, vision_tower: VisionTower, x: Tensor) -> Tensor:
         """The features."""
         hidden = self.norm(tape, x)
-        merged = self.merged(tape, sight, hidden)
+        merged = self.merged(tape, vision_tower, hidden)
         del hidden
-        return self.linears(tape, sight, merged)
+        return self.linears(tape, vision_tower, merged)
 
-    def merged(self, tape: Tape, sight: Sight, x: Tensor) -> Tensor:
+    def merged(self, tape: Tape, vision_tower: VisionTower, x: Tensor) -> Tensor:
         """Image by image."""
         columns: list[Tensor] = []
-        whole = unfolded(tape, x, sight.images, columns)
+        whole = unfolded(tape, x, vision_tower.images, columns)
         result = self.merging(tape, whole)
         del whole, columns
         return result
@@ -138,10 +138,10 @@ class Pooled:
     tokens: int
     """Of one image."""
 
-    def __call__(self, tape: Tape, sight: Sight, x: Tensor) -> Tensor:
+    def __call__(self, tape: Tape, vision_tower: VisionTower, x: Tensor) -> Tensor:
         """The features."""
         rows = copied(tape, x)
-        pooled = averaged(tape, rows, sight.patches.rows * self.tokens * sight.hidden)
+        pooled = averaged(tape, rows, vision_tower.patches.rows * self.tokens * vision_tower.hidden)
         normed = self.norm(tape, pooled)
         features = matmul(tape, normed, self.projection, self.width)
         return cast(tape, features, x.width)

@@ -1,4 +1,4 @@
-"""How a model sees: its encoder, what joins it to the decoder, and the features in their places among the words."""
+"""A vision tower: the encoder, what joins it to the decoder, and the features in their places among the words."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 Embedded = tuple["Tensor", tuple["Tensor", ...], tuple["Tensor", ...]]
 """What the first layer reads; tables of positions; and what has a name while the encoder runs."""
-Embed = Callable[["Tape", "Sight", "Batch"], Embedded]
+Embed = Callable[["Tape", "VisionTower", "Batch"], Embedded]
 """From pixels to what the first layer reads."""
 Positions = Callable[["Tape", "Batch"], "Tensor"]
 """The positions of a micro-step's rows."""
 Hold = Literal["", "pixels", "real images"]
 After = Callable[["Tape", "Tensor"], "Tensor"]
 """One of the operations between the last layer and the projector."""
-Join = Callable[["Tape", "Sight", "Tensor"], "Tensor | list[Tensor]"]
+Join = Callable[["Tape", "VisionTower", "Tensor"], "Tensor | list[Tensor]"]
 """From what the last layer returns to features as wide as the decoder, of all images or of each."""
 
 
 @record(eq=False)
-class Sight:
+class VisionTower:
     """An encoder over the images of a micro-step, and its projector."""
 
     patches: Patches
@@ -61,11 +61,11 @@ class Sight:
     """What counts the positions of words and images, where these have axes of their own."""
     strided: bool = False
     """Whether the stream lies channel by channel, as a convolution returns it."""
-    by_index: bool = False
+    index_put: bool = False
     """Whether features are taken by their indices, and chosen among the words: SmolVLMModel.inputs_merger@5.16.1."""
-    looks: int = 1
-    """How often the decoder looks at the mask after it has counted positions."""
-    in_blocks: bool = False
+    mask_checks: int = 1
+    """How often the decoder checks whether the mask leaves anything out, once it has counted positions."""
+    bidirectional_image_attention: bool = False
     """Whether tokens of an image see each other: Gemma3Model.forward@5.16.1."""
 
     @property
@@ -110,13 +110,13 @@ class Sight:
 
     def passed(self, tape: Tape, batch: Batch, patches: Patches, layer: Encode, x: Tensor) -> Tensor:
         """A layer over its input: a reentrant checkpoint keeps the gradient of that laid out as it is."""
-        if not self.turns(batch):
+        if not self.transposes(batch):
             return layer(tape, patches, x)
         if layer is self.layers[-1]:
             return layer(tape, patches, laid_out_again(tape, x))
-        return layer(tape, replace(patches, turned=True), x)
+        return layer(tape, replace(patches, transposed=True), x)
 
-    def turns(self, batch: Batch) -> bool:
+    def transposes(self, batch: Batch) -> bool:
         """Whether gradients lie channel by channel, too, from the last layer's input on."""
         return self.strided and batch.checkpointing == "reentrant"
 

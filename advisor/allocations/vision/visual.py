@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from advisor.allocations.shared import Batch
     from advisor.allocations.vision.encoders import Patches
     from advisor.allocations.vision.projectors import TwoLinears
-    from advisor.allocations.vision.vision_tower import Embedded, Sight
+    from advisor.allocations.vision.vision_tower import Embedded, VisionTower
     from advisor.models import Attention
 
 
@@ -34,31 +34,31 @@ class RotaryTower:
 
     head_dim: int
 
-    def __call__(self, tape: Tape, sight: Sight, batch: Batch) -> Embedded:  # noqa: ARG002
+    def __call__(self, tape: Tape, vision_tower: VisionTower, batch: Batch) -> Embedded:  # noqa: ARG002
         """What the first layer reads, and tables of angles."""
-        places = self.places(tape, sight)
-        patched = sight.patched(tape)
-        tables, kept = self.tables(tape, sight)
+        places = self.places(tape, vision_tower)
+        patched = vision_tower.patched(tape)
+        tables, kept = self.tables(tape, vision_tower)
         return patched, tables, (places, *kept)
 
-    def tables(self, tape: Tape, sight: Sight) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    def tables(self, tape: Tape, vision_tower: VisionTower) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         """Cosines and sines, and the angles that they are of."""
-        count = sight.patches.count
-        half = self.half(tape, sight)
+        count = vision_tower.patches.count
+        half = self.half(tape, vision_tower)
         angles = tape.new(count * self.head_dim, FULL)
         return (tape.new(count * self.head_dim, FULL), tape.new(count * self.head_dim, FULL)), (half, angles)
 
-    def half(self, tape: Tape, sight: Sight) -> Tensor:
+    def half(self, tape: Tape, vision_tower: VisionTower) -> Tensor:
         """The angles of rows and columns: VisionRotaryEmbedding.forward@5.16.1."""
-        return tape.new(sight.patches.count * self.head_dim // 2, FULL)
+        return tape.new(vision_tower.patches.count * self.head_dim // 2, FULL)
 
-    def places(self, tape: Tape, sight: Sight) -> Tensor:
+    def places(self, tape: Tape, vision_tower: VisionTower) -> Tensor:
         """Row and column of each patch, in the order of tokens: vision_utils.py, get_vision_position_ids@5.16.1."""
-        count = sight.patches.count // sight.images
+        count = vision_tower.patches.count // vision_tower.images
         found: list[Tensor] = []
         each: list[Tensor] = []
-        for _ in range(sight.images):
-            edges = [tape.new(edge, LONG) for edge in sight.sides]
+        for _ in range(vision_tower.images):
+            edges = [tape.new(edge, LONG) for edge in vision_tower.sides]
             each.clear()
             for _ in range(2):
                 each.append(tape.new(count, LONG))
@@ -66,7 +66,7 @@ class RotaryTower:
             both = tape.new(2 * count, LONG)
             found.append(tape.new(2 * count, LONG))
             del both
-        result = tape.new(2 * count * sight.images, LONG)
+        result = tape.new(2 * count * vision_tower.images, LONG)
         del each
         return result
 
@@ -86,13 +86,13 @@ class RotaryAttention:
         whole = laid_out_again(tape, self.inputs(tape, x))
         query, key, value = split(tape, whole, (whole.count // 3,) * 3)
         del whole
-        query, key = turned(tape, query, key, patches.tables)
+        query, key = rotate_in_fp32(tape, query, key, patches.tables)
         pieces = patches.windows if self.windowed else patches.images
         output = flash(tape, patches.rows, patches.length, self.attention, (query, key, value), pieces)
         return self.output(tape, output)
 
 
-def turned(tape: Tape, query: Tensor, key: Tensor, tables: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+def rotate_in_fp32(tape: Tape, query: Tensor, key: Tensor, tables: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
     """models/qwen2_vl/modeling_qwen2_vl.py, apply_rotary_pos_emb_vision@5.16.1."""
     width = query.width
     query, key = cast(tape, query, FULL), cast(tape, key, FULL)
@@ -114,7 +114,7 @@ class PatchMerger:
     norm: Norm
     linears: TwoLinears
 
-    def __call__(self, tape: Tape, sight: Sight, x: Tensor) -> Tensor:
+    def __call__(self, tape: Tape, vision_tower: VisionTower, x: Tensor) -> Tensor:
         """The features."""
         normed = self.norm(tape, x)
-        return self.linears(tape, sight, normed)
+        return self.linears(tape, vision_tower, normed)

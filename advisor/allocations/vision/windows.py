@@ -10,7 +10,7 @@ from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.allocations.shared import Batch
-    from advisor.allocations.vision.vision_tower import Embedded, Join, Sight
+    from advisor.allocations.vision.vision_tower import Embedded, Join, VisionTower
     from advisor.allocations.vision.visual import RotaryTower
 
 INT = 4
@@ -24,14 +24,14 @@ class InWindows:
     merged: int
     """Patches of a token."""
 
-    def __call__(self, tape: Tape, sight: Sight, batch: Batch) -> Embedded:  # noqa: ARG002
+    def __call__(self, tape: Tape, vision_tower: VisionTower, batch: Batch) -> Embedded:  # noqa: ARG002
         """What the first layer reads, and tables of angles."""
-        count, width = sight.patches.count, self.inner.head_dim
-        places = self.inner.places(tape, sight)
-        ends = tape.new(sight.patches.windows + 1, INT)
-        hidden = sight.patched(tape)
+        count, width = vision_tower.patches.count, self.inner.head_dim
+        places = self.inner.places(tape, vision_tower)
+        ends = tape.new(vision_tower.patches.windows + 1, INT)
+        hidden = vision_tower.patched(tape)
         hidden = reordered(tape, hidden, count // self.merged)
-        half = self.inner.half(tape, sight)
+        half = self.inner.half(tape, vision_tower)
         half = reordered(tape, half, count // self.merged)
         angles = tape.new(count * width, FULL)
         tables = tape.new(count * width, FULL), tape.new(count * width, FULL)
@@ -46,11 +46,11 @@ class InOrder:
     merged: int
     """Patches of a token."""
 
-    def __call__(self, tape: Tape, sight: Sight, x: Tensor) -> Tensor:
+    def __call__(self, tape: Tape, vision_tower: VisionTower, x: Tensor) -> Tensor:
         """The features."""
-        features = self.inner(tape, sight, x)
+        features = self.inner(tape, vision_tower, x)
         assert isinstance(features, Tensor)
-        return reordered(tape, features, sight.patches.count // self.merged)
+        return reordered(tape, features, vision_tower.patches.count // self.merged)
 
 
 def reordered(tape: Tape, x: Tensor, count: int) -> Tensor:

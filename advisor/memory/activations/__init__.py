@@ -5,13 +5,13 @@ byte.
 """
 
 from advisor.memory.activations.backward_peak import (
+    backward_peak_bytes,
+    dequantized_peak_bytes,
+    forward_peak_bytes,
     last_weight_bytes,
-    multiplying_bytes,
-    passing_bytes,
     stack_gradient_bytes,
-    working_bytes,
 )
-from advisor.memory.activations.evaluation import forward_working_bytes
+from advisor.memory.activations.evaluation import no_grad_peak_bytes
 from advisor.memory.activations.experts import checkpoints
 from advisor.memory.activations.from_trace import facts_of, traced_source
 from advisor.memory.activations.layer import (
@@ -28,21 +28,21 @@ from advisor.memory.activations.non_layer import (
 )
 
 __all__ = [
+    "backward_peak_bytes",
     "cached_bytes",
     "checkpoint_bytes",
     "checkpoints",
+    "dequantized_peak_bytes",
     "facts_of",
     "first_norm_bytes",
-    "forward_working_bytes",
+    "forward_peak_bytes",
     "head_saved_bytes",
     "last_weight_bytes",
     "lasting_bytes",
-    "multiplying_bytes",
+    "no_grad_peak_bytes",
     "own_input_bytes",
-    "passing_bytes",
     "saved_bytes",
     "saved_formula",
     "stack_gradient_bytes",
     "traced_source",
-    "working_bytes",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from advisor.memory.activations.amounts import Amount, gone
+from advisor.memory.activations.amounts import Amount, freed
 from advisor.memory.activations.dtypes import Adapters, Numbers, adapters
 from advisor.memory.activations.linear_inputs import mlp_output, site_amounts
 from advisor.memory.activations.site import Site
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from advisor.run import Run
 
 
-def let_go(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
+def freed_by_adapters(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
     """What adapters of the MLP's last linear kept; an 8-bit base keeps an input that both read: ``int8_amounts``."""
     for site, kept in adapted_outputs(run, n, block):
         shares = run.quantization == "int8" and not kept.own
         amounts = site_amounts(run, n, site)
-        yield from gone(amount for amount in amounts if not (shares and amount[1] == site.symbol))
+        yield from freed(amount for amount in amounts if not (shares and amount[1] == site.symbol))
 
 
 def adapter_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
@@ -35,7 +35,7 @@ def adapter_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
         if n.inner != n.compute:
             # Autocast casts for the adapter alone: all three gradients are as wide as what the product is.
             yield 3 * n.inner, site.symbol
-            yield from gone(site_amounts(run, n, site))
+            yield from freed(site_amounts(run, n, site))
             continue
         if n.stream != n.compute or not n.autocast:
             yield n.compute, "h"
@@ -51,7 +51,7 @@ def half_adapter_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amoun
     for site, kept in adapted_outputs(run, n, block):
         if kept.cast == n.compute:
             yield 3 * n.compute, site.symbol
-            yield from let_go(run, n, block)
+            yield from freed_by_adapters(run, n, block)
 
 
 def adapted_outputs(run: Run, n: Numbers, block: Block) -> Iterator[tuple[Site, Adapters]]:

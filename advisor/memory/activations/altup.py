@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.activations.norms import rms_amounts
-from advisor.models.deviations import Norm
+from advisor.models.layer_variant import Norm
 
 if TYPE_CHECKING:
     from advisor.models.blocks import Block

@@ -71,6 +71,6 @@ def merged(symbol: str, known: Mapping[str, int]) -> str:
     return "q" if symbol == "out" and known["out"] == known["q"] else symbol
 
 
-def gone(amounts: Iterable[Amount]) -> Iterator[Amount]:
-    """What has been freed."""
+def freed(amounts: Iterable[Amount]) -> Iterator[Amount]:
+    """The amounts, taken off: what is freed by then."""
     return ((-coefficient, symbol) for coefficient, symbol in amounts)

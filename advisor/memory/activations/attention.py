@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.activations.norms import powered, rms_amounts
-from advisor.models.deviations import Deviations, Norm
+from advisor.models.layer_variant import LayerVariant, Norm
 from advisor.record import replace
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from advisor.run import Run
 
 
-def attention_amounts(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
+def attention_amounts(run: Run, n: Numbers, family: LayerVariant, norm: Norm, block: Block) -> Iterator[Amount]:
     """Softmax attention of one layer, without the inputs of its linears."""
     attention = block.attention
     if attention is None:
@@ -37,7 +37,7 @@ def attention_amounts(run: Run, n: Numbers, family: Deviations, norm: Norm, bloc
         yield from gate_amounts(run, n, family, attention)
 
 
-def gate_amounts(run: Run, n: Numbers, family: Deviations, attention: Attention) -> Iterator[Amount]:
+def gate_amounts(run: Run, n: Numbers, family: LayerVariant, attention: Attention) -> Iterator[Amount]:
     """The gate, and the output as it was before, where the kernel does not keep that itself.
 
     models/qwen3_next, Qwen3NextAttention.forward; models/afmoe, AfmoeAttention.forward@5.16.1.
@@ -47,7 +47,7 @@ def gate_amounts(run: Run, n: Numbers, family: Deviations, attention: Attention)
         yield n.compute, "out"
 
 
-def _norm_of_queries_and_keys(n: Numbers, family: Deviations, norm: Norm) -> Iterator[Amount]:
+def _norm_of_queries_and_keys(n: Numbers, family: LayerVariant, norm: Norm) -> Iterator[Amount]:
     """RMS norms of queries and keys, by head or over the whole width (models/qwen3, models/olmo2@5.16.1)."""
     inner = replace(n, stream=n.inner, normed=n.inner, trained=n.trained and not family.weightless_query_key_norm)
     for symbol, heads in (("q", "heads"), ("k", "kv heads")):
@@ -55,7 +55,7 @@ def _norm_of_queries_and_keys(n: Numbers, family: Deviations, norm: Norm) -> Ite
         yield from (*rms_amounts(inner, norm, symbol, groups), *powered(family, groups))
 
 
-def _kernel_amounts(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
+def _kernel_amounts(run: Run, n: Numbers, family: LayerVariant, block: Block) -> Iterator[Amount]:
     """A fused kernel: queries, keys, values, output, and an fp32 log-sum-exp per head (arXiv 2205.14135, 3.1).
 
     With a mask sdpa repeats keys and values to all heads, and keeps the mask in the compute type, a layer at
@@ -75,7 +75,7 @@ def _kernel_amounts(run: Run, n: Numbers, family: Deviations, block: Block) -> I
     yield 4, "heads"
 
 
-def projected(n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
+def projected(n: Numbers, family: LayerVariant, block: Block) -> Iterator[Amount]:
     """Queries, keys and values as the kernel gets them; what is cut from a fused projection keeps all of it."""
     attention = block.attention
     assert attention is not None
@@ -102,7 +102,7 @@ def _math_amounts() -> Iterator[Amount]:
     yield from ((4, "q"), (4, "k"), (4, "v"), (4, "heads S"))
 
 
-def eager_amounts(n: Numbers, family: Deviations, attention: Attention) -> Iterator[Amount]:
+def eager_amounts(n: Numbers, family: LayerVariant, attention: Attention) -> Iterator[Amount]:
     """Attention in plain operations: probabilities in fp32 and in the compute type, and a capped score's tanh.
 
     models/llama/modeling_llama.py, eager_attention_forward@5.16.1.
@@ -119,7 +119,7 @@ def eager_amounts(n: Numbers, family: Deviations, attention: Attention) -> Itera
         yield n.compute, "heads S"
 
 
-def masked(run: Run, family: Deviations, attention: Attention) -> bool:
+def masked(run: Run, family: LayerVariant, attention: Attention) -> bool:
     """Whether sdpa gets a mask: rows that may be padded or packed, or a window no longer than the row.
 
     masking_utils.py, _ignore_causal_mask_sdpa@5.16.1: a mask of ones is dropped if no window is as short as the row.
@@ -144,12 +144,12 @@ def varlen(run: Run) -> bool:
     return all(one.window is None and one.head_dim <= 256 and one.kind != "latent" for one in layers)
 
 
-def without_kernel(run: Run, family: Deviations, attention: Attention) -> bool:
+def without_kernel(run: Run, family: LayerVariant, attention: Attention) -> bool:
     """Whether sdpa falls back to plain operations: one key head, broadcast, under a mask."""
     return run.attention == "sdpa" and family.always_masked and attention.kv_heads == 1 < attention.heads
 
 
-def copied_output(run: Run, family: Deviations, block: Block) -> bool:
+def copied_output(run: Run, family: LayerVariant, block: Block) -> bool:
     """Whether the output projection reads a copy of the kernel's output, not the tensor that the kernel keeps.
 
     Under a mask the kernel's output does not follow the layout of the queries: aten/src/ATen/native/transformers/cuda/

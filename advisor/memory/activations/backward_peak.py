@@ -1,7 +1,7 @@
 """What is live for a moment in addition to what is saved: the gradients of a layer's intermediates.
 
 Backward frees a saved tensor once it has been used, so each moment adds the gradients that exist and takes
-off what is gone by then; the widest moment counts.
+off what is freed by then; the widest moment counts.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from advisor.memory.activations import routed
 from advisor.memory.activations.adapted_output import (
     adapted_outputs,
     adapter_gradients,
+    freed_by_adapters,
     half_adapter_gradients,
-    let_go,
 )
 from advisor.memory.activations.altup import altup_gradients
-from advisor.memory.activations.amounts import ONE, Amount, Moment, gone, total, widths
+from advisor.memory.activations.amounts import ONE, Amount, Moment, freed, total, widths
 from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import attention_amounts, copied_output, repeated, without_kernel
-from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Numbers, numbers_of
 from advisor.memory.activations.experts import passing_weights, quantized, used_weights
 from advisor.memory.activations.fake_quantized import passing_in_quantizers
@@ -33,11 +32,11 @@ from advisor.memory.activations.feedforward import (
 )
 from advisor.memory.activations.float8 import casting_to_float8
 from advisor.memory.activations.from_trace import measured
-from advisor.memory.activations.kept_inputs import passing_dora_bytes
+from advisor.memory.activations.kept_inputs import dora_peak_bytes
 from advisor.memory.activations.layer import amounts
 from advisor.memory.activations.layer_inputs import gate_amounts, waiting_gradients, width_of
 from advisor.memory.activations.linear_inputs import is_output, mlp_input, mlp_output, site_amounts, sites
-from advisor.memory.activations.lora_kernels import fused_working_bytes, fuses_mlp, passing_mlp_bytes
+from advisor.memory.activations.lora_kernels import fused_backward_peak_bytes, fused_forward_peak_bytes, fuses_mlp
 from advisor.memory.activations.norms import norm_amounts, rms_amounts
 from advisor.memory.activations.recomputed import recomputed_forward, recomputed_four_bit, recomputed_output
 from advisor.memory.activations.recomputed_experts import recomputed_experts
@@ -48,7 +47,8 @@ from advisor.memory.activations.recomputed_int8 import (
     unpacking_bytes,
 )
 from advisor.memory.activations.state_spaces import in_pieces, scan_gradients
-from advisor.models.deviations import Deviations, Norm
+from advisor.memory.activations.variant_and_norm import family_and_norm
+from advisor.models.layer_variant import LayerVariant, Norm
 
 if TYPE_CHECKING:
     from advisor.models.blocks import Attention, Block
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 @lru_cache(maxsize=16)
-def working_bytes(run: Run, block: Block) -> int:
+def backward_peak_bytes(run: Run, block: Block) -> int:
     """The most that one layer's backward holds in addition to the saved tensors of this and earlier layers."""
     unpacking = unpacking_bytes(run, block) if run.activation_checkpointing else 0
     return max(_backward_bytes(run, block), unpacking)
@@ -68,10 +68,10 @@ def _backward_bytes(run: Run, block: Block) -> int:
     weights = passing_weights(run, run.compute_bytes, block) + passing_in_quantizers(run, block)
     weights += casting_to_float8(run, block)
     held = measured(run, block, "working", derived_bytes) + run.tokens * output + weights
-    return max(held, passing_dora_bytes(run, numbers_of(run, block), block))
+    return max(held, dora_peak_bytes(run, numbers_of(run, block), block))
 
 
-def multiplying_bytes(run: Run, block: Block) -> int | None:
+def dequantized_peak_bytes(run: Run, block: Block) -> int | None:
     """The most while a base weight is there in half precision: at the MLP's last linear, whose adapter comes first.
 
     None where that moment is not told apart from the others, but for that in which experts are unpacked.
@@ -83,7 +83,7 @@ def multiplying_bytes(run: Run, block: Block) -> int | None:
     family, _ = family_and_norm(run, block)
     n = numbers_of(run, block)
     given = [(kept.cast, site.symbol) for site, kept in adapted_outputs(run, n, block)]
-    moment = [*_starting_gradients(n, family, block), *given, (n.compute, "f"), *let_go(run, n, block)]
+    moment = [*_starting_gradients(n, family, block), *given, (n.compute, "f"), *freed_by_adapters(run, n, block)]
     return run.tokens * (total(moment, widths(run, block)) + recomputed_output(run, n, block))
 
 
@@ -99,7 +99,7 @@ def stack_gradient_bytes(run: Run, block: Block) -> int:
     n = numbers_of(run, block)
     m, chosen = routed.of_experts(run, n), mlp.experts_per_token
     made = (chosen * m.compute * (2 if mlp.gated else 1), "f"), (2 * chosen * m.compute, "routed")
-    behind = (*gone(routed.expert_amounts(run, n, family, mlp)), *done(run, n, family, norm, block))
+    behind = (*freed(routed.expert_amounts(run, n, family, mlp)), *_freed_before_experts(run, n, family, norm, block))
     per_token = total([(n.stream, "h"), *made, *behind], widths(run, block))
     return run.tokens * (per_token + recomputed_output(run, n, block))
 
@@ -110,7 +110,7 @@ def _shared_bytes(run: Run, block: Block) -> int:
     n = numbers_of(run, block)
     given = [(kept.cast, site.symbol) for site, kept in adapted_outputs(run, n, block)]
     product = [(n.inner, site.symbol) for site in mlp_output(run, n, block)]
-    moment = [*_starting_gradients(n, family, block), *given, *product, *let_go(run, n, block)]
+    moment = [*_starting_gradients(n, family, block), *given, *product, *freed_by_adapters(run, n, block)]
     return run.tokens * (total(moment, widths(run, block)) + recomputed_output(run, n, block))
 
 
@@ -126,16 +126,16 @@ def derived_bytes(run: Run, block: Block) -> int:
     known = widths(run, block)
     per_token = max((total(moment, known) for moment in moments(run, n, family, norm, block)), default=0)
     waiting = run.tokens * total(list(waiting_gradients(run, n, block)), known)
-    kernels = fused_working_bytes(run, n, known, block) if fuses_mlp(run, block) else 0
+    kernels = fused_backward_peak_bytes(run, n, known, block) if fuses_mlp(run, block) else 0
     alone = (
         run.tokens * (total([(24 + n.stream, "h")], known) - total(amounts(run, block), known))
         if _is_alone(block)
         else 0
     )
-    return max(0, run.tokens * per_token, _closing_bytes(run, n, family, norm, block), kernels, alone) + waiting
+    return max(0, run.tokens * per_token, _last_norm_bytes(run, n, family, norm, block), kernels, alone) + waiting
 
 
-def passing_bytes(run: Run, block: Block) -> int:
+def forward_peak_bytes(run: Run, block: Block) -> int:
     """What the forward of the last layer holds that it does not save: at an fp32 adapter of its down projection.
 
     Or in a fused MLP with DoRA, or while experts are unpacked.
@@ -145,7 +145,7 @@ def passing_bytes(run: Run, block: Block) -> int:
     if block.mlp is None or run.activation_checkpointing:
         return 0
     if fuses_mlp(run, block):
-        return passing_mlp_bytes(run, n, widths(run, block))
+        return fused_forward_peak_bytes(run, n, widths(run, block))
     adapted = run.tokens * total(recomputed_forward(run, n, family, block), widths(run, block))
     return max(adapted, unpacking_bytes(run, block))
 
@@ -155,15 +155,15 @@ def _is_alone(block: Block) -> bool:
     return (block.attention is None) != (block.mlp is None) and block.norm == "rms"
 
 
-def _closing_bytes(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> int:
-    """The moment of a norm at the end of the MLP, where there is one; ``1 + weight`` of Gemma's has gone by then."""
+def _last_norm_bytes(run: Run, n: Numbers, family: LayerVariant, norm: Norm, block: Block) -> int:
+    """The moment of a norm at the end of the MLP, where there is one; ``1 + weight`` of Gemma's is freed by then."""
     if block.norms < 4 and not family.post_norm:
         return 0
-    amounts = total(_closing_norm(n, norm), widths(run, block))
+    amounts = total(_last_norm(n, norm), widths(run, block))
     return run.tokens * amounts - (4 * block.hidden if norm == "offset rms" else 0)
 
 
-def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Moment]:
+def moments(run: Run, n: Numbers, family: LayerVariant, norm: Norm, block: Block) -> Iterator[Moment]:
     """The moments of a layer's backward that can be its widest, from the layer's end to its start."""
     stream, used_mask, branch = _starting_gradients(n, family, block)
     narrow = _narrow_gradient(n, family, block)
@@ -171,14 +171,18 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
     if block.mlp is None and block.states is None:
         yield [stream, (n.compute * projected_width(block), ONE)]
     elif block.mlp is not None and not fuses_mlp(run, block):
-        behind = list(_taken_in(run, n, norm, block))
+        behind = list(_freed_before_mlp(run, n, norm, block))
         yield [stream, used_mask, branch, *adapter_gradients(run, n, block), *behind]
         yield [stream, used_mask, *half_adapter_gradients(run, n, block), *behind]
         yield [stream, used_mask, branch, (n.inner, "f shared" if block.mlp.experts else "f"), *behind]
-        behind += done(run, n, family, norm, block) if block.mlp.experts else ()
+        behind += _freed_before_experts(run, n, family, norm, block) if block.mlp.experts else ()
         yield [stream, used_mask, narrow, *product_gradients(run, n, family, block), *behind]
         if block.mlp.experts:
-            yield [stream, *routed.routed_gradients(run, n, family, block.mlp), *done(run, n, family, norm, block)]
+            yield [
+                stream,
+                *routed.routed_gradients(run, n, family, block.mlp),
+                *_freed_before_experts(run, n, family, norm, block),
+            ]
             yield [stream, *recomputed_experts(run, n, family, block, narrow)]
         if run.activation_checkpointing:
             held = list(held_by_int8(run, n, family, block))
@@ -190,12 +194,12 @@ def moments(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) 
         yield [stream, *_probability_gradients(run, n, family, norm, block)]
     if block.states is not None:
         waiting = [stream, *(() if in_pieces(run) else _gradients_before_scan(n, family, block))]
-        freed = list(gone(_after_scan(run, n, family, norm, block)))
+        behind = list(freed(_after_scan(run, n, family, norm, block)))
         for moment in scan_gradients(run, n, block.states):
-            yield [*waiting, *moment, *freed]
+            yield [*waiting, *moment, *behind]
 
 
-def _starting_gradients(n: Numbers, family: Deviations, block: Block) -> tuple[Amount, Amount, Amount]:
+def _starting_gradients(n: Numbers, family: LayerVariant, block: Block) -> tuple[Amount, Amount, Amount]:
     """What stands at the start of a layer's backward: the stream's gradient, a mask that was used, a branch's own."""
     own = family.residual_masks or family.scales_residual
     branch = (n.compute, "h") if own and n.inner == n.compute else _narrow_gradient(n, family, block)
@@ -204,12 +208,12 @@ def _starting_gradients(n: Numbers, family: Deviations, block: Block) -> tuple[A
     return (stream, "h"), (-1 if family.residual_masks else 0, "h"), branch
 
 
-def _narrow_gradient(n: Numbers, family: Deviations, block: Block) -> Amount:
+def _narrow_gradient(n: Numbers, family: LayerVariant, block: Block) -> Amount:
     """Where the stream is wider than what adapters compute, parallel branches each wait for a narrow gradient."""
     return (n.compute if n.inner != n.compute and (family.parallel or block.norms == 1) else 0, "h")
 
 
-def _after_scan(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
+def _after_scan(run: Run, n: Numbers, family: LayerVariant, norm: Norm, block: Block) -> Iterator[Amount]:
     """What is kept behind a Mamba mixer: the MLP, and attention where it is side by side with it."""
     if block.mlp is not None:
         yield from _after_attention(run, n, family, norm, block)
@@ -217,7 +221,7 @@ def _after_scan(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Blo
         yield from attention_amounts(run, n, family, norm, block)
 
 
-def _gradients_before_scan(n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
+def _gradients_before_scan(n: Numbers, family: LayerVariant, block: Block) -> Iterator[Amount]:
     """What a Mamba mixer's backward starts from, where that is not the gradient of the residual stream itself."""
     if family.scales_residual or n.stream != n.compute:
         yield n.compute, "h"
@@ -226,13 +230,13 @@ def _gradients_before_scan(n: Numbers, family: Deviations, block: Block) -> Iter
         yield n.compute, "h"
 
 
-def probabilities(run: Run, family: Deviations, attention: Attention) -> bool:
+def probabilities(run: Run, family: LayerVariant, attention: Attention) -> bool:
     """Whether attention's probabilities exist as a tensor."""
     softmax = attention.kind in {"softmax", "latent"}
     return softmax and (run.attention == "eager" or without_kernel(run, family, attention))
 
 
-def _closing_norm(n: Numbers, norm: Norm) -> Moment:
+def _last_norm(n: Numbers, norm: Norm) -> Moment:
     """A norm at the end of the MLP: fp32 gradients of square, mean, root and product at once, its root freed."""
     if norm == "liger":
         return [(2 * n.stream, "h")]
@@ -241,8 +245,8 @@ def _closing_norm(n: Numbers, norm: Norm) -> Moment:
     return [(18 + n.stream - (2 if norm != "rms" else 0), "h"), (-4, ONE)]
 
 
-def product_gradients(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
-    """Gradients of product, activation and up, after the product itself has gone.
+def product_gradients(run: Run, n: Numbers, family: LayerVariant, block: Block) -> Iterator[Amount]:
+    """Gradients of product, activation and up, after the product itself is freed.
 
     Liger's kernel writes both gradients over gate and up (liger_kernel/ops/swiglu.py, swiglu_backward@0.8.1).
     """
@@ -260,13 +264,13 @@ def product_gradients(run: Run, n: Numbers, family: Deviations, block: Block) ->
         return
     else:
         yield 3 * n.inner, "f"
-    if adapted := list(let_go(run, n, block)):
+    if adapted := list(freed_by_adapters(run, n, block)):
         yield from adapted
     else:
-        yield from gone(a for site in mlp_output(run, n, block) for a in site_amounts(run, n, site))
+        yield from freed(a for site in mlp_output(run, n, block) for a in site_amounts(run, n, site))
 
 
-def _probability_gradients(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
+def _probability_gradients(run: Run, n: Numbers, family: LayerVariant, norm: Norm, block: Block) -> Iterator[Amount]:
     """Eager attention at its softmax: three fp32 gradients a score; all that follows is freed.
 
     That of the probabilities, its product with them inside CUDA's kernel, and that of the scores:
@@ -276,13 +280,13 @@ def _probability_gradients(run: Run, n: Numbers, family: Deviations, norm: Norm,
     assert attention is not None
     yield from ((12, "heads S"), (n.compute, "q"))
     copies = list(repeated(n, attention))
-    yield from gone(copies[1:])
+    yield from freed(copies[1:])
     if n.compute != 4:
         yield -n.compute, "heads S"
-    yield from gone(_after_attention(run, n, family, norm, block))
+    yield from freed(_after_attention(run, n, family, norm, block))
 
 
-def _after_attention(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
+def _after_attention(run: Run, n: Numbers, family: LayerVariant, norm: Norm, block: Block) -> Iterator[Amount]:
     """What is kept behind the attention kernel: the output projection's input, the MLP's norm, and the MLP."""
     behind = sites(run, n, block, copied_output(run, family, block))
     first = next((site for site in behind if site.symbol == "h"), None)
@@ -295,32 +299,32 @@ def _after_attention(run: Run, n: Numbers, family: Deviations, norm: Norm, block
     yield from mlp_amounts(run, n, family, block)
 
 
-def done(run: Run, n: Numbers, family: Deviations, norm: Norm, block: Block) -> Iterator[Amount]:
-    """What the backward has behind it when it comes to the experts: a norm at the end, and what computed after them.
+def _freed_before_experts(run: Run, n: Numbers, family: LayerVariant, norm: Norm, block: Block) -> Iterator[Amount]:
+    """What is freed before the backward of the experts: a norm at the end, and what computed after them.
 
-    Each leaves a gradient of the width of the residual stream, and lets go of what it kept.
+    Each leaves a gradient of the width of the residual stream, and frees what it kept.
     """
     mlp = block.mlp
     assert mlp is not None
     # Gemma 4 has one norm more behind its experts, and another behind both branches.
     for _ in range(2 if block.norms > 6 else 1 if family.post_norm or block.norms >= 4 else 0):
         yield n.compute, "h"
-        yield from gone(rms_amounts(n, norm, "h", ONE))
+        yield from freed(rms_amounts(n, norm, "h", ONE))
     if not mlp.shared_width:
         return
     if not family.shared_first or has_shared_gate(block):
         yield n.compute, "h"
     if family.shared_first:
         return
-    yield from gone(dense_amounts(n, family, mlp, "f shared", recomputed="glu" in run.liger))
+    yield from freed(dense_amounts(n, family, mlp, "f shared", recomputed="glu" in run.liger))
     # What a trained router reads, too, it still holds, unless that is a copy.
     held = n.trained and (not family.casts_router or any(linear.kind == "router" for linear in block.linears))
     for site in [*(() if held else mlp_input(run, n, block)), *mlp_output(run, n, block)]:
-        yield from gone(site_amounts(run, n, site))
+        yield from freed(site_amounts(run, n, site))
 
 
-def _taken_in(run: Run, n: Numbers, norm: Norm, block: Block) -> Iterator[Amount]:
-    """What the backward has behind it when it comes to the MLP of a layer with an embedding of its own.
+def _freed_before_mlp(run: Run, n: Numbers, norm: Norm, block: Block) -> Iterator[Amount]:
+    """What is freed before the backward of the MLP of a layer with an embedding of its own.
 
     The norm of what was taken in and the norm at the end of the MLP, which leaves a gradient; the gate, and its inputs.
     """
@@ -328,8 +332,8 @@ def _taken_in(run: Run, n: Numbers, norm: Norm, block: Block) -> Iterator[Amount
         return
     yield n.compute, "h"
     for _ in range(2):
-        yield from gone(rms_amounts(n, norm, "h", ONE))
-    yield from gone(gate_amounts(run, n, block))
+        yield from freed(rms_amounts(n, norm, "h", ONE))
+    yield from freed(gate_amounts(run, n, block))
     for site in sites(run, n, block, copied_output=False):
         if any(linear.name.startswith("per_layer_") for linear in site.linears):
-            yield from gone(site_amounts(run, n, site))
+            yield from freed(site_amounts(run, n, site))

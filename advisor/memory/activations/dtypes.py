@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor.memory.activations.deviations import family_and_norm
-from advisor.models.deviations import SQUARED_RELU, XIELU, Norm
+from advisor.memory.activations.variant_and_norm import family_and_norm
+from advisor.models.layer_variant import SQUARED_RELU, XIELU, Norm
 from advisor.record import record, replace
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def numbers(run: Run, norm: Norm, *, narrow: bool = False) -> Numbers:
     weights = _enters_wide(run)
     branches = fp32_branches(run, norm)
     stream = 4 if weights or ((branches or fp32_stream(run)) and not narrow) else 2
-    casts = narrow or (run.model is not None and run.model.deviations.casts_stream)
+    casts = narrow or (run.model is not None and run.model.variant.casts_stream)
     wide = weights or (branches and not casts)
     # CUDA's autocast runs layer_norm in fp32 and hands fp32 on; RMS norms are written to return their
     # input's dtype, which some decoders first turn to that of the norm's weights.
@@ -68,7 +68,7 @@ def numbers(run: Run, norm: Norm, *, narrow: bool = False) -> Numbers:
 
 def widened(run: Run) -> bool:
     """Whether autocast makes the stream fp32 before the first layer."""
-    return run.autocast and run.model is not None and run.model.deviations.widens_stream
+    return run.autocast and run.model is not None and run.model.variant.widens_stream
 
 
 def _enters_wide(run: Run) -> bool:
@@ -101,7 +101,7 @@ bitsandbytes/nn/modules.py, Linear4bit.forward; autograd/_functions.py, MatMul8b
 
 def fp32_branches(run: Run, norm: Norm) -> bool:
     """Whether quantized layers hand on the fp32 of autocast's layer_norm, pow or expm1, and so widen the stream."""
-    used = run.model.deviations.activation if run.model is not None else None
+    used = run.model.variant.activation if run.model is not None else None
     widens = used == SQUARED_RELU or (used == XIELU and not run.stack.xielu)
     return (norm == "layer" or widens) and run.autocast and run.quantization in KEEP_WIDTH
 

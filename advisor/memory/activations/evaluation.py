@@ -9,22 +9,22 @@ from advisor.memory.activations import routed
 from advisor.memory.activations.amounts import ONE, Amount, total, widths
 from advisor.memory.activations.approximate import projected_width
 from advisor.memory.activations.attention import repeated
-from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Numbers, adapters, numbers_of
 from advisor.memory.activations.experts import unpacked_bytes
 from advisor.memory.activations.feedforward import of_activation
 from advisor.memory.activations.from_trace import measured
 from advisor.memory.activations.linear_inputs import is_output
 from advisor.memory.activations.lora_kernels import forward_mlp, fuses_mlp
+from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.memory.lora_targets import is_target
-from advisor.models.deviations import Deviations
+from advisor.models.layer_variant import LayerVariant
 
 if TYPE_CHECKING:
     from advisor.models.blocks import Block, Mlp
     from advisor.run import Run
 
 
-def forward_working_bytes(run: Run, block: Block) -> int:
+def no_grad_peak_bytes(run: Run, block: Block) -> int:
     """The most that one layer's forward holds without gradients, its input not counted."""
     weights = unpacked_bytes(run, run.compute_bytes, block)
     return measured(run, block, "forward", derived_bytes) + weights
@@ -39,7 +39,7 @@ def derived_bytes(run: Run, block: Block) -> int:
     return run.tokens * max(total(moment, known) for moment in moments)
 
 
-def feedforward(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[list[Amount]]:
+def feedforward(run: Run, n: Numbers, family: LayerVariant, block: Block) -> Iterator[list[Amount]]:
     """The residual and the normed input, with the MLP at its widest."""
     held = [(n.stream, "h"), (0 if family.post_norm else n.normed, "h")]
     mlp = block.mlp
@@ -61,7 +61,7 @@ def feedforward(run: Run, n: Numbers, family: Deviations, block: Block) -> Itera
         yield [*held, *adapted_output(run, n)]
 
 
-def _product_width(n: Numbers, family: Deviations, mlp: Mlp, fused: bool) -> int:
+def _product_width(n: Numbers, family: LayerVariant, mlp: Mlp, fused: bool) -> int:
     """Bytes per element of the MLP's width at the product, or at the activation where there is none."""
     if family.activation_forward:
         return of_activation(n, family.activation_forward)

@@ -9,14 +9,14 @@ from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.activations.lora_kernels import fuses_mlp
 from advisor.memory.activations.routed import expert_amounts, routing_amounts
-from advisor.models.deviations import Deviations
+from advisor.models.layer_variant import LayerVariant
 
 if TYPE_CHECKING:
     from advisor.models.blocks import Block, Mlp
     from advisor.run import Run
 
 
-def mlp_amounts(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
+def mlp_amounts(run: Run, n: Numbers, family: LayerVariant, block: Block) -> Iterator[Amount]:
     """The MLP of one layer."""
     mlp = block.mlp
     if mlp is None:
@@ -37,7 +37,7 @@ def has_shared_gate(block: Block) -> bool:
     return any(linear.name == "shared_expert_gate" for linear in block.linears)
 
 
-def dense_amounts(n: Numbers, family: Deviations, mlp: Mlp, symbol: str, *, recomputed: bool) -> Iterator[Amount]:
+def dense_amounts(n: Numbers, family: LayerVariant, mlp: Mlp, symbol: str, *, recomputed: bool) -> Iterator[Amount]:
     """Gate, its activation and up.
 
     A kernel of Liger's or axolotl's recomputes the activation (liger_kernel/ops/swiglu.py@0.8.1).
@@ -65,14 +65,14 @@ def of_activation(n: Numbers, without_and_with: tuple[int, int]) -> int:
 
 
 def of_activation_gradient(n: Numbers, without_and_with: tuple[int, int]) -> int:
-    """Likewise of an activation's backward, which has let go of its mask: an odd byte is one that is gone."""
+    """Likewise of an activation's backward, which has freed its mask: an odd byte is one that is freed."""
     if n.inner != n.compute:
         numbers, mask = divmod(-without_and_with[0], n.compute)
         return -numbers * n.inner - mask
     return without_and_with[n.autocast]
 
 
-def shared_amounts(n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
+def shared_amounts(n: Numbers, family: LayerVariant, mlp: Mlp) -> Iterator[Amount]:
     """What the MLP next to the experts keeps."""
     if mlp.shared_width:
         yield from dense_amounts(n, family, mlp, "f shared", recomputed=False)

@@ -65,7 +65,7 @@ def dora_bytes(run: Run, n: Numbers, block: Block) -> int:
     return count
 
 
-def passing_dora_bytes(run: Run, n: Numbers, block: Block) -> int:
+def dora_peak_bytes(run: Run, n: Numbers, block: Block) -> int:
     """The most that DoRA's norm of a merged weight holds for a moment: the same, DoraLinearLayer.forward.
 
     The adapter's product is made of an identity matrix as wide as the input, of which a copy in half precision stays;

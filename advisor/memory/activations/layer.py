@@ -10,7 +10,6 @@ from advisor.memory.activations.altup import altup_amounts, streams
 from advisor.memory.activations.amounts import Amount, total, widths, written
 from advisor.memory.activations.approximate import mixer_amounts
 from advisor.memory.activations.attention import attention_amounts, copied_output
-from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Numbers, numbers_of
 from advisor.memory.activations.experts import kept_weights
 from advisor.memory.activations.fake_quantized import kept_by_quantizers
@@ -25,6 +24,7 @@ from advisor.memory.activations.norms import layer_norm_amounts, norm_amounts
 from advisor.memory.activations.site import Site
 from advisor.memory.activations.state_spaces import fixed_bytes as fixed_bytes_of_states
 from advisor.memory.activations.state_spaces import state_space_amounts
+from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.memory.lora_targets import is_target
 from advisor.record import replace
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount
-from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Numbers, adapters
 from advisor.memory.activations.fake_quantized import keeps_inputs
 from advisor.memory.activations.lora_kernels import fused, fused_amounts
 from advisor.memory.activations.site import Site
+from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.memory.lora_targets import is_target, rank_at
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ def loops(run: Run) -> bool:
     model = run.model
     if model is None or run.linear_experts or stacked(run):
         return False
-    return bool(model.family.expert_linears) and not model.deviations.every_expert
+    return bool(model.family.expert_linears) and not model.variant.every_expert
 
 
 def looped_amounts(n: Numbers, mlp: Mlp, *, trained: bool) -> Iterator[Amount]:

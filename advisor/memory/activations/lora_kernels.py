@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import Amount, Moment, total
-from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import adapters
+from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.memory.lora_targets import is_target, rank_at
 from advisor.run.axolotl.lora_kernels import stops
 
@@ -76,7 +76,7 @@ def fused_amounts(lora: Lora, site: Site) -> Iterator[Amount]:
         yield readers * (site.source + 1) * site.units, site.symbol
 
 
-def fused_working_bytes(run: Run, n: Numbers, known: Mapping[str, int], block: Block) -> int:
+def fused_backward_peak_bytes(run: Run, n: Numbers, known: Mapping[str, int], block: Block) -> int:
     """The widest moment of the fused MLP's backward, or of its recomputed forward, without what it keeps."""
     lora, (family, _) = run.lora, family_and_norm(run, block)
     assert lora is not None
@@ -126,7 +126,7 @@ def _passing_dora_mlp(n: Numbers) -> Iterator[Moment]:
     yield [(5 * n.compute, "f"), (3 * n.compute, "h")]
 
 
-def passing_mlp_bytes(run: Run, n: Numbers, known: Mapping[str, int]) -> int:
+def fused_forward_peak_bytes(run: Run, n: Numbers, known: Mapping[str, int]) -> int:
     """What the fused MLP of the last layer's forward holds and does not keep, with the residual; with DoRA alone.
 
     Without it the backward's moment is wider.

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from advisor.memory.activations.altup import streams
 from advisor.memory.activations.amounts import ONE, total, widths
 from advisor.memory.activations.attention import masked
-from advisor.memory.activations.deviations import family_and_norm
 from advisor.memory.activations.dtypes import Numbers, numbers_of
 from advisor.memory.activations.fake_quantized import kept_by_head
 from advisor.memory.activations.from_trace import measured, measured_outside
 from advisor.memory.activations.layer_inputs import outside_amounts
 from advisor.memory.activations.norms import norm_amounts
+from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.memory.loss import head_is_trained
-from advisor.models.deviations import Deviations
+from advisor.models.layer_variant import LayerVariant
 from advisor.record import replace
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _derived_outside(run: Run, model: Architecture) -> int:
     return run.tokens * per_token + _rotary_bytes(run, n, family, model)
 
 
-def _rotary_bytes(run: Run, n: Numbers, family: Deviations, model: Architecture) -> int:
+def _rotary_bytes(run: Run, n: Numbers, family: LayerVariant, model: Architecture) -> int:
     """Cosines and sines of one row, shared by all layers (models/llama, LlamaRotaryEmbedding.forward@5.16.1)."""
     mixers = [block.attention for block in model.blocks if block.attention is not None]
     rotating = [one for one in mixers if one.kind in {"softmax", "latent"}]

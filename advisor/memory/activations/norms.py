@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers
-from advisor.models.deviations import Deviations, Norm
+from advisor.models.layer_variant import LayerVariant, Norm
 
 if TYPE_CHECKING:
     from advisor.models.blocks import Block
 
 
-def norm_amounts(n: Numbers, norm: Norm, family: Deviations, block: Block) -> Iterator[Amount]:
+def norm_amounts(n: Numbers, norm: Norm, family: LayerVariant, block: Block) -> Iterator[Amount]:
     """The norms over the residual stream of one layer."""
     for index in range(block.norms if block.norm != "none" else 0):
         match norm:
@@ -43,7 +43,7 @@ def rms_amounts(n: Numbers, norm: Norm, symbol: str, groups: str) -> Iterator[Am
         yield (n.normed if norm == "rms" else 4), symbol
 
 
-def powered(family: Deviations, groups: str) -> Iterator[Amount]:
+def powered(family: LayerVariant, groups: str) -> Iterator[Amount]:
     """What a root that is a power keeps besides itself."""
     if family.root_by_power:
         yield 4, groups

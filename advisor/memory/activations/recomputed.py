@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations.adapted_output import adapted_outputs
 from advisor.memory.activations.altup import streams
-from advisor.memory.activations.amounts import ONE, Amount, gone
-from advisor.memory.activations.deviations import family_and_norm
+from advisor.memory.activations.amounts import ONE, Amount, freed
 from advisor.memory.activations.dtypes import Adapters, Numbers
 from advisor.memory.activations.layer import own_input_bytes
 from advisor.memory.activations.linear_inputs import mlp_output
 from advisor.memory.activations.norms import rms_amounts
+from advisor.memory.activations.variant_and_norm import family_and_norm
 
 if TYPE_CHECKING:
     from advisor.models.blocks import Block
-    from advisor.models.deviations import Deviations
+    from advisor.models.layer_variant import LayerVariant
     from advisor.run import Run
 
 
-def recomputed_forward(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
+def recomputed_forward(run: Run, n: Numbers, family: LayerVariant, block: Block) -> Iterator[Amount]:
     """The recomputed forward at an fp32 adapter of the down projection, at times wider than the backward.
 
     The gradient that waits, the residual, the normed input, the base's result, and of the product itself, its fp32
@@ -53,7 +53,7 @@ def passing_results(run: Run, n: Numbers, kept: Adapters) -> int:
     return 0 if kept.dropout else 2 * n.compute
 
 
-def recomputed_four_bit(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
+def recomputed_four_bit(run: Run, n: Numbers, family: LayerVariant, block: Block) -> Iterator[Amount]:
     """The recomputed forward at a 4-bit last linear without adapters, whose input and output are in fp32.
 
     The gradient that waits, the residual, the normed input; the product and the result, and both in half precision:
@@ -68,14 +68,14 @@ def recomputed_four_bit(run: Run, n: Numbers, family: Deviations, block: Block) 
             yield from ((n.compute + n.inner, "h"), (n.inner + n.compute, site.symbol))
 
 
-def _at_last_linear(run: Run, n: Numbers, family: Deviations, block: Block) -> Iterator[Amount]:
+def _at_last_linear(run: Run, n: Numbers, family: LayerVariant, block: Block) -> Iterator[Amount]:
     """What waits at the MLP's last linear, and what it was given, less the norm behind it, which keeps nothing yet."""
     yield waiting(run, n, family, block) - yet_to_come(run, n) + (0 if family.post_norm else n.normed), "h"
     if family.post_norm or block.norms >= 4:
-        yield from gone(rms_amounts(n, family_and_norm(run, block)[1], "h", ONE))
+        yield from freed(rms_amounts(n, family_and_norm(run, block)[1], "h", ONE))
 
 
-def waiting(run: Run, n: Numbers, family: Deviations, block: Block) -> int:
+def waiting(run: Run, n: Numbers, family: LayerVariant, block: Block) -> int:
     """Bytes per element of the stream that a layer has beyond what it keeps when it comes to the MLP, in a forward.
 
     Its input, or where it is computed again, whose input is kept, the gradient that waits for it; and the residual, or

@@ -10,7 +10,7 @@ from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.activations.experts import adapted, expert_width
 from advisor.memory.activations.looped import looped_amounts, looped_gradients, loops, passing_loop, recomputed_loop
 from advisor.memory.lora_targets import adapts_experts, stacked
-from advisor.models.deviations import Deviations
+from advisor.models.layer_variant import LayerVariant
 from advisor.record import replace
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from advisor.run import Run
 
 
-def routing_amounts(n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
+def routing_amounts(n: Numbers, family: LayerVariant, mlp: Mlp) -> Iterator[Amount]:
     """The router: fp32 probabilities, the chosen ones and their sum (models/mixtral/modeling_mixtral.py@5.16.1)."""
     chosen = mlp.experts_per_token
     yield 8 * chosen, ONE
@@ -34,7 +34,7 @@ def routing_amounts(n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount
         yield 4 + 4 * chosen, ONE
 
 
-def expert_amounts(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
+def expert_amounts(run: Run, n: Numbers, family: LayerVariant, mlp: Mlp) -> Iterator[Amount]:
     """What the experts of one layer keep."""
     if family.every_expert:
         yield from _every_expert_amounts(n, mlp)
@@ -56,7 +56,7 @@ def of_experts(run: Run, n: Numbers) -> Numbers:
     )
 
 
-def _grouped_amounts(n: Numbers, compute: int, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
+def _grouped_amounts(n: Numbers, compute: int, family: LayerVariant, mlp: Mlp) -> Iterator[Amount]:
     """Sorted tokens through grouped matrix products: integrations/moe.py, grouped_mm_experts_forward@5.16.1.
 
     A chosen expert keeps its input (for the weights' gradient), gate and up, the activation, the product, its
@@ -126,7 +126,7 @@ def named_amounts(n: Numbers, mlp: Mlp) -> Iterator[Amount]:
     yield from ((n.compute * mlp.experts_per_token, "routed"), (4 * mlp.experts_per_token, "f"))
 
 
-def product_gradients(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
+def product_gradients(run: Run, n: Numbers, family: LayerVariant, mlp: Mlp) -> Iterator[Amount]:
     """Gradients of product, activation and up of all chosen experts; outputs are freed by then, and the product."""
     if loops(run):
         yield from looped_gradients(n)
@@ -143,7 +143,7 @@ def product_gradients(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Ite
         yield from ((-times * m.compute, "routed"), (-8 * times, ONE))
 
 
-def routed_gradients(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
+def routed_gradients(run: Run, n: Numbers, family: LayerVariant, mlp: Mlp) -> Iterator[Amount]:
     """Gradients of the experts' outputs, weighted and put back in order; in fp32 where routing weights are.
 
     ScatterMoE writes them over the outputs.
@@ -157,7 +157,7 @@ def routed_gradients(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iter
         yield 3 * chosen * m.compute, "routed"
 
 
-def forward_product(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
+def forward_product(run: Run, n: Numbers, family: LayerVariant, mlp: Mlp) -> Iterator[Amount]:
     """Without gradients: sorted inputs, gate and up in one tensor, the activation and the product, of each choice."""
     if loops(run):
         yield from passing_loop(n)
@@ -169,7 +169,7 @@ def forward_product(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Itera
     yield width * times * steps, "f"
 
 
-def forward_output(run: Run, n: Numbers, family: Deviations, mlp: Mlp) -> Iterator[Amount]:
+def forward_output(run: Run, n: Numbers, family: LayerVariant, mlp: Mlp) -> Iterator[Amount]:
     """Without gradients: inputs, outputs, the weighted ones and those in order, wide where routing weights are."""
     if family.every_expert or loops(run):
         return

@@ -18,7 +18,7 @@ kernel.
 
 
 @record(eq=False)
-class Deviations:
+class LayerVariant:
     """What a decoder's modules do otherwise than Llama's (models/llama/modeling_llama.py@5.16.1)."""
 
     norm: Norm | None = None
@@ -86,17 +86,17 @@ class Deviations:
     """One more score a head in eager attention, whose maximum is subtracted by hand: models/gpt_oss."""
 
 
-LLAMA = Deviations()
+LLAMA = LayerVariant()
 """None."""
-OFFSET = Deviations(norm="offset rms")
+OFFSET = LayerVariant(norm="offset rms")
 """Gemma's norm."""
-FRESH_QUERY = Deviations(fresh_query=True)
+FRESH_QUERY = LayerVariant(fresh_query=True)
 TANH_GELU = (6, 12)
-with_tanh_gelu = partial(Deviations, activation=TANH_GELU, activation_gradient=(6, 14), activation_forward=(8, 12))
+with_tanh_gelu = partial(LayerVariant, activation=TANH_GELU, activation_gradient=(6, 14), activation_forward=(8, 12))
 """NewGELUActivation (activations.py@5.16.1): half the input, tanh, one plus tanh; CUDA's autocast runs pow in fp32."""
 SQUARED_RELU = (0, 4)
 with_squared_relu = partial(
-    Deviations, activation=SQUARED_RELU, activation_gradient=(8, 16), activation_forward=(4, 12)
+    LayerVariant, activation=SQUARED_RELU, activation_gradient=(8, 16), activation_forward=(4, 12)
 )
 """ReLUSquaredActivation (activations.py@5.16.1): autocast runs torch.square in fp32, as a composite of pow."""
 # XIELUActivation (activations.py@5.16.1), as it is without the xielu package; CUDA's autocast runs expm1 in fp32.
