@@ -55,4 +55,4 @@ def test_the_path_of_the_rules_is_from_the_settings_file_on(repository: Path, mo
     (repository / "deep").mkdir()
     monkeypatch.chdir(repository / "deep")
     result = CliRunner().invoke(main, ["check", "--select", "house-dataset", "../support.yaml"])
-    assert result.exit_code == 1 and "error[house-dataset]" in result.output
+    assert result.exit_code == 1 and "[house-dataset]" in result.output

@@ -64,7 +64,7 @@ def test_the_hook_is_in_the_manifest_and_takes_its_arguments():
     manifest = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     (entry,) = (known["entry"] for known in manifest if known["id"] == hook["id"])
     command = main.commands["check"]
-    assert entry == "advisor check"
+    assert entry == "advisor check --output-format pre-commit"
     command.make_context("check", [*hook["args"], "run.yaml"])
     with pytest.raises(click.NoSuchOption):
         command.make_context("check", ["--gpu", "1x t4", "run.yaml"])

@@ -123,6 +123,8 @@ class Answer:
     little_room: bool = False
     needs: int | None = None
     """Bytes on one GPU, where no GPUs are stated."""
+    assumed: str = ""
+    """What the name of the hardware left open, and how it was read."""
     options: tuple[Option, ...] = ()
     rungs: tuple[Rung, ...] = ()
     """The user's flowchart next to the option that is recommended, or to the plan that does not reach."""

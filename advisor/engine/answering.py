@@ -58,6 +58,7 @@ def answer_of(opened: LoadedRun, options: Options, report: Report) -> Answer:
         action(facts, ways, hints=_hints(opened.run, reason)),
         little_room=report.estimate is not None and is_of_little_room(report.estimate),
         needs=needs,
+        assumed=opened.run.hardware.assumed if opened.run.hardware is not None else "",
         options=ways,
         rungs=chosen.rungs if chosen is not None and chosen.rungs else report.rungs,
         not_taken=tuple(_not_taken(asked, chosen)),
@@ -115,7 +116,7 @@ def _options_of(asked: _Asked, stops: Sequence[Finding]) -> list[Option]:
     """The options of a run, as far as it needs one: A and B where it does not do, F where it fits, then C."""
     if asked.report.verdict == "fits" and not stops:
         return _faster_option(asked)
-    if not stops and asked.report.verdict not in PLANNED:
+    if not stops and (asked.report.verdict not in PLANNED or not _is_wanted(asked)):
         return []
     if not asked.options.plans:
         return []
@@ -127,6 +128,13 @@ def _options_of(asked: _Asked, stops: Sequence[Finding]) -> list[Option]:
     if asked.options.others and not stops:
         ways += _on_other_hardware(asked)
     return ways
+
+
+def _is_wanted(asked: _Asked) -> bool:
+    """Whether the verdict's rule is among those that are asked for: a selection of others wants no plan."""
+    found = asked.report.estimate
+    rule = OF_HOST if found is not None and found.lacks_host else PLANNED[asked.report.verdict]
+    return asked.options.wants(rule)
 
 
 def _faster_option(asked: _Asked) -> list[Option]:

@@ -119,7 +119,7 @@ def action(facts: Facts, options: Sequence[Option], *, hints: Sequence[str] = ()
         return hints[0]
     if facts.stops:
         return f"Correct {_place_words(facts.stops[0])} first: {_remedy(facts.stops[0])}."
-    if facts.report.verdict in {"fits", "unknown"}:
+    if facts.report.verdict in {"fits", "unknown"} or not options:
         return ""
     least = [option.end.needed.high for option in options if option.end is not None]
     reached = f" They reach {number(min(least))} GiB." if least else ""

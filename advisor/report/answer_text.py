@@ -23,7 +23,8 @@ def headline_lines(report: Report, answer: Answer, style: Style, *, lead: str = 
     role = "does-not-fit" if not answer.starts else report.verdict
     lines = style.prose(answer.headline, lead, indent=2)
     lines[0] = lines[0].replace(lead + word, lead + style.paint(word, role), 1)
-    return lines + (style.prose(answer.action, indent=2) if answer.action else [])
+    said = (answer.action, answer.assumed)
+    return lines + [line for text in said if text for line in style.prose(text, indent=2)]
 
 
 def bars(report: Report, answer: Answer, style: Style) -> list[str]:

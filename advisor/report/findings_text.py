@@ -75,7 +75,8 @@ def _unsaid(report: Report) -> list[Finding]:
     """What the headline does not say."""
     reason = report.answer.reason if report.answer is not None else None
     said = IN_HEADLINE.get(reason.where) if reason is not None else None
-    return [finding for finding in spoken(report) if finding.rule != said]
+    assumed = report.answer.assumed if report.answer is not None else ""
+    return [finding for finding in spoken(report) if finding.rule != said and finding.message != assumed]
 
 
 def _lines_of(said: Said, report: Report, width: int, style: Style) -> list[str]:

@@ -35,7 +35,7 @@ def render(reports: Sequence[Report], style: Style) -> str:
     """All files in their order, blank lines between blocks, none between files of one line each."""
     alone = len(reports) == 1
     blocks = [block for report in reports for block in report_blocks(report, style, alone=alone) if block]
-    if not alone:
+    if len(reports) > 1:
         blocks.append(style.prose(totals(reports)))
     text = ""
     for before, block in zip([[], *blocks], blocks, strict=False):

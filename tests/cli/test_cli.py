@@ -46,13 +46,13 @@ def run(*arguments: str, stdin: bytes | None = None):
 def test_a_run_that_fits_is_one_line_and_exit_code_zero(folder):
     result = run("check", "fits.yaml", "--gpus", "1x h200")
     assert result.exit_code == 0
-    assert "fits.yaml: fits 1x H200" in result.output
+    assert result.output.startswith("Fits: needs ") and "on 1x H200." in result.output
 
 
 def test_a_run_that_does_not_fit_is_an_error_with_a_plan(folder):
     result = run("check", "full.yaml", "--gpus", "8x a100-80gb")
     assert result.exit_code == 1
-    for part in ("error[does-not-fit]", "batch size one needs", "zero-2", "->", "same training"):
+    for part in ("Does not fit: needs ", "2 edits bring it down to ", "--fix", "->", "same training", "ZeRO-2"):
         assert part in result.output
 
 
@@ -64,7 +64,7 @@ def test_exit_zero_hides_findings_and_never_trouble(folder):
 def test_without_hardware_it_still_lints_and_says_how(folder):
     result = run("check", "fits.yaml")
     assert result.exit_code == 0
-    assert "unknown-hardware" in result.output and "--gpus" in result.output
+    assert result.output.startswith("Needs ") and "--gpus" in result.output
 
 
 def test_fail_on_moves_the_line(folder):
@@ -99,7 +99,7 @@ def test_unsafe_fixes_go_further(folder):
 def test_diff_writes_nothing_and_exits_with_one(folder):
     result = run("check", "full.yaml", "--gpus", "8x a100-80gb", "--diff")
     assert result.exit_code == 1
-    assert "+++ full.yaml" in result.output and "+deepspeed: full.zero-2.json" in result.output
+    assert "+++ b/full.yaml" in result.output and "+deepspeed: full.zero-2.json" in result.output
     assert sorted(path.name for path in folder.iterdir()) == ["fits.yaml", "full.yaml"]
 
 
@@ -144,7 +144,7 @@ def test_a_json_that_two_named_is_left_to_the_one_that_stays_with_it(folder):
 def test_where_a_text_leaves_no_place_for_edits_the_findings_stand_without(folder):
     (folder / "odd.yaml").write_text("? complex\n" + FULL)
     result = run("check", "odd.yaml", "--gpus", "1x rtx-4090")
-    assert result.exit_code == 1 and "does-not-fit" in result.output and "plan for" not in result.output
+    assert result.exit_code == 1 and "Does not fit" in result.output and "step by step" not in result.output
     assert "cannot be edited" not in result.output
 
 
@@ -230,7 +230,7 @@ def test_one_bad_file_does_not_keep_the_others_from_being_checked(folder):
     (folder / "bad.yaml").write_text("base_model: [")
     result = run("check", ".", "--gpus", "1x h200")
     assert result.exit_code == 2
-    assert "fits.yaml: fits" in result.output and "bad.yaml" in result.output
+    assert "fits.yaml: Fits" in result.output and "bad.yaml" in result.output
 
 
 def test_a_yaml_without_a_base_model_is_passed_over(folder):
@@ -251,14 +251,14 @@ def test_an_ignore_keeps_a_finding_quiet_and_an_idle_one_is_a_warning(folder):
 
 def test_hardware_is_read_from_a_comment_and_the_option_wins(folder):
     (folder / "fits.yaml").write_text("# advisor: gpus=1x h200\n" + FITS)
-    assert "fits 1x H200" in run("check", "fits.yaml").output
+    assert "on 1x H200." in run("check", "fits.yaml").output
     assert "1x RTX 3090" in run("check", "fits.yaml", "--gpus", "1x rtx-3090").output
 
 
 def test_settings_are_found_and_isolated_passes_them_over(folder):
     (folder / "advisor.toml").write_text('gpus = "1x h200"\nfail-on = "note"\n')
-    assert "fits 1x H200" in run("check", "fits.yaml").output
-    assert "unknown-hardware" in run("check", "fits.yaml", "--isolated").output
+    assert "on 1x H200." in run("check", "fits.yaml").output
+    assert "Say which GPUs you have" in run("check", "fits.yaml", "--isolated").output
 
 
 def test_an_organisations_rules_speak_with_ours(folder):
@@ -272,7 +272,7 @@ def test_an_organisations_rules_speak_with_ours(folder):
     (folder / "advisor.toml").write_text('rules = ["./ours"]\n')
     assert run("trust").exit_code == 0
     result = run("check", "fits.yaml", "--gpus", "1x h200")
-    assert result.exit_code == 1 and "error[no-llama]: use ours" in result.output
+    assert result.exit_code == 1 and "use ours [no-llama]" in result.output
     assert run("test", "ours").exit_code == 0
 
 
@@ -308,11 +308,11 @@ def test_the_package_runs_as_a_module(folder):
     assert done.returncode == 2 and done.stderr.startswith("error: not YAML")
 
 
-def test_a_rules_reason_is_given_once(folder):
+def test_a_rules_reason_is_left_to_the_whole_report(folder):
     (folder / "twice.yaml").write_text(FULL + "context_parapllel_size: 2\nsequence_lenn: 4096\n")
     result = run("check", "twice.yaml", "--gpus", "8x a100-80gb", "--select", "unknown-key")
-    assert result.output.count("warning[unknown-key]") == 2
-    assert result.output.count("= note: ") == 1
+    assert result.output.count("[unknown-key]") == 2
+    assert "= note: " not in result.output
 
 
 @pytest.mark.parametrize("blank", ["deepspeed:", "fsdp_config:", "deepspeed:\nfsdp_config:"])

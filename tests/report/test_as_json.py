@@ -57,7 +57,7 @@ def test_fields_may_be_added_within_the_version():
 def test_a_step_carries_its_edits_as_byte_ranges():
     (run,) = checked(DOES_NOT_FIT)["runs"]
     common = ["file", "hardware", "verdict", "memory", "time", "row_length"]
-    assert list(run) == [*common, "findings", "skipped", "plan", "flowchart", "against"]
+    assert list(run) == [*common, "findings", "skipped", "answer", "plan", "flowchart", "against"]
     assert run["findings"][1] == {
         "rule": "zero-2",
         "level": "note",

@@ -49,7 +49,7 @@ warning[tight-fit]: 77.0 to 80.5 GiB needed, 78.2 GiB usable on each of 8x
   = help: set `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` against
           fragmentation
 
-Near the limit. Nothing was written.
+llama.yaml: near the limit. Nothing was written.
 """
     assert full(TIGHT, detail="verbose") == expected
 
@@ -62,10 +62,10 @@ error 4  zero2.json: `zero_optimization.offload_param` with stage 2: DeepSpeed
          refuses it at the start; remove it [offload-param-without-zero-3]
 warn  4  `bf16: true` on a V100, which has no bf16 units: the launch fails or
          crawls; use fp16 [bf16-unsupported]
-note  -  the hardware is unknown, so memory was not estimated [no-hardware]
+1 note (-v)
 
-No verdict. 1 error, 1 warning, 1 note. 1 safe edit (--fix), 1 changes what is
-trained (--unsafe-fixes). Nothing was written.
+llama.yaml: no verdict. 1 error, 1 warning, 1 note. 1 safe edit (--fix), 1
+changes what is trained (--unsafe-fixes). Nothing was written.
 """
     assert full(LINT) == expected
 

@@ -42,8 +42,6 @@ def test_a_verdict_says_what_it_takes_of_the_hosts(form: str, words: str):
 @pytest.mark.parametrize(
     ("form", "words"),
     [
-        ("full", f"then it fits, {CONDITION} (61.0 to 66.2 of 78.2 GiB)"),
-        ("full", f"GiB per GPU: fits, {CONDITION}; same training"),
         ("concise", f"GiB per GPU: fits, {CONDITION} [*]"),
         ("github", f"GiB per GPU: fits, {CONDITION}; same training"),
         ("markdown", f"1 step, then fits, {CONDITION}: 61.0 to 66.2 of 78.2 GiB"),

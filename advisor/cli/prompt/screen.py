@@ -87,8 +87,8 @@ def _own_words(proposal: Proposal) -> str:
 def _title_lines(finding: Finding, style: Style) -> list[str]:
     """The step with its number, or what was found and where."""
     if finding.step is not None:
-        title = f"{finding.label or finding.title or finding.message} [{finding.rule}]"
-        return style.prose(title, f"{finding.step}. ", "strong", indent=3)
+        lead = f"{finding.step}. {finding.rule}: "
+        return style.prose(finding.label or finding.title or finding.message, lead, "strong", indent=3)
     lines = style.prose(finding.message, f"{finding.level}[{finding.rule}]: ", finding.level, indent=3)
     place = finding.place
     where = f"{place.file}:{place.line}:{place.column}" if place.line else place.file
