@@ -43,9 +43,9 @@ def test_a_value_beyond_reason_is_refused_at_its_place(folder: Path, line: str):
     for options in ((), ("--fix",)):
         result = check(*options, "run.yaml")
         assert result.exit_code == 1 and "run.yaml:" in result.output
-        said = ("error[unreadable-value]", "error[wrong-type]", "error[deepspeed-auto-ignored]")
+        said = ("[unreadable-value]", "[wrong-type]", "[deepspeed-auto-ignored]")
         assert any(words in result.output for words in said)
-        assert "does-not-fit" not in result.output and "GiB per GPU" not in result.output
+        assert "Does not start" in result.output and "Does not fit" not in result.output
 
 
 def test_a_learning_rate_beyond_every_float_is_no_rate(folder: Path):
@@ -58,7 +58,7 @@ def test_a_learning_rate_beyond_every_float_is_no_rate(folder: Path):
 def test_a_model_that_is_no_path_is_not_known(folder: Path, name: str):
     (folder / "run.yaml").write_text(f'base_model: "{name}"\n{DATA}')
     result = check("run.yaml")
-    assert result.exit_code == 0 and "unknown-model" in result.output
+    assert result.exit_code == 0 and "is not known" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize(

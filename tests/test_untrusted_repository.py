@@ -54,7 +54,7 @@ def test_settings_choose_no_file_to_write(here: Path, value: str):
     assert result.exit_code == plain.exit_code == 1
     assert files_below(here.parent) == sorted([*before, "repo/advisor.toml"]) and (here / "mine").read_text() == "mine"
     assert result.stderr.count("`=FILE`") == len(result.stderr.splitlines()) == 1
-    assert "does-not-fit" in result.stdout
+    assert "oes not fit" in result.stdout or "does-not-fit" in result.stdout
 
 
 def test_the_call_and_the_environment_choose_one(here: Path, monkeypatch: pytest.MonkeyPatch):
@@ -238,7 +238,7 @@ def test_a_folder_that_is_searched_shows_nothing_that_a_link_leads_to_outside(
         assert "is a link out of" in result.stderr and "inner/link.yaml" in result.stderr
         assert "SECRET-1" not in result.output and str(secret) not in result.output
     assert "is a link" not in check("link.yaml").output
-    assert "SECRET-1" in check("inner/link.yaml").output
+    assert "SECRET-1" in check("-v", "inner/link.yaml").output
 
 
 @pytest.mark.parametrize("how", ["file", "folder"])

@@ -116,7 +116,7 @@ def action(facts: Facts, options: Sequence[Option], *, hints: Sequence[str] = ()
     if chosen is not None:
         return _of_option(facts, chosen)
     if hints:
-        return hints[0]
+        return hints[0][:1].upper() + hints[0][1:]
     if facts.stops:
         return f"Correct {_place_words(facts.stops[0])} first: {_remedy(facts.stops[0])}."
     if facts.report.verdict in {"fits", "unknown"} or not options:

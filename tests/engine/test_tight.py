@@ -71,6 +71,6 @@ def test_the_command_ends_with_0_and_shows_the_plan(tmp_path: Path):
     (tmp_path / "run.yaml").write_text(TIGHT)
     call = ["check", str(tmp_path / "run.yaml"), "--gpus", GPUS, "--isolated"]
     done = CliRunner().invoke(main, call)
-    assert done.exit_code == 0 and "1 step, then it fits" in " ".join(done.output.split())
+    assert done.exit_code == 0 and "1 edit brings it down to" in " ".join(done.output.split())
     (said,) = json.loads(CliRunner().invoke(main, [*call, "--output-format", "json"]).output)["runs"]
     assert said["plan"]["safe"] and said["plan"]["memory"]["after"] < said["plan"]["memory"]["before"]

@@ -154,7 +154,7 @@ def said(*arguments: str) -> str:
 def test_the_screens_say_that_there_is_no_verdict(file: str) -> None:
     assert CliRunner().invoke(main, ["estimate", file, "--gpus", CARD]).exit_code == 0
     assert "unknown (not all of it is counted)" in said("estimate", file, "--gpus", CARD)
-    assert "GiB are counted" in said("check", file, "--gpus", CARD)
+    assert "is not counted; without it the run needs" in said("check", file, "--gpus", CARD)
 
 
 def test_json_names_the_key(file: str) -> None:
