@@ -10,14 +10,14 @@ from advisor.allocations.autograd.operations import FULL, HALF, cast, copied
 from advisor.record import record
 
 if TYPE_CHECKING:
-    from advisor.models.layer_variant import Norm as Kind
+    from advisor.models.layer_variant import NormVariant
 
 
 @record(eq=False)
 class Norm:
     """A norm and its weights."""
 
-    kind: Kind
+    kind: NormVariant
     weight: Tensor
     bias: Tensor | None = None
     in_place: bool = True
@@ -44,7 +44,7 @@ class Norm:
                 return rms_norm(tape, x, self.weight)
 
 
-NORMS: frozenset[Kind] = frozenset({"rms", "offset rms", "fp32 rms", "layer", "half layer", "liger"})
+NORMS: frozenset[NormVariant] = frozenset({"rms", "offset rms", "fp32 rms", "layer", "half layer", "liger"})
 """The kinds that a tape has."""
 
 

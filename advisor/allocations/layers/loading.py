@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from advisor.allocations.autograd.autograd import Tensor as Memory
     from advisor.allocations.layers.decoder import Model
     from advisor.allocations.vision.towers import Towers
-    from advisor.models.layer_variant import Norm as Kind
+    from advisor.models.layer_variant import NormVariant
 
 BEFORE = 2
 """Norms of a layer that has them before attention and MLP alone."""
@@ -126,7 +126,7 @@ class Loader:
         """A norm of the layers; all are cast alike."""
         return next(tensor.module for tensor in self.model.tensors if tensor.kind == "norm" and "*" in tensor.name)
 
-    def norm(self, width: int, module: str, kind: Kind, *, bias: bool = False) -> Norm:
+    def norm(self, width: int, module: str, kind: NormVariant, *, bias: bool = False) -> Norm:
         """A norm's weight, and its bias."""
         weight = self.plain(width, module)
         return Norm(kind, weight, self.plain(width, module) if bias else None, self.in_place)
