@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Literal, cast
 
 from advisor.models.attention import softmax
-from advisor.models.blocks import Block, Linear, Tensor
+from advisor.models.blocks import Block, LinearShape, Tensor
 from advisor.models.config import Config
 from advisor.models.layer_variant import LLAMA, LayerVariant
 from advisor.models.mlp import gated
@@ -172,7 +172,7 @@ def block(decoder: Decoder, c: Config, parts: Sequence[Part], count: int, path: 
     )
 
 
-def as_linear(tensor: Tensor, path: str = "") -> Linear:
+def as_linear(tensor: Tensor, path: str = "") -> LinearShape:
     """The weight of a linear layer as a linear layer of its block; ``path`` comes before the module's name."""
     name = tensor.module.rsplit(".", 1)[-1]
-    return Linear(name, tensor.shape[1], tensor.shape[0], tensor.kind, path + tensor.module)
+    return LinearShape(name, tensor.shape[1], tensor.shape[0], tensor.kind, path + tensor.module)

@@ -14,7 +14,7 @@ from advisor.memory.lora_targets import is_target, layers_named, rank_at
 from advisor.memory.weight_groups import base_width
 from advisor.memory.weights import quantized_width, storage
 from advisor.models import Architecture, Tensor
-from advisor.models.blocks import Linear as Shape
+from advisor.models.blocks import LinearShape
 from advisor.models.family import family_of
 from advisor.record import replace
 from advisor.run import Run
@@ -75,7 +75,7 @@ class Loader:
             self.to_cast.append((made, self.final[module]))
         return made
 
-    def linear(self, shape: Shape, *, bias: bool) -> Linear:
+    def linear(self, shape: LinearShape, *, bias: bool) -> Linear:
         """A linear layer, which may get an adapter."""
         count = shape.n_in * shape.n_out
         lora = self.run.lora
@@ -94,12 +94,12 @@ class Loader:
         self.adapted.append(Adapted(base, rank_at(lora, shape.path), dropout=lora.dropout > 0))
         return self.adapted[-1]
 
-    def quantizes(self, shape: Shape) -> bool:
+    def quantizes(self, shape: LinearShape) -> bool:
         """Whether bitsandbytes takes a linear layer."""
         tensor = Tensor(f"{shape.module}.weight", shape.kind, (shape.n_out, shape.n_in), linear=True)
         return quantized_width(self.run, tensor) is not None
 
-    def four_bit(self, shape: Shape, bias: Memory | None) -> FourBit:
+    def four_bit(self, shape: LinearShape, bias: Memory | None) -> FourBit:
         """A quantized weight: 4 bits an element, and 8 or 32 for every 64."""
         count, nested = shape.n_in * shape.n_out, self.run.double_quantization
         self.pieces.append(len(self.tape.events))
@@ -111,7 +111,7 @@ class Loader:
         self.packed.append(kept[0])
         return FourBit(shape.n_in, shape.n_out, tuple(kept), bias, nested=nested)
 
-    def eight_bit(self, shape: Shape, bias: Memory | None) -> EightBit:
+    def eight_bit(self, shape: LinearShape, bias: Memory | None) -> EightBit:
         """An 8-bit weight, quantized in fp16: transformers/integrations/bitsandbytes.py, Bnb8bitQuantize@5.16.1."""
         count = shape.n_in * shape.n_out
         self.pieces.append(len(self.tape.events))

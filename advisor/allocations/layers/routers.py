@@ -11,7 +11,7 @@ from advisor.allocations.layers.experts import Routed, gathered
 from advisor.allocations.layers.layers import Gated, PlainFeed
 from advisor.allocations.layers.softmax_routers import WAYS, quotient, softmax, total
 from advisor.memory.weights import quantized_width
-from advisor.models.blocks import Linear as Shape
+from advisor.models.blocks import LinearShape
 
 if TYPE_CHECKING:
     from advisor.allocations.autograd.linears import EightBit
@@ -190,7 +190,7 @@ def stack(loader: Loader, tensor: Kind) -> Stack:
     if quantized_width(loader.run, tensor) is None:
         weight = loader.plain(tensor.numel, tensor.module)
         return lambda _tape: weight
-    shape = Shape("experts", tensor.shape[-1], tensor.numel // tensor.shape[-1], "experts")
+    shape = LinearShape("experts", tensor.shape[-1], tensor.numel // tensor.shape[-1], "experts")
     if loader.run.quantization == "int8":
         return partial(_from_bytes, kept=loader.eight_bit(shape, None))
     return loader.four_bit(shape, None).dequantized

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from advisor.models.blocks import Linear as Shape
+from advisor.models.blocks import LinearShape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,7 +49,7 @@ class Towers:
         name = tensor.name.replace("*", str(loader.index))
         if tensor.linear and name.endswith(".weight"):
             path = tensor.module
-            shape = Shape(path.rpartition(".")[2], tensor.shape[-1], tensor.shape[-2], tensor.kind, path)
+            shape = LinearShape(path.rpartition(".")[2], tensor.shape[-1], tensor.shape[-2], tensor.kind, path)
             self.linears[self.free(name.removesuffix(".weight"))] = loader.linear(shape, bias=path in biased)
         elif not (name.endswith(".bias") and name.removesuffix(".bias") in self.linears):
             self.weights[name] = loader.plain(tensor.numel, tensor.module)
