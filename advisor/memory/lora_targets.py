@@ -12,7 +12,7 @@ from advisor.run.axolotl.checkpointing import TIED_BY_PEFT
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Architecture
-    from advisor.models.blocks import LinearShape, Tensor
+    from advisor.models.blocks import LinearShape, WeightShape
     from advisor.run import Lora, Run
 
 
@@ -92,7 +92,7 @@ def stacked(run: Run) -> bool:
     return run.stack.at_least("transformers", "5.0.0") and not run.linear_experts
 
 
-def expert_paths(model: Architecture, tensor: Tensor) -> Iterator[str]:
+def expert_paths(model: Architecture, tensor: WeightShape) -> Iterator[str]:
     """The first expert's linear layers, by the stack that leads back to the residual stream."""
     stack, _, name = tensor.name.removesuffix(".weight").rpartition(".")
     if name.startswith("down") and len(tensor.shape) == 3:

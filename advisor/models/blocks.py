@@ -27,7 +27,7 @@ Kind = Literal[
 
 
 @record
-class Tensor:
+class WeightShape:
     """One kind of weight, ``count`` times.
 
     ``name`` is transformers' parameter name with ``*`` for the layer:

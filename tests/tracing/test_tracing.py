@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from advisor.cli.main import main
 from advisor.memory import activations
 from advisor.memory.activations.from_trace import facts_of
-from advisor.models import Architecture, Attention, Block, LinearShape, Mlp, Tensor, resolve
+from advisor.models import Architecture, Attention, Block, LinearShape, Mlp, WeightShape, resolve
 from advisor.models.traced import AdapterFacts, Facts, Growth, LayerTrace, ModelTrace
 from advisor.opening import Context, open_run
 from advisor.tracing import asking, cache
@@ -44,8 +44,8 @@ def traced(facts: Facts = FACTS, saved: Growth | None = None) -> Architecture:
         vocab_size=100,
         tied=False,
         tensors=(
-            Tensor("model.embed_tokens.weight", "embedding", (100, 64)),
-            Tensor("model.layers.*.self_attn.q_proj.weight", "attention", (64, 64), 2, linear=True),
+            WeightShape("model.embed_tokens.weight", "embedding", (100, 64)),
+            WeightShape("model.layers.*.self_attn.q_proj.weight", "attention", (64, 64), 2, linear=True),
         ),
         blocks=(Block(2, 64, attention, Mlp(256), linears, 4096, traces=(layer,)),),
         class_name="OddForCausalLM",

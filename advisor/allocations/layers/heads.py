@@ -8,11 +8,11 @@ from advisor.allocations.autograd.linears import EightBit, FourBit, Head
 from advisor.models.blocks import LinearShape
 
 if TYPE_CHECKING:
-    from advisor.allocations.autograd.autograd import Tensor as Memory
+    from advisor.allocations.autograd.autograd import Tensor
     from advisor.allocations.layers.loading import Loader
 
 
-def head_of(loader: Loader, embedding: Memory, biased: bool) -> Head:
+def head_of(loader: Loader, embedding: Tensor, biased: bool) -> Head:
     """The last linear, which may be the embedding's table, or quantized."""
     model = loader.model
     module = next((tensor.module for tensor in model.tensors if tensor.kind == "head"), "")

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from advisor.allocations.autograd.linears import EightBit
     from advisor.allocations.layers.experts import Route, Stack
     from advisor.allocations.layers.loading import Loader
-    from advisor.models import Block
-    from advisor.models import Tensor as Kind
+    from advisor.models import Block, WeightShape
 
 
 GATE = 3
@@ -185,7 +184,7 @@ def router(loader: Loader) -> Tensor:
     return weight
 
 
-def stack(loader: Loader, tensor: Kind) -> Stack:
+def stack(loader: Loader, tensor: WeightShape) -> Stack:
     """One side of all experts: as it is, or quantized and unpacked when a forward asks for it."""
     if quantized_width(loader.run, tensor) is None:
         weight = loader.plain(tensor.numel, tensor.module)
