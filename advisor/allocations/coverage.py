@@ -14,7 +14,7 @@ from advisor.memory.freezing import freezes_all
 from advisor.memory.lora_targets import is_target, layers_named, ties_ends
 from advisor.memory.towers import at_tower, used_towers, uses_images
 from advisor.memory.weights import trained_count
-from advisor.models.blocks import Linear
+from advisor.models.blocks import LinearShape
 from advisor.models.family import family_of
 from advisor.models.layer_variant import XIELU
 from advisor.record import replace
@@ -145,10 +145,10 @@ def _begins_inside(run: Run, model: Architecture) -> bool:
     return found and not all(tower.hooked for tower in model.towers)
 
 
-def _linears_outside_decoder(model: Architecture) -> Iterator[Linear]:
+def _linears_outside_decoder(model: Architecture) -> Iterator[LinearShape]:
     """The linear layers of towers, and of what joins them to the decoder, by their names alone."""
     modules = (tensor.module for tensor in model.tensors if is_outside_decoder(tensor) and tensor.linear)
-    yield from (Linear(one.rpartition(".")[2], 0, 0, "mlp", one) for one in modules)
+    yield from (LinearShape(one.rpartition(".")[2], 0, 0, "mlp", one) for one in modules)
 
 
 def _trains_towers(run: Run, model: Architecture) -> bool:

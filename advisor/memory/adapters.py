@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from advisor.memory.freezing import freezes_all
 from advisor.memory.lora_targets import expert_paths, layers_wrapped, named, rank_at, stacked, ties_ends
 from advisor.memory.weight_groups import Group, Shape, base_width, group_of
-from advisor.models import Architecture, Tensor
+from advisor.models import Architecture, WeightShape
 from advisor.run import Lora, Run, Zero
 
 TOWERS = frozenset({"vision", "audio", "projector"})
@@ -42,7 +42,9 @@ def adapter_groups(
     return groups, [*shapes, *tables, *others] if trained else []
 
 
-def _adapter_shapes(run: Run, lora: Lora, model: Architecture, tensors: Iterable[Tensor]) -> list[tuple[Shape, int]]:
+def _adapter_shapes(
+    run: Run, lora: Lora, model: Architecture, tensors: Iterable[WeightShape]
+) -> list[tuple[Shape, int]]:
     """The shapes of LoRA's matrices at these weights."""
     shapes: list[tuple[Shape, int]] = []
     for tensor in tensors:
@@ -68,14 +70,14 @@ def low_rank(rank: int, shape: Shape, count: int) -> list[tuple[Shape, int]]:
     return [((rank, shape[-1]), count), ((shape[-2], rank), count)]
 
 
-def _stack_shapes(lora: Lora, tensor: Tensor) -> list[tuple[Shape, int]]:
+def _stack_shapes(lora: Lora, tensor: WeightShape) -> list[tuple[Shape, int]]:
     """Of stacked experts that are named as a parameter."""
     if not _names_parameter(lora, tensor):
         return []
     return low_rank(rank_at(lora, tensor.name) * tensor.shape[0], tensor.shape[-2:], tensor.count)
 
 
-def _expert_shapes(lora: Lora, model: Architecture, tensor: Tensor) -> list[tuple[Shape, int]]:
+def _expert_shapes(lora: Lora, model: Architecture, tensor: WeightShape) -> list[tuple[Shape, int]]:
     """Of the linear layers of experts that are modules, which all have the shape of the stack that leads back."""
     return [
         shape
@@ -100,7 +102,7 @@ def expert_adapter_elements(run: Run, model: Architecture) -> tuple[int, int]:
     return every, one
 
 
-def targets(lora: Lora, tensor: Tensor) -> int:
+def targets(lora: Lora, tensor: WeightShape) -> int:
     """How many of these linear layers LoRA wraps; the head only where it is named."""
     if not tensor.name.endswith("weight"):
         return 0
@@ -110,11 +112,11 @@ def targets(lora: Lora, tensor: Tensor) -> int:
     return layers_wrapped(lora, tensor.module, tensor.count)
 
 
-def _names_parameter(lora: Lora, tensor: Tensor) -> bool:
+def _names_parameter(lora: Lora, tensor: WeightShape) -> bool:
     """Whether ``lora_target_parameters``, or what PEFT moves there, names this weight of experts or router."""
     return named(lora.target_parameters, tensor.name)
 
 
-def _saves_module(lora: Lora, tensor: Tensor) -> bool:
+def _saves_module(lora: Lora, tensor: WeightShape) -> bool:
     """Whether ``lora_modules_to_save`` keeps a trained copy of the module that owns this weight."""
     return named(lora.modules_to_save, tensor.module)

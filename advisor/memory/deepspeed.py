@@ -6,7 +6,7 @@ from advisor.memory.activations.lora_kernels import MLP, fused
 from advisor.memory.fsdp import Moment, gathered_units
 from advisor.memory.ledger import Term
 from advisor.memory.weight_groups import Weights
-from advisor.models import Architecture, Block, Tensor
+from advisor.models import Architecture, Block, WeightShape
 from advisor.run import Fsdp, Run, Zero
 
 BUCKETS = "deepspeed/runtime/zero/stage_1_and_2.py:2302-2323@0.18.9; sizes confirmed in DeepSpeed issue 1302"
@@ -155,7 +155,7 @@ def embedding_elements(model: Architecture) -> int:
 
 def largest_module(model: Architecture) -> int:
     """Elements of what ZeRO-3 gathers at once: one linear layer, or the experts of a layer, which are one leaf."""
-    inner: list[Tensor] = [tensor for tensor in model.tensors if tensor.kind not in {"embedding", "head"}]
+    inner: list[WeightShape] = [tensor for tensor in model.tensors if tensor.kind not in {"embedding", "head"}]
     largest = max((tensor.numel for tensor in inner), default=0)
     experts = max((_expert_elements(block, model) for block in model.blocks), default=0)
     return max(largest, experts)

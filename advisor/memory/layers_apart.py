@@ -13,7 +13,7 @@ from advisor.record import replace
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Architecture
-    from advisor.models.blocks import Block, Linear
+    from advisor.models.blocks import Block, LinearShape
     from advisor.run import Lora, Run
 
 Kinds = Iterable[tuple["Block", list[int]]]
@@ -52,7 +52,7 @@ def _by_adapters(lora: Lora, block: Block) -> Kinds:
         yield replace(block, count=len(kind), linears=at(block, kind[0])), kind
 
 
-def at(block: Block, index: int) -> tuple[Linear, ...]:
+def at(block: Block, index: int) -> tuple[LinearShape, ...]:
     """The linears of one layer, by their own names."""
     return tuple(replace(x, module=x.module.replace("*", str(index))) for x in block.linears)
 

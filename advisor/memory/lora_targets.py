@@ -12,7 +12,7 @@ from advisor.run.axolotl.checkpointing import TIED_BY_PEFT
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Architecture
-    from advisor.models.blocks import Linear, Tensor
+    from advisor.models.blocks import LinearShape, WeightShape
     from advisor.run import Lora, Run
 
 
@@ -82,7 +82,7 @@ def rank_at(lora: Lora, module: str) -> int:
     return next((rank for name, rank in lora.rank_pattern.items() if module.endswith(name)), lora.rank)
 
 
-def is_target(lora: Lora, linear: Linear) -> bool:
+def is_target(lora: Lora, linear: LinearShape) -> bool:
     """Whether the linear carries an adapter; a router only where it is named."""
     return wraps(lora, linear.path) and not (linear.kind == "router" and everywhere(lora))
 
@@ -92,7 +92,7 @@ def stacked(run: Run) -> bool:
     return run.stack.at_least("transformers", "5.0.0") and not run.linear_experts
 
 
-def expert_paths(model: Architecture, tensor: Tensor) -> Iterator[str]:
+def expert_paths(model: Architecture, tensor: WeightShape) -> Iterator[str]:
     """The first expert's linear layers, by the stack that leads back to the residual stream."""
     stack, _, name = tensor.name.removesuffix(".weight").rpartition(".")
     if name.startswith("down") and len(tensor.shape) == 3:

@@ -9,8 +9,7 @@ from advisor.memory.frozen_casts import Moment, frozen_casts
 from advisor.memory.ledger import Term
 from advisor.memory.weight_groups import Weights, base_width
 from advisor.memory.weights import LOADER, is_upcast, loaded_weights
-from advisor.memory.workspaces import SOURCE as CUBLAS
-from advisor.memory.workspaces import THREADS, workspace_bytes
+from advisor.memory.workspaces import CUBLAS, THREADS, workspace_bytes
 from advisor.models import Architecture
 from advisor.run import Fsdp, Run, Zero
 

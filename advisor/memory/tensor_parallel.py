@@ -5,7 +5,7 @@ transformers' (``tensor_parallel_size``) cuts the head and experts as well, Deep
 
 from collections.abc import Iterable
 
-from advisor.models import Architecture, Attention, Tensor
+from advisor.models import Architecture, Attention, WeightShape
 from advisor.record import replace
 from advisor.run import Run
 
@@ -32,12 +32,12 @@ def cut(run: Run, model: Architecture) -> Architecture:
     return replace(model, tensors=tensors, blocks=blocks)
 
 
-def _of_layers(tensors: Iterable[Tensor]) -> int:
+def _of_layers(tensors: Iterable[WeightShape]) -> int:
     """Elements of the decoder's layers, and of the last norm, which is next to nothing."""
     return sum(tensor.elements for tensor in tensors if tensor.kind not in APART)
 
 
-def piece(tensor: Tensor, ranks: int, by_deepspeed: bool) -> Tensor:
+def piece(tensor: WeightShape, ranks: int, by_deepspeed: bool) -> WeightShape:
     """One rank's piece of a weight: DeepSpeed replaces modules of the decoder's plan, in which no head stands.
 
     deepspeed/runtime/engine.py:570-647, module_inject/auto_tp.py:351-405@0.18.9.
@@ -45,7 +45,7 @@ def piece(tensor: Tensor, ranks: int, by_deepspeed: bool) -> Tensor:
     return tensor if by_deepspeed and tensor.kind in {"head", "experts"} else local(tensor, ranks)
 
 
-def local(tensor: Tensor, ranks: int) -> Tensor:
+def local(tensor: WeightShape, ranks: int) -> WeightShape:
     """One rank's piece of a weight."""
     if tensor.kind in WHOLE or not (tensor.linear or tensor.kind in {"head", "experts"} or _is_projection(tensor)):
         return tensor
@@ -56,7 +56,7 @@ def local(tensor: Tensor, ranks: int) -> Tensor:
     return replace(tensor, shape=tuple(sizes))
 
 
-def _is_projection(tensor: Tensor) -> bool:
+def _is_projection(tensor: WeightShape) -> bool:
     """Whether it is the weight, or the bias, of one of Llama's linear layers."""
     return tensor.kind not in WHOLE and tensor.module.rpartition(".")[2] in PLAIN
 
@@ -71,7 +71,7 @@ def is_plain(model: Architecture) -> bool:
     ) and not any(_is_across_heads(tensor, block.attention) for tensor in model.tensors for block in model.blocks)
 
 
-def _is_across_heads(tensor: Tensor, attention: Attention | None) -> bool:
+def _is_across_heads(tensor: WeightShape, attention: Attention | None) -> bool:
     """Whether a norm works on the queries or keys of all heads at once, as OLMo 2's do."""
     wider = attention is not None and tensor.numel > attention.head_dim
     return wider and tensor.module.endswith(("q_norm", "k_norm"))

@@ -5,7 +5,7 @@ from functools import lru_cache
 from advisor.memory.adapters import TOWERS, adapter_groups
 from advisor.memory.freezing import unfrozen_matcher
 from advisor.memory.weight_groups import Shape, Weights, base_width, group_of
-from advisor.models import Architecture, Tensor
+from advisor.models import Architecture, WeightShape
 from advisor.record import replace
 from advisor.run import Fsdp, Run, Zero
 
@@ -109,7 +109,7 @@ def loaded_weights(run: Run, model: Architecture, weights: Weights) -> Weights:
             return weights
 
 
-def storage(run: Run, model: Architecture, tensor: Tensor, is_trained: bool) -> tuple[str, float]:
+def storage(run: Run, model: Architecture, tensor: WeightShape, is_trained: bool) -> tuple[str, float]:
     """What kind of weight it is, and its bytes per element."""
     quantized = quantized_width(run, tensor)
     if quantized is not None:
@@ -133,7 +133,7 @@ def storage(run: Run, model: Architecture, tensor: Tensor, is_trained: bool) -> 
     return names.get(tensor.kind, "layers"), width
 
 
-def is_upcast(model: Architecture, tensor: Tensor) -> bool:
+def is_upcast(model: Architecture, tensor: WeightShape) -> bool:
     """Whether axolotl turns this weight to fp32, by its name: axolotl/loaders/utils.py:306-316@0.19.0."""
     if tensor.kind == "norm":
         return "norm" in tensor.module
@@ -143,7 +143,7 @@ def is_upcast(model: Architecture, tensor: Tensor) -> bool:
     return tied or any(name in tensor.module for name in model.family.embedding_modules)
 
 
-def recast(run: Run, tensor: Tensor) -> bool:
+def recast(run: Run, tensor: WeightShape) -> bool:
     """Whether the trainer casts it back to half precision after PEFT's upcast; only norms, embeddings and head are.
 
     axolotl norms by their names, in towers too (axolotl/loaders/model.py:1163-1167@0.19.0); TRL embeddings and head of
@@ -155,7 +155,7 @@ def recast(run: Run, tensor: Tensor) -> bool:
     return run.stack.trainer == "axolotl" and (tables or tensor.kind == "norm" or "norm" in tensor.module)
 
 
-def quantized_width(run: Run, tensor: Tensor) -> float | None:
+def quantized_width(run: Run, tensor: WeightShape) -> float | None:
     """Bytes per element if this tensor is quantized, else None.
 
     bitsandbytes replaces every ``nn.Linear`` but the head (transformers/quantizers/base.py, get_keys_to_not_convert);
@@ -182,13 +182,13 @@ def quantized_width(run: Run, tensor: Tensor) -> float | None:
             return GPTQ
 
 
-def _is_whole(run: Run, tensor: Tensor) -> bool:
+def _is_whole(run: Run, tensor: WeightShape) -> bool:
     """Whether a quantizer passes a linear layer by: the head, or those alone that axolotl names."""
     named = run.model.family.whole_linears if run.model is not None and run.quantization in {"nf4", "int8"} else ()
     return tensor.module.endswith(named) if named else tensor.kind == "head"
 
 
-def trained_count(run: Run, tensor: Tensor) -> int:
+def trained_count(run: Run, tensor: WeightShape) -> int:
     """How many of the layers that have this weight of the base model give it gradients."""
     if run.adapter is not None or (run.freeze_multimodal and tensor.kind in {"vision", "audio", "projector"}):
         return 0

@@ -6,7 +6,7 @@ THREADS = 2
 SMALL, LARGE = 8_519_680, 32 << 20
 WITH_LARGE = frozenset({9, 10, 11, 12})
 """Major compute capabilities: Hopper, and in newer versions of torch Blackwell."""
-SOURCE = "aten/src/ATen/cuda/CublasHandlePool.cpp, parseChosenWorkspaceSize: 8,519,680 B, or 32 MiB"
+CUBLAS = "aten/src/ATen/cuda/CublasHandlePool.cpp, parseChosenWorkspaceSize: 8,519,680 B, or 32 MiB"
 
 
 def workspace_bytes(run: Run) -> int:

@@ -1,7 +1,7 @@
 """Which architecture a run trains: its tensors and blocks, found without torch and without the network."""
 
 from advisor.models.architecture import Architecture
-from advisor.models.blocks import Attention, Block, Kind, Linear, Mlp, Tensor
+from advisor.models.blocks import Attention, Block, Kind, LinearShape, Mlp, WeightShape
 from advisor.models.catalogue import catalogue_ids
 from advisor.models.count import describe
 from advisor.models.search import Unknown, resolve, resolve_with_config
@@ -11,10 +11,10 @@ __all__ = [
     "Attention",
     "Block",
     "Kind",
-    "Linear",
+    "LinearShape",
     "Mlp",
-    "Tensor",
     "Unknown",
+    "WeightShape",
     "catalogue_ids",
     "describe",
     "resolve",

@@ -4,7 +4,7 @@ from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from advisor.models.blocks import Block, Kind, Tensor
+from advisor.models.blocks import Block, Kind, WeightShape
 from advisor.record import record
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Architecture:
     hidden_size: int
     vocab_size: int
     tied: bool
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[WeightShape, ...]
     blocks: tuple[Block, ...]
     max_position_embeddings: int | None = None
     class_name: str = ""

@@ -27,12 +27,12 @@ Kind = Literal[
 
 
 @record
-class Tensor:
+class WeightShape:
     """One kind of weight, ``count`` times.
 
     ``name`` is transformers' parameter name with ``*`` for the layer:
     ``model.layers.*.self_attn.q_proj.weight``. ``shape`` is torch's: (out, in) for a linear layer, (experts,
-    out, in) for stacked experts. ``linear`` says that it is the weight of an ``nn.Linear``: what LoRA targets
+    out, in) for stacked experts. ``linear`` says that it is the weight of an ``nn.LinearShape``: what LoRA targets
     and bitsandbytes quantizes.
     """
 
@@ -133,7 +133,7 @@ class Mlp:
 
 
 @record(eq=False)
-class Linear:
+class LinearShape:
     """A linear layer of a block: its last name (``q_proj``), widths in elements, part, and full path, if known."""
 
     name: str
@@ -160,7 +160,7 @@ class Block:
     hidden: int
     attention: Attention | None
     mlp: Mlp | None
-    linears: tuple[Linear, ...]
+    linears: tuple[LinearShape, ...]
     parameters: int
     norms: int = 2
     norm: Literal["rms", "layer", "none"] = "rms"

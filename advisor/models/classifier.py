@@ -1,7 +1,7 @@
 """Models that end in a score: transformers puts a small linear layer where the vocabulary's head was."""
 
 from advisor.models.architecture import Architecture
-from advisor.models.blocks import Tensor
+from advisor.models.blocks import WeightShape
 from advisor.record import replace
 
 
@@ -13,7 +13,7 @@ def classifier(model: Architecture, classes: int, *, bias: bool) -> Architecture
     """
     if model.classes == classes:
         return model
-    score = [Tensor("score.weight", "head", (classes, model.hidden_size), linear=True)]
-    score += [Tensor("score.bias", "head", (classes,))] if bias else []
+    score = [WeightShape("score.weight", "head", (classes, model.hidden_size), linear=True)]
+    score += [WeightShape("score.bias", "head", (classes,))] if bias else []
     body = (tensor for tensor in model.tensors if tensor.kind != "head")
     return replace(model, tensors=(*body, *score), tied=False, classes=classes)

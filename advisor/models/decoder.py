@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Literal, cast
 
 from advisor.models.attention import softmax
-from advisor.models.blocks import Block, Linear, Tensor
+from advisor.models.blocks import Block, LinearShape, WeightShape
 from advisor.models.config import Config
 from advisor.models.layer_variant import LLAMA, LayerVariant
 from advisor.models.mlp import gated
@@ -150,7 +150,7 @@ def chosen(table: Builder | Mapping[str, Builder], key: str) -> Builder:
     return cast("Mapping[str, Builder]", table)[key] if isinstance(table, Mapping) else table
 
 
-def _tensors_of(parts: Sequence[Part]) -> list[Tensor]:
+def _tensors_of(parts: Sequence[Part]) -> list[WeightShape]:
     """All tensors of a layer's parts."""
     return [tensor for part in parts for tensor in part.tensors]
 
@@ -172,7 +172,7 @@ def block(decoder: Decoder, c: Config, parts: Sequence[Part], count: int, path: 
     )
 
 
-def as_linear(tensor: Tensor, path: str = "") -> Linear:
+def as_linear(tensor: WeightShape, path: str = "") -> LinearShape:
     """The weight of a linear layer as a linear layer of its block; ``path`` comes before the module's name."""
     name = tensor.module.rsplit(".", 1)[-1]
-    return Linear(name, tensor.shape[1], tensor.shape[0], tensor.kind, path + tensor.module)
+    return LinearShape(name, tensor.shape[1], tensor.shape[0], tensor.kind, path + tensor.module)

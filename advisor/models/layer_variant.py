@@ -7,7 +7,7 @@ from typing import Literal
 
 from advisor.record import record
 
-Norm = Literal["rms", "fp32 rms", "offset rms", "layer", "fp32 layer", "half layer", "centred", "liger"]
+NormVariant = Literal["rms", "fp32 rms", "offset rms", "layer", "fp32 layer", "half layer", "centred", "liger"]
 """How a norm computes.
 
 ``fp32 rms`` multiplies by its weight before it returns to half precision and keeps the fp32 product; ``offset
@@ -21,7 +21,7 @@ kernel.
 class LayerVariant:
     """What a decoder's modules do otherwise than Llama's (models/llama/modeling_llama.py@5.16.1)."""
 
-    norm: Norm | None = None
+    norm: NormVariant | None = None
     """None: ``rms`` or ``layer``, as the block says."""
     widens_stream: bool = False
     """Autocast makes the stream fp32 before the layers, for it is divided by a power's mean: models/gemma3n,

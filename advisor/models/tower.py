@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import ceil, prod, sqrt
 from typing import Literal
 
-from advisor.models.blocks import Attention, Block, Linear, Mlp
+from advisor.models.blocks import Attention, Block, LinearShape, Mlp
 from advisor.models.config import Config
 from advisor.models.layer_variant import LLAMA, LayerVariant
 from advisor.models.parts import Tensors
@@ -133,7 +133,7 @@ class Tower:
     block: Block
     grid: Grid
     entry: int
-    joins: tuple[Linear, ...] = ()
+    joins: tuple[LinearShape, ...] = ()
     wide: bool = False
     held: Held = (0, 0, 0, 0)
     hooked: bool = True
@@ -260,8 +260,8 @@ def layers_of(prefix: str, c: Config, shape: Layers, tensors: Tensors) -> Block:
     )
 
 
-def _encoder_linear(path: str, shape: tuple[int, ...]) -> Linear:
+def _encoder_linear(path: str, shape: tuple[int, ...]) -> LinearShape:
     """A linear layer by its path; one that another module clips has that module's name."""
     attends = any("attn" in part or part == "attention" for part in path.split("."))
     name = path.removesuffix(".linear").rpartition(".")[2]
-    return Linear(name, shape[1], shape[0], "attention" if attends else "mlp", path)
+    return LinearShape(name, shape[1], shape[0], "attention" if attends else "mlp", path)

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from advisor.models.blocks import Attention, Block, Mlp, Tensor
+from advisor.models.blocks import Attention, Block, Mlp, WeightShape
 from advisor.models.config import ALIASES
 from advisor.models.decoder import as_linear
 from advisor.record import record
@@ -88,7 +88,7 @@ def block(layers: Any, group: Group, config: Any) -> Block:
     )
 
 
-def attention(layer: Any, config: Any, inside: tuple[Tensor, ...]) -> Attention | None:
+def attention(layer: Any, config: Any, inside: tuple[WeightShape, ...]) -> Attention | None:
     """The token mixer, by the classes of its modules and the config's heads."""
     names = " ".join(type(module).__name__ for module in layer.modules())
     heads = read(config, "num_attention_heads", 1)
@@ -129,7 +129,7 @@ def window(layer: Any) -> int | None:
     return next((one for one in said if isinstance(one, int)), None)
 
 
-def mlp(config: Any, inside: tuple[Tensor, ...], hidden: int) -> Mlp | None:
+def mlp(config: Any, inside: tuple[WeightShape, ...], hidden: int) -> Mlp | None:
     """The feed-forward part, by the shapes of its weights."""
     experts = [t for t in inside if t.kind == "experts" and len(t.shape) > 1]
     dense = [t for t in inside if t.kind == "mlp" and t.linear]
@@ -147,7 +147,7 @@ def mlp(config: Any, inside: tuple[Tensor, ...], hidden: int) -> Mlp | None:
     )
 
 
-def shape(weights: list[Tensor], hidden: int) -> tuple[int, bool]:
+def shape(weights: list[WeightShape], hidden: int) -> tuple[int, bool]:
     """Width between the two matrix products, and whether a gate doubles the first."""
     sides = [next((size for size in t.shape[-2:] if size != hidden), hidden) for t in weights if hidden in t.shape[-2:]]
     width = min(sides, default=0)

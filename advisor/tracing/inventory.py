@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from advisor.models.blocks import Kind, Tensor
+from advisor.models.blocks import Kind, WeightShape
 from advisor.models.parts import merged
 
 TOWERS: tuple[tuple[str, Kind], ...] = (
@@ -33,12 +33,12 @@ def is_linear(module: Any) -> bool:
     return isinstance(module, torch.nn.Linear) or type(module).__name__ == "Conv1D"
 
 
-def tensors(model: Any) -> tuple[Tensor, ...]:
+def tensors(model: Any) -> tuple[WeightShape, ...]:
     """All parameters, shared ones once, in the order of the modules."""
     return merged(each_tensor(model, ""))
 
 
-def each_tensor(root: Any, prefix: str, seen: set[int] | None = None) -> Iterator[Tensor]:
+def each_tensor(root: Any, prefix: str, seen: set[int] | None = None) -> Iterator[WeightShape]:
     """The parameters below ``root`` one by one; those in ``seen`` are left out, and new ones are added to it."""
     seen = set() if seen is None else seen
     ends = () if prefix else ends_of(root)
@@ -52,7 +52,7 @@ def each_tensor(root: Any, prefix: str, seen: set[int] | None = None) -> Iterato
             full = ".".join(part for part in (prefix, path, name) if part)
             shape = tuple(reversed(parameter.shape)) if type(module).__name__ == "Conv1D" else tuple(parameter.shape)
             kind = _ends_kind(module, ends) or kind_of(full, module, owners[path], len(shape))
-            yield Tensor(starred(full), kind, shape, 1, name == "weight" and is_linear(module))
+            yield WeightShape(starred(full), kind, shape, 1, name == "weight" and is_linear(module))
 
 
 def ends_of(model: Any) -> tuple[tuple[Any, Kind], ...]:

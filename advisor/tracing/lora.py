@@ -7,7 +7,7 @@ import torch
 
 from advisor.memory.adapters import targets
 from advisor.memory.lora_targets import rank_at
-from advisor.models.blocks import Tensor
+from advisor.models.blocks import WeightShape
 from advisor.models.traced import AdapterFacts
 from advisor.run import Lora
 from advisor.tracing.inventory import is_linear, starred
@@ -55,7 +55,9 @@ def adapt(model: Any, facts: AdapterFacts) -> None:
         if not is_linear(module):
             continue
         n_in, n_out = widths(module)
-        weight = Tensor(starred(f"{path}.weight"), "head" if module is head else "other", (n_out, n_in), 1, linear=True)
+        weight = WeightShape(
+            starred(f"{path}.weight"), "head" if module is head else "other", (n_out, n_in), 1, linear=True
+        )
         if targets(lora, weight):
             parent, _, name = path.rpartition(".")
             wrapped = Adapted(module, n_in, n_out, rank_at(lora, weight.module), facts)

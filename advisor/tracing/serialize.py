@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from advisor.models.architecture import Architecture
-from advisor.models.blocks import Attention, Block, Linear, Mlp, Tensor
+from advisor.models.blocks import Attention, Block, LinearShape, Mlp, WeightShape
 from advisor.models.traced import AdapterFacts, Facts, Growth, LayerTrace, ModelTrace
 
 Json = Mapping[str, Any]
@@ -24,7 +24,7 @@ def decoded(value: Json) -> Architecture:
     return Architecture(
         **_with_parts(
             value,
-            tensors=tuple(Tensor(**_with_parts(one, shape=tuple(one["shape"]))) for one in value["tensors"]),
+            tensors=tuple(WeightShape(**_with_parts(one, shape=tuple(one["shape"]))) for one in value["tensors"]),
             blocks=tuple(map(block, value["blocks"])),
             extra=tuple(value["extra"]),
             order=tuple(value.get("order", ())),
@@ -46,7 +46,7 @@ def block(value: Json) -> Block:
             value,
             attention=value["attention"] and Attention(**value["attention"]),
             mlp=value["mlp"] and Mlp(**value["mlp"]),
-            linears=tuple(Linear(**one) for one in value["linears"]),
+            linears=tuple(LinearShape(**one) for one in value["linears"]),
             traces=tuple(map(layer, value["traces"])),
         )
     )

@@ -18,7 +18,7 @@ from advisor.allocations.timeline import timeline
 from advisor.engine.check import Options, check_run
 from advisor.memory import Estimate, estimate
 from advisor.memory.ledger import Range
-from advisor.models.blocks import Linear
+from advisor.models.blocks import LinearShape
 from advisor.opening import LoadedRun
 from advisor.run import Images, Run
 
@@ -322,7 +322,7 @@ def test_buckets_of_replicas_hold_each_gradient_once_and_are_gradients_to_the_ti
     assert after[0] == 0 and after[1] == pytest.approx(trained, rel=0.05)
 
 
-def linears(run: Run) -> list[Linear]:
+def linears(run: Run) -> list[LinearShape]:
     """The linear layers of all blocks."""
     assert run.model is not None
     return [linear for block in run.model.blocks for linear in block.linears for _ in range(block.count)]

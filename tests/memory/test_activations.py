@@ -18,7 +18,7 @@ from advisor.memory.activations import (
 )
 from advisor.memory.activations.attention import varlen
 from advisor.models.architecture import Architecture
-from advisor.models.blocks import Attention, Block, Kind, Linear, Mlp
+from advisor.models.blocks import Attention, Block, Kind, LinearShape, Mlp
 from advisor.opening import open_configs
 from advisor.run import Lora, Run
 from advisor.run.stack import Stack
@@ -38,7 +38,7 @@ def block_of(hidden: int, heads: int, kv_heads: int, width: int, head_dim: int =
         ("down_proj", width, hidden, "mlp"),
     )
     homes = {"attention": "self_attn", "mlp": "mlp"}
-    linears = tuple(Linear(*shape, f"model.layers.*.{homes[shape[3]]}.{shape[0]}") for shape in shapes)
+    linears = tuple(LinearShape(*shape, f"model.layers.*.{homes[shape[3]]}.{shape[0]}") for shape in shapes)
     elements = sum(x.n_in * x.n_out for x in linears)
     return Block(32, hidden, attention, Mlp(width), linears, elements, **more)
 
@@ -196,7 +196,7 @@ def test_adapters_on_stacked_experts_keep_a_merged_copy_of_them():
 
 def test_mixers_without_a_trace_are_estimated_from_their_widths():
     mixer = Attention("ssm", 64, 1, 64, 4096, 128, 128)
-    linears = (Linear("in_proj", 2048, 8512, "mixer"), Linear("out_proj", 4096, 2048, "mixer"))
+    linears = (LinearShape("in_proj", 2048, 8512, "mixer"), LinearShape("out_proj", 4096, 2048, "mixer"))
     block = Block(24, 2048, mixer, None, linears, 1, norms=1)
     assert 2 * 2 * 8512 < per_token(block, "mamba2") < 4 * 2 * 8512
     run = run_of(block, "mamba2")

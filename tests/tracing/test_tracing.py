@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from advisor.cli.main import main
 from advisor.memory import activations
 from advisor.memory.activations.from_trace import facts_of
-from advisor.models import Architecture, Attention, Block, Linear, Mlp, Tensor, resolve
+from advisor.models import Architecture, Attention, Block, LinearShape, Mlp, WeightShape, resolve
 from advisor.models.traced import AdapterFacts, Facts, Growth, LayerTrace, ModelTrace
 from advisor.opening import Context, open_run
 from advisor.tracing import asking, cache
@@ -36,7 +36,7 @@ def traced(facts: Facts = FACTS, saved: Growth | None = None) -> Architecture:
     """What a trace of ``CONFIG`` could have found."""
     layer = LayerTrace(facts, saved or grown(8, 1000, 2), grown(0, 500), grown(0, 300), grown(0, 128))
     attention = Attention("softmax", 2, 2, 32, 64, 64, 64)
-    linears = (Linear("q_proj", 64, 64, "attention"),)
+    linears = (LinearShape("q_proj", 64, 64, "attention"),)
     return Architecture(
         name="",
         model_type="nobody_knows",
@@ -44,8 +44,8 @@ def traced(facts: Facts = FACTS, saved: Growth | None = None) -> Architecture:
         vocab_size=100,
         tied=False,
         tensors=(
-            Tensor("model.embed_tokens.weight", "embedding", (100, 64)),
-            Tensor("model.layers.*.self_attn.q_proj.weight", "attention", (64, 64), 2, linear=True),
+            WeightShape("model.embed_tokens.weight", "embedding", (100, 64)),
+            WeightShape("model.layers.*.self_attn.q_proj.weight", "attention", (64, 64), 2, linear=True),
         ),
         blocks=(Block(2, 64, attention, Mlp(256), linears, 4096, traces=(layer,)),),
         class_name="OddForCausalLM",

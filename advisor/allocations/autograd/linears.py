@@ -18,7 +18,7 @@ from advisor.allocations.autograd.operations import (
 )
 
 if TYPE_CHECKING:
-    from advisor.models.blocks import Linear as Shape
+    from advisor.models.blocks import LinearShape
 
 
 class Linear(Protocol):
@@ -48,7 +48,7 @@ class Head(Plain):
 
     def __init__(
         self,
-        shape: Shape,
+        shape: LinearShape,
         weight: Tensor,
         bias: Tensor | None,
         quantized: FourBit | EightBit | None = None,

@@ -10,14 +10,14 @@ from advisor.allocations.autograd.operations import FULL, HALF, cast, copied
 from advisor.record import record
 
 if TYPE_CHECKING:
-    from advisor.models.layer_variant import Norm as Kind
+    from advisor.models.layer_variant import NormVariant
 
 
 @record(eq=False)
 class Norm:
     """A norm and its weights."""
 
-    kind: Kind
+    kind: NormVariant
     weight: Tensor
     bias: Tensor | None = None
     in_place: bool = True
@@ -44,7 +44,7 @@ class Norm:
                 return rms_norm(tape, x, self.weight)
 
 
-NORMS: frozenset[Kind] = frozenset({"rms", "offset rms", "fp32 rms", "layer", "half layer", "liger"})
+NORMS: frozenset[NormVariant] = frozenset({"rms", "offset rms", "fp32 rms", "layer", "half layer", "liger"})
 """The kinds that a tape has."""
 
 
@@ -55,7 +55,7 @@ def rms_norm(tape: Tape, x: Tensor, weight: Tensor) -> Tensor:
     normed = by_row(tape, wide, root)
     del wide, root
     half = cast(tape, normed, x.width)
-    result = weighted(tape, weight, half)
+    result = times_weight(tape, weight, half)
     del variance, normed
     return result
 
@@ -66,7 +66,7 @@ def _wide_rms_norm(tape: Tape, x: Tensor, weight: Tensor) -> Tensor:
     variance, root = inverse_root(tape, wide, x.count // weight.count)
     normed = by_row(tape, wide, root)
     del wide, root
-    result = cast(tape, weighted(tape, weight, normed), x.width)
+    result = cast(tape, times_weight(tape, weight, normed), x.width)
     del variance, normed
     return result
 
@@ -80,7 +80,7 @@ def _offset_rms_norm(tape: Tape, x: Tensor, weight: Tensor) -> Tensor:
     exact = cast(tape, weight, FULL)
     factor = copied(tape, exact)
     del exact
-    product = weighted(tape, factor, normed, weight_last=True)
+    product = times_weight(tape, factor, normed, weight_last=True)
     del normed, factor
     return cast(tape, product, x.width)
 
@@ -173,7 +173,7 @@ def by_row(tape: Tape, x: Tensor, factors: Tensor) -> Tensor:
     return result
 
 
-def weighted(tape: Tape, weight: Tensor, x: Tensor, *, weight_last: bool = False) -> Tensor:
+def times_weight(tape: Tape, weight: Tensor, x: Tensor, *, weight_last: bool = False) -> Tensor:
     """Rows times a weight; the gradient of what stands on the right is made first."""
 
     def back(node: Node, given: list[Tensor]) -> tuple[Tensor | None, Tensor | None]:

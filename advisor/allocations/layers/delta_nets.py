@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from advisor.allocations.autograd.autograd import node_for
 from advisor.allocations.autograd.masks import repeated
-from advisor.allocations.autograd.norms import by_row, inverse_root, weighted
+from advisor.allocations.autograd.norms import by_row, inverse_root, times_weight
 from advisor.allocations.autograd.operations import FULL, activation, cast, product, saving_result, scaled, split
 from advisor.allocations.layers.convolutions import convolution
 from advisor.allocations.layers.delta_rule import convolved_in_rows, delta_rule
@@ -65,7 +65,7 @@ class DeltaNet:
     def slope(self, tape: Tape, x: Tensor) -> Tensor:
         """How fast a head forgets, in fp32."""
         decays = scaled(tape, saving_result(tape, cast(tape, self.decays, FULL)))
-        return weighted(tape, decays, activation(tape, shifted(tape, cast(tape, x, FULL), self.steps)))
+        return times_weight(tape, decays, activation(tape, shifted(tape, cast(tape, x, FULL), self.steps)))
 
 
 def shifted(tape: Tape, x: Tensor, bias: Tensor) -> Tensor:
@@ -91,7 +91,7 @@ def gated_norm(tape: Tape, x: Tensor, weight: Tensor, gate: Tensor) -> Tensor:
     variance, root = inverse_root(tape, wide, x.count // weight.count)
     normed = by_row(tape, wide, root)
     del wide, root
-    hidden = weighted(tape, weight, cast(tape, normed, x.width))
+    hidden = times_weight(tape, weight, cast(tape, normed, x.width))
     del normed
     hidden = product(tape, hidden, activation(tape, cast(tape, gate, FULL)))
     result = cast(tape, hidden, x.width)

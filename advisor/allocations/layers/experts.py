@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from advisor.allocations.autograd.autograd import Node, Tape, Tensor, node_for
-from advisor.allocations.autograd.norms import weighted as scaled_rows
+from advisor.allocations.autograd.norms import times_weight
 from advisor.allocations.autograd.operations import (
     FULL,
     LONG,
@@ -75,7 +75,7 @@ class Routed:
         passed = shared(tape, x)
         logits, weights, chosen = self.route(tape, x)
         found = self.computed(tape, x, weights, chosen)
-        passed = scaled_rows(tape, saving_result(tape, gate(tape, x)), passed)
+        passed = times_weight(tape, saving_result(tape, gate(tape, x)), passed)
         found = add(tape, found, passed)
         del logits
         return found

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.allocations.autograd.linears import EightBit, FourBit, Head
-from advisor.models.blocks import Linear as Shape
+from advisor.models.blocks import LinearShape
 
 if TYPE_CHECKING:
-    from advisor.allocations.autograd.autograd import Tensor as Memory
+    from advisor.allocations.autograd.autograd import Tensor
     from advisor.allocations.layers.loading import Loader
 
 
-def head_of(loader: Loader, embedding: Memory, biased: bool) -> Head:
+def head_of(loader: Loader, embedding: Tensor, biased: bool) -> Head:
     """The last linear, which may be the embedding's table, or quantized."""
     model = loader.model
     module = next((tensor.module for tensor in model.tensors if tensor.kind == "head"), "")
-    shape = Shape("lm_head", model.hidden_size, model.outputs, "head", module)
+    shape = LinearShape("lm_head", model.hidden_size, model.outputs, "head", module)
     if module and loader.quantizes(shape):
         base = loader.linear(shape, bias=False)
         assert isinstance(base, FourBit | EightBit), "coverage.uncovered_method"

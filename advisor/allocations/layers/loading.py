@@ -13,18 +13,17 @@ from advisor.memory.freezing import freezes_all
 from advisor.memory.lora_targets import is_target, layers_named, rank_at
 from advisor.memory.weight_groups import base_width
 from advisor.memory.weights import quantized_width, storage
-from advisor.models import Architecture, Tensor
-from advisor.models.blocks import Linear as Shape
+from advisor.models import Architecture, WeightShape
+from advisor.models.blocks import LinearShape
 from advisor.models.family import family_of
 from advisor.record import replace
 from advisor.run import Run
 
 if TYPE_CHECKING:
-    from advisor.allocations.autograd.autograd import Tape
-    from advisor.allocations.autograd.autograd import Tensor as Memory
+    from advisor.allocations.autograd.autograd import Tape, Tensor
     from advisor.allocations.layers.decoder import Model
     from advisor.allocations.vision.towers import Towers
-    from advisor.models.layer_variant import Norm as Kind
+    from advisor.models.layer_variant import NormVariant
 
 BEFORE = 2
 """Norms of a layer that has them before attention and MLP alone."""
@@ -40,8 +39,8 @@ class Loader:
     def __init__(self, tape: Tape, run: Run, model: Architecture) -> None:
         self.tape, self.run, self.model = tape, run, model
         self.taped = (family_of(model.decoder_type or model.model_type) or model.family).tape
-        self.weights: list[Memory] = []
-        self.packed: list[Memory] = []
+        self.weights: list[Tensor] = []
+        self.packed: list[Tensor] = []
         """Weights that bitsandbytes has quantized."""
         self.pieces: list[int] = []
         """How many events there were when each weight began to be loaded."""
@@ -49,25 +48,25 @@ class Loader:
         self.final = {tensor.module: self.final_width(tensor) for tensor in model.tensors}
         self.index = -1
         """Of the layer that is being made."""
-        self.to_cast: list[tuple[Memory, int]] = []
+        self.to_cast: list[tuple[Tensor, int]] = []
         self.towers: Towers | None = None
         self.resting: list[Adapted] = []
         """Adapters on towers that do not compute, which nothing trains."""
         self.in_place = all(block.norms == BEFORE for block in model.blocks)
         """Whether Liger's norms write over gradients: liger_kernel/transformers/rms_norm.py@0.8.1."""
 
-    def final_width(self, tensor: Tensor) -> int:
+    def final_width(self, tensor: WeightShape) -> int:
         """Bytes of an element, as it lies in memory while it is trained."""
         return round(storage(self.run, self.model, tensor, self.run.full_finetune)[1])
 
-    def weight(self, count: int, width: int, *, trained: bool) -> Memory:
+    def weight(self, count: int, width: int, *, trained: bool) -> Tensor:
         """One tensor."""
         made = self.tape.new(count, width)
         made.trained = trained
         self.weights.append(made)
         return made
 
-    def plain(self, count: int, module: str) -> Memory:
+    def plain(self, count: int, module: str) -> Tensor:
         """A weight of the base model."""
         self.pieces.append(len(self.tape.events))
         made = self.weight(count, base_width(self.run), trained=self.run.full_finetune)
@@ -75,7 +74,7 @@ class Loader:
             self.to_cast.append((made, self.final[module]))
         return made
 
-    def linear(self, shape: Shape, *, bias: bool) -> Linear:
+    def linear(self, shape: LinearShape, *, bias: bool) -> Linear:
         """A linear layer, which may get an adapter."""
         count = shape.n_in * shape.n_out
         lora = self.run.lora
@@ -94,12 +93,12 @@ class Loader:
         self.adapted.append(Adapted(base, rank_at(lora, shape.path), dropout=lora.dropout > 0))
         return self.adapted[-1]
 
-    def quantizes(self, shape: Shape) -> bool:
+    def quantizes(self, shape: LinearShape) -> bool:
         """Whether bitsandbytes takes a linear layer."""
-        tensor = Tensor(f"{shape.module}.weight", shape.kind, (shape.n_out, shape.n_in), linear=True)
+        tensor = WeightShape(f"{shape.module}.weight", shape.kind, (shape.n_out, shape.n_in), linear=True)
         return quantized_width(self.run, tensor) is not None
 
-    def four_bit(self, shape: Shape, bias: Memory | None) -> FourBit:
+    def four_bit(self, shape: LinearShape, bias: Tensor | None) -> FourBit:
         """A quantized weight: 4 bits an element, and 8 or 32 for every 64."""
         count, nested = shape.n_in * shape.n_out, self.run.double_quantization
         self.pieces.append(len(self.tape.events))
@@ -111,7 +110,7 @@ class Loader:
         self.packed.append(kept[0])
         return FourBit(shape.n_in, shape.n_out, tuple(kept), bias, nested=nested)
 
-    def eight_bit(self, shape: Shape, bias: Memory | None) -> EightBit:
+    def eight_bit(self, shape: LinearShape, bias: Tensor | None) -> EightBit:
         """An 8-bit weight, quantized in fp16: transformers/integrations/bitsandbytes.py, Bnb8bitQuantize@5.16.1."""
         count = shape.n_in * shape.n_out
         self.pieces.append(len(self.tape.events))
@@ -126,7 +125,7 @@ class Loader:
         """A norm of the layers; all are cast alike."""
         return next(tensor.module for tensor in self.model.tensors if tensor.kind == "norm" and "*" in tensor.name)
 
-    def norm(self, width: int, module: str, kind: Kind, *, bias: bool = False) -> Norm:
+    def norm(self, width: int, module: str, kind: NormVariant, *, bias: bool = False) -> Norm:
         """A norm's weight, and its bias."""
         weight = self.plain(width, module)
         return Norm(kind, weight, self.plain(width, module) if bias else None, self.in_place)
@@ -166,7 +165,7 @@ class Loader:
             model.head.weight = self.trained_copy(model.head.weight)
         return model
 
-    def trained_copy(self, weight: Memory) -> Memory:
+    def trained_copy(self, weight: Tensor) -> Tensor:
         """The copy that is trained in place of a weight: peft/utils/other.py, ModulesToSaveWrapper@0.20.0."""
         return self.weight(weight.count, weight.width, trained=True)
 

@@ -83,18 +83,22 @@ class Mixer:
             of_query, of_key = rotated(tape, query, tables), rotated(tape, key, tables)
             if self.way.tables != "fp32":
                 return of_query, of_key, ()
+            # Products with fp32 tables are fp32: both are there before the first of them is cast back.
             return cast(tape, of_query, query.width), cast(tape, of_key, key.width), ()
         first, second = self.parts(tape, query), self.parts(tape, key)
         if self.way.joins == "each":
+            # A rotated part lives until it is joined, so the queries' is freed before the keys are rotated.
             return (
                 joined(tape, rotated(tape, first[0], tables), first[1]),
                 joined(tape, rotated(tape, second[0], tables), second[1]),
                 (),
             )
         of_query, of_key = rotated(tape, first[0], tables), rotated(tape, second[0], tables)
+        # Local names of the model's method hold them until attention has made its last projection.
         keeps = (of_query, of_key, first[1], second[1]) if self.way.joins == "both kept" else ()
         query = joined(tape, of_query, first[1])
         if self.way.joins != "both at once":
+            # The result is bound to the name of the rotated part, which is freed before the keys are joined.
             del of_query
         return query, joined(tape, of_key, second[1]), keeps
 

@@ -18,15 +18,16 @@ from advisor.models.layer_variant import XIELU
 if TYPE_CHECKING:
     from advisor.allocations.layers.loading import Loader
     from advisor.models import Block
-    from advisor.models.layer_variant import LayerVariant
-    from advisor.models.layer_variant import Norm as Kind
+    from advisor.models.layer_variant import LayerVariant, NormVariant
 
 Attends = Mixer | Latent | DeltaNet
 GATED = 3
 """Linears of an MLP with a gate of its own."""
 
 
-def mixer_of(loader: Loader, block: Block, biased: set[str], norm_kind: Kind, kernels: frozenset[str]) -> Attends:
+def mixer_of(
+    loader: Loader, block: Block, biased: set[str], norm_kind: NormVariant, kernels: frozenset[str]
+) -> Attends:
     """Attention."""
     attention = block.attention
     assert attention is not None, "known_layers.is_plain"

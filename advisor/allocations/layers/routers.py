@@ -11,14 +11,13 @@ from advisor.allocations.layers.experts import Routed, gathered
 from advisor.allocations.layers.layers import Gated, PlainFeed
 from advisor.allocations.layers.softmax_routers import WAYS, quotient, softmax, total
 from advisor.memory.weights import quantized_width
-from advisor.models.blocks import Linear as Shape
+from advisor.models.blocks import LinearShape
 
 if TYPE_CHECKING:
     from advisor.allocations.autograd.linears import EightBit
     from advisor.allocations.layers.experts import Route, Stack
     from advisor.allocations.layers.loading import Loader
-    from advisor.models import Block
-    from advisor.models import Tensor as Kind
+    from advisor.models import Block, WeightShape
 
 
 GATE = 3
@@ -185,12 +184,12 @@ def router(loader: Loader) -> Tensor:
     return weight
 
 
-def stack(loader: Loader, tensor: Kind) -> Stack:
+def stack(loader: Loader, tensor: WeightShape) -> Stack:
     """One side of all experts: as it is, or quantized and unpacked when a forward asks for it."""
     if quantized_width(loader.run, tensor) is None:
         weight = loader.plain(tensor.numel, tensor.module)
         return lambda _tape: weight
-    shape = Shape("experts", tensor.shape[-1], tensor.numel // tensor.shape[-1], "experts")
+    shape = LinearShape("experts", tensor.shape[-1], tensor.numel // tensor.shape[-1], "experts")
     if loader.run.quantization == "int8":
         return partial(_from_bytes, kept=loader.eight_bit(shape, None))
     return loader.four_bit(shape, None).dequantized

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from advisor.allocations.autograd.autograd import Node, Tape, Tensor, node_for
-from advisor.allocations.autograd.norms import by_row, inverse_root, weighted
+from advisor.allocations.autograd.norms import by_row, inverse_root, times_weight
 from advisor.allocations.autograd.operations import FULL, activation, add, cast, product, saving_result, scaled, split
 from advisor.allocations.layers.convolutions import convolution
 from advisor.allocations.layers.mixer import Mixer
@@ -109,7 +109,7 @@ def gated_norm(tape: Tape, x: Tensor, weight: Tensor, gate: Tensor, groups: int)
     variance, root = inverse_root(tape, wide, groups)
     normed = by_row(tape, wide, root)
     del wide, root
-    result = weighted(tape, weight, cast(tape, normed, x.width))
+    result = times_weight(tape, weight, cast(tape, normed, x.width))
     del variance, normed
     return result
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from advisor.allocations.autograd.linears import Plain as Weighted
+from advisor.allocations.autograd.linears import Plain
 from advisor.allocations.autograd.norms import Norm
 from advisor.allocations.layers.layers import Gated, PlainFeed
 from advisor.allocations.vision.embedding import Rotating, WithClass, WithFound, WithPositions, WithResized
@@ -88,7 +88,7 @@ def lfm2_vl(towers: Towers, tower: Tower) -> Parts:
     """models/lfm2_vl/modeling_lfm2_vl.py, Lfm2VlModel.get_image_features@5.16.1, with SigLIP 2."""
     around, after = NamedWeights(towers, VISION), NamedWeights(towers, PROJECTOR)
     first = around.linear("embeddings.patch_embedding")
-    assert isinstance(first, Weighted), "coverage.has_taped_encoder"
+    assert isinstance(first, Plain), "coverage.has_taped_encoder"
     both = TwoLinears(after.linear("linear_1"), after.linear("linear_2"))
     join = Unshuffled(after.norm("layer_norm", strided=True), both)
     layer = partial(_siglip_layer, around, tower, False)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from advisor.allocations.autograd.attention import by_head, flash, rotated
-from advisor.allocations.autograd.norms import weighted
+from advisor.allocations.autograd.norms import times_weight
 from advisor.allocations.autograd.operations import add, laid_out_again
 from advisor.record import record
 
@@ -109,9 +109,9 @@ class ScaledEncoding:
     def __call__(self, tape: Tape, patches: Patches, x: Tensor) -> Tensor:
         """Attention and MLP, each scaled and added to what came in."""
         attended = self.mixer(tape, patches, self.norms[0](tape, x))
-        attended = weighted(tape, self.scales[0], attended)
+        attended = times_weight(tape, self.scales[0], attended)
         hidden = add(tape, attended, x)
         fed = self.norms[1](tape, hidden)
         fed = self.feed(tape, fed)
-        fed = weighted(tape, self.scales[1], fed)
+        fed = times_weight(tape, self.scales[1], fed)
         return add(tape, fed, hidden)

@@ -9,13 +9,13 @@ from advisor.allocations.autograd.norms import Norm
 from advisor.record import record
 
 if TYPE_CHECKING:
-    from advisor.allocations.autograd.autograd import Tensor as Memory
+    from advisor.allocations.autograd.autograd import Tensor
     from advisor.allocations.autograd.linears import Linear
     from advisor.allocations.vision.encoders import Encode
     from advisor.allocations.vision.towers import Towers
     from advisor.allocations.vision.vision_tower import After, Embed, Hold, Join
 
-Convolution = tuple["Memory", "Memory | None"]
+Convolution = tuple["Tensor", "Tensor | None"]
 
 
 class NamedWeights:
@@ -28,7 +28,7 @@ class NamedWeights:
         """A linear."""
         return self.towers.linears[self.prefix + name]
 
-    def weight(self, name: str) -> Memory:
+    def weight(self, name: str) -> Tensor:
         """Another weight."""
         return self.towers.weights[self.prefix + name]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.activations.norms import rms_amounts
-from advisor.models.layer_variant import Norm
+from advisor.models.layer_variant import NormVariant
 
 if TYPE_CHECKING:
     from advisor.models.blocks import Block
@@ -22,7 +22,7 @@ def streams(block: Block) -> int:
     return next((linear.n_out for linear in block.linears if linear.name == "modality_router"), 1)
 
 
-def altup_amounts(n: Numbers, norm: Norm, block: Block) -> Iterator[Amount]:
+def altup_amounts(n: Numbers, norm: NormVariant, block: Block) -> Iterator[Amount]:
     """What prediction and correction keep, without the inputs of their linears.
 
     All streams for the product with their coefficients, the innovation once for each stream; the router's norm, tanh

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.activations.norms import powered, rms_amounts
-from advisor.models.layer_variant import LayerVariant, Norm
+from advisor.models.layer_variant import LayerVariant, NormVariant
 from advisor.record import replace
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from advisor.run import Run
 
 
-def attention_amounts(run: Run, n: Numbers, family: LayerVariant, norm: Norm, block: Block) -> Iterator[Amount]:
+def attention_amounts(run: Run, n: Numbers, family: LayerVariant, norm: NormVariant, block: Block) -> Iterator[Amount]:
     """Softmax attention of one layer, without the inputs of its linears."""
     attention = block.attention
     if attention is None:
@@ -47,7 +47,7 @@ def gate_amounts(run: Run, n: Numbers, family: LayerVariant, attention: Attentio
         yield n.compute, "out"
 
 
-def _norm_of_queries_and_keys(n: Numbers, family: LayerVariant, norm: Norm) -> Iterator[Amount]:
+def _norm_of_queries_and_keys(n: Numbers, family: LayerVariant, norm: NormVariant) -> Iterator[Amount]:
     """RMS norms of queries and keys, by head or over the whole width (models/qwen3, models/olmo2@5.16.1)."""
     inner = replace(n, stream=n.inner, normed=n.inner, trained=n.trained and not family.weightless_query_key_norm)
     for symbol, heads in (("q", "heads"), ("k", "kv heads")):

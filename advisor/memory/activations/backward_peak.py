@@ -48,7 +48,7 @@ from advisor.memory.activations.recomputed_int8 import (
 )
 from advisor.memory.activations.state_spaces import in_pieces, scan_gradients
 from advisor.memory.activations.variant_and_norm import family_and_norm
-from advisor.models.layer_variant import LayerVariant, Norm
+from advisor.models.layer_variant import LayerVariant, NormVariant
 
 if TYPE_CHECKING:
     from advisor.models.blocks import Attention, Block
@@ -155,7 +155,7 @@ def _is_alone(block: Block) -> bool:
     return (block.attention is None) != (block.mlp is None) and block.norm == "rms"
 
 
-def _last_norm_bytes(run: Run, n: Numbers, family: LayerVariant, norm: Norm, block: Block) -> int:
+def _last_norm_bytes(run: Run, n: Numbers, family: LayerVariant, norm: NormVariant, block: Block) -> int:
     """The moment of a norm at the end of the MLP, where there is one; ``1 + weight`` of Gemma's is freed by then."""
     if block.norms < 4 and not family.post_norm:
         return 0
@@ -163,7 +163,7 @@ def _last_norm_bytes(run: Run, n: Numbers, family: LayerVariant, norm: Norm, blo
     return run.tokens * amounts - (4 * block.hidden if norm == "offset rms" else 0)
 
 
-def moments(run: Run, n: Numbers, family: LayerVariant, norm: Norm, block: Block) -> Iterator[Moment]:
+def moments(run: Run, n: Numbers, family: LayerVariant, norm: NormVariant, block: Block) -> Iterator[Moment]:
     """The moments of a layer's backward that can be its widest, from the layer's end to its start."""
     stream, used_mask, branch = _starting_gradients(n, family, block)
     narrow = _narrow_gradient(n, family, block)
@@ -213,7 +213,7 @@ def _narrow_gradient(n: Numbers, family: LayerVariant, block: Block) -> Amount:
     return (n.compute if n.inner != n.compute and (family.parallel or block.norms == 1) else 0, "h")
 
 
-def _after_scan(run: Run, n: Numbers, family: LayerVariant, norm: Norm, block: Block) -> Iterator[Amount]:
+def _after_scan(run: Run, n: Numbers, family: LayerVariant, norm: NormVariant, block: Block) -> Iterator[Amount]:
     """What is kept behind a Mamba mixer: the MLP, and attention where it is side by side with it."""
     if block.mlp is not None:
         yield from _after_attention(run, n, family, norm, block)
@@ -236,7 +236,7 @@ def probabilities(run: Run, family: LayerVariant, attention: Attention) -> bool:
     return softmax and (run.attention == "eager" or without_kernel(run, family, attention))
 
 
-def _last_norm(n: Numbers, norm: Norm) -> Moment:
+def _last_norm(n: Numbers, norm: NormVariant) -> Moment:
     """A norm at the end of the MLP: fp32 gradients of square, mean, root and product at once, its root freed."""
     if norm == "liger":
         return [(2 * n.stream, "h")]
@@ -270,7 +270,9 @@ def product_gradients(run: Run, n: Numbers, family: LayerVariant, block: Block) 
         yield from freed(a for site in mlp_output(run, n, block) for a in site_amounts(run, n, site))
 
 
-def _probability_gradients(run: Run, n: Numbers, family: LayerVariant, norm: Norm, block: Block) -> Iterator[Amount]:
+def _probability_gradients(
+    run: Run, n: Numbers, family: LayerVariant, norm: NormVariant, block: Block
+) -> Iterator[Amount]:
     """Eager attention at its softmax: three fp32 gradients a score; all that follows is freed.
 
     That of the probabilities, its product with them inside CUDA's kernel, and that of the scores:
@@ -286,7 +288,7 @@ def _probability_gradients(run: Run, n: Numbers, family: LayerVariant, norm: Nor
     yield from freed(_after_attention(run, n, family, norm, block))
 
 
-def _after_attention(run: Run, n: Numbers, family: LayerVariant, norm: Norm, block: Block) -> Iterator[Amount]:
+def _after_attention(run: Run, n: Numbers, family: LayerVariant, norm: NormVariant, block: Block) -> Iterator[Amount]:
     """What is kept behind the attention kernel: the output projection's input, the MLP's norm, and the MLP."""
     behind = sites(run, n, block, copied_output(run, family, block))
     first = next((site for site in behind if site.symbol == "h"), None)
@@ -299,7 +301,9 @@ def _after_attention(run: Run, n: Numbers, family: LayerVariant, norm: Norm, blo
     yield from mlp_amounts(run, n, family, block)
 
 
-def _freed_before_experts(run: Run, n: Numbers, family: LayerVariant, norm: Norm, block: Block) -> Iterator[Amount]:
+def _freed_before_experts(
+    run: Run, n: Numbers, family: LayerVariant, norm: NormVariant, block: Block
+) -> Iterator[Amount]:
     """What is freed before the backward of the experts: a norm at the end, and what computed after them.
 
     Each leaves a gradient of the width of the residual stream, and frees what it kept.
@@ -323,7 +327,7 @@ def _freed_before_experts(run: Run, n: Numbers, family: LayerVariant, norm: Norm
         yield from freed(site_amounts(run, n, site))
 
 
-def _freed_before_mlp(run: Run, n: Numbers, norm: Norm, block: Block) -> Iterator[Amount]:
+def _freed_before_mlp(run: Run, n: Numbers, norm: NormVariant, block: Block) -> Iterator[Amount]:
     """What is freed before the backward of the MLP of a layer with an embedding of its own.
 
     The norm of what was taken in and the norm at the end of the MLP, which leaves a gradient; the gate, and its inputs.

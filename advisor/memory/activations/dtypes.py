@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.variant_and_norm import family_and_norm
-from advisor.models.layer_variant import SQUARED_RELU, XIELU, Norm
+from advisor.models.layer_variant import SQUARED_RELU, XIELU, NormVariant
 from advisor.record import record, replace
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def numbers_of(run: Run, block: Block) -> Numbers:
     return replace(found, returned=4) if block.narrow and block.mlp is not None else found
 
 
-def numbers(run: Run, norm: Norm, *, narrow: bool = False) -> Numbers:
+def numbers(run: Run, norm: NormVariant, *, narrow: bool = False) -> Numbers:
     """The precision of the parts of a layer with norms of this kind; ``narrow``: see ``Block``."""
     compute = run.compute_bytes
     weights = _enters_wide(run)
@@ -76,7 +76,7 @@ def _enters_wide(run: Run) -> bool:
     return run.precision == "fp32" or run.fp32_residual_stream or fp32_weights(run) or widened(run)
 
 
-def enters_narrow(run: Run, norm: Norm) -> bool:
+def enters_narrow(run: Run, norm: NormVariant) -> bool:
     """Whether the first layer gets half precision and returns fp32: see ``KEEP_WIDTH``, which embeddings do not."""
     return not _enters_wide(run) and (fp32_branches(run, norm) or fp32_stream(run))
 
@@ -99,7 +99,7 @@ bitsandbytes/nn/modules.py, Linear4bit.forward; autograd/_functions.py, MatMul8b
 """
 
 
-def fp32_branches(run: Run, norm: Norm) -> bool:
+def fp32_branches(run: Run, norm: NormVariant) -> bool:
     """Whether quantized layers hand on the fp32 of autocast's layer_norm, pow or expm1, and so widen the stream."""
     used = run.model.variant.activation if run.model is not None else None
     widens = used == SQUARED_RELU or (used == XIELU and not run.stack.xielu)

@@ -129,7 +129,7 @@ def scaled(traced: int, wanted: int, derived: int) -> int:
     return traced * wanted // derived if derived > 0 else traced
 
 
-def written(run: Run, block: Block) -> str:
+def traced_text(run: Run, block: Block) -> str:
     """The arithmetic of what a traced layer keeps, per token."""
     found, exact = nearest(run, block)
     traced = found.saved.written(run.sequence_len)

@@ -13,7 +13,7 @@ from advisor.memory.lora_targets import is_target, rank_at
 
 if TYPE_CHECKING:
     from advisor.memory.activations.site import Site
-    from advisor.models.blocks import Block, Linear
+    from advisor.models.blocks import Block, LinearShape
     from advisor.run import Run
 
 
@@ -37,7 +37,7 @@ def int8_stays(run: Run) -> bool:
     return run.quantization == "int8" and run.lora is not None and ends_early(run)
 
 
-def _dora_targets(run: Run, block: Block) -> list[Linear]:
+def _dora_targets(run: Run, block: Block) -> list[LinearShape]:
     """The linears of a layer that have DoRA's magnitudes."""
     lora = run.lora
     return [x for x in block.linears if is_target(lora, x)] if lora is not None and lora.dora else []

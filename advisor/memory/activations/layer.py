@@ -14,16 +14,14 @@ from advisor.memory.activations.dtypes import Numbers, numbers_of
 from advisor.memory.activations.experts import kept_weights
 from advisor.memory.activations.fake_quantized import kept_by_quantizers
 from advisor.memory.activations.feedforward import mlp_amounts
-from advisor.memory.activations.from_trace import measured
-from advisor.memory.activations.from_trace import written as traced_text
+from advisor.memory.activations.from_trace import measured, traced_text
 from advisor.memory.activations.kept_inputs import dora_amounts, dora_bytes, int8_amounts, int8_stays
 from advisor.memory.activations.layer_inputs import gate_amounts
 from advisor.memory.activations.linear_inputs import mlp_input, mlp_output, site_amounts, sites
 from advisor.memory.activations.lora_kernels import fuses_mlp
 from advisor.memory.activations.norms import layer_norm_amounts, norm_amounts
 from advisor.memory.activations.site import Site
-from advisor.memory.activations.state_spaces import fixed_bytes as fixed_bytes_of_states
-from advisor.memory.activations.state_spaces import state_space_amounts
+from advisor.memory.activations.state_spaces import fixed_state_bytes, state_space_amounts
 from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.memory.lora_targets import is_target
 from advisor.record import replace
@@ -131,7 +129,7 @@ def fixed_bytes(run: Run, block: Block) -> int:
         if block.attention is not None and block.attention.query_key_norm:
             count += 8 * block.attention.head_dim
     if block.states is not None:
-        count += fixed_bytes_of_states(numbers_of(run, block), block.states)
+        count += fixed_state_bytes(numbers_of(run, block), block.states)
     count += dora_bytes(run, numbers_of(run, block), block)
     return count + (2 * block.hidden * block.norms if norm == "half layer" else 0)
 

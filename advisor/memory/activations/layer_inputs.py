@@ -13,7 +13,7 @@ from advisor.memory.activations.altup import between_streams, streams
 from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.lora_targets import is_target
-from advisor.models.blocks import Linear
+from advisor.models.blocks import LinearShape
 
 if TYPE_CHECKING:
     from advisor.models.blocks import Block
@@ -35,7 +35,7 @@ def _needs_gradient(run: Run, block: Block) -> bool:
     if run.adapter is None or run.asks_for_gradients:
         return True
     width = layers_of(run) * width_of(block)
-    return run.lora is not None and is_target(run.lora, Linear(PROJECTION, block.hidden, width, "other"))
+    return run.lora is not None and is_target(run.lora, LinearShape(PROJECTION, block.hidden, width, "other"))
 
 
 def layers_of(run: Run) -> int:

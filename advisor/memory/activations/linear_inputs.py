@@ -14,7 +14,7 @@ from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.memory.lora_targets import is_target, rank_at
 
 if TYPE_CHECKING:
-    from advisor.models.blocks import Block, Linear
+    from advisor.models.blocks import Block, LinearShape
     from advisor.run import Lora, Run
 
 OUTPUTS = {
@@ -25,7 +25,7 @@ OUTPUTS = {
 """Names of the projections that end attention or MLP."""
 
 
-def is_output(linear: Linear, block: Block) -> bool:
+def is_output(linear: LinearShape, block: Block) -> bool:
     """Whether a linear leads back to the residual stream."""
     return linear.n_out == block.hidden and linear.name in OUTPUTS
 
@@ -57,12 +57,12 @@ def sites(run: Run, n: Numbers, block: Block, copied_output: bool) -> list[Site]
     return [*found, *mlp_output(run, n, block)]
 
 
-def _in_scan(linear: Linear, block: Block) -> bool:
+def _in_scan(linear: LinearShape, block: Block) -> bool:
     """Whether Mamba-2's kernel multiplies by this weight itself, past any adapter, and computes its input again."""
     return block.states is not None and block.states.chunk > 0 and linear.kind == "mixer" and is_output(linear, block)
 
 
-def _inputs_of_mixers(block: Block, wide: list[Linear]) -> list[list[Linear]]:
+def _inputs_of_mixers(block: Block, wide: list[LinearShape]) -> list[list[LinearShape]]:
     """Linears by the tensor that they read: where a Mamba mixer is side by side with attention, each reads its own.
 
     models/falcon_h1, FalconH1DecoderLayer.forward@5.16.1: the normed input, multiplied by different numbers.

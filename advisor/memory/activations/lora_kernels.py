@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from advisor.memory.activations.dtypes import Numbers
     from advisor.memory.activations.site import Site
     from advisor.models.architecture import Architecture
-    from advisor.models.blocks import Block, Linear
+    from advisor.models.blocks import Block, LinearShape
     from advisor.run import Lora, Run
 
 ATTENTION = {"qkv": {"q_proj", "k_proj", "v_proj"}, "o": {"o_proj"}}
@@ -53,14 +53,14 @@ def fuses_mlp(run: Run, block: Block) -> bool:
     return "down_proj" in fused(run, block)
 
 
-def _is_home(linear: Linear) -> bool:
+def _is_home(linear: LinearShape) -> bool:
     """Whether a linear lies where the kernels look for it."""
     return linear.name in HOMES and (
         not linear.module or linear.module.endswith(f".{HOMES[linear.name]}.{linear.name}")
     )
 
 
-def attends(block: Block, linears: dict[str, Linear]) -> bool:
+def attends(block: Block, linears: dict[str, LinearShape]) -> bool:
     """Whether attention has the projections that the kernels look for; values may be keys (Gemma 4)."""
     softmax = block.attention is not None and block.attention.kind == "softmax"
     return softmax and linears.keys() >= {"q_proj", "k_proj", "o_proj"}

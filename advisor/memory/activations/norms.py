@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount
 from advisor.memory.activations.dtypes import Numbers
-from advisor.models.layer_variant import LayerVariant, Norm
+from advisor.models.layer_variant import LayerVariant, NormVariant
 
 if TYPE_CHECKING:
     from advisor.models.blocks import Block
 
 
-def norm_amounts(n: Numbers, norm: Norm, family: LayerVariant, block: Block) -> Iterator[Amount]:
+def norm_amounts(n: Numbers, norm: NormVariant, family: LayerVariant, block: Block) -> Iterator[Amount]:
     """The norms over the residual stream of one layer."""
     for index in range(block.norms if block.norm != "none" else 0):
         match norm:
@@ -28,7 +28,7 @@ def norm_amounts(n: Numbers, norm: Norm, family: LayerVariant, block: Block) -> 
                 yield from layer_norm_amounts(n, norm, shared=family.parallel and index > 0)
 
 
-def rms_amounts(n: Numbers, norm: Norm, symbol: str, groups: str) -> Iterator[Amount]:
+def rms_amounts(n: Numbers, norm: NormVariant, symbol: str, groups: str) -> Iterator[Amount]:
     """One RMS norm over ``symbol`` in as many groups a token as ``groups`` says.
 
     The input in fp32, one inverse root a group, and for the weight's gradient the normed input
@@ -49,7 +49,7 @@ def powered(family: LayerVariant, groups: str) -> Iterator[Amount]:
         yield 4, groups
 
 
-def layer_norm_amounts(n: Numbers, norm: Norm, shared: bool) -> Iterator[Amount]:
+def layer_norm_amounts(n: Numbers, norm: NormVariant, shared: bool) -> Iterator[Amount]:
     """One layer norm: its input, and fp32 mean and inverse deviation.
 
     aten/src/ATen/native/cuda/layer_norm_kernel.cu.

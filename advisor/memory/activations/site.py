@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from advisor.record import record
 
 if TYPE_CHECKING:
-    from advisor.models.blocks import Linear
+    from advisor.models.blocks import LinearShape
 
 
 @record(eq=False)
@@ -15,7 +15,7 @@ class Site:
     """A tensor that linears read: its width as units of a symbol, its linears, and what else is known of it."""
 
     symbol: str
-    linears: tuple[Linear, ...]
+    linears: tuple[LinearShape, ...]
     source: int
     """Bytes per element."""
     kept_anyway: bool = False

@@ -66,7 +66,7 @@ def _selective_amounts(n: Numbers, one: StateSpace) -> Iterator[Amount]:
         yield (4 + (n.compute if n.trained else 0)) * (one.rank + 2 * one.state) + 12, ONE
 
 
-def fixed_bytes(n: Numbers, one: StateSpace) -> int:
+def fixed_state_bytes(n: Numbers, one: StateSpace) -> int:
     """The decays of Mamba's states in fp32, and their exponential where they are trained."""
     return 0 if one.chunk else (8 if n.trained else 4) * one.width * one.state
 

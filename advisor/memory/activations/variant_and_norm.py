@@ -9,11 +9,11 @@ from advisor.record import replace
 
 if TYPE_CHECKING:
     from advisor.models.blocks import Block
-    from advisor.models.layer_variant import LayerVariant, Norm
+    from advisor.models.layer_variant import LayerVariant, NormVariant
     from advisor.run import Run
 
 
-def family_and_norm(run: Run, block: Block) -> tuple[LayerVariant, Norm]:
+def family_and_norm(run: Run, block: Block) -> tuple[LayerVariant, NormVariant]:
     """What the run's decoder does differently from Llama, and the norm of its layers."""
     family = block.variant or (fused(run, run.model.variant) if run.model is not None else LLAMA)
     if ("layer_norm" if block.norm == "layer" else "rms_norm") in run.liger:
