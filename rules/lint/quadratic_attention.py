@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from advisor import GIB, Example, Hit, Rule, Run, Set, but, gib, only
 from advisor.memory.activations.attention import eager_amounts
-from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.memory.activations.dtypes import numbers
+from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.models import Block
 from advisor.run.axolotl.attention import can_flash, kernel, plain
 
