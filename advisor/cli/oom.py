@@ -35,7 +35,7 @@ def oom_command(log: str, config: str | None, options: RunOptions) -> int:
     if config is None:
         echo(_without_config(log, death, seen, style))
         return 0
-    session = session_for([config], options)
+    session = session_for([config], options).answering
     opened = _opened_run(config, death, seen, session.context)
     guessed = seen.lines if seen and opened.run.hardware is seen.hardware else ()
     told = (where(log, death), *comparison(opened.run, death), *by_message(death), *guessed)

@@ -7,7 +7,7 @@ from advisor.engine.check import Options, finding_of, fit_rules, lint_hits, plan
 from advisor.engine.finding import OF_HOST, PLANNED, Finding, Report
 from advisor.engine.fix import Fixed, fixed
 from advisor.engine.flowchart_status import rungs_of
-from advisor.engine.headline import Facts, action, headline, is_of_little_room
+from advisor.engine.headline import Facts, action, headline, is_of_little_room, unknown_model_hints
 from advisor.engine.plan_findings import step_edits, step_findings
 from advisor.engine.states import Plan, State
 from advisor.hardware import Hardware
@@ -38,7 +38,9 @@ class _Asked:
 
 def answered(opened: LoadedRun, options: Options, report: Report) -> Report:
     """The report with its answer, where that is shown."""
-    return replace(report, answer=answer_of(opened, options, report)) if options.answers else report
+    if not options.answers or opened.run.is_json_alone:
+        return report
+    return replace(report, answer=answer_of(opened, options, report))
 
 
 def answer_of(opened: LoadedRun, options: Options, report: Report) -> Answer:
@@ -55,7 +57,7 @@ def answer_of(opened: LoadedRun, options: Options, report: Report) -> Answer:
         not stops,
         reason,
         headline(facts, reason, needs),
-        action(facts, ways, hints=_hints(opened.run, reason)),
+        action(facts, ways, hint=_hint(facts, reason)),
         little_room=report.estimate is not None and is_of_little_room(report.estimate),
         needs=needs,
         assumed=opened.run.hardware.assumed if opened.run.hardware is not None else "",
@@ -92,15 +94,15 @@ def _reason_of(run: Run, report: Report, stops: Sequence[Finding]) -> Reason | N
     return Reason("load" if where == "load" else "evaluation" if where == "evaluation" else "gpu", found.peak_phase)
 
 
-def _hints(run: Run, reason: Reason | None) -> tuple[str, ...]:
+def _hint(facts: Facts, reason: Reason | None) -> str:
     """What to say where no verdict can be given."""
     match reason.where if reason else "":
         case "no-gpus":
-            return ('Say which GPUs you have: --gpus "1x rtx-4090", or --gpus 24GB',)
+            return 'Say which GPUs you have: --gpus "1x rtx-4090", or --gpus 24GB'
         case "unknown-model":
-            return run.model_hints or ("Give its config.json: --model-config PATH, or --online to fetch it",)
+            return unknown_model_hints(facts)
         case _:
-            return ()
+            return ""
 
 
 def _needs_of(run: Run) -> int | None:

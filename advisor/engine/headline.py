@@ -40,11 +40,23 @@ def headline(facts: Facts, reason: Reason | None, needs: int | None) -> str:
         case "no-gpus":
             return "No GPUs stated." if needs is None else f"Needs {number(needs)} GiB on one GPU."
         case "unknown-model":
-            return f"No verdict: the model `{run.base_model}` is not known."
+            return f"No verdict: {_unknown(facts)[0]}."
         case "not-counted":
             return _uncounted(run, found)
         case _:
             return "No verdict." if found is None else _verdict(run, found)
+
+
+def _unknown(facts: Facts) -> list[str]:
+    """What is said of an unknown model: that it is, then each way to make it known."""
+    said = next((each.message for each in facts.report.findings if each.rule == "unknown-model"), "")
+    return said.split("; ") if said else [f"the model `{facts.run.base_model}` is not known"]
+
+
+def unknown_model_hints(facts: Facts) -> str:
+    """The ways to make it known, in a sentence."""
+    words = "; ".join(_unknown(facts)[1:])
+    return f"{words[:1].upper()}{words[1:]}." if words else ""
 
 
 def _verdict(run: Run, found: Estimate) -> str:
@@ -61,7 +73,7 @@ def _verdict(run: Run, found: Estimate) -> str:
         case _:
             have = "have" if run.world_size > 1 else "has"
             phase = " in evaluation" if found.peak_phase == "evaluation" else ""
-            return f"Does not fit: needs {needed} GiB{phase} {where}, which {have} {usable}."
+            return f"Does not fit{found.grounds}: needs {needed} GiB{phase} {where}, which {have} {usable}."
 
 
 def _of_host(found: Estimate) -> str:
@@ -108,15 +120,15 @@ def _line_of(finding: Finding) -> str:
     return f" (line {finding.place.line})" if finding.place.line else ""
 
 
-def action(facts: Facts, options: Sequence[Option], *, hints: Sequence[str] = ()) -> str:
+def action(facts: Facts, options: Sequence[Option], *, hint: str = "") -> str:
     """``4 edits bring it down to 72.9 GiB, same training, +6.1 s a step: add --fix``, or what else helps."""
     chosen = next((option for option in options if option.recommended), None)
     if chosen is not None and chosen.letter == "C":
         return f"No edits make it fit. {chosen.hardware} would do."
     if chosen is not None:
         return _of_option(facts, chosen)
-    if hints:
-        return hints[0][:1].upper() + hints[0][1:]
+    if hint:
+        return hint
     if facts.stops:
         return f"Correct {_place_words(facts.stops[0])} first: {_remedy(facts.stops[0])}."
     if facts.report.verdict in {"fits", "unknown"} or not options:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from advisor.engine.finding import Finding, Fix, Report
+from advisor.engine.finding import PLANNED, Finding, Fix, Report
 from advisor.report.answer_text import (
     bars,
     evidence_lines,
@@ -60,7 +60,7 @@ def report_blocks(report: Report, style: Style, *, alone: bool) -> Iterator[list
         yield style.prose(said, f"{path_shown(report.file)}: ", indent=2)
     if report.against is not None:
         yield _against_lines(report, style)
-    if alone and (spoken(report) or report.verdict != "fits"):
+    if alone and (spoken(report) or report.verdict in PLANNED):
         yield style.prose(totals_of(report, _closing(report), "" if report.fixed else "Nothing was written."))
 
 

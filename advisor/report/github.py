@@ -34,13 +34,18 @@ def render(reports: Sequence[Report], _style: Style) -> str:
 def _of_plans_as_one(found: Sequence[Finding], reports: Sequence[Report]) -> Iterator[Finding]:
     """The findings, the steps of a plan as one: a notice each would push others out of GitHub's ten."""
     plans = [whole for report in reports for whole in (steps(report), room(report)) if whole]
-    firsts = {id(whole[0]): whole for whole in plans}
-    others = {id(step) for whole in plans for step in whole[1:]}
+    firsts = {_key(whole[0]): whole for whole in plans}
+    others = {_key(step) for whole in plans for step in whole[1:]}
     for finding in found:
-        if id(finding) in firsts:
-            yield _as_one(firsts[id(finding)])
-        elif id(finding) not in others:
+        if _key(finding) in firsts:
+            yield _as_one(firsts[_key(finding)])
+        elif _key(finding) not in others:
             yield finding
+
+
+def _key(finding: Finding) -> tuple[object, ...]:
+    """By what a step is known, also once it was written to a file and read again."""
+    return finding.place.file, finding.rule, finding.step, finding.sequence
 
 
 def _as_one(whole: Sequence[Finding]) -> Finding:

@@ -42,4 +42,4 @@ def _checked(command: Command, options: RunOptions) -> tuple[CheckedRun, Session
     if not is_config(config):
         raise no_config(config.file)
     hardware = hardware_of(command, config, session, cloud)
-    return check_config(config, session, hardware=hardware), session
+    return check_config(config, session.answering, hardware=hardware), session

@@ -78,7 +78,7 @@ def test_a_value_of_a_wrong_type_is_one_error_however_many_name_the_file(folder:
         (folder / name).write_text(MODEL + "deepspeed: zero.json\n")
     alone, together = check("zero.json"), check(".")
     assert alone.exit_code == together.exit_code == 1
-    assert "zero.json:2:33" in alone.stdout
+    assert "error 2  " in alone.stdout and "zero.json: " in alone.stdout
     assert together.stdout.count("must be an integer") == 1
 
 
