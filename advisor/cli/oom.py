@@ -85,6 +85,8 @@ def ways_out(opened: LoadedRun, session: Session, style: Style) -> Iterator[str]
     hardware = opened.run.hardware
     if hardware is None:
         return
+    # A run that died had started: what else could be said of its config is not asked here.
+    session = replace(session, options=replace(session.options, select=tuple(VERDICT_RULES)))
     report = check_loaded(opened, session, speed=False).report
     kept = tuple(one for one in report.findings if one.step or one.rule in VERDICT_RULES)
     yield from style.prose(f"With {hardware.usable / GIB:.1f} GiB for torch on each of {hardware.title}:")

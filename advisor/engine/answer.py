@@ -82,6 +82,8 @@ class Option:
     tokens_per_second: float | None = None
     """Of all GPUs."""
     recommended: bool = False
+    starts: bool = True
+    """Whether no error stops the run once its edits are made."""
     rungs: tuple[Rung, ...] = ()
     """The user's flowchart next to its plan; empty where it has none."""
 
@@ -93,7 +95,7 @@ class Option:
     @property
     def fits(self) -> bool:
         """Whether it ends in a run that fits."""
-        return self.command is not None and self.verdict == "fits"
+        return self.command is not None and self.starts and self.verdict == "fits"
 
     @property
     def changes(self) -> int:

@@ -163,10 +163,12 @@ def _option(asked: _Asked, made: Fixed, letter: Letter, stops: Sequence[Finding]
     """An option from what its command writes; without a command where that is no way out."""
     end = replayed(made.run, asked.options) if made.done else None
     ends_well = end is not None and end.verdict in {"fits", "tight"}
-    repaired = bool(stops) and bool(made.done) and not _still_stops(made, asked.options)
+    starts = not stops or (bool(made.done) and not _still_stops(made, asked.options))
+    is_way = ends_well and asked.report.verdict != "fits" if not (stops and starts) else True
     training: Training = "changes" if letter == "B" else "same"
-    if not (made.done and (repaired if stops else ends_well)):
-        return Option(letter, training, _no_way_title(letter), end=_smallest(asked, safe_only=letter != "B"))
+    if not (made.done and (is_way or letter == "F")):
+        least = None if stops else _smallest(asked, safe_only=letter != "B")
+        return Option(letter, training, _no_way_title(letter), end=least, starts=not stops)
     steps = tuple(step_of(finding) for finding in made.done)
     rungs = rungs_of(State(made.before), made.plan, fit_rules(asked.options)) if made.plan is not None else ()
     edits, diff = step_edits(made.before, made.run, shown=True)
@@ -182,6 +184,7 @@ def _option(asked: _Asked, made: Fixed, letter: Letter, stops: Sequence[Finding]
         end=end,
         seconds=_seconds_of(made.run),
         tokens_per_second=_tokens_per_second(made.run),
+        starts=starts,
         rungs=rungs,
     )
 

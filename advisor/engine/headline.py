@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from advisor.engine.answer import LITTLE_ROOM, Option, Reason
 from advisor.engine.finding import Finding, Report
 from advisor.memory.ledger import Estimate
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.run import Run
 from advisor.util import GIB, seconds
 
@@ -146,6 +146,9 @@ def _of_option(facts: Facts, option: Option) -> str:
     assert option.end is not None or facts.stops, "only a run that is refused has an option without an end"
     if option.letter == "F":
         return f"{edits} {_faster(option, facts)}, same training: add {option.flags}"
+    if facts.stops and not option.starts:
+        first = f"Correct {_place_words(facts.stops[0])} first: {_remedy(facts.stops[0])}."
+        return f"{first} {_of_option(replace(facts, stops=()), option)}"
     if facts.stops:
         ends = after_repair(option)
         return f"{edits} {'repair it' if option.changes != 1 else 'repairs it'}{ends}: add {option.flags}"

@@ -63,7 +63,7 @@ def test_a_death_is_told_with_its_figures_and_a_plan_that_fits_what_was_free(fol
     )
     assert "It died in the forward pass and loss (log.txt:3)." in said(result)
     assert "It needed 41.8 GiB or more at this moment; `advisor check` would have said so: it estimates" in said(result)
-    assert "edits bring it down to" in said(result)
+    assert re.search(r"edits? brings? it down to", said(result))
 
 
 def test_the_card_is_read_off_the_log_where_nobody_names_it(folder: Path):
@@ -190,7 +190,7 @@ def test_the_terminal_itself_cuts_no_word(folder: Path):
     process: pexpect.spawn[str] = pexpect.spawn(
         sys.executable,
         ["-m", "advisor", "oom", "log.txt"],
-        env={**os.environ, "TERM": "dumb"},
+        env={name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"TERM": "dumb"},
         encoding="utf-8",
         dimensions=(50, 60),
         timeout=20,
