@@ -1,0 +1,210 @@
+"""The answer: its options are what their commands write, and one of them is recommended."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from advisor.cli.main import main
+from advisor.cli.options import config_at
+from advisor.documents import Edit
+from advisor.engine.answer import Answer, Option
+from advisor.engine.answering import answered
+from advisor.engine.check import Options, check_run
+from advisor.engine.fix import fixed
+from advisor.record import replace
+from advisor.session import RunOptions, check_config, session_for
+
+ROOT = Path(__file__).parents[2]
+LORA = """\
+base_model: meta-llama/Llama-3.1-8B
+datasets:
+  - {path: tatsu-lab/alpaca, type: alpaca}
+sequence_len: 4096
+sample_packing: true
+pad_to_sequence_len: true
+micro_batch_size: 8
+gradient_accumulation_steps: 1
+adapter: lora
+lora_r: 16
+lora_alpha: 32
+lora_target_linear: true
+optimizer: adamw_torch_fused
+learning_rate: 2e-4
+bf16: true
+attn_implementation: flash_attention_2
+gradient_checkpointing: true
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def answer_of(file: str, gpus: str | None = None, *, others: bool = False, ignore: tuple[str, ...] = ()) -> Answer:
+    session = session_for([file], RunOptions(gpus=gpus, answers=True, ignore=ignore), detects=False)
+    session = replace(session, options=replace(session.options, others=others))
+    answer = check_config(config_at(file), session).report.answer
+    assert answer is not None
+    return answer
+
+
+def sample(name: str, gpus: str | None = None, *, others: bool = False) -> Answer:
+    return answer_of(f"sample_configs/{name}.yaml", gpus, others=others)
+
+
+def written(folder: Path, text: str) -> str:
+    (folder / "run.yaml").write_text(text, encoding="utf-8")
+    return str(folder / "run.yaml")
+
+
+def option(answer: Answer, letter: str) -> Option:
+    (found,) = (each for each in answer.options if each.letter == letter)
+    return found
+
+
+def letters(answer: Answer) -> str:
+    return "".join(each.letter for each in answer.options)
+
+
+def test_where_the_flowcharts_choice_trains_the_same_there_is_one_option():
+    answer = sample("full-8b-out-of-memory")
+    assert letters(answer) == "A"
+    assert option(answer, "A").fits and option(answer, "A").recommended
+    assert (answer.verdict, answer.starts) == ("does-not-fit", True)
+    assert answer.reason is not None and (answer.reason.where, answer.reason.phase) == ("gpu", "forward and loss")
+
+
+def test_where_it_changes_training_both_ways_are_there_and_the_same_training_comes_first():
+    answer = sample("zero3-70b-too-few-cards")
+    assert letters(answer) == "AB"
+    assert option(answer, "A").recommended and not option(answer, "B").recommended
+    assert option(answer, "B").title == "LoRA, rank 16"
+    assert option(answer, "B").command == (
+        "advisor check --fix --unsafe-fixes sample_configs/zero3-70b-too-few-cards.yaml"
+    )
+
+
+def test_an_option_that_is_no_way_out_stays_with_its_smallest_end():
+    answer = sample("qlora-moe-30b")
+    same = option(answer, "A")
+    assert same.command is None and same.end is not None and same.end.verdict == "does-not-fit"
+    assert option(answer, "B").recommended
+    assert answer.action.startswith("Only by training less: ")
+
+
+def test_a_run_that_fits_has_at_most_the_faster_way():
+    answer = sample("full-1b-fits")
+    assert letters(answer) == "F" and answer.verdict == "fits" and answer.reason is None
+    assert answer.action.startswith("3 edits take ") and answer.action.endswith("add --fix --faster")
+    assert letters(sample("fsdp2-8b")) == ""
+
+
+def test_the_host_is_a_reason():
+    answer = sample("zero3-32b-small-host")
+    assert answer.reason is not None and answer.reason.where == "host"
+    assert answer.headline.startswith("Does not fit: needs ") and "of host memory" in answer.headline
+
+
+def test_other_hardware_is_made_only_where_it_is_shown_and_its_command_writes_nothing():
+    answer = sample("full-8b-out-of-memory", others=True)
+    assert letters(answer) == "ACC"
+    for other in answer.options[1:]:
+        assert other.hardware is not None and other.command is not None
+        assert "--fix" not in other.command and "--gpus" in other.command
+
+
+def test_without_gpus_the_need_is_said(tmp_path: Path):
+    answer = answer_of(written(tmp_path, LORA))
+    assert answer.reason is not None and answer.reason.where == "no-gpus"
+    assert answer.needs is not None and answer.headline == f"Needs {answer.needs / 2**30:.1f} GiB on one GPU."
+
+
+def test_an_unknown_model_says_how_to_make_it_known(tmp_path: Path):
+    answer = answer_of(written(tmp_path, LORA.replace("meta-llama/Llama-3.1-8B", "acme/orca-9b")), "1x rtx-4090")
+    assert answer.reason is not None and answer.reason.where == "unknown-model"
+    assert "`base_model: acme/orca-9b` is unknown" in answer.headline and "# advisor: model=" in answer.action
+
+
+def test_a_run_that_an_error_stops_hears_the_error_first_and_the_memory_second(tmp_path: Path):
+    answer = answer_of(
+        written(tmp_path, LORA.replace("datasets:\n  - {path: tatsu-lab/alpaca, type: alpaca}\n", "")), "1x rtx-4090"
+    )
+    assert not answer.starts and answer.verdict == "does-not-fit"
+    assert answer.headline.startswith("Does not start: ") and " Does not fit: needs " in answer.headline
+    assert answer.action.startswith("Correct line 1 first: ") and answer.action.endswith("add --fix")
+    assert not option(answer, "A").fits
+
+
+TWICE = """\
+fsdp_version: 2
+fsdp_config:
+  activation_checkpointing: true
+  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+"""
+
+
+def test_an_error_that_a_safe_edit_repairs_is_repaired_by_a(tmp_path: Path):
+    text = LORA.replace("micro_batch_size: 8", "micro_batch_size: 1") + TWICE
+    answer = answer_of(written(tmp_path, text), "2x a100-80gb")
+    assert not answer.starts and answer.verdict == "fits"
+    assert option(answer, "A").starts and option(answer, "A").fits
+    assert " repairs it; it then fits, " in answer.action and answer.action.endswith("add --fix")
+
+
+def test_a_selection_of_other_rules_wants_no_options(tmp_path: Path):
+    session = session_for(["."], RunOptions(gpus="1x rtx-4090", answers=True, select=("unknown-key",)), detects=False)
+    answer = check_config(config_at(written(tmp_path, LORA)), session).report.answer
+    assert answer is not None and answer.options == () and answer.action == ""
+
+
+def test_no_answer_is_made_where_none_is_shown(tmp_path: Path):
+    session = session_for(["."], RunOptions(gpus="1x rtx-4090"), detects=False)
+    assert check_config(config_at(written(tmp_path, LORA)), session).report.answer is None
+
+
+def patched(text: bytes, edits: tuple[Edit, ...], file: str) -> bytes:
+    for edit in sorted((edit for edit in edits if edit.file == file), key=lambda edit: -edit.start):
+        text = text[: edit.start] + edit.text.encode() + text[edit.end :]
+    return text
+
+
+@pytest.mark.parametrize(
+    ("gpus", "letter"), [("1x rtx-4090", "A"), ("1x rtx-3060", "A"), ("1x rtx-3060", "B"), ("1x a100-80gb", "F")]
+)
+def test_what_an_option_shows_is_what_its_command_writes(tmp_path: Path, gpus: str, letter: str):
+    file = written(tmp_path, LORA)
+    answer = answer_of(file, gpus)
+    found = option(answer, letter)
+    assert found.command is not None and found.end is not None
+    expected = patched(Path(file).read_bytes(), found.edits, file)
+    assert CliRunner().invoke(main, shlex.split(found.command)[1:]).exit_code in (0, 1)
+    assert Path(file).read_bytes() == expected
+    again = answer_of(file, gpus)
+    assert again.verdict == found.verdict and again.headline.startswith("Fits")
+    assert again.seconds == found.seconds
+
+
+def test_the_words_of_the_call_are_in_the_command(tmp_path: Path):
+    answer = answer_of(written(tmp_path, LORA), "1x rtx-4090", ignore=("fused-loss",))
+    command = option(answer, "A").command
+    assert command is not None and shlex.split(command)[:6] == [
+        "advisor",
+        "check",
+        "--gpus",
+        "1x rtx-4090",
+        "--ignore",
+        "fused-loss",
+    ]
+
+
+def test_both_commands_write_the_same_where_the_choice_trains_the_same():
+    from advisor.documents import read
+    from advisor.opening import Context, open_run
+
+    opened, options = open_run(read("sample_configs/full-8b-out-of-memory.yaml"), Context()), Options(answers=True)
+    report = answered(opened, options, check_run(opened, options))
+    assert report.answer is not None and letters(report.answer) == "A"
+    assert fixed(opened, options, unsafe=True).files() == fixed(opened, options, unsafe=False).files()
