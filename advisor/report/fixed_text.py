@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from advisor.engine.answering import step_of
+from advisor.engine.answer_steps import step_of
 from advisor.engine.finding import Finding, Report
 from advisor.report.answer_text import numbered
 from advisor.report.style import Style

@@ -1,0 +1,57 @@
+"""Finding -> a step of an option, as a person reads it; what a run takes, where that is priced."""
+
+from collections.abc import Sequence
+
+from advisor.engine.answer import AnswerStep
+from advisor.engine.finding import OF_HOST, PLANNED, Finding
+from advisor.run import Run
+from advisor.speed import StepTime, step_time
+
+UNREADABLE = "unreadable-value"
+OF_MEMORY = frozenset({*PLANNED.values(), OF_HOST})
+"""The rules that say the verdict; any other error stops the run."""
+
+
+def stops_in(findings: Sequence[Finding]) -> list[Finding]:
+    """The errors that stop the run: a value that cannot be read before what follows from it, then by line."""
+    found = [each for each in findings if each.level == "error" and each.rule not in OF_MEMORY]
+    return sorted(found, key=lambda each: (each.rule != UNREADABLE, each.place.line))
+
+
+def step_of(finding: Finding) -> AnswerStep:
+    """A step of the plan, or a lint fix, as a person reads it."""
+    fix = finding.fix
+    assert fix is not None, "what was done has a fix"
+    return AnswerStep(
+        finding.rule,
+        finding.label or finding.title or finding.message,
+        finding.because or _first_sentence(finding.why),
+        finding.price or _first_sentence(finding.cost),
+        fix.safe,
+        memory=fix.needed,
+        host=fix.host,
+        seconds=fix.seconds,
+        why=finding.why,
+        whole_cost=finding.cost,
+        source=finding.source,
+        diff=fix.diff,
+        help=finding.help,
+    )
+
+
+def _first_sentence(text: str) -> str:
+    """Up to the first period that ends one."""
+    first, mark, _ = " ".join(text.split()).partition(". ")
+    return first + "." if mark else first
+
+
+def seconds_of(run: Run) -> float | None:
+    """Of one optimizer step, where that is priced."""
+    found = step_time(run)
+    return found.expected if isinstance(found, StepTime) else None
+
+
+def tokens_per_second(run: Run) -> float | None:
+    """Of all GPUs."""
+    found = step_time(run)
+    return found.tokens * run.world_size / found.expected if isinstance(found, StepTime) else None

@@ -1,0 +1,196 @@
+"""The options of a run: what each command writes, where that ends, and on which other hardware the run would do."""
+
+from collections.abc import Sequence
+
+from advisor.documents import PatchError
+from advisor.engine.answer import AnswerStep, Letter, Option, Training
+from advisor.engine.answer_steps import seconds_of, step_of, stops_in, tokens_per_second
+from advisor.engine.check import Options, finding_of, fit_rules, lint_hits, planner, replayed
+from advisor.engine.finding import OF_HOST, PLANNED, Finding, Report
+from advisor.engine.fix import Fixed, fixed
+from advisor.engine.flowchart_status import rungs_of
+from advisor.engine.plan_findings import step_edits, step_findings
+from advisor.engine.states import Plan, State
+from advisor.hardware import Hardware
+from advisor.memory.ledger import Estimate
+from advisor.opening import LoadedRun
+from advisor.record import record, replace
+from advisor.run import Run
+
+FLAGS: dict[Letter, tuple[str, ...]] = {
+    "A": ("--fix",),
+    "B": ("--fix", "--unsafe-fixes"),
+    "F": ("--fix", "--faster"),
+}
+
+
+@record(eq=False)
+class Asked:
+    """What options are made from."""
+
+    opened: LoadedRun
+    options: Options
+    report: Report
+
+    @property
+    def run(self) -> Run:
+        """As written."""
+        return self.opened.run
+
+
+def options_of(asked: Asked, stops: Sequence[Finding]) -> list[Option]:
+    """The options of a run, as far as it needs one: A and B where it does not do, F where it fits, then C."""
+    if asked.report.verdict == "fits" and not stops:
+        return _faster_option(asked)
+    if not stops and (asked.report.verdict not in PLANNED or not _is_wanted(asked)):
+        return []
+    if not asked.options.plans:
+        return []
+    same, other = (_made(asked, unsafe=unsafe) for unsafe in (False, True))
+    ways = [_option(asked, same, "A", stops)]
+    if _files_of(other) != _files_of(same):
+        ways.append(_option(asked, other, "B", stops))
+    if asked.options.others and not stops:
+        ways += _on_other_hardware(asked)
+    return ways
+
+
+def _made(asked: Asked, *, unsafe: bool, faster: bool = False) -> Fixed | None:
+    """What a command writes; None where the texts have no place for it, and it is refused in one piece."""
+    made = fixed(asked.opened, replace(asked.options, faster=faster), unsafe=unsafe)
+    try:
+        made.files()
+    except PatchError:
+        return None
+    return made
+
+
+def _files_of(made: Fixed | None) -> dict[str, bytes]:
+    """The files that it writes."""
+    return {} if made is None else made.files()
+
+
+def _is_wanted(asked: Asked) -> bool:
+    """Whether the verdict's rule is among those that are asked for: a selection of others wants no plan."""
+    found = asked.report.estimate
+    rule = OF_HOST if found is not None and found.lacks_host else PLANNED[asked.report.verdict]
+    return asked.options.wants(rule)
+
+
+def _faster_option(asked: Asked) -> list[Option]:
+    """F, where the room that is left is good for something."""
+    if asked.report.room is None or not asked.options.speed:
+        return []
+    made = _made(asked, unsafe=False, faster=True)
+    found = _option(asked, made, "F", ())
+    before = seconds_of(asked.run)
+    is_faster = before is not None and found.seconds is not None and found.seconds < before
+    return [found] if found.steps and is_faster else []
+
+
+def _option(asked: Asked, made: Fixed | None, letter: Letter, stops: Sequence[Finding]) -> Option:
+    """An option from what its command writes; without a command where that is no way out."""
+    if made is None or not made.done:
+        return _no_way(asked, letter, stops)
+    end = replayed(made.run, asked.options)
+    starts = not stops or not _still_stops(made, asked.options)
+    ends_well = end is not None and end.verdict in {"fits", "tight"}
+    if not (stops and starts) and not (ends_well and (asked.report.verdict != "fits" or letter == "F")):
+        return _no_way(asked, letter, stops)
+    return _way(asked, made, letter, end, starts=starts)
+
+
+def _no_way(asked: Asked, letter: Letter, stops: Sequence[Finding]) -> Option:
+    """The same where there is none: how far it gets."""
+    least = None if stops else _smallest(asked, safe_only=letter != "B")
+    title = "same training" if letter == "A" else "changes training"
+    return Option(letter, _training_of(letter), title, end=least, starts=not stops)
+
+
+def _way(asked: Asked, made: Fixed, letter: Letter, end: Estimate | None, *, starts: bool) -> Option:
+    """The same where there is one."""
+    steps = tuple(step_of(finding) for finding in made.done)
+    rungs = rungs_of(State(made.before), made.plan, fit_rules(asked.options)) if made.plan is not None else ()
+    edits, diff = step_edits(made.before, made.run, shown=True)
+    return Option(
+        letter,
+        _training_of(letter),
+        _title(letter, steps),
+        steps,
+        edits,
+        diff,
+        command=_command(asked, FLAGS[letter]),
+        flags=" ".join(FLAGS[letter]),
+        end=end,
+        seconds=seconds_of(made.run),
+        tokens_per_second=tokens_per_second(made.run),
+        starts=starts,
+        rungs=rungs,
+    )
+
+
+def _still_stops(made: Fixed, options: Options) -> bool:
+    """Whether an error that stops the run is left after the edits."""
+    return bool(stops_in([finding_of(made.run, rule, hit) for rule, hit in lint_hits(made.run, options)]))
+
+
+def _smallest(asked: Asked, *, safe_only: bool) -> Estimate | None:
+    """The smallest end that a plan reaches where none fits."""
+    found = asked.report.estimate
+    if found is None or found.verdict not in PLANNED or found.uncounted:
+        return None
+    return planner(asked.options)(asked.run, safe_only).end.estimate
+
+
+def _title(letter: Letter, steps: Sequence[AnswerStep]) -> str:
+    """``same training``; of B what it makes of the training: ``LoRA, rank 16``."""
+    if letter == "A":
+        return "same training"
+    if letter == "F":
+        return "faster, same training"
+    return " and ".join(dict.fromkeys(step.title for step in steps if not step.safe)) or "changes training"
+
+
+def _training_of(letter: Letter) -> Training:
+    """What becomes of the training."""
+    return "changes" if letter == "B" else "same"
+
+
+def _command(asked: Asked, flags: Sequence[str]) -> str:
+    """A whole command, as it may be pasted."""
+    from shlex import join
+
+    return join(["advisor", "check", *asked.options.given, *flags, asked.run.config.file])
+
+
+def _on_other_hardware(asked: Asked) -> list[Option]:
+    """C: more of the same cards, and a larger one, on which the run does as it is or with its plan."""
+    from advisor.engine.hardware_that_fits import other_hardware
+
+    plan = planner(asked.options)
+    return [_on(asked, found, hardware) for found, hardware in other_hardware(asked.run, lambda run: plan(run, True))]
+
+
+def _on(asked: Asked, plan: Plan, hardware: Hardware) -> Option:
+    """C on one kind of hardware; its command checks the file there, and writes nothing."""
+    there = replace(asked, options=replace(asked.options, given=_without_gpus(asked.options.given)))
+    flags = ("--gpus", hardware.spec)
+    steps = tuple(map(step_of, step_findings(plan.steps) or ()))
+    return Option(
+        "C",
+        "same",
+        f"on {hardware.title}",
+        steps,
+        command=_command(there, flags),
+        flags=f'--gpus "{hardware.spec}"',
+        hardware=hardware.title,
+        end=plan.end.estimate,
+        seconds=seconds_of(plan.end.run),
+        tokens_per_second=tokens_per_second(plan.end.run),
+    )
+
+
+def _without_gpus(given: Sequence[str]) -> tuple[str, ...]:
+    """The words of a call without those that say the hardware."""
+    at = given.index("--gpus") if "--gpus" in given else len(given)
+    return (*given[:at], *given[at + 2 :])
