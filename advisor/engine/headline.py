@@ -150,13 +150,14 @@ def _of_option(facts: Facts, option: Option) -> str:
         first = f"Correct {_place_words(facts.stops[0])} first: {_remedy(facts.stops[0])}."
         return f"{first} {_of_option(replace(facts, stops=()), option)}"
     if facts.stops:
-        ends = after_repair(option)
-        return f"{edits} {'repair it' if option.changes != 1 else 'repairs it'}{ends}: add {option.flags}"
+        verb = "repair it" if option.changes != 1 else "repairs it"
+        changes = ", and change what is trained" if option.letter == "B" else ""
+        return f"{edits} {verb}{changes}{after_repair(option)}: add {option.flags}"
     does = "bring" if option.changes != 1 else "brings"
     assert option.end is not None
     end = end_words(option.end) + (" (near the limit)" if option.verdict == "tight" else "")
     if option.letter == "B":
-        way = f"Only by training less: {option.title}, {edits}, {end}"
+        way = f"Only by changing the training: {option.title}, {edits}, {end}"
     else:
         way = f"{edits} {does} it down to {end}, same training"
     return f"{way}{more_time(option, facts.seconds)}: add {option.flags}"
@@ -203,4 +204,4 @@ def _place_words(finding: Finding) -> str:
 def _remedy(finding: Finding) -> str:
     """What comes after the cause in a message, else its title."""
     _, mark, rest = finding.message.partition("; ")
-    return rest.rstrip(".") if mark else finding.title.rstrip(".")
+    return (rest if mark else finding.title).removesuffix(".").removesuffix(", ..")

@@ -148,7 +148,8 @@ def _title(letter: Letter, steps: Sequence[AnswerStep]) -> str:
         return "same training"
     if letter == "F":
         return "faster, same training"
-    return " and ".join(dict.fromkeys(step.title for step in steps if not step.safe)) or "changes training"
+    planned = dict.fromkeys(step.title for step in steps if not step.safe and step.memory is not None)
+    return " and ".join(planned) or "changes training"
 
 
 def _training_of(letter: Letter) -> Training:

@@ -92,7 +92,7 @@ def test_an_option_that_is_no_way_out_stays_with_its_smallest_end():
     same = option(answer, "A")
     assert same.command is None and same.end is not None and same.end.verdict == "does-not-fit"
     assert option(answer, "B").recommended
-    assert answer.action.startswith("Only by training less: ")
+    assert answer.action.startswith("Only by changing the training: ")
 
 
 def test_a_run_that_fits_has_at_most_the_faster_way():
