@@ -157,7 +157,8 @@ def _of_option(facts: Facts, option: Option) -> str:
     assert option.end is not None
     end = end_words(option.end) + (" (near the limit)" if option.verdict == "tight" else "")
     if option.letter == "B":
-        way = f"Only by changing the training: {option.title}, {edits}, {end}"
+        title = f"{option.title}, " if option.title != "changes training" else ""
+        way = f"Only by changing the training: {title}{edits}, {end}"
     else:
         way = f"{edits} {does} it down to {end}, same training"
     return f"{way}{more_time(option, facts.seconds)}: add {option.flags}"
