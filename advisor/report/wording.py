@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from advisor.engine.finding import LEVELS, OF_HOST, PLANNED, Finding, Fix, Place, Report, Rung, WholePlan
+from advisor.engine.headline import number
 from advisor.memory.ledger import Estimate, Range, Verdict
 from advisor.record import record
-from advisor.util import GIB, path_shown, seconds
+from advisor.util import path_shown, seconds
 
 VERDICTS: Mapping[Verdict, str] = {
     "fits": "fits",
@@ -33,11 +34,6 @@ def state(report: Report) -> State:
     """The verdict, unless an error that is not about memory stops the run."""
     stops = any(finding.level == "error" and finding.rule not in VERDICT_RULES for finding in report.findings)
     return "stops" if stops else report.verdict
-
-
-def number(bytes_: int) -> str:
-    """Bytes as a number of GiB with one decimal: ``42.1``."""
-    return f"{bytes_ / GIB:.1f}"
 
 
 def span(range_: Range) -> str:
