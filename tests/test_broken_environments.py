@@ -81,13 +81,17 @@ def test_a_pipe_or_device_that_a_config_names_is_not_waited_for(folder: Path, na
 def test_a_config_whose_name_is_no_text_is_checked(folder: Path, output: str):
     os.rename(folder / "run.yaml", os.path.join(os.fsencode(folder), b"\xff\xfe.yaml"))
     done = shell(folder, f"advisor check --gpus '1x t4' --output-format {output} *.yaml")
-    assert done.returncode == 1 and "does-not-fit" in done.stdout and not done.stderr, done.stderr
+    assert (
+        done.returncode == 1 and ("does-not-fit" in done.stdout or "oes not fit" in done.stdout) and not done.stderr
+    ), done.stderr
 
 
 def test_a_config_whose_name_is_no_text_is_fixed(folder: Path):
     os.rename(folder / "run.yaml", os.path.join(os.fsencode(folder), b"\xff\xfe.yaml"))
     done = shell(folder, "advisor check --fix --unsafe-fixes --gpus '1x t4' *.yaml")
-    assert done.returncode in (0, 1) and " fixed" in done.stdout and not done.stderr, done.stderr
+    assert done.returncode in (0, 1) and ("Fixed " in done.stdout or " fixed" in done.stdout) and not done.stderr, (
+        done.stderr
+    )
     assert os.listdir(os.fsencode(folder)) == [b"\xff\xfe.yaml"]
 
 

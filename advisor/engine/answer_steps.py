@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from advisor.engine.answer import AnswerStep
-from advisor.engine.finding import OF_HOST, PLANNED, Finding
+from advisor.engine.finding import OF_HOST, PLANNED, Finding, Fix
 from advisor.run import Run
 from advisor.speed import StepTime, step_time
 
@@ -20,8 +20,7 @@ def stops_in(findings: Sequence[Finding]) -> list[Finding]:
 
 def step_of(finding: Finding) -> AnswerStep:
     """A step of the plan, or a lint fix, as a person reads it."""
-    fix = finding.fix
-    assert fix is not None, "what was done has a fix"
+    fix = finding.fix or Fix(safe=True, edits=())  # an edit that was made where no text shows it
     return AnswerStep(
         finding.rule,
         finding.label or finding.title or finding.message,

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 PACKAGES = ("advisor", "advisor.rules", "advisor.plugins", "yaml", "click")
-SUFFIXES = (".py", ".json", ".jsonl", ".toml", ".css")
+SUFFIXES = (".py", ".json", ".jsonl", ".csv", ".toml", ".css")
 PLUGINS = ("advisor/plugins/__init__.py", "advisor/plugins/web/__init__.py", "advisor/plugins/web/answering.py")
 """All that the page runs of the plugins, by their place in the archive; of the rest it takes what is not ``UNUSED``."""
 UNUSED = (

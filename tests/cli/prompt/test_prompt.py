@@ -71,7 +71,7 @@ def test_no_to_everything_ends_by_itself_and_writes_nothing(folder: Path):
     refused = [proposed(terminal.asks())]
     for _ in range(40):
         terminal.process.sendline("n")
-        if terminal.process.expect([r"\]\? ", r"error\[does-not-fit\]"]) == 1:
+        if terminal.process.expect([r"\]\? ", r"full\.yaml: does not fit\. "]) == 1:
             break
         refused.append(proposed(terminal.process.before))
     terminal.end()
@@ -86,7 +86,7 @@ def test_d_leaves_the_rest_of_the_file_and_keeps_what_was_accepted(folder: Path)
     terminal.asks()
     terminal.answer("y")
     shown = terminal.last("d")
-    assert terminal.code == 1 and "error[does-not-fit]" in shown
+    assert terminal.code == 1 and "\nDoes not fit: needs " in shown
     assert "micro_batch_size: 1" in (folder / "full.yaml").read_text()
     assert names(folder) == ["full.yaml"]
 
@@ -400,6 +400,6 @@ def test_a_tight_run_is_asked_about_the_steps_that_make_it_fit(folder: Path):
     (folder / "tight.yaml").write_text(TIGHT)
     terminal = Terminal(folder, "-p", "tight.yaml", "--gpus", "1x rtx-4090", "--ignore", "large-vocabulary-logits")
     shown = terminal.asks()
-    assert "tight.yaml: tight on 1x RTX 4090" in shown and "plan: 1 step, then it fits" in shown
+    assert "tight.yaml: near the limit on 1x RTX 4090" in shown and "plan: 1 step, then it fits" in shown
     assert proposed(shown) == "fused-loss"
     assert "fits" in terminal.last("y") and terminal.code == 0
