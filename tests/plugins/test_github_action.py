@@ -314,6 +314,8 @@ MODULES = (
 def test_no_step_runs_a_module_of_the_checkout(based: Job, event: str):
     """Neither from the working directory nor where the job's PYTHONPATH leads to it."""
     folder = based.workspace
+    for config in folder.rglob("*.yaml"):
+        config.write_text(config.read_text() + "logging_steps: 7\n")
     if event == "push":
         (folder / "advisor.toml").write_text('rules = ["more"]\n')
     for name in MODULES:
