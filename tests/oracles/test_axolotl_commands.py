@@ -43,9 +43,9 @@ bf16: false
 fp16: false
 gradient_checkpointing: true
 """
-BLOCKED = "advisor: blocked by does-not-fit. To train anyway"
-WHOLE = "error[does-not-fit]"
-VERDICT = ": needs"
+BLOCKED = "to train anyway: `advisor: {mode: warn}`"
+WHOLE = "oes not fit: "
+VERDICT = " GiB; "
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +129,7 @@ def test_advise_answers_as_check_does(axolotl: Environment, folder: Path):
         folder=folder,
     )
     assert fits.returncode == 0, fits.stdout
-    assert "small.yml: fits 1x RTX 4090" in fits.stdout
+    assert "on 1x RTX 4090." in fits.stdout
     assert axolotl.run("axolotl", "advise", "nothing.yml", folder=folder).returncode == 2
 
 
