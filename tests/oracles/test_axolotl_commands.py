@@ -43,9 +43,11 @@ bf16: false
 fp16: false
 gradient_checkpointing: true
 """
-BLOCKED = "anyway"
-WHOLE = "oes not fit"
-VERDICT = "fits "
+BLOCKED = (
+    "advisor: to train anyway: `advisor: {mode: warn}` in the config, or `# advisor: file-ignore[does-not-fit] reason`"
+)
+WHOLE = "advisor: does not fit: "
+VERDICT = "[axolotl.advisor] fits "
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +74,7 @@ def test_training_is_blocked_before_anything_is_loaded(axolotl: Environment, fol
     assert done.returncode != 0
     assert WHOLE in done.stderr
     assert BLOCKED in done.stderr
-    assert "small.yml" in done.stderr
+    assert "155.0 of 23.1 GiB" in done.stderr and "at the top of small.yml" in done.stderr
     assert "in register" not in done.stderr  # no traceback of ours
     assert not (folder / "out").exists()
 
@@ -80,7 +82,7 @@ def test_training_is_blocked_before_anything_is_loaded(axolotl: Environment, fol
 def test_what_fits_goes_on(axolotl: Environment, folder: Path):
     done = axolotl.run("axolotl", "train", "roomy.yml", "--launcher", "python", folder=folder)
     assert VERDICT in done.stdout
-    assert "1x b300" in done.stdout
+    assert " of 267.0 GiB" in done.stdout  # a B300's
     # axolotl shows the config once its schema has taken it, the plugin's key with it; it stops later for its own reasons.
     shown = done.stdout.partition("config:\n")[2]
     assert '"gpus": "1x b300"' in shown
@@ -92,7 +94,7 @@ def test_what_fits_goes_on(axolotl: Environment, folder: Path):
 def test_overrides_of_the_command_line_count(axolotl: Environment, folder: Path):
     done = axolotl.run("axolotl", "train", "roomy.yml", "--micro-batch-size", "64", folder=folder)
     assert done.returncode != 0
-    assert WHOLE in done.stderr
+    assert "`micro_batch_size`: change on the command line" in done.stderr
     assert BLOCKED in done.stderr
 
 
@@ -100,7 +102,7 @@ def test_of_two_ranks_one_says_everything(axolotl: Environment, folder: Path):
     launcher = ("python", "-m", "torch.distributed.run", "--nproc_per_node", "2")
     done = axolotl.run(*launcher, "-m", "axolotl.cli.train", "small.yml", folder=folder)
     assert done.returncode != 0
-    assert WHOLE in done.stderr
+    assert done.stderr.count(WHOLE) == 1
 
 
 @pytest.mark.parametrize("command", ["preprocess", "vllm-serve", "merge-sharded-fsdp-weights"])
@@ -122,14 +124,14 @@ def test_the_key_of_the_plugin_is_checked_by_axolotl(axolotl: Environment, folde
 def test_advise_answers_as_check_does(axolotl: Environment, folder: Path):
     blocked = axolotl.run("axolotl", "advise", "small.yml", "--gpus", "1x rtx-4090", folder=folder)
     assert blocked.returncode == 1
-    assert WHOLE in blocked.stdout
+    assert "Does not fit" in blocked.stdout and "on 1x RTX 4090," in blocked.stdout
     fits = axolotl.run(
         *("axolotl", "advise", "small.yml", "--gpus", "1x rtx-4090", "--adapter", "qlora", "--load-in-4bit"),
         *("--lora-r", "8", "--lora-alpha", "16", "--lora-target-linear", "--sequence-len=512"),
         folder=folder,
     )
     assert fits.returncode == 0, fits.stdout
-    assert "on 1x RTX 4090." in fits.stdout
+    assert "\nFits" in fits.stdout and "on 1x RTX 4090." in fits.stdout
     assert axolotl.run("axolotl", "advise", "nothing.yml", folder=folder).returncode == 2
 
 
@@ -148,4 +150,4 @@ def test_the_gpus_of_the_machine_count_with_what_is_free_of_them(axolotl: Enviro
     command = ("axolotl", "train", "run.yml", "--launcher", "python")
     done = axolotl.run(*command, folder=folder, PATH=path, CUDA_VISIBLE_DEVICES="0")
     assert WHOLE in done.stderr
-    assert done.returncode != 0
+    assert " of 8.1 GiB" in done.stderr and "--gpus '1x h200 " in done.stderr
