@@ -133,6 +133,16 @@ def gib(bytes_: int) -> str:
     return f"{bytes_ / GIB:.1f} GiB"
 
 
+def number(bytes_: int) -> str:
+    """Bytes as a number of GiB with one decimal: ``42.1``, ``1,805.7``."""
+    return f"{bytes_ / GIB:,.1f}"
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 error``, ``2 errors``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def seconds(value: float) -> str:
     """Digits of a time that count: ``0.46``, ``9.80``, ``12.3``, ``1,234``."""
     return f"{value:,.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"

@@ -11,6 +11,7 @@ from advisor.engine.ways_out import Asked, options_of
 from advisor.opening import LoadedRun
 from advisor.record import replace
 from advisor.run import Run
+from advisor.util import counted
 
 DEEPSPEED = ("zero-1", "zero-2", "zero-3")
 """The steps that bring DeepSpeed, and its fp32 masters with it."""
@@ -109,9 +110,8 @@ def _without_masters(asked: Asked, brought: Sequence[str]) -> Iterator[NotTaken]
     """The plan that FSDP2 makes, where it takes less time or fewer edits than DeepSpeed's."""
     plan = planner(asked.options.without(DEEPSPEED))(asked.run, True)
     if "fsdp-2" in plan.names and plan.verdict == "fits":
-        edits = f"{len(plan.steps)} edit" + ("s" if len(plan.steps) > 1 else "")
         yield NotTaken(
-            f"FSDP2 in place of {', '.join(brought)}, {edits}",
+            f"FSDP2 in place of {', '.join(brought)}, {counted(len(plan.steps), 'edit')}",
             "its weights have no fp32 masters, so small updates are lost; `--flowchart pytorch` prefers it",
             plan.end.estimate.needed.high,
             plan.end.shown_seconds,

@@ -34,7 +34,7 @@ def in_one_line(report: Report, steps: float | None = None) -> str:
 
 def verdict_words(report: Report) -> str:
     """``does not fit: 55.0 of 23.1 GiB``: the high end of what is needed, of what there is."""
-    from advisor.engine.headline import number
+    from advisor.util import number
 
     found = report.estimate
     if found is None:

@@ -7,7 +7,7 @@ from advisor.engine.finding import Finding, Report
 from advisor.memory.ledger import Estimate
 from advisor.record import record, replace
 from advisor.run import Run
-from advisor.util import GIB, seconds
+from advisor.util import GIB, counted, number, seconds
 
 
 @record(eq=False)
@@ -18,11 +18,6 @@ class Facts:
     report: Report
     stops: Sequence[Finding] = ()
     seconds: float | None = None
-
-
-def number(bytes_: int) -> str:
-    """Bytes as a number of GiB with one decimal: ``42.1``."""
-    return f"{bytes_ / GIB:,.1f}"
 
 
 def is_of_little_room(found: Estimate) -> bool:
@@ -106,7 +101,7 @@ def _uncounted(run: Run, found: Estimate | None) -> str:
 
 def _stopped_by(stops: Sequence[Finding]) -> str:
     """The first error with its line, and how many more there are."""
-    more = f", and {len(stops) - 1} more error" + ("s" if len(stops) > 2 else "") if len(stops) > 1 else ""
+    more = f", and {counted(len(stops) - 1, 'more error')}" if len(stops) > 1 else ""
     return f"{_clause(stops[0].message)}{_line_of(stops[0])}{more}"
 
 
@@ -142,7 +137,7 @@ def action(facts: Facts, options: Sequence[Option], *, hint: str = "") -> str:
 
 def _of_option(facts: Facts, option: Option) -> str:
     """What an option does, and what to add to the command."""
-    edits = f"{option.changes} edit" + ("s" if option.changes != 1 else "")
+    edits = counted(option.changes, "edit")
     assert option.end is not None or facts.stops, "only a run that is refused has an option without an end"
     if option.letter == "F":
         return f"{edits} {_faster(option, facts)}, same training: add {option.flags}"
@@ -150,9 +145,8 @@ def _of_option(facts: Facts, option: Option) -> str:
         first = f"Correct {_place_words(facts.stops[0])} first: {_remedy(facts.stops[0])}."
         return f"{first} {_of_option(replace(facts, stops=()), option)}"
     if facts.stops:
-        verb = "repair it" if option.changes != 1 else "repairs it"
         changes = ", and change what is trained" if option.letter == "B" else ""
-        return f"{edits} {verb}{changes}{after_repair(option)}: add {option.flags}"
+        return f"{repairs(option)}{changes}{after_repair(option)}: add {option.flags}"
     does = "bring" if option.changes != 1 else "brings"
     assert option.end is not None
     end = end_words(option.end) + (" (near the limit)" if option.verdict == "tight" else "")
@@ -162,6 +156,11 @@ def _of_option(facts: Facts, option: Option) -> str:
     else:
         way = f"{edits} {does} it down to {end}, same training"
     return f"{way}{more_time(option, facts.seconds)}: add {option.flags}"
+
+
+def repairs(option: Option) -> str:
+    """``2 edits repair it``."""
+    return f"{counted(option.changes, 'edit')} {'repairs' if option.changes == 1 else 'repair'} it"
 
 
 def after_repair(option: Option) -> str:

@@ -10,19 +10,12 @@ from advisor.memory.ledger import Estimate
 from advisor.report.findings_text import brief
 from advisor.report.fingerprint import repository_path
 from advisor.report.markdown_text import code, escaped
-from advisor.report.wording import VERDICT_RULES, State, arrow, counted, number, state
+from advisor.report.wording import VERBS, VERDICT_RULES, State, arrow, counted, number, state
 from advisor.speed import StepTime
 
 CHECKOUTS = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
 MARKS: Mapping[State, str] = {"stops": "❌", "does-not-fit": "❌", "tight": "⚠️", "unknown": "❔", "fits": "✅"}
 """What a config is, worst first, and how the eye finds it."""
-VERBS: Mapping[State, tuple[str, str]] = {
-    "stops": ("does not start", "do not start"),
-    "does-not-fit": ("does not fit", "do not fit"),
-    "tight": ("is near the limit", "are near the limit"),
-    "unknown": ("has no verdict", "have no verdict"),
-    "fits": ("fits", "fit"),
-}
 NO_LONGER = ("no longer fits", "no longer fit")
 REACHES = frozenset({"fits", "tight"})
 

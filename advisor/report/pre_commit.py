@@ -8,7 +8,7 @@ from advisor.engine.finding import LEVELS, Finding, Report
 from advisor.report.findings_text import LEVEL_WORDS, Said, also, brief, merged, spoken
 from advisor.report.fixed_text import fixed_line
 from advisor.report.style import Style
-from advisor.report.wording import VERDICT_RULES, counted, is_offer, number, state
+from advisor.report.wording import VERBS, VERDICT_RULES, counted, is_offer, number, state
 from advisor.util import path_shown, printable
 
 MOST_FINDINGS = 2
@@ -95,11 +95,8 @@ def _closing(reports: Sequence[Report]) -> str:
     """``1 of 3 configs does not fit. To write the edits: advisor check --fix FILE``."""
     stops = [report for report in reports if state(report) == "stops"]
     short = [report for report in reports if state(report) == "does-not-fit" and _speaks(report)]
-    counts = [
-        (len(stops), "does not start" if len(stops) == 1 else "do not start"),
-        (len(short), "does not fit" if len(short) == 1 else "do not fit"),
-    ]
-    said = [f"{count} of {counted(len(reports), 'config')} {verb}." for count, verb in counts if count]
+    counts = [(len(stops), VERBS["stops"]), (len(short), VERBS["does-not-fit"])]
+    said = [f"{n} of {counted(len(reports), 'config')} {one if n == 1 else many}." for n, (one, many) in counts if n]
     if not said:
         levels = Counter(finding.level for report in reports for finding in _listed(report))
         found = ", ".join(counted(levels[level], level) for level in LEVELS if levels[level])

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from advisor.engine.finding import LEVELS, OF_HOST, PLANNED, Finding, Fix, Place, Report, Rung, WholePlan
-from advisor.engine.headline import number
 from advisor.memory.ledger import Estimate, Range, Verdict
 from advisor.record import record
-from advisor.util import path_shown, seconds
+from advisor.util import counted, number, path_shown, seconds
 
 VERDICTS: Mapping[Verdict, str] = {
     "fits": "fits",
@@ -25,9 +24,15 @@ ON: Mapping[Verdict, str] = {
 VERDICT_RULES = frozenset({*PLANNED.values(), OF_HOST})
 SAFETY: Mapping[bool, str] = {True: "same training", False: "changes what is trained"}
 APPLICABILITY: Mapping[bool, str] = {True: "safe", False: "unsafe"}
-
-
 State = Literal["stops", "does-not-fit", "tight", "unknown", "fits"]
+VERBS: Mapping[State, tuple[str, str]] = {
+    "stops": ("does not start", "do not start"),
+    "does-not-fit": ("does not fit", "do not fit"),
+    "tight": ("is near the limit", "are near the limit"),
+    "unknown": ("has no verdict", "have no verdict"),
+    "fits": ("fits", "fit"),
+}
+"""What a config in a state does, and what several do."""
 
 
 def state(report: Report) -> State:
@@ -60,11 +65,6 @@ def change(fix: Fix) -> str:
 def rung_lines(rungs: Sequence[Rung]) -> list[tuple[str, str]]:
     """Each rung of the user's flowchart with what became of it."""
     return [(rung.name, rung.word + (f" ({rung.detail})" if rung.detail else "")) for rung in rungs]
-
-
-def counted(count: int, noun: str) -> str:
-    """``1 error``, ``2 errors``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def position(place: Place) -> str:

@@ -9,13 +9,12 @@ from advisor.engine.answering import answered
 from advisor.engine.blocking import verdict_words
 from advisor.engine.finding import Finding, Report
 from advisor.engine.fix import Fixed, fixed
-from advisor.engine.headline import after_repair, end_words, more_time, number
+from advisor.engine.headline import after_repair, end_words, more_time, repairs
 from advisor.opening import Context
 from advisor.record import record, replace
-from advisor.report.wording import counted
 from advisor.run.stack import installed_versions, read_stack
 from advisor.session import CheckedRun
-from advisor.util import is_list, is_mapping
+from advisor.util import counted, is_list, is_mapping, number
 
 
 @record(eq=False)
@@ -109,14 +108,14 @@ def action_of(blocked: Blocked) -> str:
             return answer.action.rstrip(".")
         at_best = f": {number(reached)} GiB at best" if reached else ""
         return f"No edits make it fit with the same training{at_best}"
-    edits = counted(same.changes, "edit")
     if not answer.starts:
-        return f"{edits} {'repairs' if same.changes == 1 else 'repair'} it{after_repair(same)}"
+        return f"{repairs(same)}{after_repair(same)}"
     assert same.end is not None, "a way out of a lack of memory ends somewhere"
     near = ", near the limit" if same.verdict == "tight" else ""
     keys = blocked.said_elsewhere
     given = f"; {', '.join(f'`{key}`' for key in keys)}: change on the command line" if keys else ""
-    return f"{edits}, same training: {end_words(same.end)}{near}{more_time(same, answer.seconds)}{given}"
+    end = f"{end_words(same.end)}{near}{more_time(same, answer.seconds)}"
+    return f"{counted(same.changes, 'edit')}, same training: {end}{given}"
 
 
 def _ways(blocked: Blocked) -> Iterator[str]:
