@@ -171,7 +171,7 @@ def _has_changed(run: Run, base: Base) -> bool:
 def _report_at(found: CheckedRun, session: Session, base: Base) -> Report | None:
     """What was said of the config then, on today's hardware; None where it was not there or cannot be read."""
     run = found.run
-    session = replace(session, options=replace(session.options, answers=False))
+    session = session.without_answers
     text = base.text(run.config.file)
     if text is None:
         return None

@@ -49,7 +49,7 @@ def fix_or_diff(opened: list[LoadedRun], errors: list[InputError], session: Sess
     # Where safe steps fall short, the plan in the report shows the others.
     every = (report_after(result, option) for result, option in zip(results, options, strict=True))
     reports = list(said_once(every))
-    say(reports, session, asked.output, to_stderr=stdin)
+    say(reports, session, asked.output, detail=asked.detail, to_stderr=stdin)
     return exit_code(reports, errors, session, exit_zero=asked.exit_zero)
 
 

@@ -136,7 +136,7 @@ def _examined_run(command: Command, options: RunOptions, *, whole: bool) -> Chec
     hardware = hardware_of(command, config, session, cloud)
     if hardware is not None and hardware.assumed and cloud is None:
         tell(hardware.assumed)
-    session = session.without_answers if whole else session.verdict_alone
+    session = session if whole else session.verdict_alone
     return check_config(config, session, hardware=hardware, speed=False)
 
 

@@ -15,7 +15,7 @@ from advisor.engine.plan_findings import step_finding, step_findings, whole_plan
 from advisor.engine.plan_memo import PlanMemo
 from advisor.engine.registry import Tiers, built_in_rules, flowchart
 from advisor.engine.rule import Hit, Rule, Stage
-from advisor.engine.speedups import offers, sequence
+from advisor.engine.speedups import offers
 from advisor.engine.states import Plan, State
 from advisor.engine.suppression import quiet_in, suppressed
 from advisor.memory import Estimate, estimate
@@ -261,7 +261,7 @@ def _hit_edits(run: Run, hit: Hit) -> tuple[Edit, ...]:
 def _room_of(start: State, options: Options) -> tuple[WholePlan | None, list[Finding]]:
     """What the room is good for: a sequence that is faster, then what else could be given back."""
     rules = room_rules(options)
-    steps = sequence(start, rules)
+    steps = options.memo.speedup(start.run, rules)
     placed = step_findings(steps, numbered=False) or []
     whole = whole_plan(start, Plan(steps, (), steps[-1].after)) if placed else None
     others = (step_finding(step) for step in offers(start, rules.values()))

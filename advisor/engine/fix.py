@@ -9,7 +9,6 @@ from advisor.engine.finding import Finding
 from advisor.engine.plan_findings import step_findings, unified
 from advisor.engine.regression import new_errors
 from advisor.engine.rule import Hit
-from advisor.engine.speedups import sequence
 from advisor.engine.states import Plan, State
 from advisor.engine.steps import host_suffices
 from advisor.engine.suppression import is_ignored
@@ -105,7 +104,7 @@ def _made_faster(opened: LoadedRun, options: Options, *, unsafe: bool, memory: b
         known = estimate(run)
         if known is None or known.verdict != "fits":
             break
-        faster = sequence(State(run), room_rules(options))
+        faster = options.memo.speedup(run, room_rules(options))
         placed = step_findings(faster, numbered=False)
         if not placed:
             break

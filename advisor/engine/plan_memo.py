@@ -1,23 +1,31 @@
 """The plans of a call, each made once: the screen shows one, ``--fix`` writes it, and they are the same."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from typing import TypeVar
 
 from advisor.engine.plan import Tier, plan_fit
-from advisor.engine.states import Plan, State
+from advisor.engine.rule import Rule
+from advisor.engine.speedups import sequence
+from advisor.engine.states import Plan, State, Step
 from advisor.record import record
 from advisor.run import Run
 
+K = TypeVar("K")
+V = TypeVar("V")
 MOST_PLANS = 8
 Key = tuple[Run, tuple[tuple[str, ...], ...], bool]
 """A run as it is, the rules of each tier, and whether safe steps alone are wanted."""
+SpeedKey = tuple[Run, tuple[str, ...]]
+"""A run as it is, and the rules that a way back may be made of."""
 
 
 @record(eq=False)
 class PlanMemo:
-    """The last few plans that were made."""
+    """The last few plans, and ways to more speed, that were made."""
 
     made: dict[Key, Plan] = field(default_factory=dict[Key, Plan])
+    faster: dict[SpeedKey, tuple[Step, ...]] = field(default_factory=dict[SpeedKey, "tuple[Step, ...]"])
 
     def written(self, run: Run, flowchart: Sequence[Tier], *, safe_only: bool) -> Plan:
         """The plan that ``--fix`` writes, with ``--unsafe-fixes`` or with safe steps alone.
@@ -33,9 +41,18 @@ class PlanMemo:
     def plan(self, run: Run, flowchart: Sequence[Tier], *, safe_only: bool) -> Plan:
         """A plan, made if it is not there."""
         key = (run, tuple(tuple(rule.id for rule in tier.rules) for tier in flowchart), safe_only)
-        if key not in self.made:
-            made = plan_fit(State(run), flowchart, safe_only=safe_only)
-            while len(self.made) >= MOST_PLANS:
-                self.made.pop(next(iter(self.made)))
-            self.made[key] = made
-        return self.made[key]
+        return _kept(self.made, key, lambda: plan_fit(State(run), flowchart, safe_only=safe_only))
+
+    def speedup(self, run: Run, rules: Mapping[str, Rule]) -> tuple[Step, ...]:
+        """The sequence with which a run that fits is fastest, made if it is not there."""
+        return _kept(self.faster, (run, tuple(rules)), lambda: sequence(State(run), rules))
+
+
+def _kept(memo: dict[K, V], key: K, make: Callable[[], V]) -> V:
+    """What the memo has under a key, or what is made and put there in place of the oldest."""
+    if key not in memo:
+        made = make()
+        while len(memo) >= MOST_PLANS:
+            memo.pop(next(iter(memo)))
+        memo[key] = made
+    return memo[key]

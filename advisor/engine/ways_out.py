@@ -1,6 +1,6 @@
 """The options of a run: what each command writes, where that ends, and on which other hardware the run would do."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from advisor.documents import PatchError
 from advisor.engine.answer import AnswerStep, Letter, Option, Training
@@ -48,26 +48,28 @@ def options_of(asked: Asked, stops: Sequence[Finding]) -> list[Option]:
         return []
     same, other = (_made(asked, unsafe=unsafe) for unsafe in (False, True))
     ways = [_option(asked, same, "A", stops)]
-    if _files_of(other) != _files_of(same):
+    if (other.files if other else {}) != (same.files if same else {}):
         ways.append(_option(asked, other, "B", stops))
     if asked.options.others and not stops:
         ways += _on_other_hardware(asked)
     return ways
 
 
-def _made(asked: Asked, *, unsafe: bool, faster: bool = False) -> Fixed | None:
+@record(eq=False)
+class _Made:
+    """What a command makes of a run, and the files that it writes."""
+
+    of: Fixed
+    files: Mapping[str, bytes]
+
+
+def _made(asked: Asked, *, unsafe: bool, faster: bool = False) -> _Made | None:
     """What a command writes; None where the texts have no place for it, and it is refused in one piece."""
     made = fixed(asked.opened, replace(asked.options, faster=faster), unsafe=unsafe)
     try:
-        made.files()
+        return _Made(made, made.files())
     except PatchError:
         return None
-    return made
-
-
-def _files_of(made: Fixed | None) -> dict[str, bytes]:
-    """The files that it writes."""
-    return {} if made is None else made.files()
 
 
 def _is_wanted(asked: Asked) -> bool:
@@ -88,10 +90,11 @@ def _faster_option(asked: Asked) -> list[Option]:
     return [found] if found.steps and is_faster else []
 
 
-def _option(asked: Asked, made: Fixed | None, letter: Letter, stops: Sequence[Finding]) -> Option:
+def _option(asked: Asked, written: _Made | None, letter: Letter, stops: Sequence[Finding]) -> Option:
     """An option from what its command writes; without a command where that is no way out."""
-    if made is None or not made.done:
+    if written is None or not written.of.done:
         return _no_way(asked, letter, stops)
+    made = written.of
     end = replayed(made.run, asked.options)
     starts = not stops or not _still_stops(made, asked.options)
     ends_well = end is not None and end.verdict in {"fits", "tight"}

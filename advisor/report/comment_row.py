@@ -45,8 +45,8 @@ def headline(rows: Sequence[Report]) -> str:
 
 def _verb(name: State, rows: Sequence[Report], count: int) -> str:
     """What the configs in a state do, in the singular or plural."""
-    failed = [report for report in rows if state(report) == name]
-    one, many = NO_LONGER if name == "does-not-fit" and all(map(_did_fit, failed)) else VERBS[name]
+    fell = name == "does-not-fit" and all(_did_fit(report) for report in rows if state(report) == name)
+    one, many = NO_LONGER if fell else VERBS[name]
     return one if count == 1 else many
 
 

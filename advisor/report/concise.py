@@ -10,7 +10,7 @@ from advisor.util import path_shown, printable
 
 def render(reports: Sequence[Report], style: Style) -> str:
     """``file:line:column: level[rule] message [*]``, most severe first, then the counts."""
-    lines = [line(finding, style) for finding in findings_of(reports)]
+    lines = [line(finding, style) for _, finding in findings_of(reports)]
     if not lines and len(reports) == 1 and not reports[0].fixed and reports[0].against is None:
         return "\n".join([status(reports[0]), *seconds(reports)])
     changes = [f"{path_shown(report.file)}: {compared(report)}" for report in reports if report.against]

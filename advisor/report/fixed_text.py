@@ -11,9 +11,10 @@ from advisor.util import path_shown
 
 
 def fixed_lines(report: Report, style: Style) -> list[str]:
-    """All of it for one file."""
+    """All of it for one file; a quiet style leaves out the edits one by one."""
     lines = style.prose(_summary(report.applied), f"Fixed {path_shown(report.file)}: ", "help", indent=2)
-    lines += numbered([step_of(finding) for finding in report.applied], style)
+    if style.detail != "quiet":
+        lines += numbered([step_of(finding) for finding in report.applied], style)
     if report.created:
         lines += style.prose(", ".join(map(path_shown, report.created)), "created: ", indent=2)
     if report.undo:

@@ -1,7 +1,7 @@
 """GitHub workflow commands: annotations at the lines of a pull request."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from advisor.engine.finding import Finding, Place, Report
 from advisor.engine.rule import Level
@@ -24,34 +24,23 @@ def render(reports: Sequence[Report], _style: Style) -> str:
     """
     lines = _unjudged([report.file for report in reports if report.hardware is None and not is_json(report)])
     seen: Counter[Level] = Counter({"warning": len(lines)})
-    for finding in _of_plans_as_one(findings_of(reports), reports):
+    for finding in _of_plans_as_one(findings_of(reports)):
         seen[finding.level] += 1
         shown = seen[finding.level] <= SHOWN_OF_A_LEVEL
         lines.append(command(finding) if shown else _inert(line(finding, Style())))
     return "\n".join(lines)
 
 
-def _of_plans_as_one(found: Sequence[Finding], reports: Sequence[Report]) -> Iterator[Finding]:
+def _of_plans_as_one(found: Iterable[tuple[Report, Finding]]) -> Iterator[Finding]:
     """The findings, the steps of a plan as one: a notice each would push others out of GitHub's ten."""
-    plans = [whole for report in reports for whole in (steps(report), room(report)) if whole]
-    firsts = {_key(whole[0]): whole for whole in plans}
-    others = {_key(step) for whole in plans for step in whole[1:]}
-    for finding in found:
-        if _key(finding) in firsts:
-            yield _as_one(firsts[_key(finding)])
-        elif _key(finding) not in others:
-            yield finding
-
-
-def _key(finding: Finding) -> tuple[object, ...]:
-    """By what a step is known, also once it was written to a file and read again."""
-    return finding.place.file, finding.rule, finding.step, finding.sequence
+    for report, finding in found:
+        whole = steps(report) if finding.step is not None else room(report) if finding.sequence == "room" else [finding]
+        if finding is whole[0]:
+            yield _as_one(whole) if len(whole) > 1 else finding
 
 
 def _as_one(whole: Sequence[Finding]) -> Finding:
     """Where the first step stands; each step in a line."""
-    if len(whole) == 1:
-        return whole[0]
     words = "of the plan" if whole[0].step is not None else "with the room that is left"
     safety = SAFETY[all(step.fix.safe for step in whole if step.fix)]
     lines = [f"{counted(len(whole), 'step')} {words}; {safety}:"]

@@ -1,11 +1,13 @@
 """A comment for a pull request: one sentence, a table of the configs that changed, and the rest folded."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from shlex import join, split
 
 from advisor.about import VERSION
 from advisor.engine.finding import LEVELS, Report
+from advisor.report.chosen import Chosen
 from advisor.report.comment_details import details, findings
 from advisor.report.comment_row import headline, path_of, table
 from advisor.report.findings_text import spoken
@@ -24,14 +26,14 @@ MOST_DETAILED = 20
 
 def render(reports: Sequence[Report], _style: Style) -> str:
     """The whole comment, in GitHub's Markdown, which GitLab reads too."""
-    rows = [report for report in reports if is_row(report)]
+    rows = Chosen(reports, is_row)
     blocks = [
         f"### {headline(rows) if rows else _nothing(reports)}",
         *([table(rows)] if rows else []),
         *_commands(rows),
     ]
     blocks += [details(report) for report in rows[:MOST_DETAILED] if not is_json(report)]
-    return "\n\n".join([*blocks, *_findings(reports), *_not_shown(reports), _foot(rows)])
+    return "\n\n".join([*blocks, *_findings(reports), *_not_shown(reports, rows), _foot(rows)])
 
 
 def is_json(report: Report) -> bool:
@@ -70,18 +72,19 @@ def _commands(rows: Sequence[Report]) -> Iterator[str]:
 
 def _findings(reports: Sequence[Report]) -> Iterator[str]:
     """What was found besides the verdicts, folded under its count; of what is no row, what speaks against it."""
-    told = [report for report in reports if is_row(report) or is_json(report)]
-    found = [finding for report in told for finding in spoken(report) if not is_offer(finding)]
-    said = [text for report in told if (text := findings(report))]
+    found: Counter[str] = Counter()
+    said: list[str] = []
+    for report in Chosen(reports, lambda report: is_row(report) or is_json(report)):
+        found.update(finding.level for finding in spoken(report) if not is_offer(finding))
+        said += [text] if (text := findings(report)) else []
     if said:
-        levels = [counted(n, level) for level in LEVELS if (n := sum(each.level == level for each in found))]
+        levels = [counted(found[level], level) for level in LEVELS if found[level]]
         yield folded(", ".join(levels), "\n".join(said))
 
 
-def _not_shown(reports: Sequence[Report]) -> Iterator[str]:
+def _not_shown(reports: Sequence[Report], rows: Sequence[Report]) -> Iterator[str]:
     """What is left out, counted."""
-    rows = [report for report in reports if is_row(report)]
-    left = [report for report in reports if not is_row(report)]
+    left = Chosen(reports, lambda report: not is_row(report))
     jsons = sum(map(is_json, left))
     kinds = [(len(left) - jsons, "YAML"), (jsons, "JSON")]
     counts = " and ".join(counted(count, kind) for count, kind in kinds if count)

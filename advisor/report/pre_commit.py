@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 
 from advisor.engine.answer import Option
 from advisor.engine.finding import LEVELS, Finding, Report
+from advisor.record import record
 from advisor.report.findings_text import LEVEL_WORDS, Said, also, brief, merged, spoken
 from advisor.report.fixed_text import fixed_line
 from advisor.report.style import Style
-from advisor.report.wording import VERBS, VERDICT_RULES, counted, is_offer, number, state
+from advisor.report.wording import VERBS, VERDICT_RULES, State, counted, is_offer, number, state
 from advisor.util import path_shown, printable
 
 MOST_FINDINGS = 2
@@ -17,19 +18,45 @@ WIDEST = 40
 GAP = 2
 Told = tuple[str, str, str, str]
 """A place, the word after it with the colour that it has, and what is said."""
+FLAGS = ("--fix", "--fix --unsafe-fixes")
+"""What writes edits: those that leave the training as it is come first."""
+
+
+@record
+class _Heard:
+    """What the hook says of a report, which is then let go."""
+
+    told: tuple[Told, ...]
+    fixed: tuple[str, ...]
+    failed: State | None
+    """``stops`` or ``does-not-fit``, where it counts."""
+    levels: Counter[str]
+    flags: str
+    """What writes the edits."""
 
 
 def render(reports: Sequence[Report], style: Style) -> str:
     """Nothing where all is well."""
-    told = [(report, list(_told(report))) for report in reports]
-    places = [len(place) for _, lines in told for place, *_ in lines if len(place) <= WIDEST]
+    heard = [_heard(report, style) for report in reports]
+    places = [len(place) for each in heard for place, *_ in each.told if len(place) <= WIDEST]
     width = max(places, default=0) + GAP
-    said = [line for _, lines in told for each in lines for line in _lines(each, width, style)]
-    fixed = [line for report, _ in told if report.fixed for line in fixed_line(report, style)]
-    if any(report.fixed for report, _ in told):
+    said = [line for each in heard for told in each.told for line in _lines(told, width, style)]
+    fixed = [line for each in heard for line in each.fixed]
+    if fixed:
         fixed.append("Look at it with git diff, then git add and commit again.")
-    closing = _closing([report for report, _ in told]) if said else ""
-    return "\n".join([*said, *(style.prose(closing) if closing else []), *fixed])
+    return "\n".join([*said, *(style.prose(_closing(heard)) if said else []), *fixed])
+
+
+def _heard(report: Report, style: Style) -> _Heard:
+    """One report, taken in."""
+    stops, short = state(report) == "stops", state(report) == "does-not-fit" and _speaks(report)
+    return _Heard(
+        tuple(_told(report)),
+        tuple(fixed_line(report, style)) if report.fixed else (),
+        "stops" if stops else "does-not-fit" if short else None,
+        Counter(finding.level for finding in _listed(report)),
+        _flags(report),
+    )
 
 
 def _lines(told: Told, width: int, style: Style) -> list[str]:
@@ -91,17 +118,20 @@ def _finding(said: Said) -> Told:
     return place, LEVEL_WORDS[finding.level], finding.level, f"{printable(text)}{also(said)} [{finding.rule}]"
 
 
-def _closing(reports: Sequence[Report]) -> str:
+def _closing(heard: Sequence[_Heard]) -> str:
     """``1 of 3 configs does not fit. To write the edits: advisor check --fix FILE``."""
-    stops = [report for report in reports if state(report) == "stops"]
-    short = [report for report in reports if state(report) == "does-not-fit" and _speaks(report)]
-    counts = [(len(stops), VERBS["stops"]), (len(short), VERBS["does-not-fit"])]
-    said = [f"{n} of {counted(len(reports), 'config')} {one if n == 1 else many}." for n, (one, many) in counts if n]
+    configs = counted(len(heard), "config")
+    failed = Counter(each.failed for each in heard)
+    said = [
+        f"{count} of {configs} {one if count == 1 else many}."
+        for name, (one, many) in VERBS.items()
+        if name in {"stops", "does-not-fit"} and (count := failed[name])
+    ]
     if not said:
-        levels = Counter(finding.level for report in reports for finding in _listed(report))
-        found = ", ".join(counted(levels[level], level) for level in LEVELS if levels[level])
-        said = [f"{counted(len(reports), 'config')}: {found}."]
-    option = _flags(reports)
+        levels = sum((each.levels for each in heard), Counter[str]())
+        said = [f"{configs}: {', '.join(counted(levels[level], level) for level in LEVELS if levels[level])}."]
+    flags = {each.flags for each in heard}
+    option = next((flag for flag in FLAGS if flag in flags), "")
     return " ".join([*said, *([f"To write the edits: advisor check {option} FILE"] if option else [])])
 
 
@@ -111,11 +141,11 @@ def _listed(report: Report) -> list[Finding]:
     return [*verdict, *(finding for finding in spoken(report) if not is_offer(finding))]
 
 
-def _flags(reports: Sequence[Report]) -> str:
-    """What writes the edits: those that leave the training as it is come first."""
-    chosen = [report.answer.recommended for report in reports if report.answer and report.answer.recommended]
-    ways = [option.flags for option in chosen if option.letter in {"A", "B"}]
-    edits = [each.fix for report in reports for each in _listed(report) if each.fix and not each.fix.by_choice]
-    if "--fix" in ways or any(fix.safe for fix in edits):
+def _flags(report: Report) -> str:
+    """What writes the edits, where there are any."""
+    chosen = report.answer.recommended if report.answer else None
+    way = chosen.flags if chosen is not None and chosen.letter in {"A", "B"} else ""
+    edits = [each.fix for each in _listed(report) if each.fix and not each.fix.by_choice]
+    if way == "--fix" or any(fix.safe for fix in edits):
         return "--fix"
-    return "--fix --unsafe-fixes" if ways or edits else ""
+    return "--fix --unsafe-fixes" if way or edits else ""

@@ -1,9 +1,11 @@
 """The words and numbers that more than one format says."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from advisor.engine.finding import LEVELS, OF_HOST, PLANNED, Finding, Fix, Place, Report, Rung, WholePlan
+from advisor.engine.rule import Level
 from advisor.memory.ledger import Estimate, Range, Verdict
 from advisor.record import record
 from advisor.util import counted, number, path_shown, seconds
@@ -112,11 +114,17 @@ def severity(finding: Finding) -> tuple[int, str, int, int]:
     return LEVELS.index(finding.level), finding.place.file, finding.place.line, finding.place.column
 
 
-def findings_of(reports: Iterable[Report]) -> list[Finding]:
-    """All findings, most severe first, steps of a plan in their order."""
-    found = [(order, finding) for order, report in enumerate(reports) for finding in (*remarks(report), *steps(report))]
-    found += [(order, finding) for order, report in enumerate(reports) for finding in (*room(report), *offers(report))]
-    return [f for _, f in sorted(found, key=lambda pair: (LEVELS.index(pair[1].level), pair[0]))]
+def findings_of(reports: Sequence[Report]) -> Iterator[tuple[Report, Finding]]:
+    """All findings with their reports, most severe first, steps of a plan in their order."""
+    places: dict[Level, list[int]] = {level: [] for level in LEVELS}
+    for place, report in enumerate(reports):
+        for level in LEVELS:
+            if any(finding.level == level for finding in report.findings):
+                places[level].append(place)
+    for level in LEVELS:
+        for report in (reports[place] for place in places[level]):
+            found = (*remarks(report), *steps(report), *room(report), *offers(report))
+            yield from ((report, finding) for finding in found if finding.level == level)
 
 
 def status(report: Report) -> str:
@@ -144,22 +152,22 @@ def second(report: Report) -> str:
 
 def totals(reports: Sequence[Report]) -> str:
     """``1 error, 2 notes. 3 safe edits (--fix), 1 changes what is trained (--unsafe-fixes).``"""
-    findings = [finding for report in reports for finding in report.findings]
-    levels = [counted(n, level) for level in LEVELS if (n := sum(f.level == level for f in findings))]
+    found = Counter(finding.level for report in reports for finding in report.findings)
+    levels = [counted(found[level], level) for level in LEVELS if found[level]]
     lead = f"{counted(len(reports), 'file')}: " if len(reports) > 1 else ""
     said = [lead + (", ".join(levels) or "no findings") + "."]
     fixed = sum(report.fixed for report in reports)
     if fixed:
         said.append(f"{fixed} fixed.")
-    if edits := edit_counts(findings):
+    if edits := edit_counts(finding for report in reports for finding in report.findings):
         said.append(edits + ".")
     return " ".join(said)
 
 
 def edit_counts(findings: Iterable[Finding]) -> str:
     """How many edits ``--fix`` would write, and how many more ``--unsafe-fixes``."""
-    fixes = [f.fix for f in findings if f.fix and not f.fix.by_choice and not is_offer(f)]
-    safe = sum(fix.safe for fix in fixes)
+    fixes = [f.fix.safe for f in findings if f.fix and not f.fix.by_choice and not is_offer(f)]
+    safe = sum(fixes)
     unsafe = len(fixes) - safe
     said: list[str] = []
     if safe:

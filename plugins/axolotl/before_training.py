@@ -69,7 +69,7 @@ def judged(config: Document, settings: AdvisorSettings, *, whole: bool) -> Check
     options = RunOptions(stack=_allocator_here(), details=whole)
     session = lenient_session([config.file], options, detects=False, here=True, tell=told)
     hardware = launched_on(config, session, lambda hardware: scaled(config, hardware), stated=settings.gpus)
-    session = session.without_answers if whole else session.verdict_alone
+    session = session if whole else session.verdict_alone
     return check_config(config, session, hardware=hardware, speed=False)
 
 

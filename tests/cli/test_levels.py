@@ -69,3 +69,15 @@ def test_fix_says_before_and_after_what_it_made_and_how_to_undo_it(tmp_path: Pat
     assert "\ncreated: run.zero-3.json\n" in output
     assert "to undo, if it was committed: git checkout -- run.yaml && rm run.zero-3.json" in output
     assert "\nFits" in output
+
+
+def test_fix_heeds_the_levels_too(tmp_path: Path):
+    def written(*level: str) -> list[str]:
+        text = (ROOT / "sample_configs" / "full-8b-out-of-memory.yaml").read_text(encoding="utf-8")
+        (tmp_path / "run.yaml").write_text(text, encoding="utf-8")
+        done = CliRunner().invoke(main, ["check", "--isolated", "--fix", *level, str(tmp_path / "run.yaml")])
+        return done.output.splitlines()
+
+    quiet, usual, whole = written("-q"), written(), written("-v")
+    assert len(quiet) < len(usual) < len(whole)
+    assert "Range: " in "".join(whole) and "Range: " not in "".join(usual)

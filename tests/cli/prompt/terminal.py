@@ -1,9 +1,10 @@
-"""``advisor check -p`` in a pseudo-terminal of its own."""
+"""Commands that ask, in a pseudo-terminal of their own; ``advisor check -p`` is one."""
 
 import os
 import re
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pexpect
@@ -29,35 +30,33 @@ def heeding_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-class Terminal:
-    """What a person at the prompt sees, and what they type."""
+class Asking:
+    """A command that asks: what a person sees, and what they type."""
 
-    def __init__(self, folder: Path, *arguments: str, color: bool = False, **environment: str) -> None:
-        kept = {name: value for name, value in os.environ.items() if name not in {"CI", "PRE_COMMIT", "VISUAL"}}
-        added = {"TERM": "xterm", "NO_COLOR": "" if color else "1", "EDITOR": "false"}
+    QUESTION: re.Pattern[str]
+    DROPPED = frozenset({"CI", "PRE_COMMIT", "VISUAL"})
+    """Variables that it does not inherit."""
+
+    def __init__(self, folder: Path, program: str, arguments: Sequence[str], width: int, **environment: str) -> None:
+        kept = {name: value for name, value in os.environ.items() if name not in self.DROPPED}
         self.raw = ""
         self.process: pexpect.spawn[str] = pexpect.spawn(
-            sys.executable,
-            ["-m", "advisor", "check", "--isolated", *arguments],
+            program,
+            list(arguments),
             cwd=str(folder),
-            env={**kept, **added, **environment},
+            env={**kept, "TERM": "xterm", "NO_COLOR": "1", "EDITOR": "false", **environment},
             encoding="utf-8",
-            dimensions=(50, 80),
-            timeout=20,
+            dimensions=(50, width),
+            timeout=60,
             preexec_fn=heeding_ctrl_c,
         )
 
     def asks(self) -> str:
         """All that is shown until the next question, without colours."""
-        self.process.expect(QUESTION)
-        shown = self.process.before + self.process.after
+        self.process.expect(self.QUESTION)
+        shown = f"{self.process.before}{self.process.after}"
         self.raw += shown
         return STEERING.sub("", shown)
-
-    @property
-    def letters(self) -> str:
-        """The answers that the last question offers."""
-        return self.process.match[1]
 
     def answer(self, letter: str) -> str:
         """Types a letter; what is shown until the next question."""
@@ -73,13 +72,29 @@ class Terminal:
         """What is shown until the end."""
         self.process.expect(pexpect.EOF)
         self.process.close()
-        return STEERING.sub("", self.process.before)
+        return STEERING.sub("", f"{self.process.before}")
 
     @property
     def code(self) -> int | None:
         """The exit code; minus the signal that ended it."""
         signal = self.process.signalstatus
         return -signal if signal else self.process.exitstatus
+
+
+class Terminal(Asking):
+    """``advisor check -p``."""
+
+    QUESTION = QUESTION
+
+    def __init__(self, folder: Path, *arguments: str, color: bool = False, **environment: str) -> None:
+        colors = {"NO_COLOR": ""} if color else {}
+        command = ("-m", "advisor", "check", "--isolated", *arguments)
+        super().__init__(folder, sys.executable, command, 80, **colors, **environment)
+
+    @property
+    def letters(self) -> str:
+        """The answers that the last question offers."""
+        return self.process.match[1]
 
 
 def proposed(shown: str) -> str:

@@ -6,9 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
-import pexpect
-
-from tests.cli.prompt.terminal import STEERING, heeding_ctrl_c
+from tests.cli.prompt.terminal import Asking
 
 CONFIG = """\
 # a comment that stays
@@ -37,45 +35,13 @@ LAUNCH = ("-m", "advisor", "launch", "--gpus", "1x rtx-4090", "--", "axolotl", "
 ADVISE = "import sys; from advisor.plugins.axolotl.advise import advise; advise(prog_name='axolotl advise')"
 
 
-class Terminal:
-    """What a person sees of a launch, and what they type."""
+class Terminal(Asking):
+    """A launch, or another ``command`` of Python; ``streams`` says where a shell leads them."""
+
+    QUESTION = QUESTION
+    DROPPED = Asking.DROPPED | RANKED
 
     def __init__(self, folder: Path, *command: str, streams: str = "", **environment: str) -> None:
-        kept = {name: value for name, value in os.environ.items() if name not in {"CI", "PRE_COMMIT", *RANKED}}
-        path = f"{folder / 'bin'}{os.pathsep}{kept['PATH']}"
-        self.process: pexpect.spawn[str] = pexpect.spawn(
-            "bash",
-            ["-c", f"{shlex.join([sys.executable, *(command or LAUNCH)])} {streams}"],
-            cwd=str(folder),
-            env={**kept, "TERM": "xterm", "NO_COLOR": "1", "PATH": path, "EDITOR": "false", **environment},
-            encoding="utf-8",
-            dimensions=(50, 120),
-            timeout=60,
-            preexec_fn=heeding_ctrl_c,
-        )
-
-    def asks(self) -> str:
-        """All that is shown until the next question."""
-        self.process.expect(QUESTION)
-        return STEERING.sub("", f"{self.process.before}{self.process.after}")
-
-    def answer(self, letter: str) -> str:
-        """Types a letter; what is shown until the next question."""
-        self.process.sendline(letter)
-        return self.asks()
-
-    def last(self, letter: str) -> str:
-        """Types the last answer; what is shown until the end."""
-        self.process.sendline(letter)
-        return self.end()
-
-    def end(self) -> str:
-        """What is shown until the end."""
-        self.process.expect(pexpect.EOF)
-        self.process.close()
-        return STEERING.sub("", f"{self.process.before}")
-
-    @property
-    def code(self) -> int | None:
-        """The exit code."""
-        return self.process.exitstatus
+        path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        line = f"{shlex.join([sys.executable, *(command or LAUNCH)])} {streams}"
+        super().__init__(folder, "bash", ["-c", line], 120, **{"PATH": path, **environment})

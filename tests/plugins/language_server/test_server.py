@@ -59,12 +59,12 @@ class Editor:
         self.texts: dict[str, str] = {}
         self.versions: dict[str, int] = {}
         self.said: dict[str, list[Any]] = {}
-        self.news = asyncio.Event()
+        self.news: dict[str, asyncio.Event] = {}
 
         @self.client.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
         def published(params: Any) -> None:
             self.said[params.uri] = list(params.diagnostics)
-            self.news.set()
+            self.news.setdefault(params.uri, asyncio.Event()).set()
 
     async def start(self, options: Any = None) -> None:
         command = [sys.executable, "-m", "advisor", "server", "--stdio"]
@@ -87,7 +87,7 @@ class Editor:
         self.texts[name], self.versions[name] = text, 1
         language = "json" if name.endswith("json") else "yaml"
         item = lsp.TextDocumentItem(self.uri(name), language, 1, text)
-        self.news.clear()
+        self.news[self.uri(name)] = asyncio.Event()
         self.client.text_document_did_open(lsp.DidOpenTextDocumentParams(item))
         return await self.next(name)
 
@@ -98,13 +98,13 @@ class Editor:
     def send(self, name: str, text: str) -> None:
         self.texts[name] = text
         self.versions[name] += 1
-        self.news.clear()
+        self.news[self.uri(name)] = asyncio.Event()
         document = lsp.VersionedTextDocumentIdentifier(self.versions[name], self.uri(name))
         whole = [lsp.TextDocumentContentChangeWholeDocument(text)]
         self.client.text_document_did_change(lsp.DidChangeTextDocumentParams(document, whole))
 
     async def next(self, name: str) -> list[Any]:
-        await asyncio.wait_for(self.news.wait(), LONGEST)
+        await asyncio.wait_for(self.news.setdefault(self.uri(name), asyncio.Event()).wait(), LONGEST)
         await asyncio.sleep(0)
         return self.said.get(self.uri(name), [])
 
