@@ -1,10 +1,10 @@
 """Findings on the screen: a line each with its place, those of one rule and remedy as one, few notes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 
 from advisor.engine.finding import LEVELS, Finding, Report
-from advisor.record import record
+from advisor.record import record, replace
 from advisor.report.style import Style
 from advisor.report.wording import VERDICT_RULES, counted, edit_counts, severity
 from advisor.util import path_shown, printable, regex
@@ -20,6 +20,10 @@ IN_HEADLINE: Mapping[str, str] = {
 ASIDE = regex(r"(`[^`]*`)| \([^()`]*\)")
 CAUSE = regex(r"(`[^`]*`)|(?:: |, since |, so |, and axolotl |, which (?:drops|stops) ).*")
 OR = ("or ", "else ")
+OBVIOUS = "; remove or correct it"
+"""A remedy that goes without saying where there is no room for it."""
+EACH = "A "
+"""How the title of a rule begins that speaks of one key."""
 SUBJECT = regex(r"^`[^`]*`")
 LEVEL_WORDS = {"error": "error", "warning": "warn", "note": "note"}
 
@@ -30,6 +34,8 @@ class Said:
 
     first: Finding
     lines: frozenset[int] = frozenset()
+    others: tuple["Said", ...] = ()
+    """Of the same rule with remedies of their own, where one line names the keys alone."""
 
 
 def spoken(report: Report) -> list[Finding]:
@@ -47,6 +53,17 @@ def merged(findings: Sequence[Finding]) -> list[Said]:
     return [Said(first, _lines(rest) - {first.place.line}) for first, *rest in groups.values()]
 
 
+def _by_rule(found: Sequence[Said]) -> list[Said]:
+    """Warnings of one rule, each about a key, as one that names the keys."""
+    groups: dict[tuple[str, str], list[Said]] = {}
+    for said in found:
+        first = said.first
+        named = first.level == "warning" and first.title.startswith(EACH) and SUBJECT.match(first.message)
+        key = first.rule, first.place.file if named else f"{len(groups)}"
+        groups.setdefault(key, []).append(said)
+    return [replace(first, others=tuple(others)) for first, *others in groups.values()]
+
+
 def remedy(finding: Finding) -> str:
     """What to do; of a message that ends in its cause, all but the key that it begins with."""
     cause, mark, last = finding.message.rpartition("; ")
@@ -61,7 +78,7 @@ def _lines(findings: Sequence[Finding]) -> frozenset[int]:
 def finding_lines(report: Report, style: Style) -> list[str]:
     """Every error and warning, the first few notes, and how many more there are."""
     found = merged(_unsaid(report))
-    loud = [said for said in found if said.first.level != "note"]
+    loud = _by_rule([said for said in found if said.first.level != "note"])
     notes = [said for said in found if said.first.level == "note"]
     shown = [] if loud else notes[:MOST_NOTES]
     width = max((len(str(said.first.place.line)) for said in (*loud, *shown)), default=1)
@@ -88,18 +105,34 @@ def _lines_of(said: Said, report: Report, width: int, style: Style) -> list[str]
     more = also(said)
 
     def told(text: str) -> list[str]:
-        words = f"{elsewhere}{printable(text)}{more} [{finding.rule}]"
+        words = f"{elsewhere}{printable(text)}{'' if said.others else more} [{finding.rule}]"
         return style.prose(words, lead, finding.level, indent=len(lead))
 
     if finding.level == "note" and finding.title:
         return told(finding.title)
-    return min(told(finding.message), told(brief(finding.message)), key=len)
+    if said.others:
+        return told(f"{_keys(said)}: each {finding.title[:1].lower()}{finding.title[1:]}")
+    short = brief(finding.message)
+    return min(map(told, (finding.message, short, short.removesuffix(OBVIOUS))), key=len)
+
+
+def _keys(said: Said) -> str:
+    """```epochs`, `cutoff_len` (line 26)``."""
+    names = [(SUBJECT.match(each.first.message), each) for each in said.others]
+    first = SUBJECT.match(said.first.message)
+    assert first, "a key is named first"
+    rest = [f"{name[0]} ({_at({each.first.place.line, *each.lines})})" for name, each in names if name]
+    return ", ".join([f"{first[0]}{also(said)}", *rest])
 
 
 def also(said: Said) -> str:
     """Where else it stands: `` (also lines 4, 9)``."""
-    noun = "lines" if len(said.lines) > 1 else "line"
-    return f" (also {noun} {', '.join(map(str, sorted(said.lines)))})" if said.lines else ""
+    return f" (also {_at(said.lines)})" if said.lines else ""
+
+
+def _at(lines: Collection[int]) -> str:
+    """``lines 4, 9``."""
+    return f"{'lines' if len(lines) > 1 else 'line'} {', '.join(map(str, sorted(lines)))}"
 
 
 def brief(message: str) -> str:

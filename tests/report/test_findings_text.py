@@ -51,6 +51,23 @@ def test_a_message_is_cut_short_only_where_that_saves_lines():
     ]
 
 
+def test_warnings_of_one_rule_with_remedies_of_their_own_name_their_keys_in_one_line():
+    title = "A key under its old name"
+    told = [
+        found("warning", f"`{key}` is old; write `{key * 2}`", line, title=title) for line, key in enumerate("abc", 1)
+    ]
+    again = replace(told[2], place=Place("llama.yaml", 8, 1))
+    assert lines(*told, again) == ["warn  1  `a`, `b` (line 2), `c` (lines 3, 8): each a key under its old name [r]"]
+    assert len(lines(told[0], found("warning", "`d` is lost; find it", 7, "other", title))) == 2
+    assert len(lines(*(replace(each, level="error") for each in told))) == 3
+
+
+def test_a_remedy_that_goes_without_saying_is_left_out_where_it_takes_a_line():
+    key = "a_key_of_some_length"
+    long = found("warning", f"`{key}` is not a key of axolotl: it is dropped; remove or correct it", 3)
+    assert lines(long) == [f"warn  3  `{key}` is not a key of axolotl [r]"]
+
+
 def test_notes_are_three_alone_and_counted_next_to_a_warning():
     notes = [found("note", "m", line, f"n{line}", "A note") for line in range(1, 6)]
     assert lines(*notes)[2:] == ["note  3  A note [n3]", "2 more notes (-v)"]
