@@ -10,7 +10,7 @@ from advisor.errors import InputError
 from advisor.report import FORMATS
 from advisor.streams import aside, silence_output, take_places, write_all_letters
 
-GPUS_HELP = 'The target: "8x a100-80gb", "2n8x h100-80gb host=1TiB".'
+GPUS_HELP = 'The target: "8x a100-80gb", "2n8x h100-80gb host=1TiB", "rtx-4090 free=22GiB".'
 RULES_HELP = "Run the rules of this folder, instead of those that settings name. May repeat."
 FORMAT_HELP = f"{' or '.join(', '.join(FORMATS).rsplit(', ', 1))}; FORMAT=FILE writes it to a file. May repeat."
 rules_option = click.option("--rules", metavar="FOLDER", multiple=True, help=RULES_HELP)

@@ -79,6 +79,7 @@ def _opened_run(config: str, death: Death, seen: Guess | None, context: Context)
 
 def ways_out(opened: LoadedRun, session: Session, style: Style) -> Iterator[str]:
     """With which edits the run fits what was really free: the findings of its plan."""
+    from advisor.engine.ways_out import without_gpus
     from advisor.report import render_check
     from advisor.report.wording import VERDICT_RULES
 
@@ -86,10 +87,28 @@ def ways_out(opened: LoadedRun, session: Session, style: Style) -> Iterator[str]
     if hardware is None:
         return
     # A run that died had started: what else could be said of its config is not asked here.
-    session = replace(session, options=replace(session.options, select=tuple(VERDICT_RULES)))
+    given = ("--gpus", hardware.spec, *without_gpus(session.options.given))
+    session = replace(session, options=replace(session.options, select=tuple(VERDICT_RULES), given=given))
     report = check_loaded(opened, session, speed=False).report
     kept = tuple(one for one in report.findings if one.step or one.rule in VERDICT_RULES)
     yield from style.prose(f"With {hardware.usable / GIB:.1f} GiB for torch on each of {hardware.title}:")
     yield ""
     shown = [replace(report, findings=kept)]
     yield render_check(shown, "full", color=style.color, width=style.width, unicode=style.unicode)
+    chosen = report.answer.recommended if report.answer else None
+    if chosen is not None and chosen.command is not None:
+        yield from ("", "To write the edits:" if chosen.letter in "AB" else "To see it there:")
+        yield from _typed(chosen.command, style.width)
+
+
+def _typed(command: str, width: int) -> Iterator[str]:
+    """A command as it may be pasted, on as many lines as it takes."""
+    from shlex import join, split
+
+    line = " "
+    for word in split(command):
+        if len(f"{line} {join([word])}") > width - len(" \\"):
+            yield line + " \\"
+            line = " " * 3
+        line += f" {join([word])}"
+    yield line

@@ -177,7 +177,7 @@ def _on_other_hardware(asked: Asked) -> list[Option]:
 
 def _on(asked: Asked, plan: Plan, hardware: Hardware) -> Option:
     """C on one kind of hardware; its command checks the file there, and writes nothing."""
-    there = replace(asked, options=replace(asked.options, given=_without_gpus(asked.options.given)))
+    there = replace(asked, options=replace(asked.options, given=without_gpus(asked.options.given)))
     flags = ("--gpus", hardware.spec)
     steps = tuple(map(step_of, step_findings(plan.steps) or ()))
     return Option(
@@ -194,7 +194,7 @@ def _on(asked: Asked, plan: Plan, hardware: Hardware) -> Option:
     )
 
 
-def _without_gpus(given: Sequence[str]) -> tuple[str, ...]:
+def without_gpus(given: Sequence[str]) -> tuple[str, ...]:
     """The words of a call without those that say the hardware."""
     at = given.index("--gpus") if "--gpus" in given else len(given)
     return (*given[:at], *given[at + 2 :])

@@ -7,6 +7,7 @@ from advisor.record import record
 from advisor.util import gib
 
 GIB = 1 << 30
+MIB = 1 << 20
 UNITS = {"TiB": 1 << 40, "GiB": GIB, "TB": 10**12, "GB": 10**9, "MiB": 1 << 20, "MB": 10**6, "B": 1}
 
 Link = Literal["nvlink", "pcie", "pcie-slow"]
@@ -66,8 +67,8 @@ class Hardware:
     """``nodes`` machines of ``gpus_per_node`` equal GPUs. Sizes in bytes.
 
     ``host_bytes`` is per node, as stated or detected, ``swap_bytes`` what a detected one can page out to.
-    ``free_bytes`` is the smallest free memory of detected GPUs. ``source`` says where they were named, ``assumed`` what
-    their name left open and how it was read.
+    ``free_bytes`` is what others leave of a GPU, as stated, or the smallest of detected ones. ``source`` says where
+    they were named, ``assumed`` what their name left open and how it was read.
     """
 
     gpu: Gpu
@@ -124,9 +125,10 @@ class Hardware:
         """The text that ``parse_hardware`` reads back: ``2n8x h100-80gb-sxm host=1TiB``."""
         nodes = f"{self.nodes}n" if self.nodes > 1 else ""
         host = f" host={size_text(self.host_bytes)}" if self.host_bytes is not None else ""
+        free = f" free={size_text(self.free_bytes)}" if self.free_bytes is not None else ""
         link = f" link={self.link}" if self.link is not None else ""
         net = f" net={self.network_bytes_per_s * 8 / 1e9:g}Gb/s" if self.network_bytes_per_s is not None else ""
-        return f"{nodes}{self.gpus_per_node}x {self.gpu.id}{host}{link}{net}"
+        return f"{nodes}{self.gpus_per_node}x {self.gpu.id}{host}{free}{link}{net}"
 
     @property
     def title(self) -> str:

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 
 from advisor.errors import InputError
 from advisor.hardware.catalogue import GAP, assumption, find_gpu, known_gpus, near_names
-from advisor.hardware.gpu import UNITS, Gpu, Hardware, Link
+from advisor.hardware.gpu import UNITS, Gpu, Hardware, Link, size_text
 from advisor.hardware.instances import find_instance, near_instances
 from advisor.hardware.own import assumed_of, label_of, of_memory
-from advisor.util import regex
+from advisor.record import replace
+from advisor.util import gib, regex
 
 SPEC = regex(
     r"""\s*
@@ -33,7 +34,10 @@ MOST_GPUS, MOST_NODES = 128, 4096
 DESKTOP = 8
 LONGEST = 20
 """Digits of a size; a longer one is none."""
-OPTIONS = ("host", "link", "net")
+EXAMPLES = {"host": "512GiB", "free": "20GiB", "link": "pcie", "net": "100Gb/s"}
+"""The options, each with a value."""
+MOST_ABOVE = 1.05
+"""Of a catalogue's total, which is the lowest that was read of the card, what may be free of one."""
 
 
 NET = regex(r"(\d+(?:\.\d+)?)\s*(g|t)b(?:it)?(?:/s|ps)?")
@@ -41,15 +45,17 @@ LINKS: tuple[Link, ...] = ("nvlink", "pcie", "pcie-slow")
 
 
 def parse_hardware(text: str, *, file: str = "", line: int = 0, own: Own = NONE) -> Hardware:
-    """Hardware from ``[<nodes>n]<gpus>x <gpu name>[ host=<size>][ link=<link>][ net=<rate>]``; one GPU without a count.
+    """Hardware from ``[<nodes>n]<gpus>x <gpu name>[ host=<size>][ free=<size>][ link=<link>][ net=<rate>]``.
+
+    One GPU without a count.
 
     The count may follow (``a100 x8``, ``a100:8``). The name may be an id, an alias, what nvidia-smi and torch print,
     or a machine of a cloud (``p4d.24xlarge``), which brings its cards and memory; a count is then one of machines.
     ``24GB`` is a card that is known by its memory alone, and ``own`` are cards of the settings.
     ``a100`` and ``h100`` alone are the 80 GB SXM boards, and ``assumed`` says so. ``host`` is memory per node
-    (``512GiB``, ``2TB``, ``64G`` = 64 GiB); ``link`` is ``nvlink``, ``pcie`` or ``pcie-slow`` between the GPUs of a
-    node, ``net`` the network of a node (``100Gb/s``). ``file`` and ``line`` say where the text stands; without
-    them it came from ``--gpus``. Raises ``InputError``.
+    (``512GiB``, ``2TB``, ``64G`` = 64 GiB), ``free`` what others leave of each card; ``link`` is ``nvlink``, ``pcie``
+    or ``pcie-slow`` between the GPUs of a node, ``net`` the network of a node (``100Gb/s``). ``file`` and ``line`` say
+    where the text stands; without them it came from ``--gpus``. Raises ``InputError``.
     """
     source = f"{file}:{line}" if file and line else file or "--gpus"
     try:
@@ -67,7 +73,7 @@ def _parse(text: str, source: str, own: Own) -> Hardware:
     if len(counts) > 1:
         raise InputError(f"`{text}` states the number of GPUs twice", remedy="write for example `8x a100-80gb`")
     nodes, gpus = _count(match["nodes"]), _count(counts[0] if counts else None)
-    host = parse_size(options["host"]) if "host" in options else None
+    host, free = (parse_size(options[each], each) if each in options else None for each in ("host", "free"))
     name, assumed = match["name"], ""
     if machine := find_instance(name):
         if match["nodes"] and gpus != machine.gpus:
@@ -85,15 +91,25 @@ def _parse(text: str, source: str, own: Own) -> Hardware:
         raise InputError(f"`{text}` has {gpus} GPUs per node on {nodes} nodes", remedy=remedy)
     link, net = options.get("link"), options.get("net")
     return Hardware(
-        gpu,
+        gpu if free is None else _with_free(gpu, free),
         gpus,
         nodes,
         host,
+        free,
         link=None if link is None else _parse_link(link),
         network_bytes_per_s=None if net is None else _parse_network(net),
         source=source,
         assumed=assumed,
     )
+
+
+def _with_free(gpu: Gpu, free: int) -> Gpu:
+    """The card, whose total is not below what is free of it. Raises ``InputError``."""
+    if free > MOST_ABOVE * gpu.total_bytes:
+        raise InputError(
+            f"`free={size_text(free)}` is more than a {gpu.title} has", remedy=f"state at most {gib(gpu.total_bytes)}"
+        )
+    return replace(gpu, total_bytes=max(free, gpu.total_bytes))
 
 
 def _assumed(name: str, gpu: Gpu, own: Own) -> str:
@@ -114,16 +130,15 @@ def _many_in_one(text: str, gpu: Gpu, gpus: int) -> str:
 
 
 def options_of(text: str) -> tuple[dict[str, str], int]:
-    """``host=``, ``link=`` and ``net=``, and where the first of them starts. Raises ``InputError`` for another."""
+    """``host=``, ``free=``, ``link=``, ``net=``, and where the first of them starts. ``InputError`` for another."""
     found: dict[str, str] = {}
     matches = list(OPTION.finditer(text.lower()))
     for match in matches:
         name = match["name"]
-        if name not in OPTIONS or name in found:
+        if name not in EXAMPLES or name in found:
             problem = "is stated twice" if name in found else "is not known"
-            raise InputError(
-                f"`{name}=` in `{text}` {problem}", remedy="write `host=512GiB`, `link=pcie`, `net=100Gb/s`"
-            )
+            remedy = ", ".join(f"`{option}={value}`" for option, value in EXAMPLES.items())
+            raise InputError(f"`{name}=` in `{text}` {problem}", remedy=f"write {remedy}")
         found[name] = text[match.start("value") : match.end("value")].strip()
     return found, matches[0].start() if matches else len(text)
 
@@ -170,11 +185,13 @@ def gpu_named(name: str, own: Own = NONE) -> Gpu:
     raise InputError(f"unknown GPU `{name}`", remedy=remedy)
 
 
-def parse_size(text: str) -> int:
+def parse_size(text: str, name: str = "host") -> int:
     """Bytes of ``512GiB`` (2**30), ``2TB`` (10**12) or ``64G`` (2**30). Raises ``InputError``."""
     match = SIZE.fullmatch(text.strip().lower())
     factor = SIZE_UNITS.get(match[2].lower()) if match else None
     size = int(float(match[1]) * factor) if match and factor and len(match[1]) < LONGEST else 0
     if size <= 0:
-        raise InputError(f"`host={text}` is not a size of memory", remedy="write for example `host=512GiB`")
+        raise InputError(
+            f"`{name}={text}` is not a size of memory", remedy=f"write for example `{name}={EXAMPLES[name]}`"
+        )
     return size

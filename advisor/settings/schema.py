@@ -80,7 +80,10 @@ class SettingsModel(BaseModel):
     gpus: Annotated[
         Annotated[str | None, Tag("text")] | Annotated[GpusModel, Tag("table")],
         Discriminator(lambda value: "table" if isinstance(value, (dict, GpusModel)) else "text"),
-    ] = Field(None, description="The hardware to judge by: `8x a100-80gb`, `2n8x h100 host=1TiB`; or a table.")
+    ] = Field(
+        None,
+        description="The hardware to judge by: `2n8x h100 host=1TiB`, `rtx-4090 free=22GiB`; or a table.",
+    )
     fail_on: Level = Field("error", description="The lowest level of finding that gives exit code 1.")
     select: tuple[str, ...] = Field((), description="Ids of the only rules to consult; empty: all.")
     ignore: tuple[str, ...] = Field((), description="Ids of rules to leave out, also as steps of the plan.")

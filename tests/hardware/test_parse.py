@@ -42,6 +42,8 @@ from advisor.hardware.parse import parse_size
         ("p4d.24xlarge", "8x a100-40gb-sxm host=1152GiB"),
         ("2x p5.48xlarge", "2n8x h100-80gb-sxm host=2TiB"),
         ("2n8x p5.48xlarge", "2n8x h100-80gb-sxm host=2TiB"),
+        ("rtx-4090 free=22GiB", "1x rtx-4090 free=22GiB"),
+        ("8x h100 free=70000MiB, host=1TiB", "8x h100-80gb-sxm host=1TiB free=70000MiB"),
         ("g5.12xlarge host=100GiB", "4x a10g host=100GiB"),
         ("a2-highgpu-8g", "8x a100-40gb-sxm host=680GiB"),
         ("Standard_ND96amsr_A100_v4", "8x a100-80gb-sxm host=1900GiB"),
@@ -155,6 +157,17 @@ def test_usable_is_what_torch_reports_less_context_and_nccl(text: str, outside_g
     hardware = parse_hardware(text)
     assert hardware.outside_torch == int(outside_gib * GIB)
     assert abs(hardware.usable - usable_gib * GIB) <= 2
+
+
+def test_what_others_leave_of_a_card_is_no_more_than_it_has():
+    whole, shared = parse_hardware("1x rtx-4090"), parse_hardware("1x rtx-4090 free=20GiB")
+    assert shared.usable == 20 * GIB - shared.outside_torch < whole.usable
+    nearly = parse_hardware(f"1x rtx-4090 free={whole.gpu.total_bytes + 1}B")
+    assert nearly.usable == whole.usable + 1
+    with pytest.raises(InputError, match=r"free=25GiB` is more than a RTX 4090 has"):
+        parse_hardware("1x rtx-4090 free=25GiB")
+    with pytest.raises(InputError, match=r"`free=some` is not a size"):
+        parse_hardware("1x rtx-4090 free=some")
 
 
 def test_free_memory_limits_what_is_usable():

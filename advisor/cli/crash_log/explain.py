@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from advisor.cli.crash_log.frames import PHASES
 from advisor.cli.crash_log.parse import Death
 from advisor.engine.hardware_that_fits import on_hardware
+from advisor.hardware.gpu import MIB
 from advisor.memory import Estimate, Phase, estimate
 from advisor.record import record, replace
 from advisor.run import Run
@@ -129,7 +130,8 @@ def on_what_was_free(run: Run, death: Death) -> tuple[Run, str]:
     # What the log says of the card goes before the catalogue's total, which is the lowest that was read.
     total = max(free, run.hardware.gpu.total_bytes) if _is_card(death.capacity, run) else run.hardware.gpu.total_bytes
     gpu = replace(run.hardware.gpu, total_bytes=total)
-    hardware = replace(run.hardware, gpu=gpu, free_bytes=min(free, total))
+    # Whole MiB, so that `free=` says the same.
+    hardware = replace(run.hardware, gpu=gpu, free_bytes=min(free, total) & -MIB)
     if not beyond:
         return on_hardware(run, hardware), ""
     said = (

@@ -79,6 +79,17 @@ def test_what_something_else_held_is_left_out_of_the_plan(folder: Path):
     assert "With 19.3 GiB for torch" in said(result)
 
 
+def test_the_command_that_it_gives_writes_what_it_shows(folder: Path):
+    held = FULL | {"free": "0.10", "used": "20.00", "allocated": "19.00", "pieces": "0.20", "tried": "2.00"}
+    (folder / "run.yaml").write_text(f"{YAML}learning_rate: 2e-4\ndatasets: [{{path: some/rows, type: alpaca}}]\n")
+    result = oom(folder, MESSAGE.format(**held), "--gpus", "1x a100-40gb")
+    (command,) = re.findall(r"^  (advisor check (?:.*\\\n)*.*)$", result.output, re.MULTILINE)
+    end = re.search(r"down to (\S+) GiB", said(result))
+    written = CliRunner().invoke(main, shlex.split(command)[1:])
+    assert end and written.exit_code == 0
+    assert f"Fits, with 2 GiB of host memory a node: needs {end[1]} of 19.3 GiB" in said(written)
+
+
 def test_an_estimate_below_the_card_is_not_said_to_have_foreseen_it(folder: Path):
     held = FULL | {"free": "0.10", "used": "20.00", "allocated": "19.00", "pieces": "0.20", "tried": "2.00"}
     (folder / "run.yaml").write_text(YAML.replace("8192", "4096"))
