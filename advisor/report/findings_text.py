@@ -11,6 +11,8 @@ from advisor.util import path_shown, printable, regex
 
 MOST_NOTES = 3
 """Where there is neither error nor warning; next to those, notes are counted."""
+MOST_LINES = 3
+"""Where findings take more, warnings are said by the titles of their rules; ``-v`` has what to do."""
 IN_HEADLINE: Mapping[str, str] = {
     "unknown-model": "unknown-model",
     "not-counted": "memory-not-counted",
@@ -22,8 +24,9 @@ CAUSE = regex(r"(`[^`]*`)|(?:: |, since |, so |, and axolotl |, which (?:drops|s
 OR = ("or ", "else ")
 OBVIOUS = "; remove or correct it"
 """A remedy that goes without saying where there is no room for it."""
-EACH = "A "
-"""How the title of a rule begins that speaks of one key."""
+EACH = ("A key that ", "A key under ")
+"""How the title of a rule begins that names what a key is."""
+NAME = regex(r"`[^`]*`")
 SUBJECT = regex(r"^`[^`]*`")
 LEVEL_WORDS = {"error": "error", "warning": "warn", "note": "note"}
 
@@ -78,11 +81,14 @@ def _lines(findings: Sequence[Finding]) -> frozenset[int]:
 def finding_lines(report: Report, style: Style) -> list[str]:
     """Every error and warning, the first few notes, and how many more there are."""
     found = merged(_unsaid(report))
-    loud = _by_rule([said for said in found if said.first.level != "note"])
+    loud = [said for said in found if said.first.level != "note"]
     notes = [said for said in found if said.first.level == "note"]
     shown = [] if loud else notes[:MOST_NOTES]
     width = max((len(str(said.first.place.line)) for said in (*loud, *shown)), default=1)
     lines = [line for said in (*loud, *shown) for line in _lines_of(said, report, width, style)]
+    if len(lines) > MOST_LINES:
+        some = (*_by_rule(loud), *shown)
+        lines = [line for said in some for line in _lines_of(said, report, width, style, short=True)]
     if left := len(notes) - len(shown):
         lines.append(f"{counted(left, 'more note' if shown else 'note')} (-v)")
     return lines
@@ -96,7 +102,7 @@ def _unsaid(report: Report) -> list[Finding]:
     return [finding for finding in spoken(report) if finding.rule != said and finding.message != assumed]
 
 
-def _lines_of(said: Said, report: Report, width: int, style: Style) -> list[str]:
+def _lines_of(said: Said, report: Report, width: int, style: Style, *, short: bool = False) -> list[str]:
     """``warn   9  `key` does nothing; remove it [rule]``; a note by its title, in a line."""
     finding, word = said.first, LEVEL_WORDS[said.first.level]
     place = str(finding.place.line) if finding.place.line else "-"
@@ -111,18 +117,35 @@ def _lines_of(said: Said, report: Report, width: int, style: Style) -> list[str]
     if finding.level == "note" and finding.title:
         return told(finding.title)
     if said.others:
-        return told(f"{_keys(said)}: each {finding.title[:1].lower()}{finding.title[1:]}")
-    short = brief(finding.message)
-    return min(map(told, (finding.message, short, short.removesuffix(OBVIOUS))), key=len)
+        return told(f"{_keys(said)}: each {_lowered(finding.title)}")
+    plain = brief(finding.message)
+    texts = [finding.message, plain, plain.removesuffix(OBVIOUS)]
+    if short and finding.level == "warning" and finding.title:
+        texts.append(_entitled(finding))
+    return min(map(told, texts), key=len)
+
+
+def _entitled(finding: Finding) -> str:
+    """A finding by its title, after the key that it is about."""
+    return f"{_key(finding)}: {_lowered(finding.title)}" if finding.title.startswith(EACH) else finding.title
+
+
+def _lowered(title: str) -> str:
+    """A title within a sentence."""
+    return f"{title[:1].lower()}{title[1:]}"
 
 
 def _keys(said: Said) -> str:
-    """```epochs`, `cutoff_len` (line 26)``."""
-    names = [(SUBJECT.match(each.first.message), each) for each in said.others]
-    first = SUBJECT.match(said.first.message)
-    assert first, "a key is named first"
-    rest = [f"{name[0]} ({_at({each.first.place.line, *each.lines})})" for name, each in names if name]
-    return ", ".join([f"{first[0]}{also(said)}", *rest])
+    """```epochs` -> `num_epochs`, `cutoff` (line 26)``."""
+    rest = [f"{_key(each.first)} ({_at({each.first.place.line, *each.lines})})" for each in said.others]
+    return ", ".join([f"{_key(said.first)}{also(said)}", *rest])
+
+
+def _key(finding: Finding) -> str:
+    """The key that a finding is about, and the one that stands in its remedy."""
+    key, _, rest = finding.message.partition("` ")
+    meant = NAME.search(rest.partition("; ")[2])
+    return f"{key}` -> {meant[0]}" if meant else f"{key}`"
 
 
 def also(said: Said) -> str:

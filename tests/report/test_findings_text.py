@@ -51,21 +51,41 @@ def test_a_message_is_cut_short_only_where_that_saves_lines():
     ]
 
 
-def test_warnings_of_one_rule_with_remedies_of_their_own_name_their_keys_in_one_line():
+def test_warnings_of_one_rule_with_remedies_of_their_own_name_their_keys_as_one_where_they_are_many():
     title = "A key under its old name"
     told = [
-        found("warning", f"`{key}` is old; write `{key * 2}`", line, title=title) for line, key in enumerate("abc", 1)
+        found("warning", f"`{key}` is old; {'now ' * 16}`{key * 2}`", line, title=title)
+        for line, key in enumerate("abc", 1)
     ]
-    again = replace(told[2], place=Place("llama.yaml", 8, 1))
-    assert lines(*told, again) == ["warn  1  `a`, `b` (line 2), `c` (lines 3, 8): each a key under its old name [r]"]
-    assert len(lines(told[0], found("warning", "`d` is lost; find it", 7, "other", title))) == 2
-    assert len(lines(*(replace(each, level="error") for each in told))) == 3
+    assert lines(*told, replace(told[2], place=Place("llama.yaml", 8, 1))) == [
+        "warn  1  `a` -> `aa`, `b` -> `bb` (line 2), `c` -> `cc` (lines 3, 8): each a key",
+        "         under its old name [r]",
+    ]
+    assert len(lines(*told[:1])) == 2
+    assert len(lines(*(replace(each, level="error") for each in told))) == 6
+    short = [found("warning", f"`{key}` is old; write `{key * 2}`", 1, title=title) for key in "abc"]
+    assert lines(*short) == [f"warn  1  `{key}` is old; write `{key * 2}` [r]" for key in "abc"]
 
 
 def test_a_remedy_that_goes_without_saying_is_left_out_where_it_takes_a_line():
     key = "a_key_of_some_length"
     long = found("warning", f"`{key}` is not a key of axolotl: it is dropped; remove or correct it", 3)
     assert lines(long) == [f"warn  3  `{key}` is not a key of axolotl [r]"]
+
+
+def test_of_many_lines_warnings_take_one_each_by_their_titles():
+    long = [
+        found(level, f"`{key}` {'is lost ' * 9}; {'write it again ' * 4}", line, key, title)
+        for level, key, line, title in (
+            ("error", "a", 1, "An error"),
+            ("warning", "b", 2, "A key that is lost"),
+            ("warning", "c", 3, "Keys that are lost"),
+        )
+    ]
+    assert len(lines(*long[1:2])) > 1
+    told = lines(*long)
+    assert told[-2:] == ["warn  2  `b`: a key that is lost [b]", "warn  3  Keys that are lost [c]"]
+    assert told[0].startswith("error 1  `a` is lost") and len(told) > 3
 
 
 def test_notes_are_three_alone_and_counted_next_to_a_warning():
