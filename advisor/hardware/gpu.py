@@ -125,7 +125,8 @@ class Hardware:
         """The text that ``parse_hardware`` reads back: ``2n8x h100-80gb-sxm host=1TiB``."""
         nodes = f"{self.nodes}n" if self.nodes > 1 else ""
         host = f" host={size_text(self.host_bytes)}" if self.host_bytes is not None else ""
-        free = f" free={size_text(self.free_bytes)}" if self.free_bytes is not None else ""
+        shared = self.free_bytes if (self.free_bytes or 0) < self.gpu.total_bytes else None
+        free = f" free={size_text(shared)}" if shared else ""
         link = f" link={self.link}" if self.link is not None else ""
         net = f" net={self.network_bytes_per_s * 8 / 1e9:g}Gb/s" if self.network_bytes_per_s is not None else ""
         return f"{nodes}{self.gpus_per_node}x {self.gpu.id}{host}{free}{link}{net}"

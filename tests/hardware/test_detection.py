@@ -377,7 +377,7 @@ def test_host_memory_is_the_machines_or_the_lowest_limit_of_its_cgroups(
         file.write_text(limit + "\n")
     smi(*a100s(1))
     assert detected().host_bytes == host * GIB
-    assert detected().spec == f"1x a100-80gb-sxm host={host}GiB"
+    assert detected().spec == f"1x a100-80gb-sxm host={host}GiB free=80000MiB"
     assert detected().host_words == f"{host}.0 GiB detected"
 
 
