@@ -7,7 +7,14 @@ from advisor.engine.finding import Finding, Report
 from advisor.memory.ledger import Estimate
 from advisor.record import record, replace
 from advisor.run import Run
-from advisor.util import GIB, counted, number, seconds
+from advisor.util import GIB, counted, number, regex, seconds
+
+STOPS = regex(
+    r"(?:: |, and )(?:axolotl(?: [\d.]+)?|PEFT|the run) (?:refuses the config|stops)"
+    r"(?: \([^)]*\))?(?:(?!, since |: ).)*"
+)
+"""What a message says of who stops at its cause."""
+LAST = regex(r": ((?:[^`:]|`[^`]*`)*)$")
 
 
 @record(eq=False)
@@ -106,8 +113,8 @@ def _stopped_by(stops: Sequence[Finding]) -> str:
 
 
 def _clause(message: str) -> str:
-    """A message up to what explains it."""
-    return message.split("; ")[0].rstrip(".")
+    """A message up to its remedy, without that something stops at it: this is said before."""
+    return STOPS.sub("", message.split("; ")[0]).rstrip(".")
 
 
 def _line_of(finding: Finding) -> str:
@@ -128,8 +135,10 @@ def action(facts: Facts, options: Sequence[Option], *, hint: str = "") -> str:
         return f"Correct {_place_words(facts.stops[0])} first: {_remedy(facts.stops[0])}."
     if facts.report.verdict in {"fits", "unknown"} or not options:
         return ""
-    least = [option.end.needed.high for option in options if option.end is not None]
-    reached = f" They reach {number(min(least))} GiB." if least else ""
+    found = facts.report.estimate
+    least = min((option.end.needed.high for option in options if option.end is not None), default=None)
+    is_less = least is not None and found is not None and number(least) != number(found.needed.high)
+    reached = f" They reach {number(least or 0)} GiB." if is_less else ""
     return (
         f"No edits make it fit.{reached}" if facts.report.verdict == "does-not-fit" else "No edit gives it more room."
     )
@@ -202,6 +211,7 @@ def _place_words(finding: Finding) -> str:
 
 
 def _remedy(finding: Finding) -> str:
-    """What comes after the cause in a message, else its title."""
+    """What comes after the cause in a message, or after its last colon, else its title."""
     _, mark, rest = finding.message.partition("; ")
-    return (rest if mark else finding.title).removesuffix(".").removesuffix(", ..")
+    last = None if mark else LAST.search(finding.message)
+    return (rest if mark else last[1] if last else finding.title).removesuffix(".").removesuffix(", ..")

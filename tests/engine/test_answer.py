@@ -146,6 +146,37 @@ fsdp_config:
 """
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "headline", "action"),
+    [
+        (
+            "type: alpaca",
+            "type: sharegpt",
+            "Does not start: `type: sharegpt`, since the type has been removed (line 3). ",
+            "Correct line 3 first: write `type: chat_template`, ",
+        ),
+        (
+            "bf16: true\n",
+            "bf16: true\nlogging_steps: 0.2\n",
+            "Does not start: `logging_steps` is `0.2`: it takes an integer (line 16). ",
+            "Correct line 16 first: it takes an integer. ",
+        ),
+        (
+            "lora_target_linear: true\n",
+            "",
+            "Does not start: `adapter: lora` without `lora_target_*` (line 9). ",
+            "Correct line 9 first: write for example `lora_target_linear: true`. ",
+        ),
+    ],
+)
+def test_that_a_run_stops_is_said_once_and_what_to_correct_in_the_messages_words(
+    tmp_path: Path, old: str, new: str, headline: str, action: str
+):
+    answer = answer_of(written(tmp_path, LORA.replace(old, new)), "1x rtx-4090")
+    assert answer.headline.startswith(headline)
+    assert answer.action.startswith(action)
+
+
 def test_an_error_that_a_safe_edit_repairs_is_repaired_by_a(tmp_path: Path):
     text = LORA.replace("micro_batch_size: 8", "micro_batch_size: 1") + TWICE
     answer = answer_of(written(tmp_path, text), "2x a100-80gb")
