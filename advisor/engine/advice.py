@@ -26,7 +26,7 @@ def with_advice(run: Run, finding: Finding, plan: Plan, planner: Planner) -> Fin
         enough = hardware_that_would_do(run, lambda other: planner(other, False))
         fits = f"with the same steps it would fit {' or '.join(enough)}"
         lines.append(fits if enough else "no hardware in the catalogue is enough")
-    lines.append(f"known to fit? write `# advisor: ignore[{finding.rule}] reason` at the end of this line")
+    lines.append(f"if you know that it fits, add `# advisor: ignore[{finding.rule}] reason` to this line")
     return replace(finding, help=tuple(lines))
 
 
@@ -37,8 +37,9 @@ def _batch_of_one(run: Run) -> str:
     verdict = {"fits": "fits", "tight": "tight", "does-not-fit": "does not fit either", "unknown": "unknown"}[
         single.verdict
     ] + single.condition
-    prefix = "batch size one, as here," if run.micro_batch_size == 1 else "batch size one"
-    return f"{prefix} needs {gib(single.needed.low)}: {verdict if run.micro_batch_size > 1 else 'does not fit'}"
+    if run.micro_batch_size == 1:
+        return "the batch size is 1 already"
+    return f"batch size 1 needs {gib(single.needed.high)}: {verdict}"
 
 
 def _safe_outcome(run: Run, plan: Plan, planner: Planner) -> list[str]:
@@ -47,28 +48,27 @@ def _safe_outcome(run: Run, plan: Plan, planner: Planner) -> list[str]:
     if not unsafe:
         return []
     alone = planner(run, True)
-    reached = gib(alone.end.estimate.needed.low) + alone.end.estimate.condition
+    reached = gib(alone.end.estimate.needed.high) + alone.end.estimate.condition
     named = {step.rule.id for step in plan.steps}
     more = [step.rule.id for step in alone.steps if step.rule.id not in named]
     if alone.verdict != "does-not-fit":
         taken = ", ".join(step.rule.id for step in alone.steps)
-        return [f"`--fix` takes a way that does not change what is trained, to {reached}: {taken}"]
+        return [f"or keep the training as it is: `--fix` brings it down to {reached} ({taken})"]
     others = f" (with {', '.join(more)}, which this plan leaves out)" if more else ""
-    return [f"safe steps alone reach {reached}{others}; `--fix --unsafe-fixes` adds {', '.join(unsafe)}"]
+    return [f"with the same training it reaches {reached}{others}; `--fix --unsafe-fixes` adds {', '.join(unsafe)}"]
 
 
 def outcome(plan: Plan) -> str:
     """Where the plan ends."""
     end = plan.end.estimate
     if end.lacks_host:
-        return f"all steps together still need {gib(end.host_needed.low)} of host memory on each node"
+        return f"all edits together still need {gib(end.host_needed.low)} of host memory on each node"
     if plan.verdict == "does-not-fit":
-        missing = end.needed.low - end.usable
-        return f"all steps together reach {gib(end.needed.low)}: {gib(missing)} ({missing:,} bytes) too much"
-    reached = gib(end.needed.low) + end.condition
+        missing = end.needed.high - end.usable
+        return f"all edits together reach {gib(end.needed.high)}: {gib(missing)} ({missing:,} bytes) too much"
+    reached = gib(end.needed.high) + end.condition
     unsafe = sum(not step.safe for step in plan.steps)
+    trained = f"{unsafe} of them change what is trained" if unsafe else "the training stays the same"
     if len(plan.steps) == 1:
-        changes = ", and changes what is trained" if unsafe else ", and does not change what is trained"
-        return f"1 step reaches {reached}{changes}"
-    changes = f", {unsafe} of them changing what is trained" if unsafe else ", none of which changes what is trained"
-    return f"{len(plan.steps)} steps reach {reached}{changes}"
+        return f"1 edit brings it down to {reached}; {'it changes what is trained' if unsafe else trained}"
+    return f"{len(plan.steps)} edits bring it down to {reached}; {trained}"

@@ -69,7 +69,7 @@ def range_notes(run: Run) -> tuple[str, str]:
         said = f"{runs} of this kind measured on this machine, and around them on {found.runs} published ones"
     return (
         f"the reserved range rests on {said}",
-        f"needed allows for {allowed.share:.1%} of fragmentation: {allowed.basis}",
+        f"what is needed includes {allowed.share:.1%} for fragmentation: {allowed.basis}",
     )
 
 
@@ -119,7 +119,7 @@ def fragmentation(run: Run, evidence: Evidence) -> Fragmentation:
     else:
         shares = [slack.share for slack in measured.values()]
         shares += [scale * slack.share for key, slack in evidence.needed.items() if key not in measured]
-        found = Fragmentation(max(shares), f"the most of any kind, for no published run at its limit has {sharding}")
+        found = Fragmentation(max(shares), f"the most of any kind, since no published run at its limit has {sharding}")
     if found.share >= evidence.underestimated:
         return found
     return Fragmentation(evidence.underestimated, "nine of ten published runs exceed their estimates by less")

@@ -93,7 +93,7 @@ def _ways(report: Report) -> Iterator[str]:
         yield f"{'The whole plan' if taken else 'The plan'}: {counted(len(steps(report)), 'step')}{end}"
         yield _listed(steps(report))
     if report.room and not taken & {each.rule for each in room(report)}:
-        yield f"With the room that is left: {room_words(report.room)}"
+        yield f"With the spare memory: {room_words(report.room)}"
         yield _listed(room(report))
     if left := [each for each in offers(report) if each.rule not in taken]:
         yield "Also possible with the memory that is left:"

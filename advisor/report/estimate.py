@@ -14,7 +14,7 @@ from advisor.util import gib, path_shown
 
 BAR_COLUMNS = 20
 EIGHTHS = " ▏▎▍▌▋▊▉"
-BASES = {"exact": "an oracle compares this family with its modules", "traced": "measured on the model's own modules"}
+BASES = {"exact": "this family is compared with the real modules", "traced": "measured on the model's own modules"}
 ANSWERS: Mapping[Verdict, str] = {"fits": "yes", "tight": "tight", "does-not-fit": "no", "unknown": "?"}
 
 

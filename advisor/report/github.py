@@ -41,7 +41,7 @@ def _of_plans_as_one(found: Iterable[tuple[Report, Finding]]) -> Iterator[Findin
 
 def _as_one(whole: Sequence[Finding]) -> Finding:
     """Where the first step stands; each step in a line."""
-    words = "of the plan" if whole[0].step is not None else "with the room that is left"
+    words = "of the plan" if whole[0].step is not None else "with the spare memory"
     safety = SAFETY[all(step.fix.safe for step in whole if step.fix)]
     lines = [f"{counted(len(whole), 'step')} {words}; {safety}:"]
     for count, step in enumerate(whole, 1):

@@ -43,7 +43,7 @@ def plan(report: Report) -> str:
 def rungs(report: Report) -> str:
     """The user's flowchart, a word for each rung."""
     rows = [(plain(name), plain(word)) for name, word in rung_lines(report.rungs)]
-    return table("What became of each rung of the flowchart", ("Rung", ""), rows) if rows else ""
+    return table("The flowchart, rung by rung", ("Rung", ""), rows) if rows else ""
 
 
 def _waterfall(estimate: Estimate, found: Sequence[Finding]) -> str:
@@ -94,7 +94,7 @@ def skipped(report: Report) -> str:
 def room(report: Report) -> str:
     """What the memory that is left allows: the sequence that is fastest with its edit, then what stands by itself."""
     whole = report.room
-    title = tag("h3", f"With the room that is left: {plain(room_words(whole))}") if whole else ""
+    title = tag("h3", f"With the spare memory: {plain(room_words(whole))}") if whole else ""
     found = title + listed(sequence(report)) + (folded("Edit", diff(whole.diff)) if whole else "")
     others = listed(offers(report))
     return found + (tag("h3", "Also possible with the memory that is left") + others if others else "")

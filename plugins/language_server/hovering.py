@@ -47,7 +47,7 @@ def _overview(planned: Report) -> str:
     if planned.room is not None:
         steps = "\n".join(f"- `{step.rule}`: {escaped(step.title or step.message)}" for step in room(planned))
         words = f"{room_words(planned.room)}; {SAFETY[planned.room.safe]}"
-        blocks.append(f"**with the room that is left**: {words}\n\n{steps}")
+        blocks.append(f"**with the spare memory**: {words}\n\n{steps}")
     return "\n\n".join(filter(None, blocks))
 
 

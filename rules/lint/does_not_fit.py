@@ -10,11 +10,11 @@ def finds(run: Run) -> Iterator[Hit]:
     """The verdict, where even the low end of what is needed is too much."""
     found = estimate(run)
     if found is not None and run.hardware is not None and found.on_gpu == "does-not-fit":
-        need, card = gib(found.needed.low), gib(found.usable)
+        each, have = ("each of ", "have") if run.world_size > 1 else ("", "has")
         yield Hit(
             "",
-            f"{need} needed, {card} usable on each of {run.hardware.title}{found.grounds}; the peak is the"
-            f" {found.peak_phase}",
+            f"needs {gib(found.needed.high)} on {each}{run.hardware.title}, which {have} {gib(found.usable)} usable"
+            f"{found.grounds}; peaks in the {found.peak_phase}",
         )
 
 

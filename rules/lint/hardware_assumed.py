@@ -13,7 +13,7 @@ def finds(run: Run) -> Iterator[Hit]:
     if hardware.assumed:
         yield Hit("base_model", f"{hardware.assumed} ({hardware.source})")
     if hardware.link_assumed:
-        linked = f"PCIe of {hardware.gpu.pcie_bytes_per_s / 1e9:g} GB/s, as the card has it"
+        linked = f"PCIe of {hardware.gpu.pcie_bytes_per_s / 1e9:g} GB/s, the default for this card"
         yield Hit(
             "base_model",
             f"the {hardware.gpus_per_node} GPUs are taken to be linked by {linked}, for the time of a step;"

@@ -19,9 +19,10 @@ def finds(run: Run) -> Iterator[Hit]:
 
 def on_gpu(found: Estimate, hardware: Hardware) -> str:
     """What decides on the GPU."""
+    each, have = ("each of ", "have") if hardware.world_size > 1 else ("", "has")
     return (
-        f"{gib(found.needed.low)} to {gib(found.needed.high)} needed, {gib(found.usable)} usable on each of"
-        f" {hardware.title}{found.grounds}: fragmentation decides whether it fails; the peak is the {found.peak_phase}"
+        f"needs up to {gib(found.needed.high)} on {each}{hardware.title}, which {have} {gib(found.usable)} usable"
+        f"{found.grounds}: fragmentation decides whether it fails; peaks in the {found.peak_phase}"
     )
 
 

@@ -182,7 +182,7 @@ function patched({ safe, all }) {
     line.append(`${words}: `);
     const put = document.createElement("button");
     put.type = "button";
-    put.textContent = "Put into the page";
+    put.textContent = "Apply";
     put.onclick = () => apply(files);
     line.append(put);
     for (const name of names) {

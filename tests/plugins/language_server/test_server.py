@@ -357,10 +357,10 @@ def test_hover_over_the_model_shows_the_flowchart_and_what_the_room_is_good_for(
         await editor.open("run.yaml", CONFIG)
         said = await editor.hover("run.yaml", "base_model")
         assert "| gradient checkpointing | done |" in said and "| LoRA | done |" in said
-        assert "with the room that is left" not in said
+        assert "with the spare memory" not in said
         await editor.type("run.yaml", ROOMY)
         said = await editor.hover("run.yaml", "base_model")
-        assert "**with the room that is left**: " in said and " s a step (-" in said and "\n- `" in said
+        assert "**with the spare memory**: " in said and " s a step (-" in said and "\n- `" in said
         assert "flowchart" not in said
 
     with_editor(tmp_path, used)
