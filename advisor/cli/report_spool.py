@@ -1,16 +1,17 @@
 """The reports of a call over many configs: more than a few hundred wait in a file, not in memory."""
 
 import sys
-from collections.abc import Iterable, Sequence
-from typing import IO, overload
+from collections.abc import Iterable
+from typing import IO
 
 from advisor.engine.finding import Report
+from advisor.report.chosen import ReadInTurn
 
 MOST_HELD = 500
 """Of some 30 kB each."""
 
 
-class ReportSpool(Sequence[Report]):
+class ReportSpool(ReadInTurn):
     """Reports in order: those past ``MOST_HELD`` in a temporary file without a name, where there is room for one."""
 
     def __init__(self, reports: Iterable[Report], most: int = MOST_HELD) -> None:
@@ -41,18 +42,13 @@ class ReportSpool(Sequence[Report]):
     def __len__(self) -> int:
         return len(self.held) + len(self.places)
 
-    @overload
-    def __getitem__(self, index: int) -> Report: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Report]: ...
-    def __getitem__(self, index: int | slice) -> Report | list[Report]:
-        if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(len(self)))]
-        at = range(len(self))[index] - len(self.held)
-        if at < 0:
-            return self.held[at]
+    def at(self, place: int) -> Report:
+        """From memory, or from the file."""
+        written = place - len(self.held)
+        if written < 0:
+            return self.held[place]
         import pickle
 
         assert self.file is not None, "what is not held was written"
-        self.file.seek(self.places[at])
+        self.file.seek(self.places[written])
         return pickle.load(self.file)

@@ -32,13 +32,13 @@ def with_advice(run: Run, finding: Finding, plan: Plan, planner: Planner) -> Fin
 
 def _batch_of_one(run: Run) -> str:
     """What a micro batch of one row needs, all else as it is."""
+    if run.micro_batch_size == 1:
+        return "the batch size is 1 already"
     single = estimate(replace(run, micro_batch_size=1, eval_batch_size=1))
     assert single is not None
     verdict = {"fits": "fits", "tight": "tight", "does-not-fit": "does not fit either", "unknown": "unknown"}[
         single.verdict
     ] + single.condition
-    if run.micro_batch_size == 1:
-        return "the batch size is 1 already"
     return f"batch size 1 needs {gib(single.needed.high)}: {verdict}"
 
 
