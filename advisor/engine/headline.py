@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from advisor.engine.answer import LITTLE_ROOM, Option, Reason
+from advisor.engine.blocking import verdict_words
 from advisor.engine.finding import Finding, Report
 from advisor.memory.ledger import Estimate
 from advisor.record import record, replace
@@ -36,7 +37,7 @@ def headline(facts: Facts, reason: Reason | None, needs: int | None) -> str:
     """``Does not fit: needs 349.5 GiB on each of 2x A100-80GB SXM, which have 78.0.``"""
     run, found = facts.run, facts.report.estimate
     if facts.stops:
-        memory = f" {_verdict(run, found)}" if found is not None and found.verdict != "unknown" else ""
+        memory = f" {_capital(verdict_words(facts.report))}." if facts.report.verdict != "unknown" else ""
         return f"Does not start: {_stopped_by(facts.stops)}.{memory}"
     match reason.where if reason else "":
         case "no-gpus":
@@ -58,7 +59,12 @@ def _unknown(facts: Facts) -> list[str]:
 def unknown_model_hints(facts: Facts) -> str:
     """The ways to make it known, in a sentence."""
     words = "; ".join(_unknown(facts)[1:])
-    return f"{words[:1].upper()}{words[1:]}." if words else ""
+    return f"{_capital(words)}." if words else ""
+
+
+def _capital(words: str) -> str:
+    """As a sentence begins."""
+    return f"{words[:1].upper()}{words[1:]}"
 
 
 def _verdict(run: Run, found: Estimate) -> str:
@@ -154,8 +160,7 @@ def _of_option(facts: Facts, option: Option) -> str:
         first = f"Correct {_place_words(facts.stops[0])} first: {_remedy(facts.stops[0])}."
         return f"{first} {_of_option(replace(facts, stops=()), option)}"
     if facts.stops:
-        changes = ", and change what is trained" if option.letter == "B" else ""
-        return f"{repairs(option)}{changes}{after_repair(option)}: add {option.flags}"
+        return f"{repairs(option)}{after_repair(option)}: add {option.flags}"
     does = "bring" if option.changes != 1 else "brings"
     assert option.end is not None
     end = end_words(option.end) + (" (near the limit)" if option.verdict == "tight" else "")
@@ -168,8 +173,9 @@ def _of_option(facts: Facts, option: Option) -> str:
 
 
 def repairs(option: Option) -> str:
-    """``2 edits repair it``."""
-    return f"{counted(option.changes, 'edit')} {'repairs' if option.changes == 1 else 'repair'} it"
+    """``2 edits repair it, same training``."""
+    training = "same training" if option.training == "same" else "and change what is trained"
+    return f"{counted(option.changes, 'edit')} {'repairs' if option.changes == 1 else 'repair'} it, {training}"
 
 
 def after_repair(option: Option) -> str:

@@ -133,7 +133,7 @@ def test_a_run_that_an_error_stops_hears_the_error_first_and_the_memory_second(t
         written(tmp_path, LORA.replace("datasets:\n  - {path: tatsu-lab/alpaca, type: alpaca}\n", "")), "1x rtx-4090"
     )
     assert not answer.starts and answer.verdict == "does-not-fit"
-    assert answer.headline.startswith("Does not start: ") and " Does not fit: needs " in answer.headline
+    assert answer.headline.startswith("Does not start: ") and " Does not fit: " in answer.headline
     assert answer.action.startswith("Correct line 1 first: ") and answer.action.endswith("add --fix")
     assert not option(answer, "A").fits
 
@@ -182,7 +182,7 @@ def test_an_error_that_a_safe_edit_repairs_is_repaired_by_a(tmp_path: Path):
     answer = answer_of(written(tmp_path, text), "2x a100-80gb")
     assert not answer.starts and answer.verdict == "fits"
     assert option(answer, "A").starts and option(answer, "A").fits
-    assert " repairs it; it then fits, " in answer.action and answer.action.endswith("add --fix")
+    assert " repairs it, same training; it then fits, " in answer.action and answer.action.endswith("add --fix")
 
 
 def test_a_selection_of_other_rules_wants_no_options(tmp_path: Path):

@@ -93,10 +93,8 @@ def blocked_lines(checked: CheckedRun, against: tuple[Finding, ...], anyway: str
 
 def headline_of(blocked: Blocked) -> str:
     """``does not fit: 55.0 of 23.1 GiB``; before that, which error stops the run, if one does."""
-    said = [] if blocked.answer.starts else [blocked.answer.headline[:1].lower() + blocked.answer.headline[1:-1]]
-    if blocked.report.verdict == "does-not-fit":
-        said.append(verdict_words(blocked.report))
-    return "; ".join(said)
+    said = blocked.answer.headline
+    return verdict_words(blocked.report) if blocked.answer.starts else f"{said[:1].lower()}{said[1:-1]}"
 
 
 def action_of(blocked: Blocked) -> str:

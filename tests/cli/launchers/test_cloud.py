@@ -125,7 +125,7 @@ def launch(folder: Path, config: str, text: str, *more: str, gpus: str = "") -> 
 def test_a_launch_into_the_cloud_is_checked_on_its_cards(folder: Path):
     done = launch(folder, "large.yml", "gpu: h100\n")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "1x H100-80GB SXM" in " ".join(done.stderr.split())
+    assert "--gpus '1x h100" in done.stderr
     assert launch(folder, "small.yml", "gpu: l4\n").returncode == 7
 
 
@@ -133,7 +133,7 @@ def test_a_launch_into_the_cloud_is_checked_on_its_cards(folder: Path):
 def test_gpus_on_the_command_line_go_before_the_cloud(folder: Path):
     assert launch(folder, "middle.yml", "gpu: l4\n").returncode == 1
     assert launch(folder, "middle.yml", "gpu: l4\n", gpus="1x b200").returncode == 7
-    assert "RTX 4090" in launch(folder, "large.yml", "gpu: [\n", gpus="1x rtx-4090").stderr
+    assert "rtx-4090" in launch(folder, "large.yml", "gpu: [\n", gpus="1x rtx-4090").stderr
 
 
 @pytest.mark.slow

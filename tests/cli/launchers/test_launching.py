@@ -61,7 +61,7 @@ def test_a_run_that_fits_is_launched_and_its_exit_code_is_the_commands(folder: P
 def test_a_run_that_does_not_fit_is_blocked_and_the_ways_around_are_named(folder: Path):
     done = launch(folder, "--gpus", "1x rtx-4090", *train("large.yml"))
     assert (done.returncode, done.stdout) == (1, "")
-    for part in ("advisor: does not start: ", "does not fit: ", "--no-block", "file-ignore[does-not-fit]"):
+    for part in ("advisor: does not start: ", "Does not fit: ", "--no-block", "file-ignore[does-not-fit]"):
         assert part in done.stderr
     assert len(done.stderr.splitlines()) <= 5 and all(line.startswith("advisor: ") for line in done.stderr.splitlines())
 
