@@ -44,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The config alone in the working directory, and axolotl's pins as what is installed."""
     monkeypatch.chdir(tmp_path)
     pins = {name: getattr(Stack(), name) for name in PACKAGES}
-    monkeypatch.setattr("advisor.session.stack.installed_versions", lambda: pins)
+    monkeypatch.setattr("advisor.session.stack.installed_stack", lambda: pins)
     (tmp_path / "run.yaml").write_text(CONFIG)
     yield tmp_path
 
@@ -162,9 +162,9 @@ def test_python_estimates_what_is_reserved_as_the_command_does():
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_launch_counts_with_the_installed_versions(monkeypatch: pytest.MonkeyPatch):
+def test_a_launch_counts_with_the_installed_stack(monkeypatch: pytest.MonkeyPatch):
     older = {name: getattr(Stack(), name) for name in PACKAGES} | {"transformers": "4.40.0", "peft": "0.10.0"}
     pinned = by_launch(monkeypatch)
-    monkeypatch.setattr("advisor.session.stack.installed_versions", lambda: older)
+    monkeypatch.setattr("advisor.session.stack.installed_stack", lambda: older)
     arguments = ["estimate", "--gpus", GPUS, "--stack", "installed", "--output-format", "json", "run.yaml"]
     assert by_launch(monkeypatch) == of_json(CliRunner().invoke(main, arguments).stdout) != pinned

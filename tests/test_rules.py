@@ -14,7 +14,7 @@ from advisor.engine.examples import failures_of, opened, outcome
 from advisor.engine.labels import LONGEST, batches
 from advisor.engine.pack import Pack
 from advisor.engine.registry import STAGES, built_in_folder, built_in_rules, organisation_rules
-from advisor.engine.rule import Rule
+from advisor.engine.rule import Rule, said
 from advisor.errors import InputError
 from advisor.record import replace
 from advisor.run import Run
@@ -48,13 +48,18 @@ SENTENCE = 75
 
 def labels_of(rule: Rule, folder: Path) -> Iterator[str]:
     """What the steps of a rule's own examples are called."""
+    return (rule.named(*runs) for runs in ends_of(rule, folder))
+
+
+def ends_of(rule: Rule, folder: Path) -> Iterator[tuple[Run, Run]]:
+    """The runs before and after the steps of a rule's own examples."""
     for number, example in enumerate(example for example in rule.expanded if example.expects_finding):
         own = folder / str(number)
         own.mkdir()
         before = opened(example, own).run
         after, _ = outcome(rule, before)
         assert after is not None
-        yield rule.named(before, after)
+        yield before, after
 
 
 @pytest.mark.parametrize("rule", STEPS, ids=lambda rule: rule.id)
@@ -67,12 +72,14 @@ def test_every_step_has_a_label_that_fits_into_a_line(rule: Rule, tmp_path: Path
 
 
 @pytest.mark.parametrize("rule", STEPS, ids=lambda rule: rule.id)
-def test_every_step_says_in_a_sentence_why_it_helps_and_what_it_costs(rule: Rule):
-    assert rule.because != rule.price
-    for sentence in (rule.because, rule.price):
-        assert 0 < len(sentence) <= SENTENCE and "\n" not in sentence
-        assert sentence.endswith(".") and sentence[0].isupper() | sentence[0].isdigit()
-        assert rule.title not in sentence
+def test_every_step_says_in_a_sentence_why_it_helps_and_what_it_costs(rule: Rule, tmp_path: Path):
+    for runs in ends_of(rule, tmp_path):
+        sentences = [said(words, *runs) for words in (rule.because, rule.price)]
+        assert len(set(sentences)) == 2
+        for sentence in sentences:
+            assert 0 < len(sentence) <= SENTENCE and "\n" not in sentence
+            assert sentence.endswith(".") and sentence[0].isupper() | sentence[0].isdigit()
+            assert rule.title not in sentence
 
 
 def labelled(folder: Path, rule: str, *lines: str, **given: Any) -> str:
@@ -94,7 +101,12 @@ OFFLOADED = '{"zero_optimization": {"stage": 3, "offload_optimizer": {"device": 
         ("qlora", (LLAMA,), {}, "QLoRA: 4-bit base, rank 16"),
         ("qlora", (LLAMA, *ADAPTER), {}, "QLoRA: 4-bit base"),
         ("fused-loss", (LLAMA,), {}, "fused loss (Liger)"),
-        ("fused-loss", ("base_model: CohereForAI/c4ai-command-r-v01",), {"gpus": ""}, "fused loss (cut cross-entropy)"),
+        (
+            "fused-loss",
+            ("base_model: CohereForAI/c4ai-command-r-v01",),
+            {"gpus": ""},
+            "fused loss (cut cross-entropy, needs a package)",
+        ),
         ("fsdp-2", (LLAMA,), {"gpus": "8x a100-80gb"}, "FSDP2"),
         (
             "fsdp-2",
@@ -158,7 +170,7 @@ def run(tmp_path: Path) -> Run:
 
 def test_a_rule_without_a_label_is_called_by_its_title(run: Run):
     rule = rule_of(only("base_model: gpt2"))
-    assert (rule.named(run, run), rule.because, rule.price) == ("t", "", "")
+    assert (rule.named(run, run), said(rule.because, run, run), rule.price) == ("t", "", "")
 
 
 GOOD = """

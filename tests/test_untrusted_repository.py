@@ -196,7 +196,7 @@ def test_a_fix_is_not_written_through_a_link_to_the_outside(outside: Path, kind:
             outside.write_text(text)
             (repository / "run.yaml").symlink_to(outside)
         case "copy":
-            for step in ("zero-2", "zero-3", "offload-optimizer", "offload-params"):
+            for step in ("zero-1", "zero-2", "zero-3", "offload-optimizer", "offload-params"):
                 (repository / f"run.{step}.json").symlink_to(outside)
         case _:
             (repository / "out" / "run.yaml").symlink_to(outside)

@@ -33,7 +33,10 @@ class Answer:
 
 
 def answered(key: str, opened: LoadedRun, options: Options) -> Answer:
-    """Both searches. ``InputError`` for another key, and where there is no estimate."""
+    """As written, and with steps: of the same training, and where these do not help of another.
+
+    ``InputError`` for another key, and where there is no estimate.
+    """
     check_key(key)
     run = opened.run
     if run.model is None or run.unreadable:
@@ -41,8 +44,9 @@ def answered(key: str, opened: LoadedRun, options: Options) -> Answer:
         raise InputError(f"has no estimate: {what}", run.config.file, remedy="see `advisor check`")
     plan = planner(options.without(TAKE_BACK[key]))
     with shown(), doing(f"looking for the largest {key}"):
-        as_written = max_value(opened, key)
-        return Answer(key, opened, as_written, max_value_planned(opened, key, lambda run: plan(run, False)))
+        same = max_value_planned(opened, key, lambda run: plan(run, True))
+        found = same if same.value is not None else max_value_planned(opened, key, lambda run: plan(run, False))
+        return Answer(key, opened, max_value(opened, key), found)
 
 
 def show(answer: Answer, format_: str, style: Style) -> int:

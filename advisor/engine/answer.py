@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 Where = Literal["gpu", "host", "load", "evaluation", "refused", "not-counted", "no-gpus", "unknown-model"]
 Letter = Literal["A", "B", "C", "F"]
 Training = Literal["same", "changes"]
-LITTLE_ROOM = 0.95
-"""Of what is usable: a run that needs more fits with little room."""
 
 
 @record

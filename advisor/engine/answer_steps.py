@@ -27,6 +27,7 @@ def step_of(finding: Finding) -> AnswerStep:
         finding.because or _first_sentence(finding.why),
         finding.price or _first_sentence(finding.cost),
         fix.safe,
+        finding.requires,
         memory=fix.needed,
         host=fix.host,
         seconds=fix.seconds,

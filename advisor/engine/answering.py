@@ -6,7 +6,7 @@ from advisor.engine.answer import Answer, NotTaken, Option, Reason
 from advisor.engine.answer_steps import seconds_of, stops_in, tokens_per_second
 from advisor.engine.check import Options, planner
 from advisor.engine.finding import Finding, Report
-from advisor.engine.headline import Facts, action, headline, is_of_little_room, unknown_model_hints
+from advisor.engine.headline import Facts, action, headline, unknown_model_hints
 from advisor.engine.ways_out import Asked, options_of
 from advisor.opening import LoadedRun
 from advisor.record import replace
@@ -39,7 +39,7 @@ def answer_of(opened: LoadedRun, options: Options, report: Report) -> Answer:
         reason,
         headline(facts, reason, needs),
         action(facts, ways, hint=_hint(facts, reason)),
-        little_room=report.estimate is not None and is_of_little_room(report.estimate),
+        little_room=report.estimate is not None and report.estimate.has_little_room,
         needs=needs,
         assumed=opened.run.hardware.assumed if opened.run.hardware is not None else "",
         options=ways,

@@ -45,7 +45,7 @@ def verdict_words(report: Report) -> str:
         keys = ", ".join(f"`{each.key}`" for each in found.uncounted)
         return f"no verdict: {keys} is not counted; without it the run needs {counted} on each of {report.hardware}"
     if found.verdict == "fits":
-        return f"fits {counted}{found.grounds}"
+        return f"fits {counted}{', with little room' if found.has_little_room else ''}{found.grounds}"
     if found.on_gpu == "fits":
         needed = found.host_peak if found.verdict == "tight" else found.host_needed.low
         counted = f"{number(needed)} of {number(found.host_usable or 0)} GiB of host memory a node"

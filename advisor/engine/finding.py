@@ -80,6 +80,8 @@ class Finding:
     """Why, in a line."""
     price: str = ""
     """What it costs, in a line."""
+    requires: tuple[str, ...] = ()
+    """What must be installed first, each with its command."""
     step: int | None = None
     """The number of this step in the plan, from 1; None if the finding is no step."""
     sequence: Literal["room"] | None = None

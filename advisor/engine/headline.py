@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from advisor.engine.answer import LITTLE_ROOM, Option, Reason
+from advisor.engine.answer import Option, Reason
 from advisor.engine.blocking import verdict_words
 from advisor.engine.finding import Finding, Report
 from advisor.memory.ledger import Estimate
@@ -26,11 +26,6 @@ class Facts:
     report: Report
     stops: Sequence[Finding] = ()
     seconds: float | None = None
-
-
-def is_of_little_room(found: Estimate) -> bool:
-    """Whether a run fits, and leaves less than a twentieth of the card."""
-    return found.verdict == "fits" and found.needed.high > LITTLE_ROOM * found.usable
 
 
 def headline(facts: Facts, reason: Reason | None, needs: int | None) -> str:
@@ -74,14 +69,20 @@ def _verdict(run: Run, found: Estimate) -> str:
     needed, usable, where = number(found.needed.high), number(found.usable), _on(run)
     match found.verdict:
         case "fits":
-            room = " Little room is left." if is_of_little_room(found) else f" {_free(found)}"
+            room = " Little room is left." if found.has_little_room else f" {_free(found)}"
             return f"Fits{found.grounds}: needs {needed} of {usable} GiB {where}.{room}"
         case "tight":
             return f"Near the limit{found.grounds}: needs up to {needed} of {usable} GiB {where}. It may run out."
         case _:
             have = "have" if run.world_size > 1 else "has"
-            phase = " in evaluation" if found.peak_phase == "evaluation" else ""
-            return f"Does not fit{found.grounds}: needs {needed} GiB{phase} {where}, which {have} {usable}."
+            return f"Does not fit{found.grounds}: needs {needed} GiB{_phase(found)} {where}, which {have} {usable}."
+
+
+def _phase(found: Estimate) -> str:
+    """Of a run whose evaluation needs most: that it does, and what the run needs without."""
+    if found.peak_phase != "evaluation":
+        return ""
+    return f" in evaluation, {number(found.needed_in_training)} without,"
 
 
 def _of_host(found: Estimate) -> str:
@@ -134,7 +135,9 @@ def action(facts: Facts, options: Sequence[Option], *, hint: str = "") -> str:
     if chosen is not None and chosen.letter == "C":
         return f"No edits make it fit. {chosen.hardware} would do."
     if chosen is not None:
-        return _of_option(facts, chosen)
+        near = _near_the_limit(facts, options) if chosen.letter == "B" else ""
+        only = "Surely only by changing the training" if near else "Only by changing the training"
+        return f"{_of_option(facts, chosen, only)}{near}"
     if hint:
         return hint
     if facts.stops:
@@ -150,7 +153,18 @@ def action(facts: Facts, options: Sequence[Option], *, hint: str = "") -> str:
     )
 
 
-def _of_option(facts: Facts, option: Option) -> str:
+def _near_the_limit(facts: Facts, options: Sequence[Option]) -> str:
+    """The same training that ends near the limit, next to the way that fits."""
+    near = next((option for option in options if option.letter == "A" and option.command is not None), None)
+    return "" if near is None or near.verdict != "tight" else f". Or {_lowered(_of_option(facts, near))}"
+
+
+def _lowered(words: str) -> str:
+    """As it stands within a sentence."""
+    return f"{words[:1].lower()}{words[1:]}"
+
+
+def _of_option(facts: Facts, option: Option, only: str = "Only by changing the training") -> str:
     """What an option does, and what to add to the command."""
     edits = counted(option.changes, "edit")
     assert option.end is not None or facts.stops, "only a run that is refused has an option without an end"
@@ -163,13 +177,18 @@ def _of_option(facts: Facts, option: Option) -> str:
         return f"{repairs(option)}{after_repair(option)}: add {option.flags}"
     does = "bring" if option.changes != 1 else "brings"
     assert option.end is not None
-    end = end_words(option.end) + (" (near the limit)" if option.verdict == "tight" else "")
+    end = f"{end_words(option.end)}{room_words(option.end)}"
     if option.letter == "B":
         title = f"{option.title}, " if option.title != "changes training" else ""
-        way = f"Only by changing the training: {title}{edits}, {end}"
+        way = f"{only}: {title}{edits}, {end}"
     else:
         way = f"{edits} {does} it down to {end}, same training"
     return f"{way}{more_time(option, facts.seconds)}: add {option.flags}"
+
+
+def room_words(end: Estimate) -> str:
+    """`` (near the limit)`` of what may run out, `` (little room)`` of what just fits."""
+    return " (near the limit)" if end.verdict == "tight" else " (little room)" if end.has_little_room else ""
 
 
 def repairs(option: Option) -> str:

@@ -3,18 +3,20 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
-from advisor.engine.axes import FIRST, LENGTH, families
+from advisor.engine.axes import FIRST, HALF, LENGTH, families
 from advisor.engine.finding import Skipped
 from advisor.engine.plan_steps import Goal, plan_steps
-from advisor.engine.points import Moves, Walk, with_rules
+from advisor.engine.points import Move, Moves, Walk, with_rules
 from advisor.engine.rule import Rule
-from advisor.engine.search import EQUAL, Point, fastest, is_roomy, leanest, points, usable_of
+from advisor.engine.search import WITHOUT_MASTERS, Point, fastest, leanest, points, usable_of
 from advisor.engine.states import Plan, State
-from advisor.engine.steps import alternatives, best_step
-from advisor.record import record
+from advisor.engine.steps import alternatives, best_step, run_after
+from advisor.record import record, replace
 
 LAST = frozenset({"no-checkpointing", "larger-micro-batch"})
 """What uses the room that the other steps make is told after them."""
+MOST_FORMS = 2
+"""Half precision with fp32 masters, and without."""
 MOST_ENDS = 24
 """So many of the best points are tried as the end of a plan: one that adds an error is struck out."""
 
@@ -29,15 +31,27 @@ class Tier:
 
 @record(eq=False)
 class Search:
-    """A plan in the making: where it may go, the order in which it is told, and the families that do not fit."""
+    """A plan in the making: where it may start, the order in which it is told, and what was searched in vain."""
 
-    walk: Walk
+    bases: tuple[Walk, ...]
+    """The run with what comes first made, the best form of it first."""
     order: Mapping[str, int]
-    tried: set[Moves] = field(default_factory=set[Moves])
-    lean: list[Point] = field(default_factory=list[Point])
+    tried: set[tuple[Moves, Moves]] = field(default_factory=set["tuple[Moves, Moves]"])
+    """Families, each with the base that it starts from."""
+    lean: list[list[tuple[Walk, Point]]] = field(default_factory=list["list[tuple[Walk, Point]]"])
     """Of each part that was searched in vain, what needs least memory."""
     vain: list[tuple[Walk, list[Moves]]] = field(default_factory=list["tuple[Walk, list[Moves]]"])
     """Those parts."""
+
+    @property
+    def start(self) -> State:
+        """The run as written."""
+        return self.bases[0].start
+
+    @property
+    def ends(self) -> list[tuple[Walk, Point]]:
+        """The ends of all parts, the smallest first."""
+        return _smallest_first(end for ends in self.lean for end in ends)
 
 
 def plan_fit(start: State, flowchart: Sequence[Tier], *, safe_only: bool = False) -> Plan:
@@ -45,94 +59,129 @@ def plan_fit(start: State, flowchart: Sequence[Tier], *, safe_only: bool = False
     if start.verdict == "fits":
         return Plan((), (), start)
     search = search_from(start, flowchart, safe_only=safe_only)
-    if (asked := _as_asked(search)) is not None:
-        return asked
-    left = parts(search, flowchart, safe_only=safe_only or start.verdict == "tight")
-    for part in left:
-        plan = end_in(search, part) or shortened(search, part)
-        if plan is not None:
-            return _with_reasons(faster_with_room(plan, search, left), search, safe_only=safe_only)
-    for point in _smallest_ends(search):
-        verdict = point.state.verdict
-        plan = _plan_to(search, search.walk, point.moves, Goal(verdict, needed=point.state.needed))
-        if plan is not None:
-            return _with_reasons(plan, search, safe_only=safe_only)
-    return _with_reasons(Plan((), (), start), search, safe_only=safe_only)
+    plan = _as_asked(search)
+    if plan is not None:
+        return plan
+    plan = _first_that_fits(search, flowchart, safe_only=safe_only or start.verdict == "tight")
+    return _with_reasons(plan or _smallest(search), search, safe_only=safe_only)
 
 
 def search_from(start: State, flowchart: Sequence[Tier], *, safe_only: bool) -> Search:
-    """With the step that the YAML itself asks for made, unless it is not wanted."""
+    """With the steps that come first made, unless they are not wanted."""
     rules = {rule.id: rule for tier in flowchart for rule in tier.rules}
-    asked = ((FIRST, 0),) if FIRST in rules and not safe_only else ()
-    if Walk(start, rules, rules).after(asked) is None:
+    told = sorted(rules, key=lambda rule: rule in LAST)
+    walk = Walk(start, rules, rules, safe_only=safe_only)
+    bases = [()] if safe_only else _bases(walk, flowchart)
+    walks = (replace(walk, asked=asked, reached={}, batched={}) if asked else walk for asked in bases)
+    return Search(tuple(walks), {rule: rank for rank, rule in enumerate(told)})
+
+
+def _bases(walk: Walk, flowchart: Sequence[Tier]) -> list[Moves]:
+    """What is made before all else: the bits that the YAML asks for; half precision where it is the first rung.
+
+    Half precision in each of its forms, that with fp32 masters first.
+    """
+    asked: Moves = ((FIRST, 0),) if FIRST in walk.rules else ()
+    if walk.after(asked) is None:
         asked = ()
-    plan_steps = sorted(rules, key=lambda rule: rule in LAST)
-    walk = Walk(start, rules, rules, safe_only=safe_only, asked=asked)
-    return Search(walk, {rule: rank for rank, rule in enumerate(plan_steps)})
+    rung = next((rule for tier in flowchart[:1] for rule in tier.rules if rule.id == HALF), None)
+    forms = [(*asked, (HALF, form)) for form in range(MOST_FORMS)] if rung is not None else []
+    return [moves for moves in forms if walk.after(moves) is not None] or [asked]
 
 
 def _as_asked(search: Search) -> Plan | None:
-    """The step that the YAML asks for as the whole plan, where it is enough."""
-    moves = search.walk.asked
-    end = search.walk.after(moves)
-    if not moves or end is None or end.verdict != "fits":
+    """What comes first as the whole plan, where it is enough."""
+    walk = search.bases[0]
+    end = walk.after(walk.asked)
+    if not walk.asked or end is None or end.verdict != "fits":
         return None
-    return _plan_to(search, search.walk, moves, Goal("fits"))
+    return _plan_to(search, walk, walk.asked, Goal("fits"))
 
 
-def parts(search: Search, flowchart: Sequence[Tier], *, safe_only: bool) -> Iterator[Walk]:
-    """The tiers, each with all rules before it: what trains the same, then the rest unless something is tight."""
-    allowed: list[str] = []
-    for tier in flowchart:
-        allowed += [rule.id for rule in tier.rules]
-        if len(allowed) == len(tier.rules) or any(rule.safe is not False for rule in tier.rules):
-            yield with_rules(search.walk, allowed, safe_only=True)
-        is_tight = any(point.state.verdict == "tight" for point in search.lean)
-        if not safe_only and not is_tight and any(rule.safe is not True for rule in tier.rules):
-            yield with_rules(search.walk, allowed, safe_only=False)
+def _first_that_fits(search: Search, flowchart: Sequence[Tier], *, safe_only: bool) -> Plan | None:
+    """The best plan of the first tier that has one; rows are cut where nothing is even near the limit."""
+    for count in range(1, len(flowchart) + 1):
+        tiers = flowchart[:count]
+        for part in parts(search.bases, tiers, safe_only=safe_only):
+            plan = end_in(search, part)
+            if plan is not None:
+                return plan
+        cuts = not safe_only and any(rule.id == LENGTH for rule in tiers[-1].rules)
+        plan = _shortened(search, tiers) if cuts else None
+        if plan is not None:
+            return plan
+    return None
 
 
-def end_in(search: Search, walk: Walk, start: Moves | None = None) -> Plan | None:
-    """The best plan by the rules of a walk."""
-    start = search.walk.asked if start is None else start
-    family = [moves for moves in families(walk, start) if moves not in search.tried]
-    search.tried.update(family)
+def parts(bases: Iterable[Walk], tiers: Sequence[Tier], *, safe_only: bool) -> Iterator[Walk]:
+    """The last tier with all rules before it: what trains the same, then the rest; each first without packages.
+
+    Half precision with fp32 masters comes without what would give them up again.
+    """
+    rules = [rule.id for tier in tiers for rule in tier.rules]
+    last = tiers[-1].rules
+    same = len(tiers) == 1 or any(rule.safe is not False for rule in last)
+    changes = not safe_only and any(rule.safe is not True for rule in last)
+    for base in bases:
+        allowed = [rule for rule in rules if rule not in WITHOUT_MASTERS or (HALF, 0) not in base.asked]
+        packages = (False, True) if _knows_packages(base, allowed) else (False,)
+        for kind in [True] * same + [False] * changes:
+            yield from (with_rules(base, allowed, safe_only=kind, packages=more) for more in packages)
+
+
+def _knows_packages(walk: Walk, allowed: Iterable[str]) -> bool:
+    """Whether a rule has an alternative that needs a package."""
+    run = walk.start.run
+    rules = (walk.known[rule] for rule in allowed if walk.known[rule].may_require)
+    return any(
+        rule.requires(run, after)
+        for rule in rules
+        if rule.when(run)
+        for edits in alternatives(rule, run)
+        if (after := run_after(run, edits, rule)) is not None
+    )
+
+
+def end_in(search: Search, walk: Walk, more: Moves = ()) -> Plan | None:
+    """The best plan by the rules of a walk, ``more`` made first."""
+    family = [moves for moves in families(walk, (*walk.asked, *more)) if (walk.asked, moves) not in search.tried]
+    search.tried.update((walk.asked, moves) for moves in family)
     for point in fastest(walk, list(points(walk, family)))[:MOST_ENDS]:
         plan = _plan_to(search, walk, point.moves, Goal("fits", seconds=point.seconds))
         if plan is not None:
             return plan
-    lean = leanest(walk, family, usable_of(walk))[:MOST_ENDS]
-    for point in lean:
-        if point.state.verdict == "fits":
-            plan = _plan_to(search, walk, point.moves, Goal("fits", high=point.state.estimate.needed.high))
-            if plan is not None:
-                return plan
-    search.lean.extend(lean)
+    search.lean.append([(walk, point) for point in leanest(walk, family, usable_of(walk))[:MOST_ENDS]])
     search.vain.append((walk, family))
     return None
 
 
-def faster_with_room(plan: Plan, search: Search, left: Iterator[Walk]) -> Plan:
-    """A plan near the card's limit, or one of a later tier that has room, trains the same and is faster."""
-    if plan.safe and not is_roomy(plan.end) and plan.end.seconds is not None:
-        for walk in left:
-            other = end_in(search, walk) if walk.safe_only else None
-            if other is not None and is_roomy(other.end) and EQUAL * (other.end.seconds or 0.0) < plan.end.seconds:
-                return other
-    return plan
-
-
-def shortened(search: Search, walk: Walk) -> Plan | None:
-    """The same with rows as long as they can be, where the rules may shorten them."""
-    rule, lean = walk.rules.get(LENGTH), min(search.lean, key=lambda point: point.state.needed, default=None)
-    if rule is None or lean is None or not rule.when(walk.start.run):
+def _shortened(search: Search, tiers: Sequence[Tier]) -> Plan | None:
+    """Rows as long as they can be, and with that length the tiers from the first: what else is needed then."""
+    ends = search.ends
+    if not ends or any(point.state.verdict == "tight" for _, point in ends):
         return None
-    for index in range(len(alternatives(rule, walk.start.run))):
-        end = walk.after((*lean.moves, (LENGTH, index)))
+    at, lean = ends[0]
+    walk = with_rules(at, at.known, safe_only=False, packages=True)
+    rule = walk.known[LENGTH]
+    for index in range(len(alternatives(rule, walk.start.run)) if rule.when(walk.start.run) else 0):
+        moves = (*lean.moves, (LENGTH, index))
+        end = walk.after(moves)
         if end is not None and end.verdict == "fits":
-            return end_in(search, walk, (*search.walk.asked, (LENGTH, index)))
+            return _with_length(search, tiers, (LENGTH, index))
         if end is not None:
-            search.lean.append(Point((*lean.moves, (LENGTH, index)), end, 0.0))
+            search.lean.append([(walk, Point(moves, end, 0.0))])
+    return None
+
+
+def _with_length(search: Search, tiers: Sequence[Tier], cut: Move) -> Plan | None:
+    """The best plan of the first tier that has one with a length that is decided on."""
+    bases = tuple(replace(walk, settled=frozenset({cut}), reached={}, batched={}) for walk in search.bases)
+    again = Search(bases, search.order)
+    for count in range(1, len(tiers) + 1):
+        for part in parts(bases, tiers[:count], safe_only=False):
+            plan = end_in(again, part, (cut,))
+            if plan is not None:
+                return plan
     return None
 
 
@@ -144,23 +193,37 @@ def _plan_to(search: Search, walk: Walk, moves: Moves, goal: Goal) -> Plan | Non
     return Plan(steps, (), steps[-1].after if steps else walk.start)
 
 
-def _smallest_ends(search: Search) -> Iterator[Point]:
-    """What needs least memory of all that was searched in vain; the first is seldom struck out."""
-    yield from ends_of(search.lean)
-    yield from ends_of(point for walk, family in search.vain for point in leanest(walk, family, float("inf")))
+def _smallest(search: Search) -> Plan:
+    """The plan to the least tight end of the first part that has one, else to what needs least memory of all."""
+    for walk, point in _smallest_ends(search):
+        goal = Goal(point.state.verdict, needed=point.state.needed)
+        plan = _plan_to(search, walk, point.moves, goal)
+        if plan is not None:
+            return plan
+    return Plan((), (), search.start)
 
 
-def ends_of(found: Iterable[Point]) -> list[Point]:
-    """Points, the smallest first."""
-    return sorted(found, key=lambda point: (point.state.needed, len(point.moves)))
+def _smallest_ends(search: Search) -> Iterator[tuple[Walk, Point]]:
+    """What was searched in vain; the first is seldom struck out."""
+    for ends in search.lean:
+        yield from (end for end in ends if end[1].state.verdict == "tight")
+    yield from search.ends
+    yield from _smallest_first(
+        (walk, point) for walk, family in search.vain for point in leanest(walk, family, float("inf"))
+    )
+
+
+def _smallest_first(ends: "Iterable[tuple[Walk, Point]]") -> "list[tuple[Walk, Point]]":
+    """Ends by what they need, then by how many moves lead there."""
+    return sorted(ends, key=lambda end: (end[1].state.needed, end[1].state.estimate.needed.high, len(end[1].moves)))
 
 
 def _with_reasons(plan: Plan, search: Search, *, safe_only: bool) -> Plan:
     """The plan with the steps that were no help, and why; where it fits, only those that lack a host."""
     taken, hopeless = set(plan.names), plan.verdict == "does-not-fit"
-    at = plan.end if hopeless else search.walk.start
+    at = plan.end if hopeless else search.start
     skipped: list[Skipped] = []
-    for rule in search.walk.rules.values():
+    for rule in search.bases[0].rules.values():
         if rule.id in taken or (plan.safe and not hopeless) or not rule.when(at.run):
             continue
         if not rule.is_safe(at.run) and (safe_only or not hopeless):

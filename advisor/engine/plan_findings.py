@@ -7,6 +7,7 @@ from advisor.documents import Document, Edit, PatchError, as_path
 from advisor.engine.cost_text import cost_text
 from advisor.engine.finding import Finding, Fix, WholePlan
 from advisor.engine.locations import run_place
+from advisor.engine.rule import said
 from advisor.engine.states import Plan, State, Step
 from advisor.run import Run
 from advisor.util import gib
@@ -45,7 +46,7 @@ def step_finding(step: Step, number: int = 0, *, safe_only: bool = False) -> Fin
     if placed is None:
         return None
     edits, diff = placed
-    rule = step.rule
+    rule, runs = step.rule, (step.before.run, step.after.run)
     end = step.after.estimate
     fix = Fix(
         step.safe,
@@ -70,10 +71,11 @@ def step_finding(step: Step, number: int = 0, *, safe_only: bool = False) -> Fin
         why=rule.why,
         source=rule.source,
         fix=fix,
-        help=_given_elsewhere(step.before.run, step.after.run),
-        label=rule.named(step.before.run, step.after.run),
-        because=rule.because,
-        price=rule.price,
+        help=_given_elsewhere(*runs),
+        label=rule.named(*runs),
+        because=said(rule.because, *runs),
+        price=said(rule.price, *runs),
+        requires=rule.requires(*runs),
         step=number or None,
         offered=step.safe or not safe_only,
     )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from advisor.engine.points import Move, Moves, Walk
-from advisor.engine.search import ALIKE, EQUAL, is_roomy, seconds_of
+from advisor.engine.search import EQUAL, seconds_of
 from advisor.engine.states import State, Step
 from advisor.engine.steps import added_errors, alternatives, host_suffices
 from advisor.memory import Verdict
@@ -17,7 +17,8 @@ class Goal:
     verdict: Verdict
     seconds: float | None = None
     needed: int | None = None
-    high: int | None = None
+    with_room: bool = False
+    """Whether some of the card must be left free."""
 
     def is_met(self, start: State, end: State, moves: Moves) -> bool:
         """Whether a state will do as the end of a plan."""
@@ -25,11 +26,9 @@ class Goal:
             return False  # asked first: it takes less than the memory
         if end.verdict != self.verdict and not (self.verdict == "does-not-fit" or end.verdict == "fits"):
             return False
-        if self.seconds is not None and not is_roomy(end):
-            return False
-        if self.high is not None and end.estimate.needed.high > self.high:
-            return False
         if self.needed is not None and end.needed > self.needed:
+            return False
+        if self.with_room and end.estimate.has_little_room:
             return False
         return host_suffices(start, end)
 
@@ -53,11 +52,11 @@ def plan_steps(
 
 
 def about(walk: Walk, moves: Moves, goal: Goal) -> Goal:
-    """The goal less what nobody would notice: a step that makes its end faster by no more is not worth an edit."""
+    """The goal less what is as fast: a step that makes its end faster by no more than that is not worth an edit."""
     end = walk.after(moves)
     if goal.seconds is None or end is None:
         return goal
-    return replace(goal, seconds=max(goal.seconds, ALIKE * seconds_of(end, moves) / EQUAL))
+    return replace(goal, seconds=max(goal.seconds, seconds_of(end, moves)))
 
 
 def _adds_errors(walk: Walk, moves: Moves) -> bool:
@@ -97,7 +96,7 @@ def necessary(walk: Walk, order: Mapping[str, int], moves: Moves, goal: Goal, ke
 def _milder(walk: Walk, order: Mapping[str, int], moves: Moves, goal: Goal, kept: Moves) -> Moves:
     """Where a rule has alternatives, the mildest with which the end is as good."""
     for index, (rule, chosen) in enumerate(moves):
-        for alternative in range(chosen):
+        for alternative in range(0 if (rule, chosen) in kept else chosen):
             rest = in_order(walk, order, (*moves[:index], (rule, alternative), *moves[index + 1 :]), kept)
             if does(walk, rest, goal):
                 return _milder(walk, order, rest, goal, kept)

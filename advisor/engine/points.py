@@ -19,17 +19,32 @@ BATCH = frozenset({"smaller-micro-batch", "larger-micro-batch"})
 
 
 @record(eq=False)
+class Reached:
+    """Where moves lead, whether the same is trained there, and whether a package must be installed first."""
+
+    state: State
+    same: bool = True
+    needs_package: bool = False
+
+
+@record(eq=False)
 class Walk:
-    """Where moves lead from a start, by ``rules``; ``safe_only``: as long as the same is trained."""
+    """Where moves lead from a start, by ``rules``; ``safe_only``: as long as the same is trained.
+
+    ``packages``: also by what needs one that axolotl does not install.
+    """
 
     start: State
     known: Mapping[str, Rule]
     """All rules of the flowchart; ``rules`` are those that may be moved by for now."""
     rules: Mapping[str, Rule]
     safe_only: bool = False
+    packages: bool = False
     asked: Moves = ()
     """What the YAML asks for itself: made first, and no change of what is trained."""
-    reached: dict[Moves, tuple[State, bool] | None] = field(default_factory=dict[Moves, "tuple[State, bool] | None"])
+    settled: frozenset[Move] = frozenset()
+    """Changes of what is trained that are decided on: whatever else is searched for, they do not count."""
+    reached: dict[Moves, Reached | None] = field(default_factory=dict[Moves, "Reached | None"])
     batched: dict[tuple[Moves, int], State] = field(default_factory=dict[tuple[Moves, int], State])
 
     @cached_property
@@ -46,31 +61,32 @@ class Walk:
     def after(self, moves: Moves) -> State | None:
         """The state after moves; None where one of them does not apply or is not wanted."""
         found = self.judged(moves)
-        return None if found is None or (self.safe_only and not found[1]) else found[0]
+        if found is None or (self.safe_only and not found.same) or (found.needs_package and not self.packages):
+            return None
+        return found.state
 
-    def judged(self, moves: Moves) -> tuple[State, bool] | None:
-        """The state after moves, and whether the same is trained."""
+    def judged(self, moves: Moves) -> Reached | None:
+        """Where moves lead, wanted or not."""
         if not moves:
-            return self.start, True
+            return Reached(self.start)
         if moves not in self.reached:
             self.reached[moves] = self.moved(moves[:-1], moves[-1])
         return self.reached[moves]
 
-    def moved(self, before: Moves, move: Move) -> tuple[State, bool] | None:
+    def moved(self, before: Moves, move: Move) -> Reached | None:
         """One move further."""
         found = self.judged(before)
         rule = self.known[move[0]]
-        if found is None or not rule.when(found[0].run):
+        if found is None or not rule.when(found.state.run):
             return None
-        state, safe = found
-        asked = (*before, move) == self.asked
-        offered = alternatives(rule, state.run)
-        if move[1] >= len(offered):
+        old = found.state.run
+        offered = alternatives(rule, old)
+        run = run_after(old, offered[move[1]], rule) if move[1] < len(offered) else None
+        if run is None or (resumes(old) and not loads_alike(old, run)):
             return None
-        run = run_after(state.run, offered[move[1]], rule)
-        if run is None or (resumes(state.run) and not loads_alike(state.run, run)):
-            return None
-        return State(run), asked or (safe and trains_the_same(rule, state.run, run))
+        settled = move in self.settled or trains_the_same(rule, old, run)
+        same = (*before, move) == self.asked or (found.same and settled)
+        return Reached(State(run), same, found.needs_package or bool(rule.requires(old, run)))
 
 
 def at_batch(walk: Walk, moves: Moves, micro_batch_size: int) -> State:
@@ -83,10 +99,10 @@ def at_batch(walk: Walk, moves: Moves, micro_batch_size: int) -> State:
     return walk.batched[moves, micro_batch_size]
 
 
-def with_rules(walk: Walk, rules: Iterable[str], *, safe_only: bool) -> Walk:
+def with_rules(walk: Walk, rules: Iterable[str], *, safe_only: bool, packages: bool) -> Walk:
     """The walk by these rules alone; what was worked out stays known."""
     kept = {name: walk.known[name] for name in rules}
-    return replace(walk, rules=kept, safe_only=safe_only)
+    return replace(walk, rules=kept, safe_only=safe_only, packages=packages)
 
 
 def _with_batch(run: Run, micro_batch_size: int) -> Run:

@@ -29,12 +29,25 @@ class Hit:
     """Where one rule speaks at two levels; None is the rule's own."""
 
 
+Words = str | Callable[["Run", "Run"], str]
+"""What a step says of itself, or how it finds that from the runs before and after it."""
+
+
+def said(words: Words, before: "Run", after: "Run") -> str:
+    """Words of a step, of these runs."""
+    return words(before, after) if callable(words) else words
+
+
 def _never(_run: "Run") -> bool:
     return False
 
 
 def _nothing(_run: "Run") -> "RunEdits":
     return {}
+
+
+def _nothing_more(_before: "Run", _after: "Run") -> tuple[str, ...]:
+    return ()
 
 
 def _no_hits(_run: "Run") -> Iterable[Hit]:
@@ -48,6 +61,7 @@ class Rule:
     ``edits`` gives the edits, or a list of alternatives, mildest first: the engine takes the mildest that suffices.
 
     ``label``, ``because`` and ``price``: the step, why it helps and what it costs, as one line of a plan has them.
+    ``requires``: what must be installed first, of the runs before and after, each with its command.
     ``safe``: the same thing is trained (parameters, objective, data, global batch, optimizer).
     ``proof`` of a lint rule: ``rejects`` and ``accepts`` are tested against the real library, ``read`` cites a line.
     ``fatal``: proven to stop the run after the download, so a launch hook may block on it.
@@ -62,11 +76,12 @@ class Rule:
     source: str
     examples: tuple[Example | Variation, ...]
     """A variation is of the last full one before it that fires."""
-    label: str | Callable[["Run", "Run"], str] = ""
+    label: Words = ""
     """Of the runs before and after the step, where numbers say more."""
     cost: str = ""
-    because: str = ""
-    price: str = ""
+    because: Words = ""
+    price: Words = ""
+    requires: "Callable[[Run, Run], tuple[str, ...]]" = _nothing_more
     safe: bool | Callable[["Run"], bool] = False
     when: Callable[["Run"], bool] = _never
     edits: "Callable[[Run], RunEdits | Sequence[RunEdits]]" = _nothing
@@ -101,5 +116,9 @@ class Rule:
 
     def named(self, before: "Run", after: "Run") -> str:
         """The step as a line of a plan has it: the label, or the title of a rule that has none."""
-        label = self.label(before, after) if callable(self.label) else self.label
-        return label or self.title
+        return said(self.label, before, after) or self.title
+
+    @property
+    def may_require(self) -> bool:
+        """Whether its step may need what axolotl does not install."""
+        return self.requires is not _nothing_more

@@ -8,9 +8,8 @@ from advisor.engine.points import Moves, Walk, at_batch
 from advisor.engine.states import State
 from advisor.engine.steps import host_suffices
 from advisor.record import record
+from advisor.run import Run
 
-ROOMY = 0.95
-"""Of what is usable: beyond it torch's allocator frees and asks again, which takes time."""
 EQUAL = 1.05
 """Points whose times differ by less are as fast as each other; the model knows no better."""
 MOST_LEAN = 8
@@ -21,6 +20,11 @@ PER_STEP = 1.2
 """A stand-in for time where none is modelled: each step makes a run slower by so much."""
 WEIGHTS = {"fsdp-2": 1.10, "half-masters": 1.05}
 """With ``EQUAL``: FSDP2 is taken where it is the only way, or 15 % faster."""
+WITHOUT_MASTERS = frozenset({"fsdp-2", "half-masters"})
+LAST_RESORT = 1e3
+"""Of what loses small updates of weights: taken where it is the only way."""
+LOW_RATE = 1e-4
+"""Below it updates of a full fine-tune are smaller than a bf16 step of most weights (arXiv:2010.06192, 3)."""
 
 
 @record(eq=False)
@@ -44,21 +48,22 @@ def seconds_of(state: State, moves: Moves) -> float:
     found, weight = state.seconds, 1.0
     for move in moves:
         weight *= WEIGHTS.get(move[0], 1.0)
+        weight *= LAST_RESORT if move[0] in WITHOUT_MASTERS and needs_masters(state.run) else 1.0
     return weight * (PER_STEP ** len(moves) if found is None else found)
 
 
-def is_roomy(state: State) -> bool:
-    """Whether the run fits and is not near the card's limit."""
-    found = state.estimate
-    return found.verdict == "fits" and found.needed.high <= ROOMY * found.usable
+def needs_masters(run: Run) -> bool:
+    """Whether all weights are trained at a rate whose updates bf16 weights without fp32 masters lose."""
+    rate = run.learning_rate
+    return run.adapter is None and rate is not None and rate < LOW_RATE
 
 
 def points(walk: Walk, family: Iterable[Moves]) -> Iterator[Moves]:
-    """The leaves of the families that leave room at their smallest."""
+    """The leaves of the families that fit at their smallest."""
     for moves in family:
         if _smallest_of(walk, moves).at_least > usable_of(walk):
             continue
-        if is_roomy(_smallest_of(walk, next(leaves_from_least(walk, moves)))):
+        if _smallest_of(walk, next(leaves_from_least(walk, moves))).verdict == "fits":
             yield from leaves(walk, moves)
 
 
@@ -74,8 +79,13 @@ def _smallest_of(walk: Walk, moves: Moves) -> State:
     return at_batch(walk, moves, walk.sizes[0][0])
 
 
-def fastest(walk: Walk, candidates: Iterable[Moves], below: float = float("inf")) -> list[Point]:
-    """Points that fit with room to spare, the one to take first; empty where there is none faster than ``below``."""
+def fastest(
+    walk: Walk, candidates: Iterable[Moves], below: float = float("inf"), *, with_room: bool = False
+) -> list[Point]:
+    """Points that fit, the one to take first; empty where there is none faster than ``below``.
+
+    ``with_room``: those alone that leave some of the card free.
+    """
     bounds = sorted((bound(walk, moves), moves) for moves in candidates)
     bounds = [(lowest, moves) for lowest, moves in bounds if lowest <= below]
     found: list[Point] = []
@@ -83,7 +93,7 @@ def fastest(walk: Walk, candidates: Iterable[Moves], below: float = float("inf")
     for lowest, moves in bounds:
         if lowest > EQUAL * least:
             break
-        point = _largest_batch(walk, moves)
+        point = _largest_batch(walk, moves, with_room=with_room)
         if point is not None:
             found.append(point)
             least = min(least, point.seconds)
@@ -97,14 +107,14 @@ def bound(walk: Walk, moves: Moves) -> float:
     return seconds_of(at_batch(walk, moves, walk.sizes[-1][0]), moves)
 
 
-def _largest_batch(walk: Walk, moves: Moves) -> Point | None:
-    """The point with the largest micro batch that leaves room: memory only grows with it."""
+def _largest_batch(walk: Walk, moves: Moves, *, with_room: bool) -> Point | None:
+    """The point with the largest micro batch that fits: memory only grows with it."""
     low, high = 0, len(walk.sizes) - 1
-    if not _leaves_room(walk, moves, low):
+    if not _fits(walk, moves, low, with_room=with_room):
         return None
     middle = high
     while low < high:
-        if _leaves_room(walk, moves, middle):
+        if _fits(walk, moves, middle, with_room=with_room):
             low = middle
         else:
             high = middle - 1
@@ -114,10 +124,11 @@ def _largest_batch(walk: Walk, moves: Moves) -> Point | None:
     return Point((*without_batch(moves), *move), state, seconds_of(state, moves))
 
 
-def _leaves_room(walk: Walk, moves: Moves, index: int) -> bool:
-    """Whether a point with a micro batch of the walk is not near a limit."""
+def _fits(walk: Walk, moves: Moves, index: int, *, with_room: bool) -> bool:
+    """Whether a point with a micro batch of the walk fits, and has a host."""
     state = at_batch(walk, moves, walk.sizes[index][0])
-    return host_suffices(walk.start, state) and is_roomy(state)
+    is_full = with_room and state.estimate.has_little_room
+    return host_suffices(walk.start, state) and state.verdict == "fits" and not is_full
 
 
 def leanest(walk: Walk, family: Iterable[Moves], within: float) -> list[Point]:

@@ -31,18 +31,21 @@ ORDER = (
 
 
 def sequence(start: State, rules: Mapping[str, Rule]) -> tuple[Step, ...]:
-    """The steps that make a run that fits fastest, and train the same; none where they gain too little."""
+    """The steps that make a run that fits fastest, and train the same; none where they gain too little.
+
+    What fits well is not taken to the limit for its speed.
+    """
     chosen = {name: rules[name] for name in ORDER if name in rules}
     if start.seconds is None or not chosen:
         return ()
     walk = Walk(start, chosen, chosen, safe_only=True)
     order = {name: rank for rank, name in enumerate(ORDER)}
     everywhere = [leaf for family in families(walk, ()) for leaf in leaves(walk, family)]
-    found = fastest(walk, everywhere, below=GAIN * start.seconds)
+    found = fastest(walk, everywhere, below=GAIN * start.seconds, with_room=True)
     for point in sorted(found, key=lambda point: point.seconds)[:MOST_ENDS]:
         if point.seconds > GAIN * start.seconds:
             break
-        steps = plan_steps(walk, order, point.moves, Goal("fits", seconds=point.seconds))
+        steps = plan_steps(walk, order, point.moves, Goal("fits", seconds=point.seconds, with_room=True))
         if steps and (steps[-1].after.seconds or 0.0) <= GAIN * start.seconds:
             return steps
     return ()

@@ -89,6 +89,10 @@ class HostTerm:
         return 0 if self.paged else self.bytes if self.unrounded is None else self.unrounded
 
 
+LITTLE_ROOM = 0.95
+"""Of what is usable: a run that needs more fits with little room."""
+
+
 @record
 class Estimate:
     """Bytes on the GPU that needs most, and on each node's host. Pure arithmetic on a ``Run``.
@@ -131,6 +135,12 @@ class Estimate:
     def allocated_peak(self) -> int:
         """Bytes allocated at the peak."""
         return self.peak.bytes
+
+    @property
+    def needed_in_training(self) -> int:
+        """Bytes with which the run would go through without evaluation: the high end."""
+        others = max((phase.bytes for phase in self.phases if phase.name != "evaluation"), default=0)
+        return round(others * self.needed.high / max(1, self.allocated_peak))
 
     @property
     def parts(self) -> dict[Part, int]:
@@ -176,6 +186,11 @@ class Estimate:
         """The worse of what the GPU and what the host says."""
         gpu, host = self.on_gpu, self.on_host
         return gpu if WORSE.index(gpu) >= WORSE.index(host) else host
+
+    @property
+    def has_little_room(self) -> bool:
+        """Whether it fits, and leaves less than a twentieth of the card."""
+        return self.verdict == "fits" and self.needed.high > LITTLE_ROOM * self.usable
 
     @property
     def lacks_host(self) -> bool:

@@ -28,7 +28,8 @@ class Stack:
     ``zero_init``: the model is built under ``zero.Init`` with ZeRO-3. ``amp``: bf16 autocast around the forward;
     ``base_dtype``: the dtype in which weights are loaded. ``prepare_kbit``: PEFT's upcast of what is not quantized.
     ``padding``: ``full`` rows, ``packed``, or ``longest`` (token counts are then upper bounds). None: as the trainer
-    does. ``xielu``: whether the package with Apertus' fused activation is installed.
+    does. ``xielu``: whether the package with Apertus' fused activation is installed. ``cut_cross_entropy``: whether
+    axolotl's fork of it is; None where that is not known.
     """
 
     axolotl: str = "0.19.0"
@@ -46,6 +47,7 @@ class Stack:
     padding: Padding | None = None
     expandable_segments: bool | None = None
     xielu: bool = False
+    cut_cross_entropy: bool | None = None
 
     def at_least(self, package: str, version: str) -> bool:
         """Whether ``package`` is ``version`` or newer; a range counts as its lower bound."""
@@ -116,6 +118,12 @@ def installed_versions() -> dict[str, str]:
         if package not in names:
             names[package] = match[2] or _from_metadata(package)
     return {package: names[package] for package in PACKAGES if names.get(package)}
+
+
+def installed_stack() -> dict[str, object]:
+    """The versions that are installed, and next to axolotl whether what it needs for cut cross-entropy is."""
+    found = installed_versions()
+    return {**found, "cut_cross_entropy": "cut_cross_entropy" in importable()} if "axolotl" in found else {**found}
 
 
 def importable() -> Iterator[str]:

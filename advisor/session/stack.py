@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from advisor.run.stack import Stack, installed_versions, read_stack
+from advisor.run.stack import Stack, installed_stack, read_stack
 
 WORDS = {"true": True, "false": False}
 
@@ -11,7 +11,7 @@ def stack_for(
     stated: str | Mapping[str, object] | None, settings: Mapping[str, object], *, here: bool = False
 ) -> Stack:
     """The stack; ``here`` or ``stated="installed"`` take the versions that are installed with the advisor."""
-    installed = installed_versions() if here or stated == "installed" else {}
+    installed = installed_stack() if here or stated == "installed" else {}
     own = {} if stated is None or stated == "installed" else stated if isinstance(stated, Mapping) else parsed(stated)
     return read_stack({**settings, **installed, **own})
 

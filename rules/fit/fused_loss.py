@@ -1,27 +1,68 @@
 """The loss without the logits."""
 
-from advisor import Example, Rule, Run, RunEdits, but, only
+from advisor import Example, Rule, Run, RunEdits, but, gib, only
+from advisor.memory import estimate
+from advisor.record import replace
+
+PACKAGE = (
+    "axolotl's fork of cut-cross-entropy: pip install "
+    '"cut-cross-entropy[transformers] @ git+https://github.com/axolotl-ai-cloud/ml-cross-entropy.git@4dfa522"'
+)
+"""As axolotl says it where the package is missing (integrations/cut_cross_entropy/__init__.py:31-34@0.19.0)."""
 
 
-def edits(run: Run) -> RunEdits:
-    """Liger, which axolotl installs, before cut cross-entropy, which needs a package of its own."""
+def edits(run: Run) -> list[RunEdits]:
+    """Liger, which axolotl installs; then cut cross-entropy where that does more, and its package may be there."""
     assert run.model is not None
-    return {"loss": "liger-fused" if run.rl or "loss" in run.model.family.liger else "cut"}
+    liger = [{"loss": "liger-fused"}] if run.loss != "liger-fused" and knows_liger(run) else []
+    return [*liger, *([{"loss": "cut"}] if cut_is_of_use(run) else [])]
+
+
+def knows_liger(run: Run) -> bool:
+    """Whether Liger has a fused loss for the model; TRL's DPO has its own."""
+    return run.rl is not None or (run.model is not None and "loss" in run.model.family.liger)
+
+
+def cut_is_of_use(run: Run) -> bool:
+    """Whether Liger does not know the model, or evaluation makes the logits with it: cut cross-entropy makes none."""
+    known = run.model is not None and run.model.family.cut and run.rl is None
+    return known and run.stack.cut_cross_entropy is not False and (run.evaluates or not knows_liger(run))
 
 
 def applies(run: Run) -> bool:
-    """Whether logits are materialised in training and a fused loss knows the model."""
-    if run.model is None or run.loss not in {"plain", "liger"} or run.tensor_parallel_size > 1:
+    """Whether logits are made, in training or in evaluation, and a fused loss knows the model."""
+    if run.model is None or run.loss not in {"plain", "liger", "liger-fused"} or run.tensor_parallel_size > 1:
         return False
-    if run.classifier is not None:
+    if run.classifier is not None or run.rl not in {None, "dpo"} or run.precision == "fp32":
         return False
-    known = ("loss" in run.model.family.liger or run.model.family.cut) and run.rl is None
-    return (known or run.rl == "dpo") and run.precision != "fp32"
+    return bool(edits(run))
 
 
 def label(_before: Run, after: Run) -> str:
     """The loss that is written."""
-    return f"fused loss ({'Liger' if after.loss == 'liger-fused' else 'cut cross-entropy'})"
+    return f"fused loss ({'Liger' if after.loss == 'liger-fused' else 'cut cross-entropy, needs a package'})"
+
+
+def because(before: Run, after: Run) -> str:
+    """Of cut cross-entropy in place of Liger: that evaluation is the peak, and what the run needs without it."""
+    chunks = "The logits are computed in chunks, not all at once."
+    if after.loss != "cut" or not knows_liger(before):
+        return chunks
+    found = estimate(replace(before, loss="liger-fused"))
+    if found is None or found.peak_phase != "evaluation":
+        return chunks
+    needed, training = gib(found.needed.high), gib(found.needed_in_training).split()[0]
+    return f"With Liger evaluation makes the logits: {needed}, {training} in training."
+
+
+def price(_before: Run, after: Run) -> str:
+    """What it costs."""
+    return "None in quality; its package must be installed." if after.loss == "cut" else "None in quality."
+
+
+def requires(before: Run, after: Run) -> tuple[str, ...]:
+    """Cut cross-entropy's package, unless it is installed."""
+    return (PACKAGE,) if after.loss == "cut" and not before.stack.cut_cross_entropy else ()
 
 
 rule = Rule(
@@ -33,12 +74,14 @@ rule = Rule(
     edits=edits,
     why="""
         The plain loss holds 10 to 14 bytes for every token and every vocabulary entry, in fp32: with 128k entries
-        and 8192 tokens that is 12 GiB or more. A fused loss computes them in chunks. In DPO the plain loss holds 12
-        bytes under autocast and 8 under DeepSpeed, the fused one 10 to 12.
+        and 8192 tokens that is 12 GiB or more. A fused loss computes them in chunks. Liger does so in training alone:
+        evaluation makes the logits; cut cross-entropy makes them in neither. In DPO the plain loss holds 12 bytes
+        under autocast and 8 under DeepSpeed, the fused one 10 to 12.
     """,
     cost="None in quality. Liger comes with axolotl; cut cross-entropy must be installed from axolotl's fork.",
-    because="The logits are computed in chunks, not all at once.",
-    price="None in quality; cut cross-entropy is installed from axolotl's fork.",
+    because=because,
+    price=price,
+    requires=requires,
     safe=True,
     source="https://arxiv.org/abs/2410.10989 (Liger); https://arxiv.org/abs/2411.09009 (cut cross-entropy)",
     examples=(

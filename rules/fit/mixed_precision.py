@@ -1,40 +1,90 @@
-"""Compute in bf16, or in fp16 with an adapter on cards that have no bf16."""
+"""Compute in bf16 with fp32 masters, as mixed precision is meant; in fp16 with an adapter where there is no bf16."""
 
 from advisor import Example, Rule, Run, RunEdits, but, only
 
 
-def edits(run: Run) -> RunEdits:
-    """bf16 where the card has it.
+def edits(run: Run) -> list[RunEdits]:
+    """bf16 where the card has it, with DeepSpeed's fp32 masters where whole weights are trained; then bf16 alone.
 
     Fp16 cannot train its own weights (torch's GradScaler refuses), so it needs an adapter.
     """
-    has_bf16 = run.hardware is None or run.hardware.gpu.bf16
-    return {"precision": "bf16" if has_bf16 else "fp16"}
+    alone: RunEdits = {"precision": "bf16" if has_bf16(run) else "fp16"}
+    gains = run.adapter is None and run.takes_deepspeed and run.zero_stage < 1
+    return [{**alone, "zero_stage": 1}, alone] if gains else [alone]
+
+
+def has_bf16(run: Run) -> bool:
+    """Whether the card computes in bf16."""
+    return run.hardware is None or run.hardware.gpu.bf16
 
 
 def applies(run: Run) -> bool:
     """Whether weights are in fp32 and half precision is possible."""
-    has_bf16 = run.hardware is None or run.hardware.gpu.bf16
-    return run.precision == "fp32" and (has_bf16 or run.adapter is not None)
+    return run.precision == "fp32" and (has_bf16(run) or run.adapter is not None)
+
+
+def label(_before: Run, after: Run) -> str:
+    """The precision, and what becomes of the weights that are trained."""
+    if after.adapter is not None:
+        return f"{after.precision} instead of fp32"
+    return "mixed precision: bf16 with fp32 masters" if after.has_masters else "pure bf16"
+
+
+def because(_before: Run, after: Run) -> str:
+    """What it halves, and what it keeps."""
+    if after.adapter is None and after.has_masters:
+        return "All but the fp32 masters takes 2 bytes instead of 4."
+    return "Weights, gradients and activations take 2 bytes instead of 4."
+
+
+def price(_before: Run, after: Run) -> str:
+    """What is rounded."""
+    if after.has_masters:
+        return "Products are rounded to bf16's 8 bits of mantissa; updates are not."
+    return "Updates smaller than a bf16 step of the weight are lost."
 
 
 rule = Rule(
     id="mixed-precision",
     stage="fit",
     title="Compute in half precision",
-    label=lambda before, after: f"{after.precision} instead of {before.precision}",
+    label=label,
     when=applies,
     edits=edits,
     why="""
-        In fp32 every weight, gradient and activation takes 4 bytes. bf16 halves them and keeps fp32's range,
-        so no loss scaling is needed. fp16 has a narrower range and cannot unscale gradients of its own weights.
+        In fp32 every weight, gradient and activation takes 4 bytes. bf16 halves them and keeps fp32's range, so no loss
+        scaling is needed. DeepSpeed (ZeRO-1 or higher, on one GPU too) updates fp32 masters, which is what mixed
+        precision means; plain axolotl and FSDP2 train the bf16 weights themselves: pure bf16. fp16 has a narrower
+        range and cannot unscale gradients of its own weights.
     """,
-    cost="8 bits of mantissa instead of 24: rounding changes, and small updates to large weights can be lost.",
-    because="Weights, gradients and activations take 2 bytes instead of 4.",
-    price="Rounding changes, and small updates to large weights can be lost.",
+    cost="8 bits of mantissa instead of 24: rounding changes; without fp32 masters small updates are lost.",
+    because=because,
+    price=price,
     safe=False,
-    source="https://arxiv.org/abs/1710.03740; axolotl/utils/config/__init__.py:191-196@0.19.0",
+    source=(
+        "https://arxiv.org/abs/1710.03740; axolotl/utils/config/__init__.py:191-196@0.19.0; "
+        "deepspeed/runtime/zero/stage_1_and_2.py:1297-1321@0.18.9"
+    ),
     examples=(
+        Example(
+            gpus="4x a100-40gb",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                sequence_len: 2048
+                micro_batch_size: 4
+                bf16: false
+                gradient_checkpointing: true
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-1.5B
+                sequence_len: 2048
+                micro_batch_size: 4
+                bf16: true
+                gradient_checkpointing: true
+                deepspeed: config.mixed-precision.json
+            """,
+            memory="38.4 -> 21.9 GiB",
+        ),
         Example(
             gpus="1x a100-40gb",
             before="""
@@ -43,6 +93,7 @@ rule = Rule(
                 micro_batch_size: 1
                 bf16: false
                 gradient_checkpointing: true
+                optimizer: muon
             """,
             after="""
                 base_model: Qwen/Qwen2.5-1.5B
@@ -50,8 +101,8 @@ rule = Rule(
                 micro_batch_size: 1
                 bf16: true
                 gradient_checkpointing: true
+                optimizer: muon
             """,
-            memory="24.8 -> 14.2 GiB",
         ),
         only("base_model: Qwen/Qwen2.5-1.5B", "bf16: auto", gpus="1x a100-40gb"),
         only("base_model: Qwen/Qwen2.5-1.5B", "bf16: false", gpus="1x v100-32gb"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Estimate, Example, Hit, Rule, Run, but, gib, only
+from advisor import Example, Hit, Rule, Run, but, gib, only
 from advisor.memory import estimate
 
 SWITCHES = ("eval_batch_size", "eval_sequence_len", "evals_per_epoch", "eval_steps", "eval_strategy", "val_set_size")
@@ -15,7 +15,7 @@ def finds(run: Run) -> Iterator[Hit]:
     found = estimate(run)
     if found is None or found.on_gpu != "does-not-fit":
         return
-    training = without_evaluation(found)
+    training = found.needed_in_training
     if training <= found.usable:
         at = next((key for key in SWITCHES if run.config.has(key)), "")
         message = (
@@ -25,12 +25,6 @@ def finds(run: Run) -> Iterator[Hit]:
         yield Hit(at, message)
 
 
-def without_evaluation(found: Estimate) -> int:
-    """The most that another phase needs, fragmentation included."""
-    others = max((phase.bytes for phase in found.phases if phase.name != "evaluation"), default=0)
-    return round(others * found.needed.high / max(1, found.allocated_peak))
-
-
 def remedy(run: Run) -> str:
     """What makes evaluation smaller."""
     if run.eval_batch_size > 1:
@@ -38,7 +32,15 @@ def remedy(run: Run) -> str:
         return "write `eval_sample_packing: false` and `eval_batch_size: 1`" if bins else "lower `eval_batch_size`"
     if run.cuts_evaluation:
         return "set a shorter `eval_sequence_len`, or do without evaluation"
+    if cut_helps(run):
+        return "use `cut_cross_entropy`, which makes no logits there, or do without evaluation"
     return f"do without evaluation, or evaluate shorter rows: {APART}"
+
+
+def cut_helps(run: Run) -> bool:
+    """Whether cut cross-entropy knows the model, and another loss makes logits in evaluation."""
+    known = run.model is not None and run.model.family.cut
+    return known and run.rl is None and run.classifier is None and run.loss in {"plain", "liger", "liger-fused"}
 
 
 rule = Rule(

@@ -11,7 +11,7 @@ DIGITS = 2**9
 
 def finds(run: Run) -> Iterator[Hit]:
     """All weights in bf16 without fp32 masters, at a rate at which AdamW moves few of them."""
-    rate = rate_of(run)
+    rate = run.learning_rate
     if rate is None or rate > LOW or run.has_masters or run.precision != "bf16":
         return
     if "adam" not in run.optimizer:
@@ -21,15 +21,6 @@ def finds(run: Run) -> Iterator[Hit]:
         f"all weights are trained in bf16 without fp32 masters; AdamW moves a weight by about {rate:g} a step, which "
         f"is lost in every weight above {rate * DIGITS:.2g}; DeepSpeed (ZeRO-1 or higher) keeps fp32 masters",
     )
-
-
-def rate_of(run: Run) -> float | None:
-    """The learning rate, as a number or as text: YAML reads 1e-5 as text."""
-    value = run.config.get("learning_rate")
-    try:
-        return float(value) if isinstance(value, (int, float, str)) else None
-    except (ValueError, OverflowError):
-        return None
 
 
 rule = Rule(

@@ -20,6 +20,7 @@ import yaml
 from advisor.documents import parse
 from advisor.engine.check import Options, tiers_of
 from advisor.engine.plan import plan_fit
+from advisor.engine.search import EQUAL, needs_masters
 from advisor.engine.states import State, Step
 from advisor.engine.steps import alternatives, host_suffices, run_after
 from advisor.memory import estimate
@@ -42,11 +43,11 @@ GPUS = (
     "1x rtx-4090",
     "1x rtx-4090 host=128GiB",
     "2x rtx-3090 link=pcie",
-    "4x rtx-4090",
-    "4x rtx-4090 host=256GiB",
+    "4x rtx-4090 link=pcie",
+    "4x rtx-4090 link=pcie-slow host=256GiB",
     "1x a100-80gb",
     "2x a100-80gb",
-    "4x l40s",
+    "4x l40s link=pcie",
     "8x a100-40gb",
     "8x a100-80gb host=512GiB",
     "8x h100-80gb",
@@ -72,7 +73,7 @@ class Spot:
     sharding: str
     offload: str
     checkpoints: str
-    fused: bool
+    loss: str
     micro_batch_size: int
 
 
@@ -103,7 +104,7 @@ def random_run(dice: random.Random) -> tuple[dict[str, Any], str]:
         "micro_batch_size": micro,
         "gradient_accumulation_steps": rows // micro,
         "optimizer": "adamw_torch_fused",
-        "learning_rate": 2e-5,
+        "learning_rate": dice.choice((2e-5, 2e-4)),
         "bf16": True,
         "attn_implementation": "flash_attention_2",
         "sample_packing": True,
@@ -114,6 +115,8 @@ def random_run(dice: random.Random) -> tuple[dict[str, Any], str]:
         config |= {"sample_packing": False, "datasets": [{"path": "a/b", "type": "chatml.intel", "split": "train"}]}
     if dice.random() < 0.5:
         config["gradient_checkpointing"] = True
+    if dice.random() < 0.5:
+        config |= {"val_set_size": 0.02, "evals_per_epoch": 2}
     return config, dice.choice(GPUS)
 
 
@@ -142,9 +145,9 @@ def spots(config: dict[str, Any], run: Run) -> Iterator[Spot]:
             for checkpoints in ("off", "on", "offloaded"):
                 if checkpoints == "offloaded" and adapter and (sharding == "z3" or "z3" in offload):
                     continue  # torch's hooks would keep what ZeRO-3 has gathered
-                for fused in (False, True):
+                for loss in ("plain", "liger") if config.get("rl") else ("plain", "liger", "cut"):
                     for size in (n for n in (1, 2, 4, 8, 16, 32) if rows % n == 0):
-                        yield Spot(sharding, offload, checkpoints, fused, size)
+                        yield Spot(sharding, offload, checkpoints, loss, size)
 
 
 def written(config: dict[str, Any], spot: Spot) -> tuple[dict[str, Any], dict[str, Any] | None]:
@@ -159,9 +162,11 @@ def written(config: dict[str, Any], spot: Spot) -> tuple[dict[str, Any], dict[st
         made["activation_offloading"] = True if config.get("adapter") else "hidden_states"
         if not config.get("adapter"):
             made["gradient_checkpointing_kwargs"] = {"use_reentrant": False}
-    if spot.fused and config.get("rl"):
+    if spot.loss == "cut":
+        made["plugins"] = ["axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin"]
+    elif spot.loss == "liger" and config.get("rl"):
         made["dpo_use_liger_kernel"] = True
-    elif spot.fused:
+    elif spot.loss == "liger":
         made |= {"plugins": ["axolotl.integrations.liger.LigerPlugin"], "liger_fused_linear_cross_entropy": True}
     if spot.sharding.startswith("fsdp2"):
         made |= {"fsdp_version": 2, "fsdp_config": {**FSDP, "reshard_after_forward": True}}
@@ -194,21 +199,22 @@ def zero(stage: int, offload: str) -> dict[str, Any]:
 
 
 def best_of(config: dict[str, Any], gpus: str, start: State) -> dict[str, tuple[float, Spot]]:
-    """By judge the fastest point that fits with room: without offload if there is one, else with it."""
-    found: dict[bool, dict[str, tuple[float, Spot]]] = {False: {}, True: {}}
+    """By judge the fastest point that fits: without offload if there is one, without a package, with masters."""
+    found: dict[tuple[bool, ...], dict[str, tuple[float, Spot]]] = {}
     for spot in spots(config, start.run):
         run = opened(*written(config, spot), gpus)
         needs = estimate(run)
         if needs is None or needs.verdict != "fits":
             continue
-        if not has_room(State(run)) or not host_suffices(start, State(run)):
+        if not host_suffices(start, State(run)):
             continue
-        best = found[bool(spot.offload)]
+        loses = spot.sharding.startswith("fsdp2") and needs_masters(run)
+        best = found.setdefault((bool(spot.offload), spot.loss == "cut", loses), {})
         for name, judge in JUDGES.items():
             took = judge(run)
             if took is not None and (name not in best or took < best[name][0]):
                 best[name] = (took, spot)
-    return found[False] or found[True]
+    return found[min(found)] if found else {}
 
 
 def outcome(config: dict[str, Any], gpus: str) -> Outcome | None:
@@ -243,13 +249,8 @@ def outcome(config: dict[str, Any], gpus: str) -> Outcome | None:
     )
 
 
-def has_room(state: State) -> bool:
-    """Whether a run is not near the limit of its card."""
-    return state.estimate.needed.high <= 0.95 * state.estimate.usable
-
-
 def needless_of(start: State, steps: Sequence[Step]) -> Iterator[str]:
-    """The steps without which the rest leads to a run that fits, with as much room to spare, and is as fast."""
+    """The steps without which the rest leads to a run that fits, and is about as fast."""
     if not steps or steps[-1].after.verdict != "fits":
         return
     end = steps[-1].after
@@ -257,9 +258,7 @@ def needless_of(start: State, steps: Sequence[Step]) -> Iterator[str]:
         rest = remade(start, [*steps[:index], *steps[index + 1 :]])
         if rest is None or rest.verdict != "fits" or not host_suffices(start, rest):
             continue
-        if not has_room(rest) and rest.estimate.needed.high > end.estimate.needed.high:
-            continue  # near the limit the allocator asks again and again, which no time here counts
-        if (rest.seconds or 0.0) <= 1.02 * (end.seconds or 0.0):
+        if (rest.seconds or 0.0) <= EQUAL * (end.seconds or 0.0):
             yield step.rule.id
 
 

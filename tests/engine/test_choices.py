@@ -15,9 +15,8 @@ from advisor.engine.fix import fixed, merged
 from advisor.engine.flowchart_status import KINDS, rung_of
 from advisor.engine.hardware_that_fits import hardware_that_would_do
 from advisor.engine.placeholders import UNREADABLE, without_echoes
-from advisor.engine.plan import faster_with_room, parts, search_from
+from advisor.engine.plan import plan_fit
 from advisor.engine.rule import Hit, Rule
-from advisor.engine.search import Point
 from advisor.engine.states import Plan, State, Step, loads_alike
 from advisor.engine.steps import best_step, host_suffices
 from advisor.hardware import find_gpu, larger_gpus, parse_hardware
@@ -26,6 +25,18 @@ from advisor.run.build import edited
 
 SMALL = "base_model: Qwen/Qwen2.5-0.5B\nlearning_rate: 1e-4\nsequence_len: 2048\ndatasets: [{path: d, type: alpaca}]\n"
 LARGE = SMALL.replace("0.5B", "32B")
+NEAR = """
+base_model: Qwen/Qwen3-14B
+datasets: [{path: d, type: alpaca}]
+learning_rate: 1e-4
+adapter: lora
+lora_r: 16
+lora_alpha: 32
+lora_target_linear: true
+sequence_len: 8192
+micro_batch_size: 1
+attn_implementation: flash_attention_2
+"""
 ZERO_2 = '{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}'
 
 
@@ -175,31 +186,12 @@ def test_the_next_larger_card_on_which_a_plan_ends_well_is_named_and_is_empty(ma
     assert all(one.free_bytes is None for one in seen if one.gpu.id != run.hardware.gpu.id)
 
 
-@pytest.mark.parametrize(("verdict", "only_safe"), [("tight", True), ("does-not-fit", False)])
-def test_other_training_is_not_tried_once_something_safe_is_tight(make_run, verdict, only_safe):
-    flowchart = tiers_of(Options())
-    search = search_from(State(make_run(LARGE)), flowchart, safe_only=False)
-    search.lean.append(Point((), SimpleNamespace(verdict=verdict), 1.0))
-    assert all(walk.safe_only for walk in parts(search, flowchart, safe_only=False)) == only_safe
-
-
-def ending(seconds, high):
-    """A plan without steps that ends so fast, with so much of a card's 100 bytes taken."""
-    estimate = SimpleNamespace(verdict="fits", needed=SimpleNamespace(high=high), usable=100)
-    return Plan((), (), SimpleNamespace(seconds=seconds, estimate=estimate))
-
-
-@pytest.mark.parametrize(
-    ("high", "seconds", "other_high", "is_taken"),
-    [(96, 95, 90, True), (96, 96, 90, False), (96, 50, 96, False), (95, 50, 90, False)],
-)
-def test_a_plan_near_the_limit_gives_way_to_one_with_room_that_is_5_percent_faster(
-    high, seconds, other_high, is_taken, monkeypatch
-):
-    near, other = ending(100, high), ending(seconds, other_high)
-    monkeypatch.setattr("advisor.engine.plan.end_in", lambda _search, _walk: other)
-    later = iter([SimpleNamespace(safe_only=True)])
-    assert (faster_with_room(near, SimpleNamespace(), later) is other) == is_taken
+def test_next_to_the_same_training_near_the_limit_other_training_is_looked_for(make_run):
+    """Rows of so many tokens that the same training ends near the limit of the card."""
+    run = make_run(NEAR, "2x rtx-4090 host=24GiB link=pcie")
+    same, other = (plan_fit(State(run), tiers_of(Options()), safe_only=safe) for safe in (True, False))
+    assert same.verdict == "tight" and other.verdict == "fits" and not other.safe
+    assert "shorter-sequences" not in other.names
 
 
 @pytest.mark.parametrize(("verdict", "is_offered"), [("fits", True), ("tight", False)])

@@ -60,7 +60,7 @@ def test_the_ledger_says_which_length_counts():
 
 @pytest.mark.parametrize(
     ("data", "told"),
-    [(APART, "set a shorter `eval_sequence_len`"), (SPLIT, "`test_datasets` with `eval_sequence_len`, neither packed")],
+    [(APART, "set a shorter `eval_sequence_len`"), (SPLIT, "use `cut_cross_entropy`, which makes no logits there")],
 )
 def test_no_key_without_effect_is_recommended(data: dict[str, object], told: str):
     shown = " ".join(said("check", QLORA | data, "--select", "eval-peak-exceeds-gpu").split())

@@ -72,7 +72,7 @@ def test_a_person_looks_on_at_a_terminal_outside_ci_and_pre_commit(
 def test_a_version_is_as_stated_else_as_installed_else_as_in_the_settings(
     stated: str | None, here: bool, torch: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("advisor.session.stack.installed_versions", lambda: {"torch": "2.8.0"})
+    monkeypatch.setattr("advisor.session.stack.installed_stack", lambda: {"torch": "2.8.0"})
     assert stack_for(stated, {"torch": "2.7.0"}, here=here).torch == torch
 
 

@@ -12,7 +12,7 @@ from advisor.engine.fix import Fixed, fixed
 from advisor.engine.headline import after_repair, end_words, more_time, repairs
 from advisor.opening import Context
 from advisor.record import record, replace
-from advisor.run.stack import installed_versions, read_stack
+from advisor.run.stack import installed_stack, read_stack
 from advisor.session import CheckedRun
 from advisor.util import counted, is_list, is_mapping, number
 
@@ -75,7 +75,7 @@ def _given(checked: CheckedRun, *, here: bool) -> tuple[str, ...]:
     words, hardware = checked.options.given, checked.run.hardware
     if "--gpus" not in words and hardware is not None:
         words = ("--gpus", hardware.spec, *words)
-    if here and "--stack" not in words and read_stack(installed_versions()) != read_stack({}):
+    if here and "--stack" not in words and read_stack(installed_stack()) != read_stack({}):
         words = (*words, "--stack", "installed")
     return words
 

@@ -87,7 +87,10 @@ def _set_loss(config: Document, value: str) -> list[Change]:
                 Set("liger_fused_linear_cross_entropy", True, after="plugins"),
             ]
         case "cut":
-            return _with_plugin(config, CUT_PLUGIN)
+            others = ("liger_fused_linear_cross_entropy", "liger_cross_entropy", "chunked_cross_entropy")
+            stale = [Remove(key) for key in others if key in config]
+            off = [Set("cut_cross_entropy", True)] if "cut_cross_entropy" in config else []
+            return [*stale, *_with_plugin(config, CUT_PLUGIN), *off]
         case _:
             return [Set("chunked_cross_entropy", True)]
 

@@ -1,0 +1,104 @@
+# pyright: basic
+"""What sort of run it becomes: packages, evaluation, lengths that are cut, mixed precision and fp32 masters."""
+
+import pytest
+
+from advisor.engine.check import Options, tiers_of
+from advisor.engine.plan import plan_fit
+from advisor.engine.plan_findings import step_findings
+from advisor.engine.states import State
+
+PLAIN = """
+base_model: meta-llama/Llama-3.1-8B
+datasets: [{path: d, type: alpaca}]
+sequence_len: 2048
+sample_packing: true
+micro_batch_size: 4
+gradient_accumulation_steps: 2
+learning_rate: RATE
+optimizer: adamw_torch_fused
+attn_implementation: flash_attention_2
+"""
+LONG = """
+base_model: meta-llama/Llama-3.1-8B
+adapter: qlora
+load_in_4bit: true
+lora_r: 16
+lora_alpha: 32
+lora_target_linear: true
+datasets: [{path: d, type: alpaca}]
+val_set_size: 0.02
+evals_per_epoch: 2
+sequence_len: 16384
+sample_packing: true
+micro_batch_size: 1
+gradient_accumulation_steps: 8
+learning_rate: 2e-4
+attn_implementation: flash_attention_2
+gradient_checkpointing: true
+"""
+CARD = "1x rtx-4090 host=128GiB"
+
+
+def planned(run, *, safe_only=False):
+    return plan_fit(State(run), tiers_of(Options()), safe_only=safe_only)
+
+
+def test_where_evaluation_is_the_peak_the_loss_that_makes_no_logits_there_is_taken_and_its_package_named(make_run):
+    plan = planned(make_run(LONG, CARD))
+    assert plan.names == ("fused-loss",) and plan.verdict == "fits" and plan.safe
+    (finding,) = step_findings(plan.steps) or ()
+    assert "cut cross-entropy" in finding.label and "in training" in finding.because
+    assert finding.requires and "pip install" in finding.requires[0]
+
+
+def test_no_package_is_needed_where_a_plan_without_one_fits(make_run):
+    plan = planned(make_run(LONG.replace("16384", "8192").replace("gradient_checkpointing: true\n", ""), CARD))
+    assert plan.verdict == "fits" and plan.end.run.loss != "cut"
+    assert not any(finding.requires for finding in step_findings(plan.steps) or ())
+
+
+@pytest.mark.parametrize(("installed", "loss"), [(True, "cut"), (False, "liger-fused")])
+def test_what_is_installed_decides_about_the_package(make_run, installed, loss):
+    plan = planned(make_run(LONG, CARD, stack={"cut_cross_entropy": installed}), safe_only=True)
+    assert plan.end.run.loss == loss
+    assert not any(finding.requires for finding in step_findings(plan.steps) or ())
+
+
+def test_a_length_that_must_be_cut_leaves_the_rest_of_the_training_as_it_was(make_run):
+    text = LONG.replace(
+        "adapter: qlora\nload_in_4bit: true\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\n", ""
+    )
+    zero_3 = '{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}'
+    run = make_run(text.replace("16384", "1048576").replace("2e-4", "2e-5"), "8x h100-80gb", deepspeed=zero_3)
+    plan = planned(run)
+    assert plan.verdict == "fits" and "shorter-sequences" in plan.names
+    assert plan.end.run.adapter is None and not {"offload-params", "offload-optimizer"} & set(plan.names)
+
+
+FP32 = """
+base_model: meta-llama/Llama-3.2-3B
+datasets: [{path: d, type: alpaca}]
+sequence_len: 4096
+micro_batch_size: 1
+gradient_accumulation_steps: 8
+learning_rate: 2e-5
+bf16: false
+"""
+
+
+@pytest.mark.parametrize(("gpus", "masters"), [("4x rtx-a6000", True), ("1x a100-80gb", True), ("1x rtx-a6000", False)])
+def test_mixed_precision_comes_first_with_fp32_masters_and_without_them_where_it_must(make_run, gpus, masters):
+    run = make_run(FP32, gpus)
+    plan = planned(run)
+    assert plan.names[0] == "mixed-precision" and plan.verdict == "fits"
+    assert plan.end.run.has_masters == masters and plan.end.run.adapter is None
+    assert "mixed-precision" not in planned(run, safe_only=True).names
+
+
+def test_a_full_fine_tune_at_a_low_rate_keeps_or_gains_masters(make_run):
+    """FSDP2 is faster here, and at this rate its bf16 weights would lose most updates."""
+    runs = (make_run(PLAIN.replace("RATE", rate), "2x a100-80gb") for rate in ("1e-5", "2e-4"))
+    low, high = (planned(run, safe_only=True) for run in runs)
+    assert low.end.run.has_masters and "fsdp-2" in high.names
+    assert low.verdict == high.verdict == "fits"
