@@ -59,6 +59,7 @@ def step_finding(step: Step, number: int = 0, *, safe_only: bool = False) -> Fin
         needed=(step.before.estimate.needed.high, end.needed.high),
         host=(step.before.estimate.host_peak, end.host_peak),
     )
+    caveat = rule.caveat(step.before.run, step.after.run)
     message = f"{rule.title}: {gib(step.before.needed)} -> {gib(step.after.needed)} per GPU"
     return Finding(
         rule=rule.id,
@@ -66,14 +67,14 @@ def step_finding(step: Step, number: int = 0, *, safe_only: bool = False) -> Fin
         message=message,
         place=run_place(step.before.run),
         title=rule.title,
-        cost=" ".join(filter(None, (rule.cost, cost_text(step.before, step.after)))),
+        cost=" ".join(filter(None, (rule.cost, caveat, cost_text(step.before, step.after)))),
         why=rule.why,
         source=rule.source,
         fix=fix,
         help=_given_elsewhere(step.before.run, step.after.run),
         label=rule.named(step.before.run, step.after.run),
         because=rule.because,
-        price=rule.price,
+        price=" ".join(filter(None, (rule.price, caveat))),
         step=number or None,
         offered=step.safe or not safe_only,
     )

@@ -37,6 +37,10 @@ def _nothing(_run: "Run") -> "RunEdits":
     return {}
 
 
+def _no_words(_before: "Run", _after: "Run") -> str:
+    return ""
+
+
 def _no_hits(_run: "Run") -> Iterable[Hit]:
     return ()
 
@@ -48,6 +52,7 @@ class Rule:
     ``edits`` gives the edits, or a list of alternatives, mildest first: the engine takes the mildest that suffices.
 
     ``label``, ``because`` and ``price``: the step, why it helps and what it costs, as one line of a plan has them.
+    ``caveat``: what this step leaves to the user, of the runs before and after it, as a sentence behind its cost.
     ``safe``: the same thing is trained (parameters, objective, data, global batch, optimizer).
     ``proof`` of a lint rule: ``rejects`` and ``accepts`` are tested against the real library, ``read`` cites a line.
     ``fatal``: proven to stop the run after the download, so a launch hook may block on it.
@@ -67,6 +72,7 @@ class Rule:
     cost: str = ""
     because: str = ""
     price: str = ""
+    caveat: Callable[["Run", "Run"], str] = _no_words
     safe: bool | Callable[["Run"], bool] = False
     when: Callable[["Run"], bool] = _never
     edits: "Callable[[Run], RunEdits | Sequence[RunEdits]]" = _nothing

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from advisor import Hit, Rule, Run, but, only, without
+from advisor.learning import rate_of
 
 LOW = 2e-5
 DIGITS = 2**9
@@ -21,15 +22,6 @@ def finds(run: Run) -> Iterator[Hit]:
         f"all weights are trained in bf16 without fp32 masters; AdamW moves a weight by about {rate:g} a step, which "
         f"is lost in every weight above {rate * DIGITS:.2g}; DeepSpeed (ZeRO-1 or higher) keeps fp32 masters",
     )
-
-
-def rate_of(run: Run) -> float | None:
-    """The learning rate, as a number or as text: YAML reads 1e-5 as text."""
-    value = run.config.get("learning_rate")
-    try:
-        return float(value) if isinstance(value, (int, float, str)) else None
-    except (ValueError, OverflowError):
-        return None
 
 
 rule = Rule(
