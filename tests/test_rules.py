@@ -100,6 +100,11 @@ OFFLOADED = '{"zero_optimization": {"stage": 3, "offload_optimizer": {"device": 
         ("lora", (LLAMA, "load_in_4bit: true"), {}, "QLoRA, rank 16"),
         ("qlora", (LLAMA,), {}, "QLoRA: 4-bit base, rank 16"),
         ("qlora", (LLAMA, *ADAPTER), {}, "QLoRA: 4-bit base"),
+        ("lora", (LLAMA, "learning_rate: 2e-5"), {}, "LoRA, r 16, learning rate 2e-5 -> 2e-4"),
+        ("lora", (LLAMA, "learning_rate: 1.25e-5"), {}, "LoRA, r 16, learning rate 1.25e-4"),
+        ("lora", (LLAMA, "learning_rate: 2e-4"), {}, "LoRA, rank 16"),
+        ("qlora", (LLAMA, "learning_rate: 2e-5"), {}, "QLoRA, r 16, learning rate 2e-5 -> 2e-4"),
+        ("qlora", (LLAMA, *ADAPTER, "learning_rate: 2e-5"), {}, "QLoRA: 4-bit base"),
         ("fused-loss", (LLAMA,), {}, "fused loss (Liger)"),
         (
             "fused-loss",

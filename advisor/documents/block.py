@@ -168,7 +168,8 @@ def replace_in_block(draft: Draft, node: Node, new: Any, slot: Slot) -> None:
         _replace_by_lines(draft, node, new, slot)
         return
     quote = node.style if node.kind == "scalar" and node.style in {"'", '"'} and isinstance(new, str) else ""
-    text = inline(new) if is_block(new) else scalar(new, quote=quote) if quote else scalar_or_empty(new)
+    like = draft.scalar_text(node)
+    text = inline(new) if is_block(new) else scalar(new, quote=quote) if quote else scalar_or_empty(new, like)
     if slot.kind == "item" or slot.key is None:
         draft.splices.replace(node.start, node.end, text if node.end > node.start else " " + text)
         return

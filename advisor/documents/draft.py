@@ -99,6 +99,10 @@ class Draft:
         """What follows on the line."""
         return self.text[offset : self.source.line_end(offset)]
 
+    def scalar_text(self, node: Node) -> str:
+        """What is written of a scalar, without quotes; empty for what is none."""
+        return self.text[node.start : node.end].strip("\"'") if node.kind == "scalar" else ""
+
     def after_colon(self, key: Node) -> int:
         """Behind the colon of a key. ``PatchError`` where it does not follow on the line."""
         match = _COLON.match(self.text, key.end)

@@ -114,12 +114,14 @@ def replace_in_flow(draft: Draft, node: Node, new: Any, slot: Slot) -> None:
         draft.splices.replace(node.start, node.end, draft.json_text(new, prefix))
         return
     quote = node.style if node.style in {"'", '"'} and isinstance(new, str) else ""
-    written = inline(new) if is_block(new) else _inline_scalar(new, quote)
+    written = inline(new) if is_block(new) else _inline_scalar(new, quote, draft.scalar_text(node))
     if node.start == node.end:
         written = (" " if draft.text[node.start - 1] == ":" else ": ") + written
     draft.splices.replace(node.start, node.end, written)
 
 
-def _inline_scalar(value: Any, quote: str) -> str:
+def _inline_scalar(value: Any, quote: str, like: str) -> str:
     """A scalar or empty collection for flow style."""
-    return scalar(value, flow=True, quote=quote) if isinstance(value, str) else inline(value)
+    if isinstance(value, (str, float)):
+        return scalar(value, flow=True, quote=quote, like=like)
+    return inline(value)

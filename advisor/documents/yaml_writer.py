@@ -12,6 +12,7 @@ from advisor.record import record
 from advisor.util import regex
 
 _PLAIN = regex(r"(?![-?:](?:\s|$))(?![,\[\]{}#&*!|>'\"%@`=])(?!---|\.\.\.)\S")
+_EXPONENT, _DECIMAL = regex(r"[-+]?[\d.]+[eE][-+]?\d+"), regex(r"[-+]?\d*\.\d+")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -23,8 +24,11 @@ class Style:
     dash: int = 2
 
 
-def scalar(value: Any, *, flow: bool = False, quote: str = "") -> str:
-    """One line for one scalar, quoted only where it would load as something else or ``quote`` asks for it."""
+def scalar(value: Any, *, flow: bool = False, quote: str = "", like: str = "") -> str:
+    """One line for one scalar, quoted only where it would load as something else or ``quote`` asks for it.
+
+    ``like``: the text before, whose notation a float keeps.
+    """
     match value:
         case None:
             return "null"
@@ -33,7 +37,7 @@ def scalar(value: Any, *, flow: bool = False, quote: str = "") -> str:
         case int():
             return _integer(value)
         case float():
-            return _float(value)
+            return _float(value, like)
         case str():
             return _string(value, flow, quote)
         case datetime.datetime():
@@ -51,14 +55,29 @@ def _integer(value: int) -> str:
         raise PatchError("an integer of more than 4300 digits cannot be written") from error
 
 
-def _float(value: float) -> str:
-    """YAML 1.1 asks for a point in every float: ``1.0e-05``."""
+def _float(value: float, like: str = "") -> str:
+    """YAML 1.1 asks for a point in every float: ``1.0e-05``; next to ``2e-5`` it is ``1.0e-5``."""
     if math.isnan(value):
         return ".nan"
     if math.isinf(value):
         return ".inf" if value > 0 else "-.inf"
     text = repr(float(value))
+    if _EXPONENT.fullmatch(like) or _DECIMAL.fullmatch(like):
+        return _in_notation(text, exponent="e" in like.lower())
     return text if "." in text else text.replace("e", ".0e")
+
+
+def _in_notation(text: str, *, exponent: bool) -> str:
+    """A float's digits as ``2.0e-4``, of which YAML 1.1 asks for point and sign, or as ``0.0002``."""
+    from decimal import Decimal
+
+    value = Decimal(text)
+    if not exponent:
+        plain = f"{value:f}"
+        return plain if "." in plain else f"{plain}.0"
+    sign, digits, _ = value.as_tuple()
+    rest = "".join(map(str, digits[1:])).rstrip("0") or "0"
+    return f"{'-' * sign}{digits[0]}.{rest}e{value.adjusted():+d}"
 
 
 def _string(value: str, flow: bool, quote: str) -> str:
@@ -133,12 +152,12 @@ def list_item(value: Any, indent: int, style: Style) -> list[str]:
     return [" " * indent + "- " + first[indent + 2 :], *rest]
 
 
-def scalar_or_empty(value: Any) -> str:
-    """A scalar, or an empty collection as ``{}`` or ``[]``."""
+def scalar_or_empty(value: Any, like: str = "") -> str:
+    """A scalar, or an empty collection as ``{}`` or ``[]``; ``like`` as of ``scalar``."""
     match value:
         case Mapping():
             return "{}"
         case list():
             return "[]"
         case _:
-            return scalar(value)
+            return scalar(value, like=like)

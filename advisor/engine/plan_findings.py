@@ -60,6 +60,7 @@ def step_finding(step: Step, number: int = 0, *, safe_only: bool = False) -> Fin
         needed=(step.before.estimate.needed.high, end.needed.high),
         host=(step.before.estimate.host_peak, end.host_peak),
     )
+    caveat = rule.caveat(step.before.run, step.after.run)
     message = f"{rule.title}: {gib(step.before.needed)} -> {gib(step.after.needed)} per GPU"
     return Finding(
         rule=rule.id,
@@ -67,14 +68,14 @@ def step_finding(step: Step, number: int = 0, *, safe_only: bool = False) -> Fin
         message=message,
         place=run_place(step.before.run),
         title=rule.title,
-        cost=" ".join(filter(None, (rule.cost, cost_text(step.before, step.after)))),
+        cost=" ".join(filter(None, (rule.cost, caveat, cost_text(step.before, step.after)))),
         why=rule.why,
         source=rule.source,
         fix=fix,
         help=_given_elsewhere(*runs),
         label=rule.named(*runs),
         because=said(rule.because, *runs),
-        price=said(rule.price, *runs),
+        price=" ".join(filter(None, (said(rule.price, *runs), caveat))),
         requires=rule.requires(*runs),
         step=number or None,
         offered=step.safe or not safe_only,

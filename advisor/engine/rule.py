@@ -50,6 +50,10 @@ def _nothing_more(_before: "Run", _after: "Run") -> tuple[str, ...]:
     return ()
 
 
+def _no_words(_before: "Run", _after: "Run") -> str:
+    return ""
+
+
 def _no_hits(_run: "Run") -> Iterable[Hit]:
     return ()
 
@@ -62,6 +66,7 @@ class Rule:
 
     ``label``, ``because`` and ``price``: the step, why it helps and what it costs, as one line of a plan has them.
     ``requires``: what must be installed first, of the runs before and after, each with its command.
+    ``caveat``: what this step leaves to the user, of the runs before and after it, as a sentence behind its cost.
     ``safe``: the same thing is trained (parameters, objective, data, global batch, optimizer).
     ``proof`` of a lint rule: ``rejects`` and ``accepts`` are tested against the real library, ``read`` cites a line.
     ``fatal``: proven to stop the run after the download, so a launch hook may block on it.
@@ -82,6 +87,7 @@ class Rule:
     because: Words = ""
     price: Words = ""
     requires: "Callable[[Run, Run], tuple[str, ...]]" = _nothing_more
+    caveat: Callable[["Run", "Run"], str] = _no_words
     safe: bool | Callable[["Run"], bool] = False
     when: Callable[["Run"], bool] = _never
     edits: "Callable[[Run], RunEdits | Sequence[RunEdits]]" = _nothing

@@ -7,6 +7,7 @@ from advisor.engine.axes import leaves, leaves_from_least, without_batch
 from advisor.engine.points import Moves, Walk, at_batch
 from advisor.engine.states import State
 from advisor.engine.steps import host_suffices
+from advisor.learning import rate_of
 from advisor.record import record
 from advisor.run import Run
 
@@ -54,7 +55,7 @@ def seconds_of(state: State, moves: Moves) -> float:
 
 def needs_masters(run: Run) -> bool:
     """Whether all weights are trained at a rate whose updates bf16 weights without fp32 masters lose."""
-    rate = run.learning_rate
+    rate = rate_of(run)
     return run.adapter is None and rate is not None and rate < LOW_RATE
 
 

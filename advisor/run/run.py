@@ -404,15 +404,6 @@ class Run:
         return own or (self.zero is not None and self.zero.master_bytes == 4)
 
     @property
-    def learning_rate(self) -> float | None:
-        """As written, as a number or as text: YAML reads 1e-5 as text; None where there is none to be read."""
-        value = self.config.get("learning_rate")
-        try:
-            return float(value) if isinstance(value, (int, float, str)) else None
-        except (ValueError, OverflowError):
-            return None
-
-    @property
     def takes_deepspeed(self) -> bool:
         """Whether DeepSpeed is in use or could be: FSDP and some optimizers exclude it."""
         return not isinstance(self.sharding, Fsdp) and self.optimizer not in WITHOUT_DEEPSPEED

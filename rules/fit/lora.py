@@ -1,6 +1,8 @@
 """Train small adapters instead of the weights."""
 
-from advisor import Example, Rule, Run, RunEdits, only
+from advisor import Example, Rule, Run, RunEdits, but, only
+from advisor.engine.labels import adapters
+from advisor.learning import rate_caveat, rate_edits
 from advisor.record import replace
 from advisor.run import Adapter
 from advisor.run.axolotl.checkpointing import bears_zero_3, for_new_tokens, for_zero_3
@@ -10,13 +12,13 @@ RANK = 16
 
 
 def edits(run: Run) -> RunEdits:
-    """Rank 16, alpha 32, every linear layer, and what frozen weights ask for; the learning rate stays.
+    """Rank 16, alpha 32, every linear layer, the learning rate of an adapter, and what frozen weights ask for.
 
     QLoRA where 4 bits are asked for, which plain LoRA would not bring about.
     """
     adapter: Adapter = "qlora" if run.is_on("load_in_4bit") else "lora"
     wanted = {"adapter": adapter, "lora_r": RANK, "lora_alpha": 32, "lora_targets": "linear"}
-    wanted |= {**for_new_tokens(run), **for_attention(run)}
+    wanted |= {**rate_edits(run, adapter), **for_new_tokens(run), **for_attention(run)}
     return {**wanted, **for_zero_3(replace(run, adapter=adapter))} if run.zero_stage == 3 else wanted
 
 
@@ -31,9 +33,9 @@ def applies(run: Run) -> bool:
     )
 
 
-def label(_before: Run, after: Run) -> str:
-    """The kind of adapter, and its rank."""
-    return f"{'QLoRA' if after.adapter == 'qlora' else 'LoRA'}, rank {RANK}"
+def label(before: Run, after: Run) -> str:
+    """The kind of adapter, its rank, and the learning rate where that changes."""
+    return adapters(before, after, f"{'QLoRA' if after.adapter == 'qlora' else 'LoRA'}, rank {RANK}")
 
 
 rule = Rule(
@@ -45,14 +47,21 @@ rule = Rule(
     edits=edits,
     why="""
         The weights are frozen: no gradients and no optimizer states for them, 2 bytes a parameter instead of 8 to 16.
-        The adapters of rank 16 are about half a percent of the model. The learning rate is left as it is: LoRA usually
-        wants ten times more than a full fine-tune (1e-4 to 3e-4).
+        The adapters of rank 16 are about half a percent of the model. LoRA learns best at about ten times the rate of a
+        full fine-tune: that is written, within what is usual for the method. Not rank 8, alpha 1 on q and v: adapters
+        on attention alone learn less than those on all linear layers, at a higher rank too, and alpha / r scales their
+        update: 32 / 16 is 2, 1 / 8 an eighth.
     """,
     cost="What is trained changes: a low-rank update. Large changes of behaviour or new knowledge may suffer.",
     because="Only adapters are trained: a low-rank update of frozen weights.",
     price="Large changes of behaviour or new knowledge may suffer.",
+    caveat=rate_caveat,
     safe=False,
-    source="https://arxiv.org/abs/2106.09685; axolotl docs/agents/sft.md",
+    source=(
+        "https://arxiv.org/abs/2106.09685; https://arxiv.org/abs/2305.14314 section 4; "
+        "https://thinkingmachines.ai/blog/lora/; peft/tuners/lora/layer.py:277@0.20.0; axolotl docs/agents/sft.md; "
+        "advisor/learning/bands.json"
+    ),
     examples=(
         Example(
             gpus="1x a100-40gb",
@@ -60,6 +69,7 @@ rule = Rule(
                 base_model: meta-llama/Llama-3.1-8B
                 sequence_len: 2048
                 micro_batch_size: 1
+                learning_rate: 2e-5
                 gradient_checkpointing: true
                 attn_implementation: flash_attention_2
             """,
@@ -67,6 +77,7 @@ rule = Rule(
                 base_model: meta-llama/Llama-3.1-8B
                 sequence_len: 2048
                 micro_batch_size: 1
+                learning_rate: 2.0e-4
                 gradient_checkpointing: true
                 attn_implementation: flash_attention_2
                 adapter: lora
@@ -99,6 +110,8 @@ rule = Rule(
                 lora_target_linear: true
             """,
         ),
+        but("learning_rate: 2e-4", fires=True),
+        but("learning_rate: 2e-5", "optimizer: lion_8bit", fires=True),
         only(
             "base_model: meta-llama/Llama-3.1-8B",
             "adapter: lora",

@@ -1,6 +1,8 @@
 """Quantize the frozen base to 4 bits."""
 
 from advisor import Example, Rule, Run, RunEdits, but, only
+from advisor.engine.labels import adapters
+from advisor.learning import rate_caveat, rate_edits
 from advisor.record import replace
 from advisor.run.axolotl.checkpointing import bears_zero_3, for_new_tokens, for_zero_3
 from advisor.run.axolotl.lora_kernels import for_attention
@@ -9,13 +11,19 @@ RANK = 16
 
 
 def edits(run: Run) -> RunEdits:
-    """4 bits for the base; the adapter's own keys where there were none."""
+    """4 bits for the base; the adapter's own keys and learning rate where there was none."""
     wanted: dict[str, object] = {"adapter": "qlora", "load_in_4bit": True, **for_attention(run)}
     if run.adapter is None:
-        wanted |= {"lora_r": RANK, "lora_alpha": 32, "lora_targets": "linear", **for_new_tokens(run)}
+        wanted |= {"lora_r": RANK, "lora_alpha": 32, "lora_targets": "linear"}
+        wanted |= {**rate_edits(run, "qlora"), **for_new_tokens(run)}
     if run.zero_stage == 3 and run.adapter is None:
         wanted |= for_zero_3(replace(run, adapter="qlora"))
     return wanted | ({"reentrant": False} if run.rl and run.activation_checkpointing and run.reentrant else {})
+
+
+def label(before: Run, after: Run) -> str:
+    """What becomes of the base, and of the learning rate where there was no adapter."""
+    return "QLoRA: 4-bit base" if before.adapter else adapters(before, after, f"QLoRA: 4-bit base, rank {RANK}")
 
 
 def refused(run: Run) -> bool:
@@ -37,7 +45,7 @@ rule = Rule(
     id="qlora",
     stage="fit",
     title="Quantize the frozen base to 4 bits (QLoRA)",
-    label=lambda before, _after: "QLoRA: 4-bit base" if before.adapter else f"QLoRA: 4-bit base, rank {RANK}",
+    label=label,
     when=applies,
     edits=edits,
     why="""
@@ -50,6 +58,7 @@ rule = Rule(
     ),
     because="The base is frozen; its linear layers take 0.516 bytes a parameter.",
     price="A small loss of quality; steps a few percent to 40 % slower.",
+    caveat=rate_caveat,
     safe=False,
     source="https://arxiv.org/abs/2305.14314; axolotl/loaders/model.py:779-810@0.19.0",
     examples=(
@@ -79,6 +88,30 @@ rule = Rule(
                 attn_implementation: flash_attention_2
             """,
             memory="22.9 -> 13.2 GiB",
+        ),
+        Example(
+            gpus="1x rtx-4090",
+            before="""
+                base_model: meta-llama/Llama-3.1-8B
+                rl: dpo
+                learning_rate: 0.0000005
+                gradient_checkpointing: true
+                gradient_checkpointing_kwargs:
+                  use_reentrant: false
+            """,
+            after="""
+                base_model: meta-llama/Llama-3.1-8B
+                rl: dpo
+                learning_rate: 0.000005
+                gradient_checkpointing: true
+                gradient_checkpointing_kwargs:
+                  use_reentrant: false
+                adapter: qlora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                load_in_4bit: true
+            """,
         ),
         but(
             "lora_alpha: 64",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from advisor import Hit, Rule, Run, but, only, without
+from advisor.learning import rate_of
 
 LOW = 2e-5
 DIGITS = 2**9
@@ -11,7 +12,7 @@ DIGITS = 2**9
 
 def finds(run: Run) -> Iterator[Hit]:
     """All weights in bf16 without fp32 masters, at a rate at which AdamW moves few of them."""
-    rate = run.learning_rate
+    rate = rate_of(run)
     if rate is None or rate > LOW or run.has_masters or run.precision != "bf16":
         return
     if "adam" not in run.optimizer:

@@ -255,3 +255,25 @@ def test_explicit_keys_can_be_read_but_not_rearranged():
     assert dict(document) == {"a": 1, "b": 2}
     with pytest.raises(PatchError, match="cannot be edited"):
         document.changed(Remove("a")).patched()
+
+
+@pytest.mark.parametrize(
+    ("old", "value", "new"),
+    [
+        ("2e-5", 0.0002, "2.0e-4"),
+        ('"2e-5"', 0.0002, "2.0e-4"),
+        ("2E-5", 0.000125, "1.25e-4"),
+        ("5.0e-07", 0.000005, "5.0e-6"),
+        ("1.0e+3", -20000.0, "-2.0e+4"),
+        ("0.0000005", 0.000005, "0.000005"),
+        ("0.5", 1e22, "10000000000000000000000.0"),
+        ("0.00002", 0.0002, "0.0002"),
+        ("2", 0.000005, "5.0e-06"),
+        ("word", 0.0002, "0.0002"),
+        (".inf", 0.0002, "0.0002"),
+        ("2e-5", float("inf"), ".inf"),
+    ],
+)
+def test_a_number_keeps_its_notation(old: str, value: float, new: str):
+    assert patched(f"a: {old} # rate", Set("a", value)) == f"a: {new} # rate"
+    assert patched(f"{{a: {old}, b: 1}}", Set("a", value)) == f"{{a: {new}, b: 1}}"

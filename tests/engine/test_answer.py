@@ -81,7 +81,7 @@ def test_where_it_changes_training_both_ways_are_there_and_the_same_training_com
     answer = sample("zero3-70b-too-few-cards")
     assert letters(answer) == "AB"
     assert option(answer, "A").recommended and not option(answer, "B").recommended
-    assert option(answer, "B").title == "LoRA, rank 16"
+    assert option(answer, "B").title == "LoRA, r 16, learning rate 1e-5 -> 1e-4"
     assert option(answer, "B").command == (
         "advisor check --fix --unsafe-fixes sample_configs/zero3-70b-too-few-cards.yaml"
     )

@@ -9,7 +9,7 @@ import yaml
 
 from advisor.documents import read, write_all
 from advisor.engine.check import Options
-from advisor.engine.example import text_of
+from advisor.engine.example import Example, text_of
 from advisor.engine.examples import opened
 from advisor.engine.fix import fixed
 from advisor.engine.registry import built_in_rules, flowcharts
@@ -130,3 +130,26 @@ def test_samples_are_accepted_as_they_are_and_patched(axolotl: Axolotl, sample: 
     after = fixed(opened, Options(), unsafe=True).run.config.patched()
     configs = {"as it is": yaml.safe_load(sample.read_bytes()), "patched": yaml.safe_load(after)}
     axolotl.must_accept(configs, sample.parent)
+
+
+@pytest.mark.parametrize("rule", ["lora", "qlora"])
+@pytest.mark.parametrize(
+    ("lines", "rate"),
+    [
+        ("learning_rate: 2e-5", 2e-4),
+        ("learning_rate: '2e-5'", 2e-4),
+        ("learning_rate: 0.00002", 2e-4),
+        ("learning_rate: 2.0e-05", 2e-4),
+        ("learning_rate: 5e-7\nrl: dpo", 5e-6),
+        ("learning_rate: 0.0000005\nrl: dpo", 5e-6),
+    ],
+)
+def test_the_learning_rate_of_an_adapter_is_a_number_to_axolotl(
+    axolotl: Axolotl, tmp_path: Path, rule: str, lines: str, rate: float
+):
+    before = opened(Example(f"base_model: Qwen/Qwen2.5-0.5B\n{lines}\n"), tmp_path).run
+    (edits,) = alternatives(built_in_rules("fit")[rule], before)
+    values = yaml.safe_load(edited(before, edits, rule).config.patched())
+    assert (type(values["learning_rate"]), values["learning_rate"]) == (float, rate)
+    answer = axolotl.says(whole(values), tmp_path)
+    assert answer.ok, answer.error

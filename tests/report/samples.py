@@ -136,7 +136,7 @@ LORA = Finding(
     "`adapter` is not set; train an adapter",
     Place("llama.yaml", 1, 1, 1, 11),
     title="Train low-rank adapters instead of all weights (LoRA)",
-    cost="adapters only: less capacity to learn; the learning rate is left as it is",
+    cost="adapters only: less capacity to learn; the learning rate is ten times the written one",
     source="https://arxiv.org/abs/2106.09685",
     step=3,
     fix=Fix(

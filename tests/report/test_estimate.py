@@ -73,8 +73,8 @@ llama.yaml   full fine-tune, bf16, seq 4096, micro batch 2, global batch 128
   + gradient-checkpointing   79.0 GiB  no     about 30 % slower steps
   ------------------------------------------ below: changes what is trained
   + lora                     22.9 GiB  yes    adapters only: less capacity to
-                                              learn; the learning rate is left
-                                              as it is
+                                              learn; the learning rate is ten
+                                              times the written one
 
   note: lengths are the worst case: every row has sequence_len tokens
 """
@@ -156,7 +156,7 @@ def test_the_table_of_steps_is_the_plan_on_top_of_the_run_as_written():
             "lora",
             gib(22.9),
             "fits",
-            "adapters only: less capacity to learn; the learning rate is left as it is",
+            "adapters only: less capacity to learn; the learning rate is ten times the written one",
             safe=False,
         ),
     )

@@ -213,6 +213,7 @@ EDITS: dict[str, Editor] = {
     "load_in_4bit": _set_4bit,
     "quantize_moe_experts": plain("quantize_moe_experts", "load_in_4bit"),
     "optimizer": plain("optimizer"),
+    "learning_rate": plain("learning_rate", "optimizer"),
     "fsdp2": _set_fsdp2,
     "no_deepspeed": _remove_deepspeed,
     "fsdp_qlora": _set_fsdp_qlora,
