@@ -28,7 +28,7 @@ from advisor.opening import Context, open_run
 from advisor.run import Run
 from advisor.util import Buffers
 from tests.benchmarks.greedy import greedy
-from tests.benchmarks.judges import judges
+from tests.benchmarks.judges import Judge, judges, own
 
 MODELS = (
     "meta-llama/Llama-3.2-1B",
@@ -249,8 +249,8 @@ def outcome(config: dict[str, Any], gpus: str) -> Outcome | None:
     )
 
 
-def needless_of(start: State, steps: Sequence[Step]) -> Iterator[str]:
-    """The steps without which the rest leads to a run that fits, and is about as fast."""
+def needless_of(start: State, steps: Sequence[Step], judge: Judge = own, gain: float = EQUAL) -> Iterator[str]:
+    """The steps without which the rest leads to a run that fits, and is about as fast by a judge of time."""
     if not steps or steps[-1].after.verdict != "fits":
         return
     end = steps[-1].after
@@ -258,7 +258,7 @@ def needless_of(start: State, steps: Sequence[Step]) -> Iterator[str]:
         rest = remade(start, [*steps[:index], *steps[index + 1 :]])
         if rest is None or rest.verdict != "fits" or not host_suffices(start, rest):
             continue
-        if (rest.seconds or 0.0) <= EQUAL * (end.seconds or 0.0):
+        if (judge(rest.run) or 0.0) <= gain * (judge(end.run) or 0.0):
             yield step.rule.id
 
 

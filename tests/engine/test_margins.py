@@ -30,7 +30,7 @@ def state(seconds: float | None = 100, needed: int = 50, verdict: str = "fits", 
     estimate = SimpleNamespace(
         verdict=verdict, needed=Range(needed, high), usable=100, uncounted=(), has_little_room=high > 95
     )
-    run = SimpleNamespace(micro_batch_size=1, hardware=None, adapter=None, learning_rate=None)
+    run = SimpleNamespace(micro_batch_size=1, hardware=None, adapter=None, config={})
     return SimpleNamespace(
         seconds=seconds,
         shown_seconds=None,
