@@ -52,10 +52,11 @@ LESS_CHECKPOINTED: tuple[Way, ...] = (
     ("no-checkpointing",),
     ("no-activation-offloading",),
 )
+OFFLOADED = "activation-offloading"
 CHECKPOINTED: tuple[Way, ...] = (
     ("gradient-checkpointing",),
-    ("activation-offloading",),
-    ("gradient-checkpointing", "activation-offloading"),
+    (OFFLOADED,),
+    ("gradient-checkpointing", OFFLOADED),
 )
 BUCKETS = ("right-sized-buckets",)
 SYNC: tuple[Way, ...] = (("sync-each-batch",), ("smaller-micro-batch", "sync-each-batch"))
@@ -73,19 +74,13 @@ def families(walk: Walk, start: Moves) -> list[Moves]:
     found = [start]
     for way in AT_ONCE:
         found = [_with_way(walk, moves, way, last=True) or moves for moves in found]
-    is_preference = walk.start.run.rl is not None
-    found = _branched(walk, found, LOSS) if is_preference else [_with_loss(walk, moves) for moves in found]
+    found = _branched(walk, found, LOSS)
     found = _branched(walk, found, [(rule,) for rule in walk.rules if rule not in KNOWN])
     found = _branched(walk, found, METHOD)
     found = _branched(walk, found, SHARDING)
     found = [_with_way(walk, moves, BUCKETS) or moves for moves in found]
     found = _branched(walk, _branched(walk, found, RESHARD), SYNC)
     return _branched(walk, found, OFFLOAD)
-
-
-def _with_loss(walk: Walk, moves: Moves) -> Moves:
-    """With a fused loss where there is one, the last that may be had: a milder one takes its place where that does."""
-    return _with_way(walk, moves, LOSS[0], last=True) or _with_way(walk, moves, LOSS[0]) or moves
 
 
 def leaves(walk: Walk, family: Moves) -> list[Moves]:

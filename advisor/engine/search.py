@@ -3,7 +3,7 @@
 from bisect import insort
 from collections.abc import Iterable, Iterator
 
-from advisor.engine.axes import leaves, leaves_from_least, without_batch
+from advisor.engine.axes import OFFLOADED, leaves, leaves_from_least, without_batch
 from advisor.engine.points import Moves, Walk, at_batch
 from advisor.engine.states import State
 from advisor.engine.steps import host_suffices
@@ -64,8 +64,19 @@ def points(walk: Walk, family: Iterable[Moves]) -> Iterator[Moves]:
     for moves in family:
         if _smallest_of(walk, moves).at_least > usable_of(walk):
             continue
-        if _smallest_of(walk, next(leaves_from_least(walk, moves))).verdict == "fits":
+        if any(_smallest_of(walk, leaf).verdict == "fits" for leaf in _lean_leaves(walk, moves)):
             yield from leaves(walk, moves)
+
+
+def _lean_leaves(walk: Walk, family: Moves) -> Iterator[Moves]:
+    """The leaf that keeps least on the GPU, then the same with its checkpoints there.
+
+    Next to ZeRO-3 and adapters the hooks that offload activations keep what was gathered, so it may need less.
+    """
+    first = next(leaves_from_least(walk, family))
+    yield first
+    if first != family and first[-1][0] == OFFLOADED:
+        yield first[:-1]
 
 
 def usable_of(walk: Walk) -> int:
@@ -152,7 +163,16 @@ def leanest(walk: Walk, family: Iterable[Moves], within: float) -> list[Point]:
 def _leanest_of(walk: Walk, moves: Moves) -> Point | None:
     """The point of a family that needs least memory, all of it counted, and has a host."""
     for leaf in leaves_from_least(walk, moves):
-        state = _smallest_of(walk, leaf)
-        if host_suffices(walk.start, state) and not state.estimate.uncounted:
-            return Point((*without_batch(leaf), *walk.sizes[0][1]), state, seconds_of(state, leaf))
+        found = _counted_at(walk, leaf)
+        if found is not None:
+            other = _counted_at(walk, leaf[:-1]) if leaf != moves and leaf[-1][0] == OFFLOADED else None
+            return found if other is None or found.state.needed <= other.state.needed else other
     return None
+
+
+def _counted_at(walk: Walk, leaf: Moves) -> Point | None:
+    """A leaf at its smallest micro batch, where it has a host and all of it is counted."""
+    state = _smallest_of(walk, leaf)
+    if not host_suffices(walk.start, state) or state.estimate.uncounted:
+        return None
+    return Point((*without_batch(leaf), *walk.sizes[0][1]), state, seconds_of(state, leaf))

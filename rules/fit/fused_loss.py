@@ -24,9 +24,12 @@ def knows_liger(run: Run) -> bool:
 
 
 def cut_is_of_use(run: Run) -> bool:
-    """Whether Liger does not know the model, or evaluation makes the logits with it: cut cross-entropy makes none."""
+    """Whether cut cross-entropy knows the model: it keeps no gradients of the head, and makes no logits in evaluation.
+
+    Of a run that has Liger's fused loss, whether it evaluates.
+    """
     known = run.model is not None and run.model.family.cut and run.rl is None
-    return known and run.stack.cut_cross_entropy is not False and (run.evaluates or not knows_liger(run))
+    return known and run.stack.cut_cross_entropy is not False and (run.evaluates or run.loss != "liger-fused")
 
 
 def applies(run: Run) -> bool:

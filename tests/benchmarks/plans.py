@@ -26,6 +26,7 @@ from advisor.engine.steps import alternatives, host_suffices, run_after
 from advisor.memory import estimate
 from advisor.opening import Context, open_run
 from advisor.run import Run
+from advisor.run.deepspeed import live_for
 from advisor.util import Buffers
 from tests.benchmarks.greedy import greedy
 from tests.benchmarks.judges import Judge, judges, own
@@ -150,7 +151,7 @@ def spots(config: dict[str, Any], run: Run) -> Iterator[Spot]:
                         yield Spot(sharding, offload, checkpoints, loss, size)
 
 
-def written(config: dict[str, Any], spot: Spot) -> tuple[dict[str, Any], dict[str, Any] | None]:
+def written(config: dict[str, Any], spot: Spot, run: Run) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The documents of a point."""
     rows = config["micro_batch_size"] * config["gradient_accumulation_steps"]
     made: dict[str, Any] = {**config, "micro_batch_size": spot.micro_batch_size}
@@ -178,16 +179,16 @@ def written(config: dict[str, Any], spot: Spot) -> tuple[dict[str, Any], dict[st
             made["accelerator_config"] = {"gradient_accumulation_kwargs": {"sync_each_batch": True}}
         return made, None
     stage = {"none": 0, "z1": 1, "z2": 2, "z3": 3}[spot.sharding] or {"z2-optimizer": 2, "z3-both": 3}.get(spot.offload)
-    return made, zero(stage, spot.offload) if stage else None
+    return made, zero(stage, spot.offload, live_for(run.model)) if stage else None
 
 
-def zero(stage: int, offload: str) -> dict[str, Any]:
+def zero(stage: int, offload: str, live: int) -> dict[str, Any]:
     """A DeepSpeed config with small buckets."""
     section: dict[str, Any] = {"stage": stage, "contiguous_gradients": True, "overlap_comm": True}
     section |= {"reduce_bucket_size": 50_000_000}
     if stage == 3:
         section |= {"stage3_prefetch_bucket_size": "auto", "stage3_param_persistence_threshold": "auto"}
-        section |= dict.fromkeys(("stage3_max_live_parameters", "stage3_max_reuse_distance"), 100_000_000)
+        section |= dict.fromkeys(("stage3_max_live_parameters", "stage3_max_reuse_distance"), live)
         section["sub_group_size"] = 100_000_000
     host = {"device": "cpu", "pin_memory": True}
     if offload:
@@ -202,7 +203,7 @@ def best_of(config: dict[str, Any], gpus: str, start: State) -> dict[str, tuple[
     """By judge the fastest point that fits: without offload if there is one, without a package, with masters."""
     found: dict[tuple[bool, ...], dict[str, tuple[float, Spot]]] = {}
     for spot in spots(config, start.run):
-        run = opened(*written(config, spot), gpus)
+        run = opened(*written(config, spot, start.run), gpus)
         needs = estimate(run)
         if needs is None or needs.verdict != "fits":
             continue
