@@ -36,9 +36,11 @@ class Point:
     state: State
     seconds: float
 
-    def order(self, least: float) -> tuple[int, bool, int]:
+    def order(self, least: float) -> tuple[int, bool, bool, int, int]:
         """Among points about as fast as the fastest: fewer edits come first, then the fastest, then less memory."""
-        return len(self.moves), self.seconds > ALIKE * least, self.state.needed
+        state = self.state
+        little = state.estimate.has_little_room
+        return len(self.moves), self.seconds > ALIKE * least, little, state.host_peak, state.needed
 
 
 def seconds_of(state: State, moves: Moves) -> float:

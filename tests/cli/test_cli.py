@@ -52,7 +52,7 @@ def test_a_run_that_fits_is_one_line_and_exit_code_zero(folder):
 def test_a_run_that_does_not_fit_is_an_error_with_a_plan(folder):
     result = run("check", "full.yaml", "--gpus", "8x a100-80gb")
     assert result.exit_code == 1
-    for part in ("Does not fit: needs ", "3 edits bring it down to ", "--fix", "->", "same training", "ZeRO-2"):
+    for part in ("Does not fit: needs ", "2 edits bring it down to ", "--fix", "->", "same training", "ZeRO-2"):
         assert part in result.output
 
 
@@ -77,8 +77,8 @@ def test_fix_writes_safe_edits_alone_and_is_done_after_once(folder):
     assert result.exit_code == 0, result.output
     text = (folder / "full.yaml").read_text()
     assert "# a comment that stays" in text and "adapter" not in text
-    assert "deepspeed: full.zero-1.json" in text
-    assert json.loads((folder / "full.zero-1.json").read_text())["zero_optimization"]["stage"] == 1
+    assert "deepspeed: full.zero-2.json" in text
+    assert json.loads((folder / "full.zero-2.json").read_text())["zero_optimization"]["stage"] == 2
     again = run("check", "full.yaml", "--gpus", "8x a100-80gb", "--fix")
     assert again.exit_code == 0 and (folder / "full.yaml").read_text() == text
 
@@ -99,7 +99,7 @@ def test_unsafe_fixes_go_further(folder):
 def test_diff_writes_nothing_and_exits_with_one(folder):
     result = run("check", "full.yaml", "--gpus", "8x a100-80gb", "--diff")
     assert result.exit_code == 1
-    assert "+++ b/full.yaml" in result.output and "+deepspeed: full.zero-1.json" in result.output
+    assert "+++ b/full.yaml" in result.output and "+deepspeed: full.zero-2.json" in result.output
     assert sorted(path.name for path in folder.iterdir()) == ["fits.yaml", "full.yaml"]
 
 
@@ -107,8 +107,8 @@ def test_output_dir_leaves_the_originals_alone(folder):
     result = run("check", "full.yaml", "--gpus", "8x a100-80gb", "--fix", "--output-dir", "patched")
     assert result.exit_code == 0, result.output
     assert (folder / "full.yaml").read_text() == FULL
-    assert "deepspeed: patched/full.zero-1.json" in (folder / "patched" / "full.yaml").read_text()
-    assert (folder / "patched" / "full.zero-1.json").exists()
+    assert "deepspeed: patched/full.zero-2.json" in (folder / "patched" / "full.yaml").read_text()
+    assert (folder / "patched" / "full.zero-2.json").exists()
 
 
 JSON = '{"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": "auto"}'
@@ -162,7 +162,7 @@ def test_standard_input_is_patched_to_standard_output(folder):
     result = run("check", "-", "--gpus", "8x a100-80gb", "--fix", stdin=FULL.encode())
     assert result.exit_code == 0
     assert result.stdout.startswith("# a comment that stays\nbase_model:")
-    assert "deepspeed: config.zero-1.json" in result.stdout
+    assert "deepspeed: config.zero-2.json" in result.stdout
 
 
 def test_several_formats_in_one_call(folder):
