@@ -194,6 +194,12 @@ def test_next_to_the_same_training_near_the_limit_other_training_is_looked_for(m
     assert "shorter-sequences" not in other.names
 
 
+def test_rows_are_not_cut_next_to_the_same_training_near_the_limit(make_run):
+    tiers = tiers_of(Options(ignore=("qlora", "half-precision-offload", "eight-bit-optimizer")))
+    plan = plan_fit(State(make_run(NEAR, "2x rtx-4090 host=24GiB link=pcie")), tiers)
+    assert plan.verdict == "tight" and plan.safe
+
+
 @pytest.mark.parametrize(("verdict", "is_offered"), [("fits", True), ("tight", False)])
 def test_a_tight_run_gets_no_steps_that_end_tight_again(make_run, verdict, is_offered, monkeypatch):
     run = make_run(SMALL)

@@ -53,9 +53,12 @@ def test_where_evaluation_is_the_peak_the_loss_that_makes_no_logits_there_is_tak
 
 
 def test_no_package_is_needed_where_a_plan_without_one_fits(make_run):
-    plan = planned(make_run(LONG.replace("16384", "8192").replace("gradient_checkpointing: true\n", ""), CARD))
-    assert plan.verdict == "fits" and plan.end.run.loss != "cut"
-    assert not any(finding.requires for finding in step_findings(plan.steps) or ())
+    """With the package one edit would do."""
+    text = LONG.replace("16384", "10240").replace("micro_batch_size: 1", "micro_batch_size: 2")
+    without, with_it = (planned(make_run(text, CARD, stack=stack)) for stack in ({}, {"cut_cross_entropy": True}))
+    assert without.verdict == "fits" and without.end.run.loss == "liger-fused"
+    assert with_it.end.run.loss == "cut" and len(with_it.steps) < len(without.steps)
+    assert not any(finding.requires for finding in step_findings(without.steps) or ())
 
 
 @pytest.mark.parametrize(("installed", "loss"), [(True, "cut"), (False, "liger-fused")])
