@@ -163,7 +163,7 @@ def _said_of(step: AnswerStep, verbose: bool) -> Iterator[str]:
         yield from (text for text in (step.because,) if text)
         yield from (text for text in (f"Cost: {step.cost}" if step.cost else "",) if text)
     if step.requires:
-        yield f"Needs {', '.join(step.requires)}."
+        yield f"Install first: {', '.join(step.requires)}"
     yield from step.help
 
 

@@ -125,7 +125,11 @@ def _steps_table(taken: Sequence[AnswerStep]) -> str:
     for count, step in enumerate(taken, 1):
         memory = _arrow(*map(number, step.memory)) if step.memory else ""
         time = _arrow(*map(seconds, step.seconds)) if step.seconds else ""
-        words = [step.because, f"Cost: {step.cost}" if step.cost else "", *(f"Needs {each}." for each in step.requires)]
+        words = [
+            step.because,
+            f"Cost: {step.cost}" if step.cost else "",
+            *(f"Install first: `{each}`." for each in step.requires),
+        ]
         host = f"Host: {_arrow(*map(number, step.host))} GiB." if step.host and step.host[0] != step.host[1] else ""
         said = escaped(" ".join(part for part in (*words, host, *step.help) if part))
         cells = (f"{count}. {escaped(step.title)} (`{step.rule}`)", memory, time, said)

@@ -19,6 +19,8 @@ def fixed_lines(report: Report, style: Style) -> list[str]:
         lines += style.prose(", ".join(map(path_shown, report.created)), "created: ", indent=2)
     if report.undo:
         lines += style.prose(report.undo, "to undo, if it was committed: ", indent=2)
+    for command in dict.fromkeys(each for finding in report.applied for each in finding.requires):
+        lines += style.prose(command, "install first: ", "warn", indent=2)
     return lines
 
 

@@ -5,10 +5,10 @@ from advisor.memory import estimate
 from advisor.record import replace
 
 PACKAGE = (
-    "axolotl's fork of cut-cross-entropy: pip install "
-    '"cut-cross-entropy[transformers] @ git+https://github.com/axolotl-ai-cloud/ml-cross-entropy.git@4dfa522"'
+    'pip install "cut-cross-entropy[transformers] @ '
+    'git+https://github.com/axolotl-ai-cloud/ml-cross-entropy.git@4dfa522"'
 )
-"""As axolotl says it where the package is missing (integrations/cut_cross_entropy/__init__.py:31-34@0.19.0)."""
+"""axolotl's fork, as it says where the package is missing (integrations/cut_cross_entropy/__init__.py:31-34@0.19.0)."""
 
 
 def edits(run: Run) -> list[RunEdits]:

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from advisor.cli.main import main
+from tests.engine.test_plan_tiers import CARD, LONG
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ("full-8b-out-of-memory", "zero3-70b-too-few-cards", "full-1b-fits", "qlora-moe-30b")
@@ -81,3 +82,12 @@ def test_fix_heeds_the_levels_too(tmp_path: Path):
     quiet, usual, whole = written("-q"), written(), written("-v")
     assert len(quiet) < len(usual) < len(whole)
     assert "Range: " in "".join(whole) and "Range: " not in "".join(usual)
+
+
+def test_what_must_be_installed_first_is_said_once_the_files_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.yaml").write_text(LONG)
+    output = CliRunner().invoke(main, ["check", "--isolated", "--gpus", CARD, "--fix", "-q", "run.yaml"]).output
+    assert "\ninstall first: pip install " in output and "\nFits" in output
