@@ -45,6 +45,7 @@ def check_command(paths: Sequence[str], options: CheckOptions) -> int:
 
         errors, opened = opened_runs(paths, session, changed)
         return fix_or_diff(opened, errors, session, options)
+    session = session.with_outlook if _shows_outlook(paths, session, options) else session
     with shown():
         errors, reports = judged(opening(paths, session, changed), session, options.against)
     tell(errors)
@@ -56,7 +57,19 @@ def check_command(paths: Sequence[str], options: CheckOptions) -> int:
 
 def _is_one_file(paths: Sequence[str]) -> bool:
     """Whether a person looks at one file, which is also planned on other hardware."""
-    return len(paths) == 1 and not os.path.isdir(paths[0]) and on_a_terminal()
+    return _names_one(paths) and on_a_terminal()
+
+
+def _names_one(paths: Sequence[str]) -> bool:
+    """Whether a call is about one file."""
+    return len(paths) == 1 and not os.path.isdir(paths[0])
+
+
+def _shows_outlook(paths: Sequence[str], session: Session, options: CheckOptions) -> bool:
+    """Whether a format says what there is room for, and what the links take: JSON, and the screen of one file."""
+    formats = {each.partition("=")[0] for each in session.formats}
+    on_screen = options.detail == "verbose" or (options.detail == "normal" and _names_one(paths))
+    return "json" in formats or ("full" in formats and on_screen)
 
 
 def judged(

@@ -76,7 +76,7 @@ def words(found: MaxValue, answer: Answer) -> str:
     """One search in words."""
     hardware = answer.opened.run.hardware
     assert hardware is not None
-    needs = f"{number(found.needed)} of {number(hardware.usable)} GiB"
+    needs = f"{number(found.high)} of {number(hardware.usable)} GiB"
     if found.value is None:
         return f"not even the smallest fits: {needs}"
     value = f"{found.value:,}" + (" or more" if found.bounded else "")

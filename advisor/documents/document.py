@@ -127,6 +127,12 @@ class Document(Mapping[str, Any]):
         given = (as_path(change.path) for change in self.pending[: self.given])
         return any(wanted[: len(other)] == other[: len(wanted)] for other in given)
 
+    def is_edited(self, path: str | Path) -> bool:
+        """Whether a change that is still to be written touches what stands at ``path``."""
+        wanted = as_path(path)
+        ours = (as_path(change.path) for change in self.pending[self.given :])
+        return any(wanted[: len(other)] == other[: len(wanted)] for other in ours)
+
     def edits(self) -> tuple[Edit, ...]:
         """The pending changes as the smallest edits of ``raw``; for a new file, one that creates it."""
         if self.given:

@@ -6,7 +6,7 @@ from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.documents import Edit
-    from advisor.memory.ledger import Estimate, PhaseName, Verdict
+    from advisor.memory.ledger import Estimate, PhaseName, Range, Verdict
 
 Where = Literal["gpu", "host", "load", "evaluation", "refused", "not-counted", "no-gpus", "unknown-model"]
 Letter = Literal["A", "B", "C", "F"]
@@ -111,6 +111,16 @@ class NotTaken:
     seconds: float | None = None
 
 
+@record
+class Room:
+    """The largest micro batch with which a run fits, all else as it is; ``needed``: bytes of one GPU with it."""
+
+    micro_batch_size: int
+    global_batch_size: int
+    needed: "Range"
+    text: str
+
+
 @record(eq=False)
 class Answer:
     """What a person asks of one run. ``verdict`` is about memory alone; ``starts``: no error stops the run."""
@@ -132,6 +142,10 @@ class Answer:
     seconds: float | None = None
     tokens_per_second: float | None = None
     """As written, of all GPUs."""
+    room: "Room | None" = None
+    """The larger micro batch that fits, where that is asked for (``Options.outlook``)."""
+    network: str = ""
+    """What the links take of the step, where that is most of it, and what helps; where that is asked for."""
 
     @property
     def recommended(self) -> Option | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from advisor.engine.answer import Answer, NotTaken, Option, Reason
 from advisor.engine.answer_steps import seconds_of, stops_in, tokens_per_second
-from advisor.engine.check import Options, planner
+from advisor.engine.check import Options, planner, room_rules
 from advisor.engine.finding import Finding, Report
 from advisor.engine.headline import Facts, action, headline, unknown_model_hints
 from advisor.engine.ways_out import Asked, options_of
@@ -21,7 +21,8 @@ def answered(opened: LoadedRun, options: Options, report: Report) -> Report:
     """The report with its answer, where that is shown."""
     if not options.answers or opened.run.is_json_alone:
         return report
-    return replace(report, answer=answer_of(opened, options, report))
+    answer = answer_of(opened, options, report)
+    return replace(report, answer=_with_outlook(opened.run, options, answer) if options.outlook else answer)
 
 
 def answer_of(opened: LoadedRun, options: Options, report: Report) -> Answer:
@@ -48,6 +49,22 @@ def answer_of(opened: LoadedRun, options: Options, report: Report) -> Answer:
         seconds=facts.seconds,
         tokens_per_second=tokens_per_second(opened.run),
     )
+
+
+def _with_outlook(run: Run, options: Options, answer: Answer) -> Answer:
+    """The same with what a run that goes through has room for, and with what its links take."""
+    if not answer.starts or answer.verdict not in {"fits", "tight"}:
+        return answer
+    from advisor.engine.network import Links, network_words
+    from advisor.engine.room import room_for
+
+    way = answer.option("F")
+    room = room_for(run, instead=way is not None) if answer.verdict == "fits" else None
+    taken = tuple(step.rule for step in way.steps) if way is not None else ()
+    links = Links(
+        run, room_rules(options), taken, way.seconds if way else None, room.micro_batch_size if room else None
+    )
+    return replace(answer, room=room, network=network_words(links))
 
 
 def _reason_of(run: Run, report: Report, stops: Sequence[Finding]) -> Reason | None:

@@ -65,6 +65,8 @@ RESHARD: tuple[Way, ...] = (("fsdp-reshard",), ("fsdp-no-reshard",))
 LENGTH = "shorter-sequences"
 FIRST = "quantize-as-asked"
 """What the YAML asks for itself comes before all that would make up for it."""
+EXPERTS = "quantize-moe-experts"
+"""So do the bits of experts that it asks for, as long as the run fits with them."""
 GROUPS = (AT_ONCE, LOSS, METHOD, SHARDING, RESHARD, SYNC, OFFLOAD, LESS_CHECKPOINTED, CHECKPOINTED)
 KNOWN = {*BATCH, LENGTH, FIRST, *BUCKETS, *(rule for ways in GROUPS for way in ways for rule in way)}
 

@@ -59,6 +59,8 @@ class Options:
     """Whether the report has an answer, with its options."""
     others: bool = False
     """Whether other hardware is among them."""
+    outlook: bool = False
+    """Whether the answer also says how large a batch there is room for, and what helps where links take the time."""
     given: tuple[str, ...] = ()
     """The words of the call that say where and with what the run will be, as a command repeats them."""
     memo: PlanMemo = field(default_factory=PlanMemo)

@@ -1,6 +1,7 @@
 """The user's own flowchart next to a plan: what became of each of its rungs."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from typing import Literal
 
 from advisor.engine.finding import Rung
@@ -22,6 +23,8 @@ class _RungKind:
     name: str
     rules: tuple[str, ...]
     done: Callable[[Run], str]
+    parts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Rules that go some of the way, and what they do of it."""
 
 
 def _zero_done(stage: int) -> Callable[[Run], str]:
@@ -68,7 +71,12 @@ KINDS = (
         ("qlora", "quantize-as-asked", "quantize-moe-experts", "fsdp-qlora", "eight-bit-optimizer"),
         when(lambda run: run.quantization is not None),
     ),
-    _RungKind("offload", ("offload-optimizer", "offload-params", "half-precision-offload"), when(offloads)),
+    _RungKind(
+        "offload",
+        ("offload-optimizer", "offload-params", "half-precision-offload"),
+        when(offloads),
+        {"activation-offloading": "activations alone"},
+    ),
 )
 
 
@@ -78,7 +86,7 @@ def rungs_of(start: State, plan: Plan, rules: Mapping[str, Rule]) -> tuple[Rung,
 
 
 def rung_of(kind: _RungKind, start: State, plan: Plan, rules: Mapping[str, Rule]) -> Rung:
-    """One rung. Where the run and the plan leave it out, its first rule is tried on top of the plan's end."""
+    """One rung. Where the run and the plan leave it out, its first rule that applies is tried on the plan's end."""
     taken = [rule for rule in plan.names if rule in kind.rules]
     before, after = kind.done(start.run), kind.done(plan.end.run)
     if taken:
@@ -87,10 +95,12 @@ def rung_of(kind: _RungKind, start: State, plan: Plan, rules: Mapping[str, Rule]
         return Rung(kind.name, "taken back")
     if after:
         return Rung(kind.name, "done" if before else "taken", "" if after == "done" else after)
-    rule = next((rules[id_] for id_ in kind.rules if id_ in rules), None)
-    if rule is None:
+    if part := next((part for id_, part in kind.parts.items() if id_ in plan.names), ""):
+        return Rung(kind.name, "taken", part)
+    there = [rules[id_] for id_ in kind.rules if id_ in rules]
+    if not there:
         return Rung(kind.name, "ignored")
-    return _untaken(kind.name, rule, plan.end)
+    return _untaken(kind.name, next((rule for rule in there if rule.when(plan.end.run)), there[0]), plan.end)
 
 
 def _untaken(name: str, rule: Rule, end: State) -> Rung:

@@ -27,6 +27,8 @@ class MaxValue:
     """Whether the search ended at its own bound, and not at the card's."""
     steps: tuple[str, ...] = ()
     changes_training: bool = False
+    high: int = 0
+    """The high end of ``needed``, which screens show."""
 
 
 def max_value(opened: LoadedRun, key: str) -> MaxValue:
@@ -49,7 +51,7 @@ def with_value(opened: LoadedRun, key: str, value: object) -> Run:
 def outcome(run: Run) -> MaxValue:
     """What is needed as written."""
     found = State(run).estimate
-    return MaxValue(None, found.needed.low, found.verdict)
+    return MaxValue(None, found.needed.low, found.verdict, high=found.needed.high)
 
 
 def _planned_outcome(run: Run, key: str, planner: Callable[[Run], Plan]) -> MaxValue:
@@ -57,15 +59,16 @@ def _planned_outcome(run: Run, key: str, planner: Callable[[Run], Plan]) -> MaxV
     plan = planner(run)
     end = plan.end
     verdict = "does-not-fit" if end.run.config.get(key) != run.config.get(key) else end.estimate.verdict
-    return MaxValue(None, end.needed, verdict, steps=plan.names, changes_training=not plan.safe)
+    high = end.estimate.needed.high
+    return MaxValue(None, end.needed, verdict, steps=plan.names, changes_training=not plan.safe, high=high)
 
 
-def searched(key: str, tried: Callable[[int], MaxValue]) -> MaxValue:
-    """Doubles, then halves: memory only grows with either key."""
+def searched(key: str, tried: Callable[[int], MaxValue], *, least: int = 1) -> MaxValue:
+    """Doubles, then halves, from ``least`` units on: memory only grows with either key."""
     unit, most = KEYS[key], MOST[key] // KEYS[key]
-    low, best = 0, None
-    high = 1
-    found = tried(unit)
+    low, best = least - 1, None
+    high = least
+    found = tried(high * unit)
     while found.verdict == "fits":
         low, best, high = high, replace(found, value=high * unit), 2 * high
         if high > most:

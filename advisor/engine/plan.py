@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
-from advisor.engine.axes import FIRST, HALF, LENGTH, families
+from advisor.engine.axes import EXPERTS, FIRST, HALF, LENGTH, families
 from advisor.engine.finding import Skipped
 from advisor.engine.plan_steps import Goal, plan_steps
 from advisor.engine.points import Move, Moves, Walk, with_rules
@@ -71,7 +71,7 @@ def search_from(start: State, flowchart: Sequence[Tier], *, safe_only: bool) -> 
     rules = {rule.id: rule for tier in flowchart for rule in tier.rules}
     told = sorted(rules, key=lambda rule: rule in LAST)
     walk = Walk(start, rules, rules, safe_only=safe_only)
-    bases = [()] if safe_only else _bases(walk, flowchart)
+    bases = _bases(walk, flowchart)
     walks = (replace(walk, asked=asked, reached={}, batched={}) if asked else walk for asked in bases)
     return Search(tuple(walks), {rule: rank for rank, rule in enumerate(told)})
 
@@ -79,23 +79,30 @@ def search_from(start: State, flowchart: Sequence[Tier], *, safe_only: bool) -> 
 def _bases(walk: Walk, flowchart: Sequence[Tier]) -> list[Moves]:
     """What is made before all else: the bits that the YAML asks for; half precision where it is the first rung.
 
-    Half precision in each of its forms, that with fp32 masters first.
+    Bits that are asked for reach the experts, too, unless nothing fits so. Half precision comes in each of its forms,
+    that with fp32 masters first.
     """
     asked: Moves = ((FIRST, 0),) if FIRST in walk.rules else ()
-    if walk.after(asked) is None:
-        asked = ()
+    start = walk.after(asked)
+    if start is None:
+        asked, start = (), walk.start
+    experts: Moves = (*asked, (EXPERTS, 0))
+    if EXPERTS in walk.rules and walk.known[EXPERTS].is_safe(start.run) and walk.after(experts) is not None:
+        return [experts, asked]
     rung = next((rule for tier in flowchart[:1] for rule in tier.rules if rule.id == HALF), None)
     forms = [(*asked, (HALF, form)) for form in range(MOST_FORMS)] if rung is not None else []
     return [moves for moves in forms if walk.after(moves) is not None] or [asked]
 
 
 def _as_asked(search: Search) -> Plan | None:
-    """What comes first as the whole plan, where it is enough."""
-    walk = search.bases[0]
-    end = walk.after(walk.asked)
-    if not walk.asked or end is None or end.verdict != "fits":
-        return None
-    return _plan_to(search, walk, walk.asked, Goal("fits"))
+    """What comes first as the whole plan, as much of it as is enough."""
+    all_of_it = search.bases[0].asked
+    parts_of_it = [walk for walk in search.bases if walk.asked and walk.asked == all_of_it[: len(walk.asked)]]
+    for walk in sorted(parts_of_it, key=lambda walk: len(walk.asked)):
+        end = walk.after(walk.asked)
+        if end is not None and end.verdict == "fits":
+            return _plan_to(search, walk, walk.asked, Goal("fits"))
+    return None
 
 
 def _first_that_fits(search: Search, flowchart: Sequence[Tier], *, safe_only: bool) -> Plan | None:

@@ -85,7 +85,7 @@ class Walk:
         if run is None or (resumes(old) and not loads_alike(old, run)):
             return None
         settled = move in self.settled or trains_the_same(rule, old, run)
-        same = (*before, move) == self.asked or (found.same and settled)
+        same = (*before, move) == self.asked[: len(before) + 1] or (found.same and settled)
         return Reached(State(run), same, found.needs_package or bool(rule.requires(old, run)))
 
 

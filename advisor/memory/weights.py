@@ -182,6 +182,14 @@ def quantized_width(run: Run, tensor: WeightShape) -> float | None:
             return GPTQ
 
 
+def unreached_experts(run: Run, model: Architecture) -> int:
+    """Elements of stacked experts that bitsandbytes leaves whole in a base it quantizes, though axolotl could pack them."""
+    stacks = sum(tensor.elements for tensor in model.tensors if tensor.kind == "experts" and len(tensor.shape) == 3)
+    is_stacked = run.stack.at_least("transformers", "5.0.0") and not run.linear_experts
+    is_asked = run.quantization in {"nf4", "int8"} and not run.quantize_moe_experts
+    return stacks if is_stacked and is_asked and not model.quantized else 0
+
+
 def _is_whole(run: Run, tensor: WeightShape) -> bool:
     """Whether a quantizer passes a linear layer by: the head, or those alone that axolotl names."""
     named = run.model.family.whole_linears if run.model is not None and run.quantization in {"nf4", "int8"} else ()

@@ -190,6 +190,11 @@ class Family:
 
     axolotl/loaders/model.py:819-821,836-838@0.19.0; transformers/quantizers/base.py:234-253@5.16.1.
     """
+    router_returns_choice: bool = False
+    """Whether its router is a linear layer that returns its choice as well, which PEFT cannot wrap.
+
+    transformers/models/llama4/modeling_llama4.py, Llama4Router, and models/phimoe/modeling_phimoe.py@5.16.1.
+    """
     absent_leaf: str = ""
     """The class that axolotl marks as a leaf under ZeRO-3 and that transformers calls otherwise.
 

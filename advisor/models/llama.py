@@ -80,5 +80,6 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         lora_kernels="unpatchable",
         flash_attention=False,
+        router_returns_choice=True,
     ),
 }

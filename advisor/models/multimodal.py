@@ -434,6 +434,7 @@ FAMILIES: dict[str, Family] = {
         liger=LIGER,
         cut=True,
         lora_kernels="unpatchable",
+        router_returns_choice=True,
         # axolotl/monkeypatch/models/llama4/modeling.py:26-41@0.19.0, linearized.
         expert_linears=("gate_projs.0", "up_projs.0", "down_projs.0"),
     ),

@@ -150,6 +150,7 @@ FAMILIES: dict[str, Family] = {
         ),
         lora_kernels="need half-precision norms",
         expert_linears=EXPERT_W,
+        router_returns_choice=True,
     ),
     "minimax_m2": Family(
         Decoder(

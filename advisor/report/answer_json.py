@@ -3,7 +3,7 @@
 from typing import Any
 
 from advisor.documents import Edit
-from advisor.engine.answer import Answer, AnswerStep, NotTaken, Option
+from advisor.engine.answer import Answer, AnswerStep, NotTaken, Option, Room
 
 
 def answer(value: Answer) -> dict[str, Any]:
@@ -16,8 +16,19 @@ def answer(value: Answer) -> dict[str, Any]:
         "action": value.action,
         "little_room": value.little_room,
         "needs": value.needs,
+        "room": _room(value.room) if value.room is not None else None,
+        "network": value.network,
         "options": [_option(each) for each in value.options if each.letter != "C"],
         "not_taken": [_not_taken(each) for each in value.not_taken],
+    }
+
+
+def _room(value: Room) -> dict[str, Any]:
+    """The larger micro batch that fits."""
+    return {
+        "micro_batch_size": value.micro_batch_size,
+        "global_batch_size": value.global_batch_size,
+        "needed": {"low": value.needed.low, "high": value.needed.high},
     }
 
 

@@ -27,6 +27,12 @@ def headline_lines(report: Report, answer: Answer, style: Style, *, lead: str = 
     return lines + [line for text in said if text for line in style.prose(text, indent=2)]
 
 
+def outlook_lines(answer: Answer, style: Style) -> list[str]:
+    """What else there is room for, and what the links take; as far as the answer says so."""
+    said = (answer.room.text if answer.room is not None else "", answer.network)
+    return [line for text in said if text for line in style.prose(text, indent=2)]
+
+
 def bars(report: Report, answer: Answer, style: Style) -> list[str]:
     """What is needed against what there is, now and after the option to take; of the host where that is short."""
     found, chosen = report.estimate, answer.recommended

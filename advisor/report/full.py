@@ -10,6 +10,7 @@ from advisor.report.answer_text import (
     flowchart_lines,
     headline_lines,
     options_table,
+    outlook_lines,
     skipped_lines,
     step_lines,
 )
@@ -70,7 +71,10 @@ def _answer_blocks(report: Report, style: Style, *, alone: bool) -> Iterator[lis
     if answer is None:
         yield _status_lines(report, style)
         return
-    yield headline_lines(report, answer, style, lead="" if alone else file_lead(report))
+    said = headline_lines(report, answer, style, lead="" if alone else file_lead(report))
+    if style.detail != "quiet" and (alone or verbose):
+        said += outlook_lines(answer, style)
+    yield said
     if report.fixed and report.verdict == "fits" and not verbose:
         return
     chosen = answer.recommended

@@ -323,6 +323,14 @@ class NotTaken(Model):
     seconds: float | None
 
 
+class Room(Model):
+    """The largest micro batch that fits with all else as it is: a larger global batch. ``needed``: of one GPU."""
+
+    micro_batch_size: int
+    global_batch_size: int
+    needed: Span
+
+
 class Answer(Model):
     """What a person asks: does it fit, what can be done, what does it cost. ``verdict`` stays about memory alone."""
 
@@ -332,6 +340,9 @@ class Answer(Model):
     action: str
     little_room: bool
     needs: Bytes | None
+    room: Room | None = None
+    network: str = ""
+    """Where the links take most of a step: how much, and what helps; empty elsewhere."""
     options: list[Option]
     not_taken: list[NotTaken]
 

@@ -67,6 +67,11 @@ class Session:
         return replace(self, options=replace(self.options, others=self.options.answers))
 
     @property
+    def with_outlook(self) -> "Session":
+        """The same with what the answer says of room and links, where it has an answer."""
+        return replace(self, options=replace(self.options, outlook=self.options.answers))
+
+    @property
     def published_ranges(self) -> "Session":
         """The same with the published reserved range wherever the verdict needs no replay."""
         return replace(self, options=replace(self.options, reserved=False))

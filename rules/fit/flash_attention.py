@@ -1,6 +1,9 @@
 """Attention without the matrix of scores."""
 
 from advisor import Example, Rule, Run, but, only
+from advisor.run.axolotl.attention import without_scores
+
+KERNELS = {"flash_attention_2": "flash", "flex_attention": "flex"}
 
 
 def applies(run: Run) -> bool:
@@ -13,19 +16,26 @@ def applies(run: Run) -> bool:
 rule = Rule(
     id="flash-attention",
     stage="fit",
-    title="Use FlashAttention 2",
-    label="FlashAttention 2",
+    title="Use attention that keeps no scores",
+    label=lambda _before, after: "FlashAttention 2" if after.attention == "flash" else "flex attention",
     when=applies,
-    edits=lambda run: {"attention": "flash"},
+    edits=lambda run: {"attention": KERNELS.get(without_scores(run), "flash")},
     why="""
-        Eager attention keeps scores of sequence x sequence for every head. FlashAttention keeps none. In a full
-        fine-tune axolotl also leaves embeddings, head and norms in fp32 as long as attention is eager or sdpa.
+        Eager attention keeps scores of sequence x sequence for every head. FlashAttention and flex attention keep none.
+        gpt-oss has sinks, which FlashAttention 2 does not know. In a full fine-tune axolotl also leaves embeddings,
+        head and norms in fp32 as long as attention is eager or sdpa.
     """,
-    cost="Needs the flash-attn package and a GPU of compute capability 8.0 or later.",
+    cost="""
+        FlashAttention 2 needs the flash-attn package and a GPU of compute capability 8.0 or later; flex attention is
+        compiled in the first step.
+    """,
     because="It keeps no attention scores, and a full fine-tune no fp32 embeddings.",
-    price="Needs the flash-attn package and compute capability 8.0 or later.",
+    price="FlashAttention 2 needs its package; flex attention is compiled first.",
     safe=True,
-    source="https://arxiv.org/abs/2307.08691; axolotl/loaders/model.py:471-489@0.19.0",
+    source=(
+        "https://arxiv.org/abs/2307.08691; axolotl/loaders/model.py:471-489@0.19.0; "
+        "transformers/models/gpt_oss/modeling_gpt_oss.py:386-403@5.16.1"
+    ),
     examples=(
         Example(
             gpus="1x a100-80gb",

@@ -41,11 +41,18 @@ rule = Rule(
         qlora_sharded_model_loading one rank quantizes it layer by layer on its host, and FSDP keeps 1/N on each GPU.
         axolotl accepts this with FSDP version 1 alone.
     """,
-    cost="An all-gather of each layer's 4-bit weights in forward and backward.",
+    cost="""
+        An all-gather of each layer's 4-bit weights in forward and backward. transformers drops FSDP1 with 5.20; axolotl
+        has no other way to load a 4-bit base in pieces: its FSDP2 refuses `cpu_ram_efficient_loading` with 4 bits.
+    """,
     because="Each GPU gets its share of the 4-bit base instead of the whole.",
-    price="Each layer's 4-bit weights are gathered in forward and backward.",
+    price="Layers are gathered twice a micro-step; transformers 5.20 drops FSDP1.",
     safe=True,
-    source="axolotl docs/fsdp_qlora.qmd; axolotl/loaders/model.py:1008-1036, utils/schemas/validation.py:1266@0.19.0; https://github.com/axolotl-ai-cloud/axolotl/issues/1717",
+    source=(
+        "axolotl docs/fsdp_qlora.qmd; axolotl/loaders/model.py:1008-1036, utils/schemas/validation.py:1145-1157, "
+        "1245-1262@0.19.0; transformers/training_args.py:2815-2821@5.16.1; "
+        "https://github.com/axolotl-ai-cloud/axolotl/issues/1717"
+    ),
     examples=(
         Example(
             gpus="2x rtx-4090",

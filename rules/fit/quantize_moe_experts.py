@@ -1,26 +1,31 @@
 """Quantize stacked experts as well."""
 
 from advisor import Example, Rule, Run, RunEdits, but, only
-
-ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
+from advisor.memory.weights import unreached_experts
+from advisor.run.axolotl.expert_targets import all_linear_by_name
 
 
 def edits(run: Run) -> RunEdits:
-    """On; `lora_target_linear` is rejected then, so the attention's projections are named instead."""
-    by_name = {"lora_targets": ATTENTION} if run.lora is not None and run.is_on("lora_target_linear") else {}
-    return {"quantize_moe_experts": True} | by_name
+    """On; `lora_target_linear` is refused then, so the modules that it means are named instead."""
+    if run.model is None or run.lora is None or not run.is_on("lora_target_linear"):
+        return {"quantize_moe_experts": True}
+    return {"quantize_moe_experts": True, "lora_targets": all_linear_by_name(run, run.model)}
 
 
 def applies(run: Run) -> bool:
-    """Whether experts stay in half precision with a quantized base."""
-    stacked = run.model is not None and any(t.kind == "experts" and not t.linear for t in run.model.tensors)
-    return stacked and run.quantization in {"nf4", "int8"} and not run.quantize_moe_experts
+    """Whether stacked experts stay as they are in a quantized base."""
+    return run.model is not None and unreached_experts(run, run.model) > 0
+
+
+def is_asked(run: Run) -> bool:
+    """Whether the YAML itself asks for these bits, not a step before this one; FSDP may load experts on the host."""
+    return run.fsdp is None and not all(map(run.config.is_edited, ("adapter", "load_in_4bit")))
 
 
 def label(before: Run, _after: Run) -> str:
-    """The experts, and the adapters where they move."""
-    moved = "lora_targets" in edits(before)
-    return f"quantized experts{', adapters on attention' if moved else ''}"
+    """In how many bits, and whether they were asked for."""
+    bits = 4 if before.quantization == "nf4" else 8
+    return f"experts in {bits} bits too{', as asked' if is_asked(before) else ''}"
 
 
 rule = Rule(
@@ -33,13 +38,18 @@ rule = Rule(
     why="""
         transformers 5 keeps a layer's experts in one stacked tensor, which bitsandbytes does not reach: most of a
         mixture-of-experts model stays in half precision, and PEFT's preparation turns it to fp32. axolotl can quantize
-        it while loading.
+        it while loading. Where the YAML asks for a quantized base, this does what it asks for, and so comes before all
+        that would make room for experts in half precision. axolotl refuses `lora_target_linear` with it: the linear
+        layers that it means are named instead, so the same adapters are trained.
     """,
-    cost="As for QLoRA; with `lora_target_linear` before, the MLP's adapters go.",
-    because="Stacked experts no longer stay in half precision or fp32.",
-    price="As for QLoRA; with `lora_target_linear` the MLP's adapters go.",
-    safe=False,
-    source="axolotl docs/expert_quantization.qmd; utils/schemas/config.py:1876@0.18.0; https://github.com/axolotl-ai-cloud/axolotl/issues/3374",
+    cost="As for QLoRA: a small loss of quality, and experts that are unpacked in every micro-step.",
+    because="Without it the base's few bits do not reach experts, most of its weights.",
+    price="As for QLoRA: experts are unpacked in every micro-step.",
+    safe=is_asked,
+    source=(
+        "axolotl docs/expert_quantization.qmd; axolotl/utils/schemas/config.py:1949-1971, monkeypatch/moe_quant.py:67, "
+        "loaders/adapter.py:54-71,190-201@0.19.0; https://github.com/axolotl-ai-cloud/axolotl/issues/3374"
+    ),
     examples=(
         Example(
             gpus="1x a100-80gb",

@@ -3,19 +3,18 @@
 from collections.abc import Iterator
 
 from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, gib, only
+from advisor.memory.weights import unreached_experts
+from advisor.models import Architecture
+from advisor.run.axolotl.expert_targets import all_linear_by_name
 
 KEY = "quantize_moe_experts"
-ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """Where experts are stacked in one tensor, which bitsandbytes passes by; axolotl reaches three dimensions."""
     model = run.model
-    if model is None or model.quantized or run.quantization not in ("nf4", "int8") or run.quantize_moe_experts:
-        return
-    elements = sum(t.elements for t in model.tensors if t.kind == "experts" and len(t.shape) == 3)
-    linear = run.linear_experts or not run.stack.at_least("transformers", "5.0.0")
-    if not elements or linear:
+    elements = unreached_experts(run, model) if model is not None else 0
+    if model is None or not elements:
         return
     bits, width = ("load_in_4bit", 4) if run.quantization == "nf4" else ("load_in_8bit", 8)
     as_it_is = 4 if run.upcasts_unquantized and run.zero is None else 2
@@ -23,16 +22,16 @@ def finds(run: Run) -> Iterator[Hit]:
     part = f"{elements / model.parameters:.0%} of the weights"
     asked = f"`{KEY}: true` brings them to {gib(width * elements // 8)}"
     message = f"`{bits}: true` does not reach this model's experts, {part}: they stay at {stay}; {asked}"
-    yield Hit(bits, message, edits(run, bits) if run.zero is None else ())
+    yield Hit(bits, message, edits(run, model, bits) if run.zero is None else ())
 
 
-def edits(run: Run, bits: str) -> tuple[Change, ...]:
-    """On; all linear layers at once are then refused, so the attention is named instead."""
+def edits(run: Run, model: Architecture, bits: str) -> tuple[Change, ...]:
+    """On; all linear layers at once are then refused, so they are named instead."""
     on = Set(KEY, True, after=bits)
     if not run.is_on("lora_target_linear"):
         return (on,)
-    named = run.config.get("lora_target_modules") or run.config.get("lora_target_parameters")
-    return (on, Remove("lora_target_linear"), *(() if named else (Set("lora_target_modules", ATTENTION),)))
+    named = Set("lora_target_modules", all_linear_by_name(run, model), after="lora_alpha")
+    return (on, Remove("lora_target_linear"), named)
 
 
 rule = Rule(
@@ -47,7 +46,7 @@ rule = Rule(
         replaces linear layers only, so the larger part of the model is loaded as it is; PEFT's preparation then turns
         what is not quantized to fp32. axolotl can quantize the experts itself while it loads them.
     """,
-    cost="As for QLoRA. `lora_target_linear` is then refused: name modules instead.",
+    cost="As for QLoRA. `lora_target_linear` is then refused: the layers that it means are named instead.",
     safe=False,
     source=(
         "transformers/integrations/bitsandbytes.py:189-208@5.16.1; axolotl/loaders/model.py:1137-1151@0.19.0; "

@@ -7,7 +7,7 @@ from advisor.memory.activations.attention import eager_amounts
 from advisor.memory.activations.dtypes import numbers
 from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.models import Block
-from advisor.run.axolotl.attention import can_flash, kernel, plain
+from advisor.run.axolotl.attention import kernel, without_scores
 
 NOTICEABLE = GIB
 
@@ -21,7 +21,7 @@ def finds(run: Run) -> Iterator[Hit]:
     kept = max((probabilities(run, block) for block in model.blocks), default=0)
     if kept < NOTICEABLE or not (asked.name == "eager" or by_default):
         return
-    instead = faster(run)
+    instead = without_scores(run)
     which = "the eager attention that this model has by default" if by_default else "eager attention"
     yield Hit(
         asked.key or "base_model",
@@ -42,13 +42,6 @@ def probabilities(run: Run, block: Block) -> int:
     return each * attention.heads * run.tokens * run.sequence_len // run.tensor_parallel_size
 
 
-def faster(run: Run) -> str:
-    """A kernel of this model and this card that holds none. gpt-oss has its sinks in flex attention."""
-    if run.model is not None and run.model.variant.sinks:
-        return "flex_attention"
-    return "flash_attention_2" if can_flash(run) else plain(run)
-
-
 rule = Rule(
     id="quadratic-attention",
     stage="lint",
@@ -62,7 +55,10 @@ rule = Rule(
         With activation checkpointing that is there for one layer at a time, without it for all. The fused kernels
         recompute it in pieces. Models whose class has no sdpa get eager attention where no kernel is named.
     """,
-    cost="`flash_attention_2` needs the flash-attn package, or its binary from the hub.",
+    cost="""
+        `flash_attention_2` needs the flash-attn package, or its binary from the hub; `flex_attention` is compiled in
+        the first step.
+    """,
     safe=lambda run: not run.sample_packing or bool(kernel(run).name),
     source=(
         "https://arxiv.org/abs/2205.14135; transformers/models/llama/modeling_llama.py:204-210, "

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, only
+from advisor.run.axolotl.expert_targets import all_linear_by_name
 
 KEY = "quantize_moe_experts"
-ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -27,11 +27,13 @@ def finds(run: Run) -> Iterator[Hit]:
 
 
 def edits(run: Run) -> tuple[Change, ...]:
-    """What else is named stays; where nothing is, the attention of a model that is known."""
+    """What else is named stays; where nothing is, the linear layers of a model that is known, by their names."""
     gone = Remove("lora_target_linear")
     if run.config.get("lora_target_modules") or run.config.get("lora_target_parameters"):
         return (gone,)
-    return (Set("lora_target_modules", ATTENTION, after="lora_target_linear"), gone) if run.model is not None else ()
+    if run.model is None:
+        return ()
+    return (Set("lora_target_modules", all_linear_by_name(run, run.model), after="lora_target_linear"), gone)
 
 
 rule = Rule(

@@ -88,7 +88,7 @@ def test_where_it_changes_training_both_ways_are_there_and_the_same_training_com
 
 
 def test_an_option_that_is_no_way_out_stays_with_its_smallest_end():
-    answer = sample("qlora-moe-30b")
+    answer = sample("zero3-32b-small-host")
     same = option(answer, "A")
     assert same.command is None and same.end is not None and same.end.verdict == "does-not-fit"
     assert option(answer, "B").recommended

@@ -105,3 +105,32 @@ def test_a_full_fine_tune_at_a_low_rate_keeps_or_gains_masters(make_run):
     low, high = (planned(run, safe_only=True) for run in runs)
     assert low.end.run.has_masters and "fsdp-2" in high.names
     assert low.verdict == high.verdict == "fits"
+
+
+EXPERTS = """
+base_model: mistralai/Mixtral-8x7B-v0.1
+adapter: qlora
+load_in_4bit: true
+lora_r: 16
+lora_alpha: 32
+lora_target_linear: true
+datasets: [{path: d, type: alpaca}]
+sequence_len: 4096
+micro_batch_size: 1
+learning_rate: 2e-4
+attn_implementation: flash_attention_2
+gradient_checkpointing: true
+"""
+
+
+def test_bits_that_are_asked_for_reach_the_experts_before_anything_is_sharded_or_offloaded(make_run):
+    run = make_run(EXPERTS, "2x a100-80gb")
+    for safe_only in (True, False):
+        plan = planned(run, safe_only=safe_only)
+        assert plan.names == ("quantize-moe-experts",) and plan.verdict == "fits" and plan.safe
+    assert plan.end.run.config["lora_target_modules"] and "lora_target_linear" not in plan.end.run.config
+
+
+def test_experts_that_nobody_asked_to_quantize_are_no_safe_step(make_run):
+    text = EXPERTS.replace("adapter: qlora\nload_in_4bit: true\n", "adapter: lora\n")
+    assert "quantize-moe-experts" not in planned(make_run(text, "2x a100-80gb"), safe_only=True).names

@@ -48,6 +48,17 @@ def plain(run: Run) -> str:
     return "sdpa" if run.model is None or run.model.family.sdpa else "eager"
 
 
+def without_scores(run: Run) -> str:
+    """A kernel of this model and this card that keeps no scores; ``eager`` or ``sdpa`` where there is none.
+
+    gpt-oss has its sinks in flex attention: for FlashAttention 2 transformers takes vLLM's kernel of FlashAttention 3
+    (models/gpt_oss/modeling_gpt_oss.py:399, modeling_utils.py:1829-1845@5.16.1).
+    """
+    if run.model is not None and run.model.variant.sinks:
+        return "flex_attention"
+    return "flash_attention_2" if can_flash(run) else plain(run)
+
+
 def widest_head(run: Run) -> int:
     """Elements of the widest head of softmax attention."""
     blocks = run.model.blocks if run.model is not None else ()

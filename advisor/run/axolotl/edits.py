@@ -124,6 +124,11 @@ def _set_4bit(config: Document, value: bool) -> list[Change]:
     return [*stale, Set("load_in_4bit", value, after="adapter")]
 
 
+def _set_packed_experts(config: Document, value: bool) -> list[Change]:
+    """Experts in as few bits as the rest of the base, next to the key that says how many."""
+    return [Set("quantize_moe_experts", value, after="load_in_8bit" if config.get("load_in_8bit") else "load_in_4bit")]
+
+
 def _set_fsdp_key(key: str) -> Editor:
     """A key of ``fsdp_config``, under whichever of its two spellings is there."""
 
@@ -211,7 +216,7 @@ EDITS: dict[str, Editor] = {
     "lora_modules_to_save": plain("lora_modules_to_save", "lora_alpha"),
     "ensure_tying": plain("peft_ensure_weight_tying", "lora_modules_to_save"),
     "load_in_4bit": _set_4bit,
-    "quantize_moe_experts": plain("quantize_moe_experts", "load_in_4bit"),
+    "quantize_moe_experts": _set_packed_experts,
     "optimizer": plain("optimizer"),
     "learning_rate": plain("learning_rate", "optimizer"),
     "fsdp2": _set_fsdp2,

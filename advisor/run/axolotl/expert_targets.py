@@ -6,7 +6,7 @@ peft/utils/transformers_weight_conversion.py, _convert_peft_config_moe@0.20.0.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from advisor.record import replace
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from advisor.models import Architecture
-    from advisor.run import Lora
+    from advisor.run import Lora, Run
     from advisor.run.stack import Stack
 
 MOVES_NAMES = "0.19.0"
@@ -90,6 +90,15 @@ def resolved(lora: Lora, model: Architecture, stack: Stack, table: dict[str, str
 def linear_names(model: Architecture) -> Iterator[str]:
     """The last part of every linear layer's name but the head's."""
     return (leaf(tensor.module) for tensor in model.tensors if tensor.linear and tensor.kind != "head")
+
+
+def all_linear_by_name(run: Run, model: Architecture) -> list[str]:
+    """What ``lora_target_linear`` adapts, as ``lora_target_modules`` names it: what is named already, and the rest."""
+    given: Any = run.config.get("lora_target_modules") or []
+    listed = [given] if isinstance(given, str) else list(map(str, given))
+    routers = {leaf(tensor.module) for tensor in model.tensors if tensor.kind == "router"}
+    unwrapped = routers if model.family.router_returns_choice else set[str]()
+    return [name for name in dict.fromkeys([*listed, *linear_names(model)]) if name not in unwrapped]
 
 
 def matched(pattern: re.Pattern[str], model: Architecture, table: dict[str, str]) -> Iterator[str]:

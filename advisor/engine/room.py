@@ -1,0 +1,56 @@
+"""How large a micro batch a run that fits has room for: a larger global batch, which is the user's to choose."""
+
+from advisor.documents import Set
+from advisor.engine.answer import Room
+from advisor.engine.max_value import MaxValue, outcome, searched
+from advisor.engine.regression import new_errors
+from advisor.engine.states import State
+from advisor.engine.steps import host_suffices
+from advisor.run import Run
+from advisor.run.build import with_config
+from advisor.util import number
+
+KEY = "micro_batch_size"
+LEAST = 2
+"""Times the present micro batch: less is not worth a sentence."""
+
+
+def room_for(run: Run, *, instead: bool = False) -> Room | None:
+    """The room of a run that fits; None for less than twice the micro batch. ``instead``: of a faster way with it."""
+    before = State(run)
+    most = searched(KEY, lambda size: _tried(before, size), least=LEAST * run.micro_batch_size)
+    if most.value is None:
+        return None
+    whole = most.value - most.value % run.micro_batch_size  # generations in groups want a multiple
+    for size in dict.fromkeys((most.value, whole)):
+        after = State(with_micro_batch(run, size))
+        if _is_larger_batch(run, after.run) and not new_errors(run, after.run, memory=False):
+            return Room(size, after.run.global_batch_size, after.estimate.needed, _words(before, after, most, instead))
+    return None
+
+
+def with_micro_batch(run: Run, size: int) -> Run:
+    """The run with another micro batch, its documents read again."""
+    return with_config(run, [Set(KEY, size)])
+
+
+def _tried(before: State, size: int) -> MaxValue:
+    """What is needed with a micro batch, on the GPU and on the host."""
+    run = with_micro_batch(before.run, size)
+    found = outcome(run)
+    return found if host_suffices(before, State(run)) else MaxValue(None, found.needed, "does-not-fit")
+
+
+def _is_larger_batch(before: Run, after: Run) -> bool:
+    """Whether the global batch has grown as the micro batch has: ``batch_size`` may keep it."""
+    return after.global_batch_size * before.micro_batch_size == before.global_batch_size * after.micro_batch_size
+
+
+def _words(before: State, after: State, most: MaxValue, instead: bool) -> str:
+    """``Room for micro_batch_size 1 -> 4, global batch 128 -> 512: 65.6 of 78.0 GiB.``"""
+    old, new = before.run, after.run
+    batch = f"{old.global_batch_size:,} -> {new.global_batch_size:,}"
+    more = " or more" if most.bounded else ""
+    needs = f"{number(after.estimate.needed.high)} of {number(after.estimate.usable)} GiB"
+    lead = "Or room" if instead else "Room"
+    return f"{lead} for {KEY} {old.micro_batch_size} -> {new.micro_batch_size:,}{more}, global batch {batch}: {needs}."

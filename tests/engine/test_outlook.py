@@ -1,0 +1,101 @@
+# pyright: basic
+"""What a run that fits has room for, and what its links take: told where one file is looked at, and true."""
+
+import json
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from advisor.cli.main import main
+from advisor.documents import Set
+from advisor.engine.network import Links, network_words
+from advisor.engine.registry import built_in_rules
+from advisor.engine.room import room_for
+from advisor.engine.states import State
+from advisor.run.build import with_config
+from advisor.speed import step_time
+
+RULES = {**built_in_rules("fit"), **built_in_rules("speed")}
+FULL = """
+base_model: meta-llama/Llama-3.1-8B
+datasets: [{path: tatsu-lab/alpaca, type: alpaca}]
+output_dir: ./out
+num_epochs: 1
+sequence_len: 4096
+sample_packing: true
+micro_batch_size: 1
+gradient_accumulation_steps: 4
+learning_rate: 2e-5
+attn_implementation: flash_attention_2
+gradient_checkpointing: true
+"""
+FSDP = """
+fsdp_version: 2
+fsdp_config:
+  reshard_after_forward: true
+  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+"""
+ZERO_3 = '{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}'
+
+
+def test_the_larger_micro_batch_fits_and_the_next_does_not(make_run):
+    run = make_run(FULL + FSDP, "8x h100-80gb")
+    room = room_for(run)
+    assert room is not None and room.micro_batch_size >= 2
+    assert room.global_batch_size == 32 * room.micro_batch_size
+    verdicts = [
+        State(with_config(run, [Set("micro_batch_size", room.micro_batch_size + more)])).verdict for more in (0, 1)
+    ]
+    assert verdicts[0] == "fits" != verdicts[1]
+    assert f"micro_batch_size 1 -> {room.micro_batch_size}" in room.text
+
+
+def test_less_than_twice_the_batch_is_no_room(make_run):
+    run = make_run(FULL + FSDP, "8x h100-80gb")
+    room = room_for(run)
+    assert room is not None
+    nearly = with_config(run, [Set("micro_batch_size", room.micro_batch_size // 2 + 1)])
+    assert room_for(nearly) is None
+
+
+@pytest.mark.parametrize(("net", "is_said"), [("25Gb/s", True), ("3200Gb/s", False)])
+def test_a_slow_network_is_named_with_its_share(make_run, net, is_said):
+    run = make_run(FULL, f"4n8x h100-80gb net={net}", deepspeed=ZERO_3)
+    said = network_words(Links(run, RULES))
+    assert bool(said) == is_said
+    if is_said:
+        found = step_time(run)
+        share = found.by_kind()["link"] / found.expected
+        assert f"The network takes {share:.0%} of the step" in said and "25 Gb/s between nodes" in said
+
+
+def test_what_helps_is_faster_by_the_times_of_the_run_with_it(make_run):
+    run = make_run(FULL + FSDP, "4n8x h100-80gb net=25Gb/s")
+    said = network_words(Links(run, RULES))
+    within = with_config(run, [Set("dp_shard_size", 8), Set("dp_replicate_size", 4)])
+    seconds = re.search(r"([\d.]+) s with `dp_shard_size: 8`, `dp_replicate_size: 4`", said)
+    assert seconds is not None
+    assert float(seconds[1]) == pytest.approx(step_time(within).expected, rel=0.01)
+    assert step_time(within).expected < 0.9 * step_time(run).expected
+
+
+def test_links_of_one_gpu_are_no_matter(make_run):
+    assert network_words(Links(make_run(FULL, "1x h200"), RULES)) == ""
+
+
+@pytest.mark.parametrize(("options", "is_shown"), [((), True), (("-v",), True), (("-q",), False)])
+def test_both_are_shown_at_the_usual_level_and_not_in_short(tmp_path, monkeypatch, options, is_shown):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.yaml").write_text(FULL + FSDP)
+    call = ["check", "--isolated", "--gpus", "4n8x h100-80gb net=25Gb/s", *options, "run.yaml"]
+    output = " ".join(CliRunner().invoke(main, call).output.split())
+    assert ("oom for micro_batch_size 1 -> " in output) == ("The network takes " in output) == is_shown
+
+
+def test_json_has_both(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.yaml").write_text(FULL + FSDP)
+    call = ["check", "--isolated", "--gpus", "4n8x h100-80gb net=25Gb/s", "--output-format", "json", "run.yaml"]
+    answer = json.loads(CliRunner().invoke(main, call).output)["runs"][0]["answer"]
+    assert answer["room"]["micro_batch_size"] > 1 and answer["network"].startswith("The network takes ")
