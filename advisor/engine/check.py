@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from advisor.documents import Edit, PatchError
 from advisor.engine.advice import Planner, with_advice
+from advisor.engine.bases import Tier
 from advisor.engine.finding import LEVELS, OF_HOST, PLANNED, Finding, Fix, Report, WholePlan
 from advisor.engine.flowchart_status import rungs_of
 from advisor.engine.locations import document_of, place_of
 from advisor.engine.placeholders import certain_hits, without_echoes
-from advisor.engine.plan import Tier
 from advisor.engine.plan_findings import step_finding, step_findings, whole_plan
 from advisor.engine.plan_memo import PlanMemo
 from advisor.engine.registry import Tiers, built_in_rules, flowchart

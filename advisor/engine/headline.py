@@ -136,7 +136,7 @@ def action(facts: Facts, options: Sequence[Option], *, hint: str = "") -> str:
         return f"No edits make it fit. {chosen.hardware} would do."
     if chosen is not None:
         near = _near_the_limit(facts, options) if chosen.letter == "B" else ""
-        only = "Surely only by changing the training" if near else "Only by changing the training"
+        only = "Fits for sure only by changing the training" if near else "Only by changing the training"
         return f"{_of_option(facts, chosen, only)}{near}"
     if hint:
         return hint

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TypeVar
 
-from advisor.engine.plan import Tier, plan_fit
+from advisor.engine.bases import Tier
+from advisor.engine.plan import plan_fit
 from advisor.engine.rule import Rule
 from advisor.engine.speedups import sequence
 from advisor.engine.states import Plan, State, Step

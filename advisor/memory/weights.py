@@ -183,7 +183,7 @@ def quantized_width(run: Run, tensor: WeightShape) -> float | None:
 
 
 def unreached_experts(run: Run, model: Architecture) -> int:
-    """Elements of stacked experts that bitsandbytes leaves whole in a base it quantizes, though axolotl could pack them."""
+    """Elements of stacked experts that bitsandbytes leaves whole in a quantized base, which axolotl could pack."""
     stacks = sum(tensor.elements for tensor in model.tensors if tensor.kind == "experts" and len(tensor.shape) == 3)
     is_stacked = run.stack.at_least("transformers", "5.0.0") and not run.linear_experts
     is_asked = run.quantization in {"nf4", "int8"} and not run.quantize_moe_experts

@@ -138,6 +138,21 @@ def test_a_run_that_an_error_stops_hears_the_error_first_and_the_memory_second(t
     assert not option(answer, "A").fits
 
 
+NEAR = """\
+base_model: Qwen/Qwen3-14B
+datasets: [{path: tatsu-lab/alpaca, type: alpaca}]
+output_dir: ./out
+num_epochs: 1
+gradient_accumulation_steps: 1
+learning_rate: 1e-4
+adapter: lora
+lora_r: 16
+lora_alpha: 32
+lora_target_linear: true
+sequence_len: 8192
+micro_batch_size: 1
+attn_implementation: flash_attention_2
+"""
 TWICE = """\
 fsdp_version: 2
 fsdp_config:
@@ -239,3 +254,11 @@ def test_both_commands_write_the_same_where_the_choice_trains_the_same():
     report = answered(opened, options, check_run(opened, options))
     assert report.answer is not None and letters(report.answer) == "A"
     assert fixed(opened, options, unsafe=True).files() == fixed(opened, options, unsafe=False).files()
+
+
+def test_next_to_the_same_training_near_the_limit_stands_the_one_that_fits(tmp_path: Path):
+    answer = answer_of(written(tmp_path, NEAR), "2x rtx-4090 host=24GiB link=pcie")
+    same, other = option(answer, "A"), option(answer, "B")
+    assert (same.verdict, other.verdict) == ("tight", "fits") and other.recommended
+    assert answer.action.startswith("Fits for sure only by changing the training: ")
+    assert ". Or 4 edits bring it down to " in answer.action and "(near the limit), same training" in answer.action

@@ -7,10 +7,11 @@ from typing import Any, cast
 
 import pytest
 
+from advisor.engine.bases import Search
 from advisor.engine.choice import best_of
 from advisor.engine.cost_text import differ
 from advisor.engine.flowchart_status import compared
-from advisor.engine.plan import Search, end_in
+from advisor.engine.plan import end_in
 from advisor.engine.plan_steps import Goal, about, necessary
 from advisor.engine.points import Moves
 from advisor.engine.rule import Rule
