@@ -90,6 +90,11 @@ class Option:
         """How it ends."""
         return self.end.verdict if self.end is not None else "unknown"
 
+    def best_of(self, now: "Estimate | None") -> int | None:
+        """Bytes of a GPU at the smallest end of what is no way out, where that is less than what is needed now."""
+        least = self.end.needed.high if self.end is not None and self.command is None else None
+        return None if least is None or (now is not None and least >= now.needed.high) else least
+
     @property
     def fits(self) -> bool:
         """Whether it ends in a run that fits."""

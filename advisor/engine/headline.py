@@ -75,7 +75,8 @@ def _verdict(run: Run, found: Estimate) -> str:
             return f"Near the limit{found.grounds}: needs up to {needed} of {usable} GiB {where}. It may run out."
         case _:
             have = "have" if run.world_size > 1 else "has"
-            return f"Does not fit{found.grounds}: needs {needed} GiB{_phase(found)} {where}, which {have} {usable}."
+            host = f" {_host_too(found)}" if found.on_host == "does-not-fit" else ""
+            return f"Does not fit{found.grounds}: needs {needed} GiB{_phase(found)} {where}, which {have} {usable}.{host}"
 
 
 def _phase(found: Estimate) -> str:
@@ -83,6 +84,11 @@ def _phase(found: Estimate) -> str:
     if found.peak_phase != "evaluation":
         return ""
     return f" in evaluation, {number(found.needed_in_training)} without,"
+
+
+def _host_too(found: Estimate) -> str:
+    """That the host is short as well as the GPU."""
+    return f"The host is short, too: {number(found.host_needed.low)} of {number(found.host_usable or 0)} GiB a node."
 
 
 def _of_host(found: Estimate) -> str:
@@ -141,7 +147,7 @@ def action(facts: Facts, options: Sequence[Option], *, hint: str = "") -> str:
     if hint:
         return hint
     if facts.stops:
-        return f"Correct {_place_words(facts.stops[0])} first: {_remedy(facts.stops[0])}."
+        return _correct_first(facts)
     if facts.report.verdict in {"fits", "unknown"} or not options:
         return ""
     found = facts.report.estimate
@@ -171,7 +177,7 @@ def _of_option(facts: Facts, option: Option, only: str = "Only by changing the t
     if option.letter == "F":
         return f"{edits} {_faster(option, facts)}, same training: add {option.flags}"
     if facts.stops and not option.starts:
-        first = f"Correct {_place_words(facts.stops[0])} first: {_remedy(facts.stops[0])}."
+        first = _correct_first(facts)
         return f"{first} {_of_option(replace(facts, stops=()), option)}"
     if facts.stops:
         return f"{repairs(option)}{after_repair(option)}: add {option.flags}"
@@ -202,7 +208,8 @@ def after_repair(option: Option) -> str:
     if option.end is None or option.verdict == "unknown":
         return ""
     words = {"fits": "it then fits", "tight": "it is then near the limit"}.get(option.verdict, "it then does not fit")
-    return f"; {words}, {number(option.end.needed.high)} of {number(option.end.usable)} GiB"
+    little = " (little room)" if option.end.has_little_room else ""
+    return f"; {words}, {number(option.end.needed.high)} of {number(option.end.usable)} GiB{little}"
 
 
 def end_words(end: Estimate) -> str:
@@ -228,6 +235,12 @@ def _faster(option: Option, facts: Facts) -> str:
     assert before is not None, "what is faster has a time"
     assert after is not None, "both have"
     return f"{verb} {1 - after / before:.0%} off the time"
+
+
+def _correct_first(facts: Facts) -> str:
+    """``Correct line 9 first: set `bf16: true`.``"""
+    remedy = _remedy(facts.stops[0])
+    return f"Correct {_place_words(facts.stops[0])} first: {remedy}{'' if remedy.endswith('?') else '.'}"
 
 
 def _place_words(finding: Finding) -> str:

@@ -9,6 +9,7 @@ from advisor.engine.check import Options, finding_of, fit_rules, lint_hits, plan
 from advisor.engine.finding import OF_HOST, PLANNED, Finding, Report
 from advisor.engine.fix import Fixed, fixed
 from advisor.engine.flowchart_status import rungs_of
+from advisor.engine.labels import LONGEST
 from advisor.engine.plan_findings import step_edits, step_findings
 from advisor.engine.states import Plan, State
 from advisor.hardware import Hardware
@@ -151,8 +152,10 @@ def _title(letter: Letter, steps: Sequence[AnswerStep]) -> str:
         return "same training"
     if letter == "F":
         return "faster, same training"
-    planned = dict.fromkeys(step.title for step in steps if not step.safe and step.memory is not None)
-    return " and ".join(planned) or "changes training"
+    unsafe = [step for step in steps if not step.safe]
+    planned = dict.fromkeys(step.title for step in unsafe if step.memory is not None)
+    repaired = [step.title for step in unsafe if len(step.title) <= LONGEST][:1]
+    return " and ".join(planned or repaired) or "changes training"
 
 
 def _training_of(letter: Letter) -> Training:

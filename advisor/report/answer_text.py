@@ -72,16 +72,17 @@ def options_table(report: Report, answer: Answer, style: Style) -> list[str]:
     host = any(end.host_peak >= GIB for end in (report.estimate, *(o.end for o in answer.options if o.end)))
     heads = ["way out", "edits", "GiB", *(["host"] if host else []), "tokens/s"]
     rows = [Row("", ("as it is", *_figures(None, report.estimate, answer.tokens_per_second, host)))]
-    rows += [_option_row(option, host) for option in answer.options]
+    rows += [_option_row(option, report.estimate, host) for option in answer.options]
     return table(heads, rows, style)
 
 
-def _option_row(option: Option, host: bool) -> Row:
+def _option_row(option: Option, now: Estimate, host: bool) -> Row:
     """One option: its title, edits, end, and what to type."""
     changes = ": changes training" if option.training == "changes" and option.command else ""
     title = f"{option.title}{changes}" if option.title != "changes training" else option.title
     if option.command is None:
-        reached = f"no way: {number(option.end.needed.high)} at best" if option.end is not None else "no way"
+        best = option.best_of(now)
+        reached = f"no way: {number(best)} GiB at best" if best is not None else "no way"
         return Row(option.letter, (f"{title}: {reached}", *("" for _ in range(4 if host else 3))))
     figures = _figures(option.changes, option.end, option.tokens_per_second, host)
     return Row(option.letter, (title, *figures), option.flags, strong=option.recommended)
@@ -111,7 +112,9 @@ def _word_of(rung: Rung, answer: Answer) -> str:
     match rung.word:
         case "would change training":
             other = answer.option("B")
-            return "would change training" + (" (B)" if other is not None and other.command else "")
+            rungs = other.rungs if other is not None and other.command else ()
+            is_taken = any(each.name == rung.name and each.word == "taken" for each in rungs)
+            return f"would change training{' (B)' if is_taken else ''}"
         case "slower here" if rung.detail:
             return f"slower here ({rung.detail})"
         case "impossible" if rung.detail:

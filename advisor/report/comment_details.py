@@ -82,7 +82,7 @@ def _ways(report: Report) -> Iterator[str]:
     options = answer.options if answer else ()
     named = len(options) > 1
     for option in options:
-        yield from _option(option, named)
+        yield from _option(option, report, named)
     taken = {step.rule for option in options for step in option.steps}
     if rungs := rung_lines(answer.rungs if answer and answer.rungs else report.rungs):
         yield "Flowchart: " + escaped("; ".join(f"{name} {word}" for name, word in rungs)) + "."
@@ -100,10 +100,11 @@ def _ways(report: Report) -> Iterator[str]:
         yield _listed(left)
 
 
-def _option(option: Option, named: bool) -> Iterator[str]:
+def _option(option: Option, report: Report, named: bool) -> Iterator[str]:
     """One way out: where it ends, what writes it, its steps, its diff."""
     if option.command is None:
-        best = f": {number(option.end.needed.high)} GiB at best" if option.end else ""
+        least = option.best_of(report.estimate)
+        best = f": {number(least)} GiB at best" if least is not None else ""
         yield f"No way with the same training{best}." if option.training == "same" else f"No other way{best}."
         return
     if named:

@@ -101,7 +101,7 @@ def action_of(blocked: Blocked) -> str:
     """``2 edits, same training: 21.2 GiB, +0.1 s a step``, or that there is no such way."""
     answer, same = blocked.answer, blocked.answer.option("A")
     if same is None or same.command is None:
-        reached = same.end.needed.high if same is not None and same.end is not None else None
+        reached = same.best_of(blocked.report.estimate) if same is not None else None
         if not answer.starts:
             return answer.action.rstrip(".")
         at_best = f": {number(reached)} GiB at best" if reached else ""
