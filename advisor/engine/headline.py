@@ -15,6 +15,8 @@ STOPS = regex(
     r"(?: \([^)]*\))?(?:(?!, since |: ).)*"
 )
 """What a message says of who stops at its cause."""
+LONGEST_CLAUSE = 200
+"""Of a headline: two lines and a half of a terminal."""
 LAST = regex(r": ((?:[^`:]|`[^`]*`)*)$")
 
 
@@ -76,7 +78,8 @@ def _verdict(run: Run, found: Estimate) -> str:
         case _:
             have = "have" if run.world_size > 1 else "has"
             host = f" {_host_too(found)}" if found.on_host == "does-not-fit" else ""
-            return f"Does not fit{found.grounds}: needs {needed} GiB{_phase(found)} {where}, which {have} {usable}.{host}"
+            needs = f"needs {needed} GiB{_phase(found)} {where}, which {have} {usable}"
+            return f"Does not fit{found.grounds}: {needs}.{host}"
 
 
 def _phase(found: Estimate) -> str:
@@ -126,8 +129,9 @@ def _stopped_by(stops: Sequence[Finding]) -> str:
 
 
 def _clause(message: str) -> str:
-    """A message up to its remedy, without that something stops at it: this is said before."""
-    return STOPS.sub("", message.split("; ")[0]).rstrip(".")
+    """A message up to its remedy, without that something stops at it: this is said before; a long one to its colon."""
+    clause = STOPS.sub("", message.split("; ")[0]).rstrip(".")
+    return clause if len(clause) <= LONGEST_CLAUSE else clause.partition(": ")[0]
 
 
 def _line_of(finding: Finding) -> str:

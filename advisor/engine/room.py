@@ -35,10 +35,11 @@ def with_micro_batch(run: Run, size: int) -> Run:
 
 
 def _tried(before: State, size: int) -> MaxValue:
-    """What is needed with a micro batch, on the GPU and on the host."""
-    run = with_micro_batch(before.run, size)
-    found = outcome(run)
-    return found if host_suffices(before, State(run)) else MaxValue(None, found.needed, "does-not-fit")
+    """What is needed with a micro batch, on the GPU and on the host; one that leaves little room is too large."""
+    after = State(with_micro_batch(before.run, size))
+    found = outcome(after.run)
+    will_do = host_suffices(before, after) and not after.estimate.has_little_room
+    return found if will_do else MaxValue(None, found.needed, "does-not-fit")
 
 
 def _is_larger_batch(before: Run, after: Run) -> bool:
