@@ -110,7 +110,7 @@ OFFLOADED = '{"zero_optimization": {"stage": 3, "offload_optimizer": {"device": 
             "fused-loss",
             ("base_model: CohereForAI/c4ai-command-r-v01",),
             {"gpus": ""},
-            "fused loss (cut cross-entropy, needs a package)",
+            "cut cross-entropy (needs a package)",
         ),
         ("fsdp-2", (LLAMA,), {"gpus": "8x a100-80gb"}, "FSDP2"),
         (

@@ -41,9 +41,11 @@ def applies(run: Run) -> bool:
     return bool(edits(run))
 
 
-def label(_before: Run, after: Run) -> str:
-    """The loss that is written."""
-    return f"fused loss ({'Liger' if after.loss == 'liger-fused' else 'cut cross-entropy, needs a package'})"
+def label(before: Run, after: Run) -> str:
+    """The loss that is written, and that it needs a package."""
+    if requires(before, after):
+        return "cut cross-entropy (needs a package)"
+    return f"fused loss ({'Liger' if after.loss == 'liger-fused' else 'cut cross-entropy'})"
 
 
 def because(before: Run, after: Run) -> str:
@@ -142,6 +144,24 @@ rule = Rule(
             gpus="1x a100-80gb",
         ),
         only("base_model: openai-community/gpt2"),
+        only("base_model: CohereForAI/c4ai-command-r-v01", gpus="", fires=True),
+        Example(gpus="", before="base_model: CohereForAI/c4ai-command-r-v01", stack={"cut_cross_entropy": False}),
+        only("base_model: CohereForAI/c4ai-command-r-v01", "rl: dpo", gpus="", fires=True),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "plugins:\n  - axolotl.integrations.liger.LigerPlugin",
+            "liger_fused_linear_cross_entropy: true",
+            gpus="",
+        ),
+        only(
+            "base_model: meta-llama/Llama-3.1-8B",
+            "plugins:\n  - axolotl.integrations.liger.LigerPlugin",
+            "liger_fused_linear_cross_entropy: true",
+            "val_set_size: 0.05",
+            "evals_per_epoch: 1",
+            gpus="",
+            fires=True,
+        ),
         only("base_model: meta-llama/Llama-3.1-8B", "tensor_parallel_size: 2", gpus=""),
     ),
 )

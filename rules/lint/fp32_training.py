@@ -78,5 +78,6 @@ rule = Rule(
         ),
         but("adapter: lora\nlora_r: 8\nlora_target_linear: true", gpus="4x rtx-a6000"),
         only("base_model: nobody/knows-this", "bf16: false"),
+        only("base_model: meta-llama/Llama-3.2-1B", gpus="4x rtx-a6000"),
     ),
 )

@@ -189,7 +189,7 @@ def test_a_screen_reader_gets_the_numbers_of_the_pictures(browser: Any, pages: d
         "Phases and parts",
     ):
         assert words in told, words
-    assert re.search(r'row "qlora [\d.]+ changes what is trained"', told)
+    assert re.search(r'row "lora [\d.]+ changes what is trained"', told)
     tab.close()
 
 

@@ -99,8 +99,8 @@ def test_an_agent_checks_plans_and_chooses_cards(folder: Path):
     assert check["verdict"] == "does-not-fit" and check["plan"][0]["rule"] == "smaller-micro-batch"
     assert check["findings"][0] | {"line": 3} == check["findings"][0]
     assert estimate["peak_phase"] == "forward and loss" and estimate["terms"][0][1] > 10
-    assert plan["after"]["verdict"] == "fits" and "+micro_batch_size: 2" in plan["diff"]
-    assert "micro_batch_size: 2\n" in plan["files"][LORA]
+    assert plan["after"]["verdict"] == "fits" and "+micro_batch_size: 1" in plan["diff"]
+    assert "micro_batch_size: 1\n" in plan["files"][LORA]
     assert hardware["cards"][0]["hours"] <= hardware["cards"][-1]["hours"]
     assert text(results[4]).startswith("zero-2 (fit)")
     assert all(len(text(result)) < SMALLEST for result in results)
