@@ -82,6 +82,8 @@ class Option:
     recommended: bool = False
     starts: bool = True
     """Whether no error stops the run once its edits are made."""
+    still: str = ""
+    """What to correct, in a sentence, of what stops it even so."""
     rungs: tuple[Rung, ...] = ()
     """The user's flowchart next to its plan; empty where it has none."""
 

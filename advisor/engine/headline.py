@@ -146,12 +146,11 @@ def action(facts: Facts, options: Sequence[Option], *, hint: str = "") -> str:
         return f"No edits make it fit. {chosen.hardware} would do."
     if chosen is not None:
         near = _near_the_limit(facts, options) if chosen.letter == "B" else ""
-        only = "Fits for sure only by changing the training" if near else "Only by changing the training"
-        return f"{_of_option(facts, chosen, only)}{near}"
+        return f"{_of_option(facts, chosen)}{near}"
     if hint:
         return hint
     if facts.stops:
-        return _correct_first(facts)
+        return correct_first(facts.stops[0])
     if facts.report.verdict in {"fits", "unknown"} or not options:
         return ""
     found = facts.report.estimate
@@ -174,14 +173,14 @@ def _lowered(words: str) -> str:
     return f"{words[:1].lower()}{words[1:]}"
 
 
-def _of_option(facts: Facts, option: Option, only: str = "Only by changing the training") -> str:
+def _of_option(facts: Facts, option: Option) -> str:
     """What an option does, and what to add to the command."""
     edits = counted(option.changes, "edit")
     assert option.end is not None or facts.stops, "only a run that is refused has an option without an end"
     if option.letter == "F":
         return f"{edits} {_faster(option, facts)}, same training: add {option.flags}"
     if facts.stops and not option.starts:
-        first = _correct_first(facts)
+        first = option.still or correct_first(facts.stops[0])
         return f"{first} {_of_option(replace(facts, stops=()), option)}"
     if facts.stops:
         return f"{repairs(option)}{after_repair(option)}: add {option.flags}"
@@ -190,10 +189,11 @@ def _of_option(facts: Facts, option: Option, only: str = "Only by changing the t
     end = f"{end_words(option.end)}{room_words(option.end)}"
     if option.letter == "B":
         title = f"{option.title}, " if option.title != "changes training" else ""
-        way = f"{only}: {title}{edits}, {end}"
+        way = f"Only by changing the training: {title}{edits}, {end}"
     else:
         way = f"{edits} {does} it down to {end}, same training"
-    return f"{way}{more_time(option, facts.seconds)}: add {option.flags}"
+    package = ", with a package to install" if any(step.requires for step in option.steps) else ""
+    return f"{way}{more_time(option, facts.seconds)}{package}: add {option.flags}"
 
 
 def room_words(end: Estimate) -> str:
@@ -241,10 +241,10 @@ def _faster(option: Option, facts: Facts) -> str:
     return f"{verb} {1 - after / before:.0%} off the time"
 
 
-def _correct_first(facts: Facts) -> str:
+def correct_first(stop: Finding) -> str:
     """``Correct line 9 first: set `bf16: true`.``"""
-    remedy = _remedy(facts.stops[0])
-    return f"Correct {_place_words(facts.stops[0])} first: {remedy}{'' if remedy.endswith('?') else '.'}"
+    remedy = _remedy(stop)
+    return f"Correct {_place_words(stop)} first: {remedy}{'' if remedy.endswith('?') else '.'}"
 
 
 def _place_words(finding: Finding) -> str:

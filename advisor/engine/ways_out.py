@@ -9,6 +9,7 @@ from advisor.engine.check import Options, finding_of, fit_rules, lint_hits, plan
 from advisor.engine.finding import OF_HOST, PLANNED, Finding, Report
 from advisor.engine.fix import Fixed, fixed
 from advisor.engine.flowchart_status import rungs_of
+from advisor.engine.headline import correct_first
 from advisor.engine.labels import LONGEST
 from advisor.engine.plan_findings import step_edits, step_findings
 from advisor.engine.states import Plan, State
@@ -97,11 +98,12 @@ def _option(asked: Asked, written: _Made | None, letter: Letter, stops: Sequence
         return _no_way(asked, letter, stops)
     made = written.of
     end = replayed(made.run, asked.options)
-    starts = not stops or not _still_stops(made, asked.options)
+    left = _still_stops(made, asked.options) if stops else []
+    starts = not left
     ends_well = end is not None and end.verdict in {"fits", "tight"}
     if not (stops and starts) and not (ends_well and (asked.report.verdict != "fits" or letter == "F")):
         return _no_way(asked, letter, stops)
-    return _way(asked, made, letter, end, starts=starts)
+    return replace(_way(asked, made, letter, end, starts=starts), still=correct_first(left[0]) if left else "")
 
 
 def _no_way(asked: Asked, letter: Letter, stops: Sequence[Finding]) -> Option:
@@ -133,9 +135,9 @@ def _way(asked: Asked, made: Fixed, letter: Letter, end: Estimate | None, *, sta
     )
 
 
-def _still_stops(made: Fixed, options: Options) -> bool:
-    """Whether an error that stops the run is left after the edits."""
-    return bool(stops_in([finding_of(made.run, rule, hit) for rule, hit in lint_hits(made.run, options)]))
+def _still_stops(made: Fixed, options: Options) -> list[Finding]:
+    """The errors that stop the run after the edits."""
+    return stops_in([finding_of(made.run, rule, hit) for rule, hit in lint_hits(made.run, options)])
 
 
 def _smallest(asked: Asked, *, safe_only: bool) -> Estimate | None:

@@ -1,6 +1,7 @@
 """Shard a quantized base with FSDP, which can load it in pieces."""
 
 from advisor import Example, Rule, Run, RunEdits, but, only
+from advisor.memory.weights import unreached_experts
 
 # axolotl refuses these with FSDP1: utils/schemas/validation.py:931-1074@0.19.0.
 WITHOUT_FSDP1 = frozenset(
@@ -16,7 +17,13 @@ def edits(run: Run) -> RunEdits:
 
 
 def applies(run: Run) -> bool:
-    """Whether a 4-bit base lies whole on each of several GPUs, and nothing in the config excludes FSDP1."""
+    """Whether a 4-bit base lies whole on each of several GPUs, and nothing in the config excludes FSDP1.
+
+    Stacked experts have other names in the checkpoint, and axolotl's loader by pieces passes them by
+    (axolotl/utils/model_shard_quant.py@0.19.0).
+    """
+    if run.model is not None and unreached_experts(run, run.model):
+        return False
     if run.fsdp is not None and (run.fsdp.version == 2 or run.fsdp.loads_quantized_in_pieces):
         return False
     released = run.model is not None and run.model.quantized is not None

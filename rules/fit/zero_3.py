@@ -5,9 +5,13 @@ from advisor.run.axolotl.checkpointing import bears_zero_3, for_zero_3
 
 
 def applies(run: Run) -> bool:
-    """Whether DeepSpeed may be asked for stage 3, and there are GPUs to shard over."""
+    """Whether DeepSpeed may be asked for stage 3, and there are GPUs to shard over.
+
+    A checkpoint that goes through a quantizer, if only to be turned to bf16, is loaded whole: transformers leaves out
+    zero.Init for it (modeling_utils.py, get_init_context@5.16.1).
+    """
     possible = run.takes_deepspeed and run.zero_stage < 3 and run.quantization != "int8" and bears_zero_3(run)
-    return possible and run.may_shard
+    return possible and run.may_shard and not run.config.get("model_quantization_config")
 
 
 rule = Rule(

@@ -260,5 +260,5 @@ def test_next_to_the_same_training_near_the_limit_stands_the_one_that_fits(tmp_p
     answer = answer_of(written(tmp_path, NEAR), "2x rtx-4090 host=24GiB link=pcie")
     same, other = option(answer, "A"), option(answer, "B")
     assert (same.verdict, other.verdict) == ("tight", "fits") and other.recommended
-    assert answer.action.startswith("Fits for sure only by changing the training: ")
+    assert answer.action.startswith("Only by changing the training: ")
     assert ". Or 4 edits bring it down to " in answer.action and "(near the limit), same training" in answer.action
