@@ -7,10 +7,9 @@ KERNELS = {"flash_attention_2": "flash", "flex_attention": "flex"}
 
 
 def applies(run: Run) -> bool:
-    """Whether the kernel is available for this card and model, and not in use yet."""
-    gpu_can = run.hardware is None or run.hardware.gpu.flash_attention
-    model_can = run.model is not None and run.model.supports_flash_attention
-    return gpu_can and model_can and run.attention in {"eager", "sdpa"} and run.precision != "fp32"
+    """Whether this card and model have such a kernel, and it is not in use yet."""
+    there = run.model is not None and without_scores(run) in KERNELS
+    return there and run.attention in {"eager", "sdpa"} and run.precision != "fp32"
 
 
 rule = Rule(
@@ -19,7 +18,7 @@ rule = Rule(
     title="Use attention that keeps no scores",
     label=lambda _before, after: "FlashAttention 2" if after.attention == "flash" else "flex attention",
     when=applies,
-    edits=lambda run: {"attention": KERNELS.get(without_scores(run), "flash")},
+    edits=lambda run: {"attention": KERNELS[without_scores(run)]},
     why="""
         Eager attention keeps scores of sequence x sequence for every head. FlashAttention and flex attention keep none.
         gpt-oss has sinks, which FlashAttention 2 does not know. In a full fine-tune axolotl also leaves embeddings,
@@ -63,6 +62,37 @@ rule = Rule(
             """,
             memory="82.6 -> 60.8 GiB",
         ),
+        Example(
+            gpus="1x h100-80gb",
+            before="""
+                base_model: openai/gpt-oss-20b
+                model_quantization_config: Mxfp4Config
+                model_quantization_config_kwargs:
+                  dequantize: true
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: [q_proj, k_proj, v_proj, o_proj]
+                sequence_len: 4096
+                micro_batch_size: 1
+                attn_implementation: eager
+                gradient_checkpointing: true
+            """,
+            after="""
+                base_model: openai/gpt-oss-20b
+                model_quantization_config: Mxfp4Config
+                model_quantization_config_kwargs:
+                  dequantize: true
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_modules: [q_proj, k_proj, v_proj, o_proj]
+                sequence_len: 4096
+                micro_batch_size: 1
+                attn_implementation: flex_attention
+                gradient_checkpointing: true
+            """,
+        ),
         only(
             "base_model: Qwen/Qwen2.5-1.5B",
             "attn_implementation: eager",
@@ -77,5 +107,6 @@ rule = Rule(
         but("attn_implementation: flash_attention_2", gpus="1x a100-80gb"),
         only("base_model: nobody/knows-this"),
         but("base_model: bigscience/bloom-7b1"),
+        only("base_model: google/gemma-4-31B-it", "attn_implementation: sdpa", gpus="1x h100-80gb"),
     ),
 )

@@ -15,6 +15,7 @@ micro_batch_size: 4
 gradient_accumulation_steps: 2
 sample_packing: true
 """
+ZERO_3 = '{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}'
 NAMES = ["mixed precision", "ZeRO-2", "ZeRO-3", "gradient checkpointing", "LoRA", "quantization", "offload"]
 
 
@@ -65,3 +66,21 @@ def test_a_rung_that_is_ignored_says_so(make_run):
 def test_fsdp_stands_for_the_stages(make_run):
     found, _ = words(make_run(FULL + "fsdp_version: 2\nfsdp_config: {reshard_after_forward: true}\n", "4x l40s"))
     assert found["ZeRO-3"].detail == "as FSDP2"
+
+
+def test_an_offload_of_activations_alone_says_so(make_run):
+    text = FULL.replace("Llama-3.1-8B", "Llama-3.1-405B") + "adapter: lora\nlora_r: 16\nlora_alpha: 32\n"
+    text += "lora_target_linear: true\ngradient_checkpointing: true\ndeepspeed: zero3.json\n"
+    found, plan = words(
+        make_run(text.replace("micro_batch_size: 4", "micro_batch_size: 1"), "8x h100-80gb host=2TiB", deepspeed=ZERO_3)
+    )
+    assert "activation-offloading" in plan.names and not plan.end.run.zero
+    assert (found["offload"].word, found["offload"].detail) == ("taken", "activations alone")
+
+
+def test_a_rung_is_impossible_only_where_none_of_its_steps_applies(make_run):
+    """Optimizer states cannot be offloaded by themselves with FSDP; with the weights they can."""
+    found, _ = words(
+        make_run(FULL + "fsdp_version: 2\nfsdp_config: {reshard_after_forward: true}\n", "4x l40s host=1TiB")
+    )
+    assert found["offload"].word in {"slower here", "taken"}

@@ -72,6 +72,30 @@ def test_less_offload_is_planned_where_the_host_is_too_small():
     assert called("estimate", "4x a100-80gb host=64GiB", yaml.safe_load(Path("run.yaml").read_text()))[0] == 0
 
 
+CPU = {"device": "cpu", "pin_memory": True}
+ZERO_3 = {
+    **OFFLOADS,
+    "gradient_clipping": "auto",
+    "zero_optimization": {"stage": 3, "offload_optimizer": CPU, "offload_param": CPU},
+}
+FSDP = {"offload_params": True, "auto_wrap_policy": "TRANSFORMER_BASED_WRAP", "state_dict_type": "FULL_STATE_DICT"}
+
+
+@pytest.mark.parametrize("offload", ["ZeRO-3", 1, 2])
+def test_whatever_is_offloaded_comes_back_where_the_host_is_too_small_and_a_fresh_check_is_clean(offload: str | int):
+    config = FULL
+    if isinstance(offload, int):
+        config = {**{k: v for k, v in FULL.items() if k != "deepspeed"}, "fsdp_version": offload, "fsdp_config": FSDP}
+    Path("offload.json").write_text(json.dumps(ZERO_3))
+    here = "4x a100-80gb host=32GiB"
+    _, run, rules = checked(here, config)
+    assert run["verdict"] == "does-not-fit" and "host-memory-exceeded" in rules
+    assert called("check", here, config, "--fix")[0] == 0
+    code, run, rules = checked(here, yaml.safe_load(Path("run.yaml").read_text()))
+    assert (code, run["verdict"], rules) == (0, "fits", set())
+    assert run["memory"]["host_peak"] == 0
+
+
 def test_between_the_ends_of_the_range_a_run_is_tight():
     found = estimate_of("4x a100-80gb")
     assert found.host_needed.low < found.host_needed.high == found.host_peak

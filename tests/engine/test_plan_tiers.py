@@ -6,7 +6,10 @@ import pytest
 from advisor.engine.check import Options, tiers_of
 from advisor.engine.plan import plan_fit
 from advisor.engine.plan_findings import step_findings
+from advisor.engine.registry import built_in_rules
 from advisor.engine.states import State
+from advisor.run.axolotl.expert_targets import all_linear_by_name
+from advisor.run.build import edited
 
 PLAIN = """
 base_model: meta-llama/Llama-3.1-8B
@@ -134,3 +137,53 @@ def test_bits_that_are_asked_for_reach_the_experts_before_anything_is_sharded_or
 def test_experts_that_nobody_asked_to_quantize_are_no_safe_step(make_run):
     text = EXPERTS.replace("adapter: qlora\nload_in_4bit: true\n", "adapter: lora\n")
     assert "quantize-moe-experts" not in planned(make_run(text, "2x a100-80gb"), safe_only=True).names
+
+
+def test_experts_follow_where_4_bits_are_asked_for_and_the_adapter_is_not_theirs(make_run):
+    plan = planned(make_run(EXPERTS.replace("qlora", "lora"), "1x a100-80gb"))
+    assert plan.names == ("quantize-as-asked", "quantize-moe-experts") and plan.verdict == "fits"
+    assert [step.safe for step in plan.steps] == [False, True]
+
+
+def test_a_base_that_is_too_large_on_each_card_in_4_bits_is_sharded_with_its_experts_as_they_are(make_run):
+    """DeepSpeed, too, loads the whole of it on every GPU first."""
+    text = EXPERTS.replace("mistralai/Mixtral-8x7B-v0.1", "Qwen/Qwen3-235B-A22B")
+    plan = planned(make_run(text, "8x a100-80gb host=1TiB"), safe_only=True)
+    assert plan.verdict == "fits" and plan.safe
+    assert "fsdp-qlora" in plan.names and "quantize-moe-experts" not in plan.names
+
+
+@pytest.mark.parametrize(
+    ("model", "named"),
+    [
+        ("zai-org/GLM-4.5-Air", {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}),
+        ("deepseek-ai/DeepSeek-V2-Lite", {"q_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"}),
+    ],
+)
+def test_quantized_experts_leave_the_adapters_where_they_were(make_run, model, named):
+    run = make_run(EXPERTS.replace("mistralai/Mixtral-8x7B-v0.1", model), "1x b200")
+    (after,) = (edited(run, rule.edits(run), rule.id) for rule in (built_in_rules("fit")["quantize-moe-experts"],))
+    assert named <= set(after.config["lora_target_modules"])
+    assert (after.lora.targets, after.lora.target_parameters) == (run.lora.targets, run.lora.target_parameters)
+
+
+def test_a_router_that_returns_its_choice_gets_no_adapter(make_run):
+    """PEFT's layer around it expects one tensor."""
+    run = make_run(EXPERTS.replace("mistralai/Mixtral-8x7B-v0.1", "meta-llama/Llama-4-Scout-17B-16E"), "1x b200")
+    assert run.model is not None
+    names = all_linear_by_name(run, run.model)
+    assert "router" not in names and {"q_proj", "gate_proj"} <= set(names)
+    jamba = make_run(EXPERTS.replace("mistralai/Mixtral-8x7B-v0.1", "ai21labs/Jamba-v0.1"), "1x b200")
+    assert "router" in all_linear_by_name(jamba, jamba.model)
+
+
+def test_the_plan_writes_the_kernel_that_the_lint_names(make_run):
+    text = PLAIN.replace("meta-llama/Llama-3.1-8B", "openai/gpt-oss-20b").replace("RATE", "2e-4")
+    run = make_run(text.replace("flash_attention_2", "eager").replace("2048", "8192"), "1x h100-80gb")
+    lint, fit = (
+        built_in_rules(stage)[name] for stage, name in (("lint", "quadratic-attention"), ("fit", "flash-attention"))
+    )
+    (hit,) = lint.finds(run)
+    after = edited(run, fit.edits(run), fit.id)
+    assert [change.value for change in hit.edits] == [after.config["attn_implementation"]] == ["flex_attention"]
+    assert fit.named(run, after) == "flex attention"

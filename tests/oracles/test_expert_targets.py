@@ -10,6 +10,7 @@ import pytest
 from advisor.memory.adapters import adapter_groups
 from advisor.models.family import families
 from advisor.opening import open_configs
+from advisor.run.axolotl.expert_targets import all_linear_by_name
 
 from .test_parameter_counts import ENTRIES, VARIANTS, built
 
@@ -69,6 +70,34 @@ def test_all_linear_layers_are_the_ones_that_peft_adapts(model_type: str, tmp_pa
     model = built(config)
     theirs = trained(model, linear_names(model))
     assert counted(tmp_path, config, lora_target_linear=True) == theirs
+
+
+@pytest.mark.parametrize("model_type", [name for name in (*MOVED, *NOT_MOVED) if name not in CONVOLVED])
+def test_all_linear_layers_by_name_are_the_same_but_for_routers_that_return_their_choice(
+    model_type: str, tmp_path: Path
+):
+    config = config_of(model_type)
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    run = open_configs({"base_model": str(tmp_path), "lora_target_linear": True}, None, "1x a100-80gb", {}).run
+    assert run.model is not None
+    names, all_of_them = all_linear_by_name(run, run.model), linear_names(built(config))
+    if run.model.family.router_returns_choice:
+        assert set(names) == set(all_of_them) - {"router"}
+    else:
+        assert trained(built(config), names) == trained(built(config), all_of_them)
+
+
+@pytest.mark.parametrize("model_type", sorted(name for name, row in families().items() if row.router_returns_choice))
+def test_a_router_that_returns_its_choice_stops_in_peft(model_type: str):
+    config = config_of(model_type)
+    adapted = peft.get_peft_model(
+        built(config), peft.LoraConfig(r=RANK, target_modules=["router"]), low_cpu_mem_usage=True
+    )
+    router = next(module for name, module in adapted.named_modules() if name.endswith(".router"))
+    rows = torch.empty(4, router.in_features, device="meta")
+    assert isinstance(router.base_layer(rows), tuple)
+    with pytest.raises(AttributeError, match="tuple"):
+        router(rows)
 
 
 @pytest.mark.parametrize("model_type", [*MOVED, *NOT_MOVED])
