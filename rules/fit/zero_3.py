@@ -60,6 +60,12 @@ rule = Rule(
         ),
         only("base_model: Qwen/Qwen2.5-32B", "optimizer: muon", gpus="8x a100-80gb"),
         only(
+            "base_model: openai/gpt-oss-120b",
+            "model_quantization_config: Mxfp4Config",
+            "model_quantization_config_kwargs:\n  dequantize: true",
+            gpus="8x a100-80gb",
+        ),
+        only(
             "base_model: Qwen/Qwen3-30B-A3B",
             "adapter: lora",
             "lora_r: 16",
