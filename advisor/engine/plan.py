@@ -7,7 +7,7 @@ from advisor.engine.bases import Search, Tier, search_from, smallest_first
 from advisor.engine.finding import Skipped
 from advisor.engine.plan_steps import Goal, plan_steps
 from advisor.engine.points import Move, Moves, Walk, with_rules
-from advisor.engine.search import WITHOUT_MASTERS, Point, fastest, leanest, points, usable_of
+from advisor.engine.search import EQUAL, WITHOUT_MASTERS, Point, fastest, leanest, needs_masters, points, usable_of
 from advisor.engine.states import Plan, State
 from advisor.engine.steps import alternatives, best_step, run_after
 from advisor.record import replace
@@ -25,7 +25,8 @@ def plan_fit(start: State, flowchart: Sequence[Tier], *, safe_only: bool = False
     plan = _as_asked(search)
     if plan is not None:
         return plan
-    plan = _first_that_fits(search, flowchart, safe_only=safe_only) or _smallest(search)
+    plan = _first_that_fits(search, flowchart, safe_only=safe_only)
+    plan = (_with_masters(search, flowchart, plan) if plan is not None else None) or plan or _smallest(search)
     return _with_reasons(plan, search, safe_only=safe_only)
 
 
@@ -53,6 +54,21 @@ def _first_that_fits(search: Search, flowchart: Sequence[Tier], *, safe_only: bo
         if plan is not None:
             return plan
     return None
+
+
+def _with_masters(search: Search, flowchart: Sequence[Tier], plan: Plan) -> Plan | None:
+    """In place of a plan without the masters that its rate needs: one of any tier that keeps them and is as fast."""
+    if WITHOUT_MASTERS.isdisjoint(plan.names) or not needs_masters(plan.end.run):
+        return None
+    rules = [rule.id for tier in flowchart for rule in tier.rules if rule.id not in WITHOUT_MASTERS]
+    walk = with_rules(search.bases[0], rules, safe_only=True, packages=False)
+    kept = end_in(search, walk)
+    return kept if kept is not None and _seconds(kept) <= EQUAL * _seconds(plan) else None
+
+
+def _seconds(plan: Plan) -> float:
+    """A step at the end of a plan; endless where it has no time."""
+    return plan.end.seconds or float("inf")
 
 
 def parts(bases: Iterable[Walk], tiers: Sequence[Tier], *, safe_only: bool) -> Iterator[Walk]:

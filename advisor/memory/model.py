@@ -12,12 +12,17 @@ from advisor.memory.weights import LOADER, is_upcast, loaded_weights
 from advisor.memory.workspaces import CUBLAS, THREADS, workspace_bytes
 from advisor.models import Architecture
 from advisor.run import Fsdp, Run, Zero
+from advisor.run.axolotl.released import loads_through_quantizer
 
 REFERENCE = "axolotl/train.py:127-165@0.19.0: a second copy of the model, loaded the same way"
 TRL_REFERENCE = "trl/trainer/grpo_trainer.py:962-971, utils.py, create_model_from_path@1.9.0: fp32 unless told else"
 QUANTIZED_LOAD = "transformers/modeling_utils.py@5.16.1: quantized weights are loaded whole on every rank, then sharded"
 ZERO_INIT = (
     "deepspeed/runtime/zero/partition_parameters.py, Init._set_dtype@0.18.9: fp32 unless bf16 or fp16 is literally true"
+)
+WITHOUT_INIT = (
+    "transformers/modeling_utils.py:3799-3813@5.16.1: no zero.Init where a quantizer loads; "
+    "deepspeed/runtime/engine.py:1468-1469@0.18.9: the engine then moves the whole module to the GPU"
 )
 WHOLE = (
     "axolotl/loaders/model.py:582-590,1096-1097: moved whole unless cpu_ram_efficient_loading or told not to; "
@@ -169,6 +174,13 @@ def _rotary_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
     return (Term("rotary tables", "overhead", 4 * elements, text, "transformers 4.40 LlamaRotaryEmbedding"),)
 
 
+def too_large_whole(run: Run) -> bool:
+    """Whether a checkpoint that a quantizer turns to bf16 is larger than the GPU on which ZeRO-3 has it whole first."""
+    if run.model is None or run.hardware is None or run.zero_stage < 3 or not loads_through_quantizer(run):
+        return False
+    return base_width(run) * run.model.parameters > run.hardware.usable
+
+
 def load_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """The most that is on the GPU while the model is loaded and made ready."""
     weights = loaded_weights(run, model, weights)
@@ -179,6 +191,10 @@ def load_terms(run: Run, model: Architecture, weights: Weights) -> tuple[Term, .
             *_upcast_terms(run, model),
         )
     match run.sharding:
+        case Zero(stage=3) if loads_through_quantizer(run):
+            width = base_width(run)
+            text = f"{width} B x {model.parameters:,}"
+            return (Term("whole weights", "weights", width * model.parameters, text, WITHOUT_INIT),)
         case Zero(stage=3, loads_fp32=loads_fp32):
             return _built_terms(run, model, 4 if loads_fp32 else 2)
         case Fsdp() as fsdp if _moves_whole(run, fsdp):

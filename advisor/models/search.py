@@ -213,6 +213,14 @@ def _stored_as(name: str, entry: Mapping[str, Any]) -> str | None:
     return listed or next((method for pattern, method in _STORED if pattern.search(name)), None)
 
 
+def copy_in_bf16(name: str) -> str | None:
+    """The published id of the same weights in bf16, of a checkpoint that is stored quantized; None if none is known."""
+    copies: Mapping[str, str] = (catalogue.lookup(name) or {}).get("bf16", {})
+    bare, method = original(name)
+    same = bare if method is not None and catalogue.lookup(bare) else None
+    return copies.get(name, same)
+
+
 def original(name: str) -> tuple[str, str | None]:
     """The id without the ending that tells how a copy is stored, and the method that the ending names."""
     for pattern, method in _STORED:

@@ -2,6 +2,7 @@
 
 from advisor import Example, Rule, Run, only
 from advisor.run.axolotl.checkpointing import bears_zero_3, for_zero_3
+from advisor.run.axolotl.released import loads_through_quantizer
 
 
 def applies(run: Run) -> bool:
@@ -11,7 +12,7 @@ def applies(run: Run) -> bool:
     zero.Init for it (modeling_utils.py, get_init_context@5.16.1).
     """
     possible = run.takes_deepspeed and run.zero_stage < 3 and run.quantization != "int8" and bears_zero_3(run)
-    return possible and run.may_shard and not run.config.get("model_quantization_config")
+    return possible and run.may_shard and not loads_through_quantizer(run)
 
 
 rule = Rule(

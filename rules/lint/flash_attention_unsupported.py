@@ -16,7 +16,7 @@ XFORMERS = {
 
 
 def finds(run: Run) -> Iterator[Hit]:
-    """The card first, since no model helps there; then what the model's class says; then the width of its heads."""
+    """The card first, since no model helps there; then the model's class; then the width of its heads, and fp32."""
     asked, model = kernel(run), run.model
     flash = FLASH.fullmatch(asked.base) is not None
     if run.hardware is not None and run.attention == "flash" and not run.hardware.gpu.flash_attention:
@@ -30,6 +30,8 @@ def finds(run: Run) -> Iterator[Hit]:
         yield hit(run, asked, XFORMERS[model.family.xformers].format(model.model_type))
     elif asked.base in LIMITED and widest_head(run) > WIDEST_FLASH_HEAD and not run.config.get(HYBRID):
         yield too_wide(run, asked)
+    elif flash and run.precision == "fp32" and run.quantization is None:
+        yield in_fp32(run, asked)
 
 
 def hit(run: Run, asked: Kernel, consequence: str) -> Hit:
@@ -54,6 +56,14 @@ def too_wide(run: Run, asked: Kernel) -> Hit:
     return Hit(asked.key, f"{message}, or set `{HYBRID}: true`", (Set(HYBRID, True, after=asked.key),))
 
 
+def in_fp32(run: Run, asked: Kernel) -> Hit:
+    """Queries in fp32, which transformers casts under autocast alone. Packed rows need the kernel all the same."""
+    said = hit(run, asked, "in fp32 stops at the first forward: FlashAttention computes in bf16 and fp16 alone")
+    instead = f"train in bf16 (`bf16: true`), or use `attn_implementation: {plain(run)}`"
+    packed = run.sample_packing
+    return Hit(asked.key, f"{said.message.rpartition('; ')[0]}; {instead}", () if packed else said.edits)
+
+
 rule = Rule(
     id="flash-attention-unsupported",
     stage="lint",
@@ -63,12 +73,14 @@ rule = Rule(
     proof="read",
     why="""
         FlashAttention's kernels check the card and the width of the heads when they are first called: compute
-        capability 8.0, and 256. Which kernels a model can use stands in its class, and transformers raises while it
+        capability 8.0, and 256; and they take no fp32, to which nothing but autocast or a quantized base has
+        transformers cast. Which kernels a model can use stands in its class, and transformers raises while it
         loads the model. Only where no kernel is named does it fall back to a slower one.
     """,
     safe=True,
     source=(
         "transformers/models/falcon/modeling_falcon.py:555@5.16.1; "
+        "transformers/integrations/flash_attention.py:10-21@5.16.1; "
         "axolotl/monkeypatch/attention/xformers.py:55-57@0.19.0; "
         "transformers/modeling_utils.py:1679-1684, 1751-1756@5.16.1; Dao-AILab/flash-attention, "
         "csrc/flash_attn/flash_api.cpp, mha_fwd and mha_varlen_fwd; axolotl/loaders/patch_manager.py:284-293@0.19.0"
@@ -151,5 +163,22 @@ rule = Rule(
         but("base_model: nobody/knows-this", gpus="1x a100-80gb"),
         but("base_model: meta-llama/Llama-4-Scout-17B-16E", "trust_remote_code: true", gpus="1x a100-80gb"),
         but(without=("attn_implementation",), gpus="1x a100-80gb", fixed=True),
+        Example(
+            gpus="1x h100-80gb",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                bf16: false
+                attn_implementation: flash_attention_2
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-1.5B
+                bf16: false
+                attn_implementation: sdpa
+            """,
+        ),
+        but("bf16: true"),
+        but("attn_implementation: flex_attention"),
+        but("sample_packing: true", fires=True),
+        but("adapter: qlora", "load_in_4bit: true", "lora_r: 8", "lora_alpha: 16", "lora_target_linear: true"),
     ),
 )

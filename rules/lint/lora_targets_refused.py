@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, Set, but, only
+from advisor import Example, Hit, Remove, Rule, Run, Set, but, only
 from advisor.memory.lora_targets import adapts_experts, wraps
 from advisor.models import Architecture
 from advisor.record import replace
 from advisor.run import Lora
-from advisor.run.axolotl.expert_targets import leaf, missing
+from advisor.run.axolotl.expert_targets import all_linear_by_name, leaf, missing
 
 TARGETS = "lora_target_modules"
 FORMER, TODAY = "language_model.model.", "model.language_model."
@@ -29,6 +29,18 @@ def finds(run: Run) -> Iterator[Hit]:
         yield from refused_by_parameters(run, lora)
     elif finds_nothing(run, model, lora):
         yield not_found(model, lora)
+    elif model.family.router_returns_choice:
+        yield from on_router(run, model, lora)
+
+
+def on_router(run: Run, model: Architecture, lora: Lora) -> Iterator[Hit]:
+    """A router that PEFT wraps as a linear layer, and that returns two tensors."""
+    if not any(wraps(lora, tensor.module) for tensor in model.tensors if tensor.kind == "router"):
+        return
+    at = "lora_target_linear" if lora.target_linear else TARGETS
+    edits = (Remove(at), Set(TARGETS, all_linear_by_name(run, model), after="lora_alpha")) if lora.target_linear else ()
+    message = f"an adapter on the router of `{model.model_type}`, which returns more than one tensor"
+    yield Hit(at, f"{message}: PEFT stops at the first forward; name the layers without it", edits)
 
 
 def refused_by_parameters(run: Run, lora: Lora) -> Iterator[Hit]:
@@ -86,13 +98,15 @@ rule = Rule(
         are transformers', and change: the decoders of multimodal models moved into one `model`, and experts became
         stacked parameters. Targets that experts' linear layers were called by are moved to those stacks, both halves
         of a fused one together; an adapter on a parameter changes the weight itself, so that it has no input to drop
-        from and no norms for DoRA.
+        from and no norms for DoRA. The routers of Llama 4 and PhiMoE are linear layers that return their choice as
+        well.
     """,
     cost="Without dropout the adapters see every input.",
     safe=False,
     source=(
         "peft/tuners/tuners_utils.py:989-1019@0.20.0; peft/utils/transformers_weight_conversion.py:457-466@0.20.0; "
-        "peft/tuners/lora/layer.py:2264-2273@0.20.0"
+        "peft/tuners/lora/layer.py:2264-2273@0.20.0; transformers/models/llama4/modeling_llama4.py:141-158@5.16.1; "
+        "transformers/models/phimoe/modeling_phimoe.py:472-500@5.16.1"
     ),
     examples=(
         Example(
@@ -178,5 +192,18 @@ rule = Rule(
             "lora_target_modules: [nothing]",
             without=("lora_dropout", "lora_target_linear"),
         ),
+        Example(
+            before="""
+                base_model: meta-llama/Llama-4-Scout-17B-16E
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+            """,
+            fires=True,
+        ),
+        but("lora_target_modules: [q_proj, v_proj]", without=("lora_target_linear",)),
+        but("lora_target_modules: [q_proj, router]", without=("lora_target_linear",), fires=True),
+        but("base_model: ai21labs/Jamba-v0.1"),
     ),
 )

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run, Set, but, only
+from advisor.memory.model import too_large_whole
+from advisor.models import copy_in_bf16
 from advisor.run.axolotl.released import CLASSES, is_sure, stays_packed
 
 NAMES = {"mxfp4": "MXFP4", "fp8": "FP8"}
@@ -21,6 +23,12 @@ def finds(run: Run) -> Iterator[Hit]:
     level = "error" if is_sure(run.model) and (method == "mxfp4" or run.hardware is not None) else "warning"
     if bits is not None:
         yield Hit("base_model", f"{stored}, and cannot be loaded with `{bits}`: name a copy in bf16", level=level)
+        return
+    if too_large_whole(run):
+        copy = copy_in_bf16(run.base_model)
+        edits = (Set("base_model", copy),) if copy else ()
+        message = f"{stored}, which transformers does not train and ZeRO-3 does not shard: name a copy in bf16"
+        yield Hit("base_model", message, edits, level=level)
         return
     edits = [
         Set("model_quantization_config", CLASSES[method]),
@@ -49,11 +57,14 @@ rule = Rule(
         transformers refuses to train MXFP4 and block-wise FP8 weights, adapters or not, and does so when the trainer is
         made, after the download. As they are loaded they can be turned to bf16, which takes four and two times the
         memory. On cards without such units (FP8: below compute capability 8.9) transformers does that by itself.
+        ZeRO-3 shards no weights as they are turned: where one GPU does not hold them all, it takes a copy of the
+        checkpoint in bf16, whoever published it.
         axolotl lifts the guard for adapters in preference training, and with its ScatterMoE and SonicMoE kernels.
     """,
     cost="The weights in bf16.",
-    safe=True,
+    safe=lambda run: not too_large_whole(run),
     source=(
+        "transformers/modeling_utils.py:3799-3813@5.16.1; "
         "transformers/trainer_utils.py:102-142@5.16.1; transformers/quantizers/quantizer_mxfp4.py:278-282@5.16.1; "
         "transformers/quantizers/quantizer_finegrained_fp8.py:211-212@5.16.1; axolotl/loaders/model.py:750-768@0.19.0; "
         "axolotl/core/builders/rl.py:299-327@0.19.0; axolotl/integrations/kernels/plugin.py:152-154@0.19.0"
@@ -169,5 +180,17 @@ rule = Rule(
             "model_quantization_config: Mxfp4Config",
             "model_quantization_config_kwargs:\n  dequantize: true",
         ),
+        Example(
+            gpus="8x rtx-4090",
+            before="""
+                base_model: Qwen/Qwen3-14B-FP8
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+            after="""
+                base_model: Qwen/Qwen3-14B
+                deepspeed: deepspeed_configs/zero3_bf16.json
+            """,
+        ),
+        but("base_model: deepseek-ai/DeepSeek-R1", fires=True),
     ),
 )

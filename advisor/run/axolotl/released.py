@@ -8,6 +8,7 @@ from advisor.hardware import Hardware
 
 if TYPE_CHECKING:
     from advisor.models import Architecture
+    from advisor.run import Run
     from advisor.run.axolotl.reader import Source
 
 CLASSES = {"mxfp4": "Mxfp4Config", "fp8": "FineGrainedFP8Config"}
@@ -31,6 +32,15 @@ def stays_packed(config: Source, checkpoint: str | None, hardware: Hardware | No
         return False
     capability = None if hardware is None else hardware.gpu.compute_capability
     return capability is None or capability >= LEAST[checkpoint]
+
+
+def loads_through_quantizer(run: Run) -> bool:
+    """Whether transformers loads the weights through a quantizer, if only to turn them to bf16.
+
+    It leaves out ``zero.Init`` then: modeling_utils.py, get_init_context@5.16.1.
+    """
+    stored = None if run.model is None else run.model.quantized
+    return stored in CLASSES or bool(run.config.get("model_quantization_config"))
 
 
 def is_sure(model: Architecture) -> bool:
