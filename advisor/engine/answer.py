@@ -151,6 +151,8 @@ class Answer:
     """As written, of all GPUs."""
     room: "Room | None" = None
     """The larger micro batch that fits, where that is asked for (``Options.outlook``)."""
+    more_room: str = ""
+    """What makes room where a run fits with little; where that is asked for."""
     network: str = ""
     """What the links take of the step, where that is most of it, and what helps; where that is asked for."""
 

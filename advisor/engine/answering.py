@@ -1,6 +1,6 @@
 """Run, Report -> Answer: does it fit, what can be done, and which of it to take."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from advisor.engine.answer import Answer, NotTaken, Option, Reason
 from advisor.engine.answer_steps import seconds_of, stops_in, tokens_per_second
@@ -56,7 +56,7 @@ def _with_outlook(run: Run, options: Options, answer: Answer) -> Answer:
     if not answer.starts or answer.verdict not in {"fits", "tight"}:
         return answer
     from advisor.engine.network import Links, network_words
-    from advisor.engine.room import room_for
+    from advisor.engine.room import more_room, room_for
 
     way = answer.option("F")
     room = room_for(run, instead=way is not None) if answer.verdict == "fits" else None
@@ -64,7 +64,8 @@ def _with_outlook(run: Run, options: Options, answer: Answer) -> Answer:
     links = Links(
         run, room_rules(options), taken, way.seconds if way else None, room.micro_batch_size if room else None
     )
-    return replace(answer, room=room, network=network_words(links))
+    more = more_room(run, room_rules(options)) if answer.little_room else ""
+    return replace(answer, room=room, more_room=more, network=network_words(links))
 
 
 def _reason_of(run: Run, report: Report, stops: Sequence[Finding]) -> Reason | None:
@@ -107,28 +108,36 @@ def _needs_of(run: Run) -> int | None:
 
 
 def _recommended(options: Sequence[Option]) -> list[Option]:
-    """The options, the first that fits marked as the one to take; else the first that is near the limit."""
+    """The options, the first that fits marked as the one to take; else the first that is any way at all."""
     ways = [option for option in options if option.command is not None]
-    chosen = next((option for option in ways if option.verdict == "fits"), next(iter(ways), None))
+    fitting = [option for option in ways if option.verdict == "fits"]
+    chosen = next((option for option in (*filter(_holds(options), fitting), *fitting, *ways)), None)
     return [replace(option, recommended=True) if option is chosen else option for option in options]
+
+
+def _holds(options: Sequence[Option]) -> Callable[[Option], bool]:
+    """Whether a way that does not start is the same once another has repaired what stops it."""
+    repaired = [{step.rule for step in option.steps} for option in options if option.command and option.starts]
+    return lambda option: option.starts or not repaired or {step.rule for step in option.steps} <= repaired[0]
 
 
 def _not_taken(asked: Asked, chosen: Option | None) -> Iterator[NotTaken]:
     """FSDP2 where DeepSpeed came in its place, with its figures; then the steps that are no help."""
-    if asked.options.details and chosen is not None and chosen.letter == "A":
-        brought = [step.rule for step in chosen.steps if step.rule in DEEPSPEED]
+    looks = asked.options.details or asked.options.outlook
+    if looks and chosen is not None and chosen.letter == "A":
+        brought = any(step.rule in DEEPSPEED for step in chosen.steps)
         if brought and asked.run.sharding is None:
-            yield from _without_masters(asked, brought)
+            yield from _without_masters(asked)
     for skipped in asked.report.skipped:
         yield NotTaken(skipped.rule, skipped.reason)
 
 
-def _without_masters(asked: Asked, brought: Sequence[str]) -> Iterator[NotTaken]:
+def _without_masters(asked: Asked) -> Iterator[NotTaken]:
     """The plan that FSDP2 makes, where it takes less time or fewer edits than DeepSpeed's."""
     plan = planner(asked.options.without(DEEPSPEED))(asked.run, True)
     if "fsdp-2" in plan.names and plan.verdict == "fits":
         yield NotTaken(
-            f"FSDP2 in place of {', '.join(brought)}, {counted(len(plan.steps), 'edit')}",
+            f"FSDP2 in place of DeepSpeed, {counted(len(plan.steps), 'edit')}",
             "its weights have no fp32 masters, so small updates are lost; `--flowchart pytorch` prefers it",
             plan.end.estimate.needed.high,
             plan.end.shown_seconds,

@@ -1,16 +1,25 @@
-"""How large a micro batch a run that fits has room for: a larger global batch, which is the user's to choose."""
+"""How large a micro batch a run that fits has room for, and what would make room where little is left.
+
+A larger global batch is the user's to choose.
+"""
+
+from collections.abc import Mapping
 
 from advisor.documents import Set
 from advisor.engine.answer import Room
 from advisor.engine.max_value import MaxValue, outcome, searched
 from advisor.engine.regression import new_errors
+from advisor.engine.rule import Rule
 from advisor.engine.states import State
-from advisor.engine.steps import host_suffices
+from advisor.engine.steps import added_errors, alternatives, host_suffices, run_after
 from advisor.run import Run
 from advisor.run.build import with_config
 from advisor.util import number
 
 KEY = "micro_batch_size"
+MAKES_ROOM = ("fused-loss", "right-sized-buckets", "smaller-eval-batch", "flash-attention")
+"""Rules that cost a run nothing."""
+NOT_SLOWER = 1.01
 LEAST = 2
 """Times the present micro batch: less is not worth a sentence."""
 
@@ -27,6 +36,30 @@ def room_for(run: Run, *, instead: bool = False) -> Room | None:
         if _is_larger_batch(run, after.run) and not new_errors(run, after.run, memory=False):
             return Room(size, after.run.global_batch_size, after.estimate.needed, _words(before, after, most, instead))
     return None
+
+
+def more_room(run: Run, rules: Mapping[str, Rule]) -> str:
+    """What makes room for the same training without a package or more time; empty where nothing does, or none lacks."""
+    before = State(run)
+    if not before.estimate.has_little_room:
+        return ""
+    for rule in (rules[name] for name in MAKES_ROOM if name in rules):
+        for edits in alternatives(rule, run) if rule.when(run) and rule.is_safe(run) else ():
+            after = run_after(run, edits, rule)
+            if after is not None and _is_better(before, State(after)) and not rule.requires(run, after):
+                found = State(after).estimate
+                title = rule.named(run, after)
+                return (
+                    f"More room with {title}, same training: {number(found.needed.high)} of {number(found.usable)} GiB."
+                )
+    return ""
+
+
+def _is_better(before: State, after: State) -> bool:
+    """Whether a run has room that one lacked, without an error or more time."""
+    slower = before.seconds is not None and (after.seconds or 0.0) > NOT_SLOWER * before.seconds
+    sound = host_suffices(before, after) and not added_errors(before, after)
+    return after.verdict == "fits" and not after.estimate.has_little_room and sound and not slower
 
 
 def with_micro_batch(run: Run, size: int) -> Run:

@@ -175,8 +175,8 @@ def _rotary_terms(run: Run, model: Architecture) -> tuple[Term, ...]:
 
 
 def too_large_whole(run: Run) -> bool:
-    """Whether a checkpoint that a quantizer turns to bf16 is larger than the GPU on which ZeRO-3 has it whole first."""
-    if run.model is None or run.hardware is None or run.zero_stage < 3 or not loads_through_quantizer(run):
+    """Whether a checkpoint that a quantizer turns to bf16 is larger than one GPU, which has it whole first."""
+    if run.model is None or run.hardware is None or not loads_through_quantizer(run):
         return False
     return base_width(run) * run.model.parameters > run.hardware.usable
 

@@ -17,6 +17,7 @@ def answer(value: Answer) -> dict[str, Any]:
         "little_room": value.little_room,
         "needs": value.needs,
         "room": _room(value.room) if value.room is not None else None,
+        "more_room": value.more_room,
         "network": value.network,
         "options": [_option(each) for each in value.options if each.letter != "C"],
         "not_taken": [_not_taken(each) for each in value.not_taken],

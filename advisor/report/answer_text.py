@@ -15,6 +15,8 @@ WORDS_OF_VERDICT = ("Fits", "Near the limit", "Does not fit", "Does not start", 
 """How a headline begins, which is what is coloured."""
 BAR_LEAD = 7
 LEAST_BAR = 12
+MUCH = 1.15
+"""Times as fast: what was not taken and is less than that is told in JSON alone."""
 
 
 def headline_lines(report: Report, answer: Answer, style: Style, *, lead: str = "") -> list[str]:
@@ -29,7 +31,7 @@ def headline_lines(report: Report, answer: Answer, style: Style, *, lead: str = 
 
 def outlook_lines(answer: Answer, style: Style) -> list[str]:
     """What else there is room for, and what the links take; as far as the answer says so."""
-    said = (answer.room.text if answer.room is not None else "", answer.network)
+    said = (answer.room.text if answer.room is not None else "", answer.more_room, answer.network)
     return [line for text in said if text for line in style.prose(text, indent=2)]
 
 
@@ -80,6 +82,7 @@ def _option_row(option: Option, now: Estimate, host: bool) -> Row:
     """One option: its title, edits, end, and what to type."""
     changes = ": changes training" if option.training == "changes" and option.command else ""
     title = f"{option.title}{changes}" if option.title != "changes training" else option.title
+    title += "" if option.starts or option.command is None else ", does not start"
     if option.command is None:
         best = option.best_of(now)
         reached = f"no way: {number(best)} GiB at best" if best is not None else "no way"
@@ -121,6 +124,18 @@ def _word_of(rung: Rung, answer: Answer) -> str:
             return f"impossible ({rung.detail})"
         case word:
             return word
+
+
+def passed_over_lines(answer: Answer, style: Style) -> list[str]:
+    """A way that was not taken though it is much faster than the one that is recommended, and why."""
+    chosen = answer.recommended
+    at = chosen.seconds if chosen is not None else None
+    lines: list[str] = []
+    for way in answer.not_taken:
+        if at and way.seconds and at > MUCH * way.seconds:
+            figures = f"{seconds(way.seconds)} s a step in place of {seconds(at)}"
+            lines += style.prose(f"{way.title}, {figures}; {way.because}.", "Not taken: ", indent=2)
+    return lines
 
 
 def step_lines(option: Option, style: Style, *, verbose: bool = False) -> list[str]:

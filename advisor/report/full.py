@@ -11,6 +11,7 @@ from advisor.report.answer_text import (
     headline_lines,
     options_table,
     outlook_lines,
+    passed_over_lines,
     skipped_lines,
     step_lines,
 )
@@ -87,7 +88,7 @@ def _answer_blocks(report: Report, style: Style, *, alone: bool) -> Iterator[lis
     yield bars(report, answer, style)
     yield evidence_lines(report, answer, style) if verbose else []
     yield options_table(report, answer, style)
-    yield flowchart_lines(answer.rungs, answer, style)
+    yield [*flowchart_lines(answer.rungs, answer, style), *passed_over_lines(answer, style)]
     if chosen is not None:
         yield step_lines(chosen, style, verbose=verbose)
         yield [] if verbose else list(diff_lines(chosen.diff, style))

@@ -341,6 +341,8 @@ class Answer(Model):
     little_room: bool
     needs: Bytes | None
     room: Room | None = None
+    more_room: str = ""
+    """What makes room for the same training, where a run fits with little; empty elsewhere."""
     network: str = ""
     """Where the links take most of a step: how much, and what helps; empty elsewhere."""
     options: list[Option]

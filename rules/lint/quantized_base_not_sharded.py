@@ -31,14 +31,14 @@ def finds(run: Run) -> Iterator[Hit]:
 
 
 def turned_to_bf16(run: Run) -> Iterator[Hit]:
-    """Where a checkpoint of MXFP4 or FP8 is turned as it is loaded, for ZeRO-3."""
-    if run.model is None or run.hardware is None or not too_large_whole(run) or not run.config.get(TURNING[0]):
+    """Where a checkpoint of MXFP4 or FP8 is turned as it is loaded."""
+    if not (run.model and run.hardware and run.config.get(TURNING[0]) and too_large_whole(run)):
         return
     whole, usable, copy = base_width(run) * run.model.parameters, run.hardware.usable, copy_in_bf16(run.base_model)
     if run.model.quantized in CLASSES:
         turns = [Remove(key) for key in TURNING if run.config.get(key) is not None]
         message = (
-            f"every GPU loads all weights in bf16 before ZeRO-3 shards them: {gib(whole)}, with {gib(usable)} usable"
+            f"every GPU loads all weights in bf16 before they are sharded: {gib(whole)}, with {gib(usable)} usable"
         )
         edits = (Set("base_model", copy), *turns) if copy else ()
         yield Hit("model_quantization_config", f"{message}; a copy of the model in bf16 is sharded as it loads", edits)
@@ -106,7 +106,6 @@ rule = Rule(
         but("base_model: unsloth/DeepSeek-V3-bf16"),
         but("base_model: nobody/knows-this"),
         but(without=("model_quantization_config", "model_quantization_config_kwargs")),
-        but("deepspeed: deepspeed_configs/zero2.json"),
         but("base_model: deepseek-ai/DeepSeek-V3", gpus=""),
         Example(
             gpus="8x rtx-3090",

@@ -21,14 +21,17 @@ def finds(run: Run) -> Iterator[Hit]:
     stored = f"`{run.base_model}` is stored in {NAMES[method]}"
     bits = next((key for key in ("load_in_4bit", "load_in_8bit") if run.is_on(key)), None)
     level = "error" if is_sure(run.model) and (method == "mxfp4" or run.hardware is not None) else "warning"
+    copy = copy_in_bf16(run.base_model)
+    instead = (Set("base_model", copy),) if copy else ()
     if bits is not None:
-        yield Hit("base_model", f"{stored}, and cannot be loaded with `{bits}`: name a copy in bf16", level=level)
+        message = f"{stored}, and cannot be loaded with `{bits}`: name a copy in bf16"
+        yield Hit("base_model", message, instead, level=level)
         return
     if too_large_whole(run):
-        copy = copy_in_bf16(run.base_model)
-        edits = (Set("base_model", copy),) if copy else ()
-        message = f"{stored}, which transformers does not train and ZeRO-3 does not shard: name a copy in bf16"
-        yield Hit("base_model", message, edits, level=level)
+        message = (
+            f"{stored}, which transformers does not train, and is larger in bf16 than one GPU: name a copy in bf16"
+        )
+        yield Hit("base_model", f"{message}, which can be sharded or quantized as it loads", instead, level=level)
         return
     edits = [
         Set("model_quantization_config", CLASSES[method]),
@@ -57,12 +60,12 @@ rule = Rule(
         transformers refuses to train MXFP4 and block-wise FP8 weights, adapters or not, and does so when the trainer is
         made, after the download. As they are loaded they can be turned to bf16, which takes four and two times the
         memory. On cards without such units (FP8: below compute capability 8.9) transformers does that by itself.
-        ZeRO-3 shards no weights as they are turned: where one GPU does not hold them all, it takes a copy of the
-        checkpoint in bf16, whoever published it.
+        Every GPU holds all weights as they are turned, and none can be quantized again: where that is too much, take a
+        copy of the checkpoint in bf16, whoever published it.
         axolotl lifts the guard for adapters in preference training, and with its ScatterMoE and SonicMoE kernels.
     """,
     cost="The weights in bf16.",
-    safe=lambda run: not too_large_whole(run),
+    safe=lambda run: not (too_large_whole(run) or run.is_on("load_in_4bit") or run.is_on("load_in_8bit")),
     source=(
         "transformers/modeling_utils.py:3799-3813@5.16.1; "
         "transformers/trainer_utils.py:102-142@5.16.1; transformers/quantizers/quantizer_mxfp4.py:278-282@5.16.1; "

@@ -158,7 +158,8 @@ def test_swap_counts_for_what_is_pageable_alone(pinned: bool):
 
 
 @pytest.mark.parametrize("host", ["64GiB", "1TiB"])
-def test_a_launch_is_blocked_where_the_host_is_too_small(host: str):
+def test_a_launch_is_blocked_where_the_host_is_too_small(host: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("PATH", str(tmp_path))  # an axolotl that is there would take the place of this process
     Path("run.yaml").write_text(f"# advisor: gpus=4x a100-80gb host={host}\n" + yaml.safe_dump(FULL))
     found = CliRunner().invoke(main, ["launch", "--isolated", "--", "axolotl", "train", "run.yaml", "--no-such-option"])
     assert ("does not fit: 153.5 of 64.0 GiB of host memory a node" in found.output) == (host == "64GiB")

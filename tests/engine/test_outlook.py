@@ -11,7 +11,7 @@ from advisor.cli.main import main
 from advisor.documents import Set
 from advisor.engine.network import Links, network_words
 from advisor.engine.registry import built_in_rules
-from advisor.engine.room import room_for
+from advisor.engine.room import more_room, room_for
 from advisor.engine.states import State
 from advisor.run.build import with_config
 from advisor.speed import step_time
@@ -98,3 +98,16 @@ def test_json_has_both(tmp_path, monkeypatch):
     call = ["check", "--isolated", "--gpus", "4n8x h100-80gb net=25Gb/s", "--output-format", "json", "run.yaml"]
     answer = json.loads(CliRunner().invoke(main, call).output)["runs"][0]["answer"]
     assert answer["room"]["micro_batch_size"] > 1 and answer["network"].startswith("The network takes ")
+
+
+def test_little_room_is_told_what_makes_more(make_run):
+    run = make_run(FULL.replace("micro_batch_size: 1", "micro_batch_size: 4"), "1x gh200-96gb")
+    assert State(run).verdict == "fits" and State(run).estimate.has_little_room
+    said = re.fullmatch(
+        r"More room with fused loss \(Liger\), same training: ([\d.]+) of 93.9 GiB\.", more_room(run, RULES)
+    )
+    assert said and float(said[1]) < 85
+
+
+def test_a_run_with_room_is_told_nothing_of_it(make_run):
+    assert more_room(make_run(FULL + FSDP, "8x h100-80gb"), RULES) == ""

@@ -43,8 +43,8 @@ gradient_checkpointing: true
 CARD = "1x rtx-4090 host=128GiB"
 
 
-def planned(run, *, safe_only=False):
-    return plan_fit(State(run), tiers_of(Options()), safe_only=safe_only)
+def planned(run, *, safe_only=False, **options):
+    return plan_fit(State(run), tiers_of(Options(**options)), safe_only=safe_only)
 
 
 def test_where_evaluation_is_the_peak_the_loss_that_makes_no_logits_there_is_taken_and_its_package_named(make_run):
@@ -186,3 +186,12 @@ def test_the_plan_writes_the_kernel_that_the_lint_names(make_run):
     after = edited(run, fit.edits(run), fit.id)
     assert [change.value for change in hit.edits] == [after.config["attn_implementation"]] == ["flex_attention"]
     assert fit.named(run, after) == "flex attention"
+
+
+def test_masters_are_kept_by_an_offload_that_is_as_fast_as_the_way_without(make_run):
+    run = make_run(PLAIN.replace("RATE", "2e-5") + "sample_packing: true\n", "4x rtx-4090")
+    plan = planned(run)
+    without = planned(run, ignore=("offload-optimizer", "offload-params"))
+    assert plan.end.run.has_masters and "offload-optimizer" in plan.names and "fsdp-2" not in plan.names
+    assert not without.end.run.has_masters and "fsdp-2" in without.names
+    assert plan.end.seconds < 1.05 * without.end.seconds

@@ -66,3 +66,12 @@ def test_a_mixture_whose_experts_are_turned_to_fp32_does_not_load(stage: str | N
 def test_grpo_without_an_adapter_loads_the_model_twice(tmp_path: Path) -> None:
     assert loaded(tmp_path, rl="grpo", trl={}, gpus=1)["second model"] == 2 * P
     assert "second model" not in loaded(tmp_path, rl="grpo", trl={}, gpus=1, **LORA)
+
+
+def test_zero_3_has_a_checkpoint_whole_that_comes_through_a_quantizer(tmp_path: Path) -> None:
+    turned = {
+        "model_quantization_config": "FineGrainedFP8Config",
+        "model_quantization_config_kwargs": {"dequantize": True},
+    }
+    assert loaded(tmp_path, zero={"stage": 3}, **turned)["whole weights"] == 2 * P
+    assert "whole weights" not in loaded(tmp_path, zero={"stage": 3})

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from advisor.models import Architecture, Unknown, resolve
+from advisor.models import Architecture, Unknown, copy_in_bf16, resolve
 
 CATALOGUED = "meta-llama/Llama-3.1-8B"
 TINY: dict[str, Any] = {
@@ -307,3 +307,21 @@ def test_catalogue_needs_no_heavy_import() -> None:
     done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, cwd=root, check=True)
 
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(
+    ("name", "copy"),
+    [
+        ("deepseek-ai/DeepSeek-V3", "unsloth/DeepSeek-V3-bf16"),
+        ("openai/gpt-oss-20b", "unsloth/gpt-oss-20b-BF16"),
+        ("Qwen/Qwen3-8B-FP8", "Qwen/Qwen3-8B"),
+        ("deepseek-ai/DeepSeek-R1", None),
+        ("Qwen/Qwen3-8B", None),
+        ("nobody/knows-this-FP8", None),
+    ],
+)
+def test_a_checkpoint_that_is_stored_quantized_has_a_copy_in_bf16(name: str, copy: str | None) -> None:
+    assert copy_in_bf16(name) == copy
+    if copy is not None:
+        found = resolve(copy)
+        assert not isinstance(found, Unknown) and found.quantized is None
