@@ -36,7 +36,8 @@ class Variation:
     What is None is as there. It promises nothing of the edit: it stays silent, or with ``fires`` it speaks up.
     """
 
-    lines: str = ""
+    lines: tuple[str, ...] = ()
+    """As they are written in the rule: only who looks at examples needs them as text."""
     dropped: tuple[str, ...] = ()
     gpus: str | None = None
     deepspeed: str | None = None
@@ -51,7 +52,7 @@ class Variation:
         if self.fixed:
             before, deepspeed = full.after or before, full.after_deepspeed or deepspeed
         return Example(
-            before=_varied(text_of(before), text_of(self.lines) if self.lines else "", self.dropped),
+            before=_varied(text_of(before), "".join(map(text_of, self.lines)), self.dropped),
             gpus=full.gpus if self.gpus is None else self.gpus,
             deepspeed=(deepspeed if self.deepspeed is None else self.deepspeed) or None,
             stack=full.stack if self.stack is None else self.stack,
@@ -72,7 +73,7 @@ def but(
 
     ``without``: keys that it lacks. ``deepspeed=""``: no DeepSpeed JSON. ``fixed``: as the edit leaves it.
     """
-    return Variation("".join(map(text_of, lines)), tuple(without), gpus, deepspeed, stack, fires, fixed)
+    return Variation(lines, tuple(without), gpus, deepspeed, stack, fires, fixed)
 
 
 def only(

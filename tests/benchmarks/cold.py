@@ -1,6 +1,11 @@
-"""How long a cold ``advisor check`` takes, compared with the imports that it cannot do without: ``python -m tests.benchmarks.cold``."""
+"""What a cold ``advisor check`` costs, compared with the imports that it cannot do without.
+
+``python -m tests.benchmarks.cold``: by the clock, and by instructions where valgrind is installed.
+"""
 
 import os
+import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -43,11 +48,31 @@ def main() -> None:
         for _ in range(PAIRS):
             for name, command in commands.items():
                 taken[name].append(seconds(command, folder))
+        has_valgrind = shutil.which("valgrind") is not None
+        counted = {name: instructions(command, folder) for name, command in commands.items()} if has_valgrind else {}
     floor = statistics.median(taken["import click, yaml"])
     print(f"median of {PAIRS} interleaved runs")
     for name, times in taken.items():
         middle = statistics.median(times)
         print(f"{name:30} {middle * 1e3:6.0f} ms  {middle / floor:4.2f} x")
+    if counted:
+        least = counted["import click, yaml"]
+        print("instructions, by valgrind")
+        for name, count in counted.items():
+            print(f"{name:30} {count / 1e6:6.0f} M   {count / least:4.2f} x")
+
+
+def instructions(command: list[str], folder: str) -> int:
+    """Of one process, which the clock of a busy machine does not sway."""
+    counting = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", sys.executable]
+    script = command[1:] if command[0] == sys.executable else command
+    done = subprocess.run(
+        [*counting, *script], cwd=folder, capture_output=True, check=False, env=environment(folder), text=True
+    )
+    found = re.search(r"I +refs: +([\d,]+)", done.stderr)
+    if found is None:
+        raise SystemExit(done.stderr)
+    return int(found[1].replace(",", ""))
 
 
 def seconds(command: list[str], folder: str) -> float:
