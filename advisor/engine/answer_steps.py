@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from advisor.engine.answer import AnswerStep
+from advisor.engine.clauses import cause_of, remedy_of
 from advisor.engine.finding import OF_HOST, PLANNED, Finding, Fix
 from advisor.run import Run
 from advisor.speed import StepTime, step_time
@@ -21,10 +22,12 @@ def stops_in(findings: Sequence[Finding]) -> list[Finding]:
 def step_of(finding: Finding) -> AnswerStep:
     """A step of the plan, or a lint fix, as a person reads it."""
     fix = finding.fix or Fix(safe=True, edits=())  # an edit that was made where no text shows it
+    remedy = remedy_of(finding)
+    cause = cause_of(finding.message).removesuffix(f": {remedy}")
     return AnswerStep(
         finding.rule,
-        finding.label or finding.title or finding.message,
-        finding.because or _first_sentence(finding.why),
+        finding.label or remedy or finding.message,
+        finding.because or (f"{cause}." if remedy != finding.title else _first_sentence(finding.why)),
         finding.price or _first_sentence(finding.cost),
         fix.safe,
         finding.requires,

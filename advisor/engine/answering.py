@@ -64,7 +64,7 @@ def _with_outlook(run: Run, options: Options, answer: Answer) -> Answer:
     links = Links(
         run, room_rules(options), taken, way.seconds if way else None, room.micro_batch_size if room else None
     )
-    more = more_room(run, room_rules(options)) if answer.little_room else ""
+    more = more_room(run, room_rules(options)) if answer.little_room and way is None else ""
     return replace(answer, room=room, more_room=more, network=network_words(links))
 
 

@@ -4,20 +4,12 @@ from collections.abc import Sequence
 
 from advisor.engine.answer import Option, Reason
 from advisor.engine.blocking import verdict_words
+from advisor.engine.clauses import cause_of, remedy_of
 from advisor.engine.finding import Finding, Report
 from advisor.memory.ledger import Estimate
 from advisor.record import record, replace
 from advisor.run import Run
-from advisor.util import GIB, counted, number, regex, seconds
-
-STOPS = regex(
-    r"(?:: |, and )(?:axolotl(?: [\d.]+)?|PEFT|the run) (?:refuses the config|stops)"
-    r"(?: \([^)]*\))?(?:(?!, since |: ).)*"
-)
-"""What a message says of who stops at its cause."""
-LONGEST_CLAUSE = 200
-"""Of a headline: two lines and a half of a terminal."""
-LAST = regex(r": ((?:[^`:]|`[^`]*`)*)$")
+from advisor.util import GIB, counted, number, seconds
 
 
 @record(eq=False)
@@ -125,13 +117,7 @@ def _uncounted(run: Run, found: Estimate | None) -> str:
 def _stopped_by(stops: Sequence[Finding]) -> str:
     """The first error with its line, and how many more there are."""
     more = f", and {counted(len(stops) - 1, 'more error')}" if len(stops) > 1 else ""
-    return f"{_clause(stops[0].message)}{_line_of(stops[0])}{more}"
-
-
-def _clause(message: str) -> str:
-    """A message up to its remedy, without that something stops at it: this is said before; a long one to its colon."""
-    clause = STOPS.sub("", message.split("; ")[0]).rstrip(".")
-    return clause if len(clause) <= LONGEST_CLAUSE else clause.partition(": ")[0]
+    return f"{cause_of(stops[0].message)}{_line_of(stops[0])}{more}"
 
 
 def _line_of(finding: Finding) -> str:
@@ -243,17 +229,10 @@ def _faster(option: Option, facts: Facts) -> str:
 
 def correct_first(stop: Finding) -> str:
     """``Correct line 9 first: set `bf16: true`.``"""
-    remedy = _remedy(stop)
+    remedy = remedy_of(stop)
     return f"Correct {_place_words(stop)} first: {remedy}{'' if remedy.endswith('?') else '.'}"
 
 
 def _place_words(finding: Finding) -> str:
     """``line 9``, or the file."""
     return f"line {finding.place.line}" if finding.place.line else finding.place.file
-
-
-def _remedy(finding: Finding) -> str:
-    """What comes after the cause in a message, or after its last colon, else its title."""
-    _, mark, rest = finding.message.partition("; ")
-    last = None if mark else LAST.search(finding.message)
-    return (rest if mark else last[1] if last else finding.title).removesuffix(".").removesuffix(", ..")

@@ -82,7 +82,7 @@ def _option_row(option: Option, now: Estimate, host: bool) -> Row:
     """One option: its title, edits, end, and what to type."""
     changes = ": changes training" if option.training == "changes" and option.command else ""
     title = f"{option.title}{changes}" if option.title != "changes training" else option.title
-    title += "" if option.starts or option.command is None else ", does not start"
+    title += "" if option.starts or option.command is None else ", stops"
     if option.command is None:
         best = option.best_of(now)
         reached = f"no way: {number(best)} GiB at best" if best is not None else "no way"
