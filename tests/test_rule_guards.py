@@ -46,6 +46,7 @@ EQUIVALENT: Mapping[str, str] = {
     "default-buckets-on-small-card: finds: without `zero.reduce_bucket_size <= BUCKET`": QUICK,
     "does-not-fit: finds: without `run.hardware is not None`": HARDWARE,
     "eval-peak-exceeds-gpu: finds: without `if run.config.has(key)`": PLACE,
+    "flash-attention: applies: without `run.precision != 'fp32'`": PLANNER,
     "fp32-embeddings: finds: without `cast is None`": BOTH,
     "fp32-training: finds: without `run.hardware is None`": HARDWARE,
     "fused-loss: cut_is_of_use: without `run.model is not None`": MODEL,
@@ -116,7 +117,9 @@ EQUIVALENT: Mapping[str, str] = {
     "zero-raises-memory: sized: without `found`": BOTH,
     "zero3-loads-fp32: finds: without `section is None`": SECTION,
     "zero3-prefetch-disabled: finds: without `section is None`": SECTION,
+    "vllm-server-gpus: finds: without `0 < left < run.hardware.gpus_per_node == FULL_HOST`": LEVEL,
     "vllm-server-gpus: finds: without `here <= made.server_gpus`": LEVEL,
+    "vllm-server-gpus: finds: without `run.hardware is not None`": HARDWARE,
     "vllm-server-gpus: finds: without `if not made.server_here`": WORDS,
 }
 """Clauses without which a rule is the same, and why they stand there all the same."""

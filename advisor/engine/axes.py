@@ -12,12 +12,13 @@ HALF = "mixed-precision"
 AT_ONCE: tuple[Way, ...] = (
     (HALF,),
     ("flash-attention",),
-    ("fused-kernels",),
     ("smaller-eval-batch",),
     ("efficient-loading",),
 )
 """What costs no time: tried with every point, and left out again where the end does without."""
 LOSS: tuple[Way, ...] = (("fused-loss",),)
+LAYERS: Way = ("fused-kernels",)
+"""Of Liger, once its plugin is there for the loss; as free as what comes at once."""
 METHOD: tuple[Way, ...] = (
     ("lora",),
     ("qlora",),
@@ -68,7 +69,7 @@ FIRST = "quantize-as-asked"
 EXPERTS = "quantize-moe-experts"
 """So do the bits of experts that it asks for, as long as the run fits with them."""
 GROUPS = (AT_ONCE, LOSS, METHOD, SHARDING, RESHARD, SYNC, OFFLOAD, LESS_CHECKPOINTED, CHECKPOINTED)
-KNOWN = {*BATCH, LENGTH, FIRST, *BUCKETS, *(rule for ways in GROUPS for way in ways for rule in way)}
+KNOWN = {*BATCH, LENGTH, FIRST, *BUCKETS, *LAYERS, *(rule for ways in GROUPS for way in ways for rule in way)}
 
 
 def families(walk: Walk, start: Moves) -> list[Moves]:
@@ -76,7 +77,7 @@ def families(walk: Walk, start: Moves) -> list[Moves]:
     found = [start]
     for way in AT_ONCE:
         found = [_with_way(walk, moves, way, last=True) or moves for moves in found]
-    found = _branched(walk, found, LOSS)
+    found = [_with_way(walk, moves, LAYERS) or moves for moves in _branched(walk, found, LOSS)]
     found = _branched(walk, found, [(rule,) for rule in walk.rules if rule not in KNOWN])
     found = _branched(walk, found, METHOD)
     found = _branched(walk, found, SHARDING)

@@ -4,6 +4,9 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run, but, only
 
+FULL_HOST = 8
+"""GPUs of a host in which there is seldom room for more."""
+
 
 def finds(run: Run) -> Iterator[Hit]:
     """Where the server is asked for on this host, or on a host of its own."""
@@ -21,7 +24,15 @@ def finds(run: Run) -> Iterator[Hit]:
         yield Hit(at, f"{message}; write `vllm_mode: colocate`, or name another `vllm_server_host`", level="error")
         return
     training = f" next to the {run.world_size} that train" if run.hardware is not None else ""
-    yield Hit(at, f"the vLLM server needs {cards} of this host{training}; start it with `axolotl vllm-serve`")
+    message = f"the vLLM server needs {cards} of this host{training}"
+    left = 0 if run.hardware is None else run.hardware.gpus_per_node - made.server_gpus
+    if run.hardware is not None and 0 < left < run.hardware.gpus_per_node == FULL_HOST:
+        less = f"{left}x {run.hardware.gpu.id}"
+        yield Hit(
+            at, f'{message}; if the host has {FULL_HOST} in all, {left} train: `--gpus "{less}"`', level="warning"
+        )
+        return
+    yield Hit(at, f"{message}; start it with `axolotl vllm-serve`")
 
 
 rule = Rule(
