@@ -190,6 +190,11 @@ class Family:
 
     axolotl/loaders/model.py:819-821,836-838@0.19.0; transformers/quantizers/base.py:234-253@5.16.1.
     """
+    image_mask: bool = False
+    """Whether an image's tokens see each other both ways, by a mask that FlashAttention does not take.
+
+    models/gemma3/modeling_gemma3.py:698-757, paligemma/modeling_paligemma.py:257-259, masking_utils.py:607-647@5.16.1.
+    """
     router_returns_choice: bool = False
     """Whether its router is a linear layer that returns its choice as well, which PEFT cannot wrap.
 

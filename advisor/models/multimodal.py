@@ -324,7 +324,9 @@ FAMILIES: dict[str, Family] = {
     ),
     "llava_next": Family(_newlined("llama"), lora_kernels="unpatchable"),
     "llava_onevision": Family(_newlined("qwen2"), lora_kernels="unpatchable"),
-    "paligemma": Family(_projected("gemma", _paligemma_projector), liger=LIGER, lora_kernels="unpatchable"),
+    "paligemma": Family(
+        _projected("gemma", _paligemma_projector), liger=LIGER, lora_kernels="unpatchable", image_mask=True
+    ),
     "smolvlm": Family(
         Multimodal(
             "llama",
@@ -366,6 +368,7 @@ FAMILIES: dict[str, Family] = {
     "gemma3": Family(
         replace(_projected("gemma3_text", _gemma3_projector), pools=True),
         liger=LIGER,
+        image_mask=True,
         cut=True,
         mask_taken_out=True,
         text_is_taped=True,

@@ -16,7 +16,7 @@ from advisor.run.axolotl.reader import Reader
 from advisor.run.deepspeed import Section
 from advisor.run.history import MeasuredRun
 from advisor.run.stack import Stack
-from advisor.run.unreadable import Unreadable, unfilled, unfilled_in_deepspeed
+from advisor.run.unreadable import Unreadable, unfilled, unfilled_in_deepspeed, without_its_file
 
 if TYPE_CHECKING:
     from advisor.run.axolotl.facts import AttentionFacts, AxolotlFacts, JoinedFacts, RunFacts
@@ -55,6 +55,8 @@ def build_run(
         by_yaml["sharding"] = deepspeed.zero(ds_reader, model.hidden_size if model else None, filled)
         origins |= {key: f"{section.file}: {why}" for key, why in ds_reader.origins.items()}
         unreadable += (*refused(ds_reader, "deepspeed"), *unfilled_in_deepspeed(section.document, section))
+    elif by_yaml["sharding"] is None:
+        unreadable += without_its_file(config.at("deepspeed"))
     facts: RunFacts = {**by_yaml, **joined(reader, model, stack, by_yaml)}
     named = config.at("deepspeed")
     return Run(

@@ -25,6 +25,8 @@ class Unreadable:
     document: Literal["config", "deepspeed"] = "config"
     placeholder: bool = False
     """Whether it is filled in before axolotl reads the file, so that nothing is wrong with it."""
+    absent: bool = False
+    """Whether it names a file that is not there, of which a rule of its own speaks."""
 
 
 def is_placeholder(value: object) -> bool:
@@ -56,6 +58,13 @@ def _below(value: object, path: Path) -> Iterator[tuple[Path, str]]:
             yield (*path, key), item
         else:
             yield from _below(item, (*path, key))
+
+
+def without_its_file(named: object) -> tuple[Unreadable, ...]:
+    """A DeepSpeed config that is named and not there: nobody knows how it shards."""
+    if not isinstance(named, str) or not named or is_placeholder(named):
+        return ()
+    return (Unreadable("deepspeed", f"`deepspeed: {named}` is not there", absent=True),)
 
 
 def may_hold_placeholders(document: Document) -> bool:

@@ -11,7 +11,7 @@ def finds(run: Run) -> Iterator[Hit]:
         where = "neither in the working directory nor next to the YAML"
         yield Hit(
             "deepspeed",
-            f"`deepspeed: {run.deepspeed_named}` is {where}; axolotl stops at it; correct the path",
+            f"`deepspeed: {run.deepspeed_named}` is {where}: axolotl stops; correct the path",
         )
 
 

@@ -12,7 +12,7 @@ UNCHECKED = "what is filled in is not checked"
 def finds(run: Run) -> Iterator[Hit]:
     """The values that the estimate depends on and that cannot be read; and every variable, as a note."""
     for found in run.unreadable:
-        if not found.placeholder:
+        if not (found.placeholder or found.absent):
             yield hit(run, found.document, found.key, f"{found.message}; without it there is no estimate")
     waiting = {(found.document, found.key) for found in run.unreadable if found.placeholder}
     if may_hold_placeholders(run.config):

@@ -56,7 +56,14 @@ def without_scores(run: Run) -> str:
     """
     if run.model is not None and run.model.variant.sinks:
         return "flex_attention"
+    if masks_images(run):
+        return plain(run)
     return "flash_attention_2" if can_flash(run) else plain(run)
+
+
+def masks_images(run: Run) -> bool:
+    """Whether the run trains on images whose tokens see each other both ways, as FlashAttention has them not."""
+    return run.model is not None and run.model.family.image_mask and bool(run.config.get("processor_type"))
 
 
 def widest_head(run: Run) -> int:
