@@ -83,7 +83,13 @@ rule = Rule(
         ),
         only("base_model: Qwen/Qwen2.5-7B", "optimizer: muon", "deepspeed: ds.json", deepspeed="{}"),
         only("base_model: Qwen/Qwen2.5-7B", "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP", fires=True),
-        but("deepspeed: fsdp_offload_params", without=("fsdp_config",), gpus="2x rtx-4090", fires=True),
+        but(
+            "deepspeed: fsdp_offload_params",
+            without=("fsdp_config",),
+            gpus="2x rtx-4090",
+            deepspeed="{}",
+            fires=True,
+        ),
         but(
             "base_model: meta-llama/Llama-3.1-8B",
             "adapter: lora",

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from advisor.cli.check import MOST_REPLAYED
 from advisor.cli.main import main
 
+ROOMY = ("--gpus", "8x a100-80gb", "--ignore", "fused-kernels")
 FULL = """\
 # a comment that stays
 base_model: meta-llama/Llama-3.1-8B
@@ -50,14 +51,14 @@ def test_a_run_that_fits_is_one_line_and_exit_code_zero(folder):
 
 
 def test_a_run_that_does_not_fit_is_an_error_with_a_plan(folder):
-    result = run("check", "full.yaml", "--gpus", "8x a100-80gb")
+    result = run("check", "full.yaml", *ROOMY)
     assert result.exit_code == 1
     for part in ("Does not fit: needs ", "2 edits bring it down to ", "--fix", "->", "same training", "ZeRO-2"):
         assert part in result.output
 
 
 def test_exit_zero_hides_findings_and_never_trouble(folder):
-    assert run("check", "full.yaml", "--gpus", "8x a100-80gb", "--exit-zero").exit_code == 0
+    assert run("check", "full.yaml", *ROOMY, "--exit-zero").exit_code == 0
     assert run("check", "nothing.yaml", "--exit-zero").exit_code == 2
 
 
@@ -73,13 +74,13 @@ def test_fail_on_moves_the_line(folder):
 
 
 def test_fix_writes_safe_edits_alone_and_is_done_after_once(folder):
-    result = run("check", "full.yaml", "--gpus", "8x a100-80gb", "--fix")
+    result = run("check", "full.yaml", *ROOMY, "--fix")
     assert result.exit_code == 0, result.output
     text = (folder / "full.yaml").read_text()
     assert "# a comment that stays" in text and "adapter" not in text
     assert "deepspeed: full.zero-2.json" in text
     assert json.loads((folder / "full.zero-2.json").read_text())["zero_optimization"]["stage"] == 2
-    again = run("check", "full.yaml", "--gpus", "8x a100-80gb", "--fix")
+    again = run("check", "full.yaml", *ROOMY, "--fix")
     assert again.exit_code == 0 and (folder / "full.yaml").read_text() == text
 
 
@@ -97,14 +98,14 @@ def test_unsafe_fixes_go_further(folder):
 
 
 def test_diff_writes_nothing_and_exits_with_one(folder):
-    result = run("check", "full.yaml", "--gpus", "8x a100-80gb", "--diff")
+    result = run("check", "full.yaml", *ROOMY, "--diff")
     assert result.exit_code == 1
     assert "+++ b/full.yaml" in result.output and "+deepspeed: full.zero-2.json" in result.output
     assert sorted(path.name for path in folder.iterdir()) == ["fits.yaml", "full.yaml"]
 
 
 def test_output_dir_leaves_the_originals_alone(folder):
-    result = run("check", "full.yaml", "--gpus", "8x a100-80gb", "--fix", "--output-dir", "patched")
+    result = run("check", "full.yaml", *ROOMY, "--fix", "--output-dir", "patched")
     assert result.exit_code == 0, result.output
     assert (folder / "full.yaml").read_text() == FULL
     assert "deepspeed: patched/full.zero-2.json" in (folder / "patched" / "full.yaml").read_text()
@@ -152,23 +153,21 @@ def test_output_dir_keeps_files_of_one_name_apart(folder):
     for name in ("a", "b"):
         (folder / name).mkdir()
         (folder / name / "c.yaml").write_bytes((folder / "full.yaml").read_bytes())
-    result = run("check", "a", "b", "--gpus", "8x a100-80gb", "--fix", "--output-dir", "patched")
+    result = run("check", "a", "b", *ROOMY, "--fix", "--output-dir", "patched")
     assert result.exit_code in (0, 1)
     assert (folder / "patched" / "a" / "c.yaml").is_file()
     assert (folder / "patched" / "b" / "c.yaml").is_file()
 
 
 def test_standard_input_is_patched_to_standard_output(folder):
-    result = run("check", "-", "--gpus", "8x a100-80gb", "--fix", stdin=FULL.encode())
+    result = run("check", "-", *ROOMY, "--fix", stdin=FULL.encode())
     assert result.exit_code == 0
     assert result.stdout.startswith("# a comment that stays\nbase_model:")
     assert "deepspeed: config.zero-2.json" in result.stdout
 
 
 def test_several_formats_in_one_call(folder):
-    result = run(
-        "check", "full.yaml", "--gpus", "8x a100-80gb", "--output-format", "concise", "--output-format", "json=out.json"
-    )
+    result = run("check", "full.yaml", *ROOMY, "--output-format", "concise", "--output-format", "json=out.json")
     report = json.loads((folder / "out.json").read_text())
     assert result.exit_code == 1 and "full.yaml:2:" in result.output
     assert report["version"] == 1 and report["runs"][0]["verdict"] == "does-not-fit"
@@ -177,13 +176,13 @@ def test_several_formats_in_one_call(folder):
 
 
 def test_the_edits_of_the_json_turn_one_file_into_the_next(folder):
-    report = json.loads(run("check", "full.yaml", "--gpus", "8x a100-80gb", "--output-format", "json").output)
+    report = json.loads(run("check", "full.yaml", *ROOMY, "--output-format", "json").output)
     files = {"full.yaml": (folder / "full.yaml").read_bytes()}
     for finding in report["runs"][0]["findings"]:
         for edit in reversed((finding["fix"] or {}).get("edits", [])):
             old = b"" if edit["create"] else files[edit["file"]]
             files[edit["file"]] = old[: edit["start"]] + edit["text"].encode() + old[edit["end"] :]
-    assert run("check", "full.yaml", "--gpus", "8x a100-80gb", "--fix").exit_code == 0
+    assert run("check", "full.yaml", *ROOMY, "--fix").exit_code == 0
     assert files == {name: (folder / name).read_bytes() for name in files}
 
 
@@ -220,7 +219,7 @@ def test_what_cannot_run_exits_with_two_and_no_traceback(folder, arguments):
 )
 def test_bad_input_names_file_and_line_and_nothing_is_written(folder, content, place):
     (folder / "bad.yaml").write_bytes(content)
-    result = run("check", "bad.yaml", "--gpus", "8x a100-80gb", "--fix")
+    result = run("check", "bad.yaml", *ROOMY, "--fix")
     assert result.exit_code == 2
     assert "bad.yaml" + place in result.output
     assert (folder / "bad.yaml").read_bytes() == content
@@ -243,7 +242,7 @@ def test_an_ignore_keeps_a_finding_quiet_and_an_idle_one_is_a_warning(folder):
     (folder / "full.yaml").write_text(
         FULL.replace("Llama-3.1-8B", "Llama-3.1-8B  # advisor: ignore[does-not-fit] measured")
     )
-    assert run("check", "full.yaml", "--gpus", "8x a100-80gb").exit_code == 0
+    assert run("check", "full.yaml", *ROOMY).exit_code == 0
     (folder / "fits.yaml").write_text("# advisor: file-ignore[does-not-fit] why not\n" + FITS)
     result = run("check", "fits.yaml", "--gpus", "1x h200", "--fail-on", "warning")
     assert result.exit_code == 1 and "unused-ignore" in result.output
@@ -310,7 +309,7 @@ def test_the_package_runs_as_a_module(folder):
 
 def test_a_rules_reason_is_left_to_the_whole_report(folder):
     (folder / "twice.yaml").write_text(FULL + "context_parapllel_size: 2\nsequence_lenn: 4096\n")
-    result = run("check", "twice.yaml", "--gpus", "8x a100-80gb", "--select", "unknown-key")
+    result = run("check", "twice.yaml", *ROOMY, "--select", "unknown-key")
     assert result.output.count("[unknown-key]") == 2
     assert "= note: " not in result.output
 
@@ -328,7 +327,7 @@ def test_what_is_said_of_the_whole_run_points_at_something(folder, blank):
 def test_a_card_that_a_name_leaves_open_is_said_on_the_screen(folder: Path, command: str):
     said = " ".join(run(command, "fits.yaml", "--isolated", "--gpus", "8x a100").output.split())
     assert "`a100` is read as A100-80GB SXM; if you mean another, write `a100-40gb-sxm`" in said
-    assert "is read as" not in run(command, "fits.yaml", "--isolated", "--gpus", "8x a100-80gb").output
+    assert "is read as" not in run(command, "fits.yaml", "--isolated", *ROOMY).output
 
 
 @pytest.mark.parametrize("price", ["inf", "nan", "-1"])

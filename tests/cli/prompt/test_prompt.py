@@ -14,7 +14,7 @@ from tests.engine.test_tight import TIGHT
 
 from .terminal import LLAMA, Terminal, proposed
 
-ROOMY = ("--gpus", "8x a100-80gb")
+ROOMY = ("--gpus", "8x a100-80gb", "--ignore", "fused-kernels")
 SMALL = ("--gpus", "1x rtx-4090 host=32GiB")
 TYPO = '{"zero_optimization": {"stage": 2, "overlap_com": true}, "train_micro_batch_size_per_gpu": "auto"}\n'
 
