@@ -17,9 +17,11 @@ START = '{"advisor_verify":'
 VERSION_OF_BLOCKS = 1
 MODEL = "model"
 """What stands for the folder of the model."""
-NAMING = frozenset("base_model base_model_config lora_model_dir deepspeed plugins test_datasets host vllm".split())
+NAMING = frozenset(
+    ["base_model", "base_model_config", "lora_model_dir", "deepspeed", "plugins", "test_datasets", "host", "vllm"]
+)
 """Keys that count and name a file, a machine, or what only their kind is needed of."""
-PATTERNS = frozenset("lora_target_modules lora_modules_to_save lora_target_parameters unfrozen_parameters".split())
+PATTERNS = frozenset(["lora_target_modules", "lora_modules_to_save", "lora_target_parameters", "unfrozen_parameters"])
 """Keys whose words are names of modules, or expressions for them."""
 WORD = re.compile(r"[\w.:+-]{1,64}")
 OWN_PLUGINS = ("axolotl.", "advisor.")
@@ -45,7 +47,8 @@ def block_of(run: Run, described: Mapping[str, object], figures: Mapping[str, ob
 
 def _nameless(values: Mapping[Any, object]) -> dict[str, Any]:
     """Numbers, switches and words of a mapping; what may name a file or a person is left out."""
-    kept = {str(key): _value(str(key), value) for key, value in values.items() if not str(key).startswith(("_", "auto_map"))}
+    named = ((str(key), value) for key, value in values.items())
+    kept = {key: _value(key, value) for key, value in named if not key.startswith(("_", "auto_map"))}
     return {key: value for key, value in kept.items() if value is not None}
 
 

@@ -50,7 +50,8 @@ def _pasted(lines: list[str], path: str) -> Iterator[Measured]:
         yield from read_blocks(lines, path)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         line = next(number for number, line in blocks_in(lines) if not _is_whole(line))
-        raise InputError("a block that is not whole", path, line, remedy="paste it as `advisor verify` prints it") from None
+        remedy = "paste it as `advisor verify` prints it"
+        raise InputError("a block that is not whole", path, line, remedy=remedy) from None
 
 
 def _is_whole(line: str) -> bool:

@@ -60,7 +60,7 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "verify": (
         ("advisor verify run.yaml", "Is the estimate right on your machine?"),
         ("advisor verify run.yaml -- axolotl train", "The same, with the command written out."),
-        ("advisor verify run.yaml -- torchrun --nproc-per-node 8 -m axolotl.cli.train", "With any launcher."),
+        ("advisor verify run.yaml -- srun axolotl train", "With any launcher."),
         ("advisor verify --steps 10 run.yaml", "With more steps, for the time of one."),
     ),
     "oom": (

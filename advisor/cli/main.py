@@ -279,16 +279,17 @@ def launch(tokens: tuple[str, ...], no_block: bool, **given: Any) -> None:
 @click.argument("path", metavar="CONFIG")
 @click.argument("tokens", nargs=-1, metavar="[-- COMMAND...]", type=click.UNPROCESSED)
 @run_options
-@click.option("--steps", metavar="N", type=click.IntRange(min=2, max=100), default=3, help="Steps to train (default: 3).")
+@click.option("--steps", metavar="N", type=click.IntRange(min=2, max=100), default=3, help="Steps to train (3).")
 @click.option("--cpu", is_flag=True, help="Without a GPU, for a tiny model: counts tensors instead.")
 @click.option("-v", "--verbose", is_flag=True, help="Also print what the training said.")
 def verify(path: str, tokens: tuple[str, ...], steps: int, cpu: bool, verbose: bool, **given: Any) -> None:
-    """Train a few steps, and compare what they take with the estimate.
+    """Train a few steps, and compare them with the estimate.
 
     axolotl's own training, with rows of the longest length: no checkpoint, no tracker, nothing sent. COMMAND is how you
     start it, for any launcher; `axolotl train` if it is left out. Exits with 1 if the estimate is wrong.
     """
-    from advisor.cli.verify import VerifyOptions, verify_command
+    from advisor.cli.verify import verify_command
+    from advisor.cli.verifying.planning import VerifyOptions
     from advisor.session import RunOptions
 
     sys.exit(verify_command(path, tokens, RunOptions(**given), VerifyOptions(steps, cpu, verbose)))

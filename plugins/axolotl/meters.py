@@ -12,9 +12,6 @@ from torch.utils._pytree import tree_iter
 class Meter(Protocol):
     """The highest peak since the last restart. Bytes."""
 
-    total: int
-    """What torch may have of the card; 0 on a CPU."""
-
     def read(self) -> tuple[int, int]:
         """Allocated and reserved."""
         ...
@@ -28,11 +25,6 @@ class Meter(Protocol):
 
 class CudaMeter:
     """torch's counters of this process's GPU, once it has CUDA in use."""
-
-    @property
-    def total(self) -> int:
-        """Of the card, as torch reports it."""
-        return torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory if self.used else 0
 
     @property
     def used(self) -> bool:
@@ -54,8 +46,6 @@ class CudaMeter:
 
 class TensorMeter(TorchDispatchMode):
     """Bytes of the storages that operations of this thread made, and of a model's weights."""
-
-    total = 0
 
     def __init__(self) -> None:
         super().__init__()

@@ -79,7 +79,6 @@ class Phases:
             "host": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10,
             "during": self.during,
             "ended": ended,
-            "total": self.meter.total,
         }
         new = self.file.with_suffix(".new")
         new.write_text(json.dumps(figures), encoding="utf-8")

@@ -7,28 +7,27 @@ from dataclasses import asdict
 
 from advisor.about import REPOSITORY
 from advisor.accuracy.blocks import block_of
+from advisor.cli.verifying.planning import Trial
 from advisor.cli.verifying.request import Request
 from advisor.cli.verifying.seen import Seen
 from advisor.hardware.gpu import DETECTED
-from advisor.memory import Estimate
 from advisor.models import resolve_with_config
 from advisor.report.style import Style
-from advisor.run import Run
 from advisor.run.history import append
-from advisor.session import CheckedRun
 from advisor.session.measuring import measured_run
 from advisor.util import path_shown
 
 
-def kept_lines(run: Run, found: Estimate, seen: Seen, request: Request, style: Style) -> Iterator[str]:
+def kept_lines(trial: Trial, seen: Seen, request: Request, style: Style) -> Iterator[str]:
     """Adds the record, and shows it; on other cards than those that are there nothing is kept."""
+    run = trial.run
     stated = run.hardware is not None and run.hardware.source != DETECTED
     if stated and not request.cpu:
         yield from style.prose("Not kept: the GPUs are stated, and may be others than those that are here.")
         return
     record = measured_run(
         run,
-        found,
+        trial.estimate,
         allocated=seen.allocated,
         reserved=seen.reserved,
         steps=seen.steps,
@@ -40,43 +39,41 @@ def kept_lines(run: Run, found: Estimate, seen: Seen, request: Request, style: S
     except (OSError, RuntimeError) as error:
         yield from style.prose(f"Not kept: {error}")
         return
-    yield f"Kept in {path_shown(str(target))}, which no one else reads:"
+    yield f"Kept in {path_shown(str(target))}, which nothing but this machine's estimates reads:"
     yield f"  {json.dumps(asdict(record))}"
 
 
-def block_lines(found: CheckedRun, seen: Seen, request: Request, style: Style) -> Iterator[str]:
+def block_lines(trial: Trial, seen: Seen, request: Request, style: Style) -> Iterator[str]:
     """The block, fenced as an issue wants it."""
     where = f"into an issue ({REPOSITORY}/issues)" if REPOSITORY else "into an issue"
     words = f"Nothing was sent. This block may be pasted {where}; it has no path, no name and no data in it:"
     yield from style.prose(words)
     yield "```json"
-    yield json.dumps(_block(found, seen, request))
+    yield json.dumps(_block(trial, seen, request))
     yield "```"
 
 
-def _block(found: CheckedRun, seen: Seen, request: Request) -> dict[str, object]:
+def _block(trial: Trial, seen: Seen, request: Request) -> dict[str, object]:
     """The run with its figures, in bytes."""
-    estimate = found.report.estimate
-    assert estimate is not None, "what has no estimate is refused"
     figures: dict[str, object] = {
         "device": "cpu" if request.cpu else "cuda",
         "outcome": "ok",
         "rows": request.rows,
         "steps": seen.steps,
-        "foreseen": estimate.allocated_peak,
+        "foreseen": trial.estimate.allocated_peak,
         "allocated": seen.allocated,
         "reserved": max(seen.reserved, seen.allocated),
         "host": seen.host,
         "seconds": seen.seconds,
         "seen": {phase.name: phase.allocated for phase in seen.phases},
-        "phases": {phase.name: phase.bytes for phase in estimate.phases},
+        "phases": {phase.name: phase.bytes for phase in trial.estimate.phases},
     }
-    return block_of(found.run, _model_config(found), figures)
+    return block_of(trial.run, _model_config(trial), figures)
 
 
-def _model_config(found: CheckedRun) -> dict[str, object]:
+def _model_config(trial: Trial) -> dict[str, object]:
     """The config of the model, which is looked for as the estimate did."""
-    run, context = found.run, found.opened.context
+    run, context = trial.run, trial.found.opened.context
     name = str(run.config.get("base_model_config") or run.config.get("base_model"))
     _, described = resolve_with_config(
         name,

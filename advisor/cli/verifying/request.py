@@ -61,10 +61,11 @@ def changed(values: Mapping[str, Any], request: Request) -> dict[str, Any]:
     folder = Path(request.folder)
     kept = {key: value for key, value in values.items() if not DROPPED.fullmatch(str(key))}
     others: list[str] = [name for name in values.get("plugins") or () if name != PLUGIN]
-    evaluation = {"eval_strategy": "steps", "eval_steps": request.steps} if request.evaluates else {"eval_strategy": "no"}
+    evaluation = {"eval_steps": request.steps} if request.evaluates else {}
     return {
         **kept,
         **evaluation,
+        "eval_strategy": "steps" if request.evaluates else "no",
         "plugins": [PLUGIN, *others],
         "max_steps": request.steps,
         "num_epochs": 1,

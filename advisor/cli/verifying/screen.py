@@ -49,28 +49,21 @@ class Screen:
     def verdict(self) -> Iterator[str]:
         """Whether it is as foreseen, and where it is not, why not."""
         found = self.found
-        if found.as_foreseen:
-            yield from self.style.prose(f"{self._allocated('lies')}{self._reserved('')}", "As foreseen: ", "fits", indent=2)
-            return
-        parts = [self._allocated("lies") if found.holds_allocated else self._allocated("does not lie")]
-        words = parts[0] + self._reserved("not ")
-        yield from self.style.prose(words, "Not as foreseen: ", "does-not-fit", indent=2)
+        lead, color = ("As foreseen: ", "fits") if found.as_foreseen else ("Not as foreseen: ", "does-not-fit")
+        yield from self.style.prose("; ".join(self._spans()), lead, color, indent=2)
         if found.likely is not None:
             term = found.likely
             likely = f"{term.name} ({self.size(term.bytes)} {self.unit}: {term.formula}; {term.source})"
             yield from self.style.prose(likely, "Likely term: ", "strong", indent=2)
 
-    def _allocated(self, lies: str) -> str:
-        """``20.9 GiB allocated lies within its range, 19.8 to 22.3``."""
-        return f"the peak of {self.size(self.found.seen.allocated)} {self.unit} allocated {lies} within its range, {self._span(self.found.allocated)}"
-
-    def _reserved(self, negation: str) -> str:
-        """What was reserved and its range; nothing on a CPU."""
-        within = self.found.reserved
-        if within is None:
-            return ""
-        word = "within" if self.found.holds_reserved else f"{negation}within"
-        return f"; {self.size(self.found.seen.reserved)} {self.unit} reserved {word} {self._span(within)}"
+    def _spans(self) -> Iterator[str]:
+        """What was seen, each with its range: ``20.9 GiB allocated, within 19.8 to 22.3``."""
+        found, unit = self.found, self.unit
+        within = "within" if found.holds_allocated else "outside of"
+        yield f"{self.size(found.seen.allocated)} {unit} allocated, {within} its range of {self._span(found.allocated)}"
+        if found.reserved is not None:
+            within = "within" if found.holds_reserved else "outside of"
+            yield f"{self.size(found.seen.reserved)} {unit} reserved, {within} {self._span(found.reserved)}"
 
     def _row(self, row: Row) -> str:
         """One part of the training."""

@@ -33,8 +33,6 @@ class Seen:
     during: str
     """The phase in which the training was last."""
     ended: bool
-    total: int = 0
-    """What torch may have of the card; 0 where it has none."""
 
     @property
     def allocated(self) -> int:
@@ -64,13 +62,12 @@ def seen_in(folder: str) -> Seen | None:
     first = min(ranks, key=lambda rank: rank["rank"])
     names = dict.fromkeys(name for rank in ranks for name in rank["phases"])
     return Seen(
-        phases=tuple(_highest(name, [rank["phases"][name] for rank in ranks if name in rank["phases"]]) for name in names),
+        phases=tuple(_highest(name, ranks) for name in names),
         steps=first["steps"],
         seconds=first["seconds"],
         host=sum(rank["host"] for rank in ranks),
         during=first["during"],
         ended=all(rank["ended"] for rank in ranks),
-        total=first["total"],
     )
 
 
@@ -83,5 +80,5 @@ def _ranks_in(folder: str) -> Iterator[dict[str, Any]]:
 
 def _highest(name: str, ranks: list[dict[str, Any]]) -> PhaseSeen:
     """A phase on the rank that held most."""
-    allocated, reserved = (max(rank[key] for rank in ranks) for key in ("allocated", "reserved"))
-    return PhaseSeen(name, allocated, reserved)
+    there = [rank["phases"][name] for rank in ranks if name in rank["phases"]]
+    return PhaseSeen(name, *(max(phase[key] for phase in there) for key in ("allocated", "reserved")))

@@ -65,6 +65,9 @@ def trained(tokens: Sequence[str], folder: str, environment: Mapping[str, str]) 
 def _end(process: "subprocess.Popen[bytes]", folder: str) -> None:
     """Ends what was started: launchers give their workers sessions of their own, which no signal to a group reaches."""
     for number in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is None:
+            with suppress(OSError):
+                os.killpg(process.pid, number)
         there = [*_started_for(folder)]
         for one in there:
             with suppress(OSError):
@@ -99,7 +102,7 @@ def log_of(folder: str) -> str:
 
 
 def last_error(log: str) -> str:
-    """What went wrong in the words of the process that trained, with what it says below; empty where it says nothing."""
+    """What went wrong in the words of the process that trained; empty where it says nothing."""
     lines = log.replace("\r", "\n").splitlines()
     places = [
         (number, match[1])
