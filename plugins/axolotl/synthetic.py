@@ -74,7 +74,7 @@ def _texts(path: Path, cfg: Any, tokenizer: Any, rows: int, length: int) -> None
     prompt = filled(tokenizer, length // 2)
     answer = filled(tokenizer, length - _count(tokenizer, prompt))
     row = {"prompt": prompt, "chosen": answer, "rejected": answer}
-    if str(cfg.rl) not in PREFERENCES:
+    if cfg.rl not in PREFERENCES:
         row = {"prompt": prompt, "completion": answer}
     columns: dict[str, list[Any]] = {name: [text] * rows for name, text in row.items()}
     if "completion" in row:

@@ -47,7 +47,9 @@ def ended_by_signals() -> Generator[None]:
 
 def trained(tokens: Sequence[str], folder: str, environment: Mapping[str, str]) -> int:
     """The exit code of a command, whose output goes into a log in ``folder``. ``OSError`` if it cannot be started."""
-    said = {**os.environ, **QUIET, **environment, VARIABLE: folder}
+    own = Path(folder) / "tmp"
+    own.mkdir()
+    said = {**os.environ, **QUIET, **environment, VARIABLE: folder, "TMPDIR": str(own)}
     with (Path(folder) / LOG).open("wb") as log:
         process = subprocess.Popen(
             tokens, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=said, start_new_session=True
@@ -112,5 +114,8 @@ def last_error(log: str) -> str:
     if not places:
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
     number, said = places[-1]
-    below = lines[number + 1 : number + 3] if "ValidationError" in said else []
-    return " ".join([said, *(line.strip() for line in below)])
+    if "ValidationError" in said:
+        below = (line.strip().partition(" [type=")[0] for line in lines[number + 1 : number + 3])
+        said = ": ".join(line.removeprefix("Value error, ") for line in below if not line.startswith("For further"))
+        return f"axolotl refuses the config: {said}"
+    return said
