@@ -322,7 +322,7 @@ def rule(name: str | None, format_: str, rules: tuple[str, ...]) -> None:
 
 
 @main.command()
-@click.option("--runs", metavar="FILE", help="Your own measured runs, as tests/gpu/measure.py writes them.")
+@click.option("--runs", metavar="FILE", help="Your own: blocks of `advisor verify`, or lines of tests/gpu/measure.py.")
 @click.option("--time", "of_time", is_flag=True, help="The time of a step instead of its memory.")
 @click.option("--output-format", "format_", type=click.Choice(["full", "json"]), default="full")
 def accuracy(runs: str | None, of_time: bool, format_: str) -> None:

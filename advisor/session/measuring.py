@@ -2,6 +2,7 @@
 
 from advisor.memory import Estimate
 from advisor.memory.run_kind import expandable_segments, kind_of
+from advisor.memory.seen_before import family_of, parameters_of
 from advisor.run import Run
 from advisor.run.history import MeasuredRun
 
@@ -33,23 +34,3 @@ def measured_run(
 def pace(run: Run, seconds: float) -> float:
     """Tokens a second on each GPU, rows counted at their longest."""
     return run.tokens * run.gradient_accumulation_steps / seconds
-
-
-def family_of(run: Run) -> str:
-    """The ``model_type`` of its model."""
-    return run.model.model_type if run.model is not None else ""
-
-
-def parameters_of(run: Run) -> int:
-    """The parameters of its model, before adapters."""
-    return run.model.parameters if run.model is not None else 0
-
-
-def seen_before(run: Run) -> MeasuredRun | None:
-    """The last run of this machine that was like this one: same model, method, card and number of cards."""
-    hardware = run.hardware
-    if hardware is None or run.model is None or not run.measured:
-        return None
-    this = (hardware.gpu.id, run.world_size, kind_of(run), family_of(run), parameters_of(run))
-    alike = (one for one in reversed(run.measured) if this == (one.gpu, one.gpus, one.kind, one.family, one.parameters))
-    return next(alike, None)
