@@ -196,7 +196,8 @@ def test_the_block_is_read_from_an_issue_and_estimated_again(folder: Path, monke
     assert (first.line, second.line) == (4, 6)
     result = CliRunner().invoke(main, ["accuracy", "--runs", "issue.md", "--output-format", "json"])
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["advisor"]["median"] < 0.01
+    groups = json.loads(result.stdout)["groups"]
+    assert [group["errors"]["runs"] for group in groups] == [2] and groups[0]["errors"]["median"] < 0.01
 
 
 def test_a_block_that_is_cut_is_an_error_at_its_line(folder: Path):
