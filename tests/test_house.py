@@ -31,7 +31,7 @@ FLOORS = {
     "session": "the one way in: config, options, settings, hardware and stack -> everything that is found",
     "report": "findings -> screen and formats, one module each",
     "accuracy": "measured runs and their estimates; the ranges that follow from them",
-    "cli": "the commands, a module each; `prompt/`, `question/`, `launchers/`, `crash_log/`",
+    "cli": "the commands, a module each; `prompt/`, `question/`, `launchers/`, `crash_log/`, `verifying/`",
     "api": "the same from Python",
     "__init__": "the public names",
     "__main__": "`python -m advisor`",

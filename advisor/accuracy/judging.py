@@ -87,7 +87,7 @@ def judged(cases: Iterable[Measured] | None = None) -> list[Judged]:
 def judge(case: Measured) -> Judged:
     """A run with its estimate."""
     try:
-        run = open_configs(case.config, case.deepspeed, case.gpus, case.stack).run
+        run = open_configs(case.config, case.deepspeed, case.gpus, case.stack, model=case.model).run
     except InputError as error:
         raise InputError(f"{case.id}: {error.message}", case.file, case.line, remedy=error.remedy) from None
     found = estimate(run)

@@ -1,15 +1,16 @@
-"""Runs of one's own: the lines that ``tests/gpu/measure.py`` writes."""
+"""Runs of one's own: the lines that ``tests/gpu/measure.py`` writes, and the blocks of ``advisor verify``."""
 
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from advisor.accuracy.blocks import blocks_in, read_blocks
 from advisor.accuracy.published import STACK_KEYS, Measured
 from advisor.errors import InputError
 from advisor.util import GIB
 
-REMEDY = "give a file that tests/gpu/measure.py has written"
+REMEDY = "give a file that tests/gpu/measure.py has written, or a text with blocks of `advisor verify`"
 
 
 def own_runs(path: str) -> list[Measured]:
@@ -22,7 +23,13 @@ def own_runs(path: str) -> list[Measured]:
 
 
 def read_lines(lines: list[str], path: str) -> Iterator[Measured]:
-    """One run a line. What is none is an ``InputError`` at its line, in the words of ``own_schema``."""
+    """One run a line, or a block of ``advisor verify``, in any text.
+
+    What is none is an ``InputError`` at its line, in the words of ``own_schema``.
+    """
+    if blocks_in(lines):
+        yield from _pasted(lines, path)
+        return
     for number, line in enumerate(lines, 1):
         said: Any = None
         try:
@@ -35,6 +42,25 @@ def read_lines(lines: list[str], path: str) -> Iterator[Measured]:
             raise what_is_wrong(line, path, number, ended=ended) from None
         if run is not None:
             yield run
+
+
+def _pasted(lines: list[str], path: str) -> Iterator[Measured]:
+    """The runs of all blocks."""
+    try:
+        yield from read_blocks(lines, path)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        line = next(number for number, line in blocks_in(lines) if not _is_whole(line))
+        remedy = "paste it as `advisor verify` prints it"
+        raise InputError("a block that is not whole", path, line, remedy=remedy) from None
+
+
+def _is_whole(line: str) -> bool:
+    """Whether a block is one."""
+    try:
+        list(read_blocks([line], ""))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return False
+    return True
 
 
 def _is_of_a_gpu(said: Mapping[str, Any]) -> bool:

@@ -42,6 +42,8 @@ class Measured:
     near_limit: bool = False
     confidence: str = "high"
     phases: frozenset[str] | None = None
+    model: Mapping[str, Any] | None = None
+    """The model's config, where ``base_model`` names nothing that is published."""
     file: str = ""
     line: int = 0
 

@@ -8,6 +8,7 @@ from advisor.cli.inputs import nothing, opened_runs, opening, tell
 from advisor.cli.options import CheckOptions
 from advisor.cli.output import exit_code, say, targets
 from advisor.cli.report_spool import ReportSpool
+from advisor.cli.seen_here import with_seen
 from advisor.engine.finding import Report
 from advisor.engine.suppression import said_once
 from advisor.errors import InputError
@@ -47,7 +48,8 @@ def check_command(paths: Sequence[str], options: CheckOptions) -> int:
         return fix_or_diff(opened, errors, session, options)
     session = session.with_outlook if _shows_outlook(paths, session, options) else session
     with shown():
-        errors, reports = judged(opening(paths, session, changed), session, options.against)
+        runs = opening(paths, session, changed)
+        errors, reports = judged(runs, session, options.against, isolated=options.isolated)
     tell(errors)
     if not errors and not reports:
         aside(nothing(changed))
@@ -73,7 +75,7 @@ def _shows_outlook(paths: Sequence[str], session: Session, options: CheckOptions
 
 
 def judged(
-    runs: Iterable[LoadedRun | InputError], session: Session, against: str | None = None
+    runs: Iterable[LoadedRun | InputError], session: Session, against: str | None = None, *, isolated: bool = True
 ) -> tuple[list[InputError], Sequence[Report]]:
     """The reports of the runs, each let go once it is judged; what is wrong with one keeps none of the others."""
     errors: list[InputError] = []
@@ -85,7 +87,7 @@ def judged(
                 if isinstance(run, InputError):
                     raise run
                 asked = session if place < MOST_REPLAYED else session.published_ranges
-                found = report(check_loaded(run, asked), asked)
+                found = with_seen(report(check_loaded(run, asked), asked), run.run, isolated=isolated)
             except InputError as error:
                 errors.append(error)
             else:

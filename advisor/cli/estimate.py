@@ -8,6 +8,7 @@ import click
 
 from advisor.cli.options import config_at
 from advisor.cli.output import check_output
+from advisor.cli.seen_here import with_seen
 from advisor.documents import write_all
 from advisor.errors import InputError
 from advisor.opening import open_run
@@ -57,7 +58,7 @@ def estimate_command(path: str, options: RunOptions, asked: EstimateOptions) -> 
     from advisor.report.wording import step_rows
 
     text = render_estimate(
-        found.report,
+        with_seen(found.report, found.run, isolated=options.isolated),
         asked.format,
         run=found.run,
         rows=step_rows(found.report),

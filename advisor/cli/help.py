@@ -5,7 +5,7 @@ from textwrap import wrap
 
 import click
 
-ORDER = ("check", "estimate", "hardware", "launch", "oom", "rule", "accuracy", "test", "trust")
+ORDER = ("check", "estimate", "hardware", "launch", "verify", "oom", "rule", "accuracy", "test", "trust")
 """Of the commands; what plugins add comes after them."""
 GROUPS: Mapping[str, Sequence[str]] = {
     "What runs and where": (
@@ -19,6 +19,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "row_length",
     ),
     "Launch": ("no_block",),
+    "Steps": ("steps", "cpu"),
     "Which cards": ("cards", "all_"),
     "Time and cost": ("tokens", "price", "prices", "within", "under"),
     "Fix": ("fix", "unsafe_fixes", "faster", "diff", "patch", "output_dir"),
@@ -55,6 +56,12 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("advisor launch -- srun axolotl train run.yaml", "With any launcher."),
         ("advisor launch -- bash train.sh", "With a script that names one."),
         ("advisor launch --no-block -- axolotl train run.yaml", "Say what is wrong, and train all the same."),
+    ),
+    "verify": (
+        ("advisor verify run.yaml", "Is the estimate right on your machine?"),
+        ("advisor verify run.yaml -- axolotl train", "The same, with the command written out."),
+        ("advisor verify run.yaml -- srun axolotl train", "With any launcher."),
+        ("advisor verify --steps 10 run.yaml", "With more steps, for the time of one."),
     ),
     "oom": (
         ("advisor oom train.log", "What ran out, where, and what usually helps."),

@@ -13,6 +13,7 @@ from advisor.engine.blocking import NO_BLOCK, in_one_line
 from advisor.engine.finding import Finding
 from advisor.errors import InputError
 from advisor.record import record, replace
+from advisor.report.disagreement import asks_to_verify, disagreement
 from advisor.report.terminal import colored, draws, width
 from advisor.report.time import steps_of
 from advisor.session import CheckedRun, RunOptions, check_config
@@ -149,6 +150,8 @@ def explain(found: CheckedRun) -> None:
         text = render_check([shown], "concise", color=colored(sys.stderr), width=width(), unicode=draws(sys.stderr))
         aside(text, color=True)
     tell(in_one_line(found.report, steps_of(found.run, None)))
+    if asks_to_verify(found.report):
+        tell(disagreement(found.run.config.file))
 
 
 def become(tokens: Sequence[str]) -> int:

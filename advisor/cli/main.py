@@ -275,6 +275,26 @@ def launch(tokens: tuple[str, ...], no_block: bool, **given: Any) -> None:
     sys.exit(launch_command(tokens, RunOptions(**given), no_block=no_block))
 
 
+@main.command(context_settings={"ignore_unknown_options": True})
+@click.argument("path", metavar="CONFIG")
+@click.argument("tokens", nargs=-1, metavar="[-- COMMAND...]", type=click.UNPROCESSED)
+@run_options
+@click.option("--steps", metavar="N", type=click.IntRange(min=2, max=100), default=3, help="Steps to train (3).")
+@click.option("--cpu", is_flag=True, help="Without a GPU, for a tiny model: counts tensors instead.")
+@click.option("-v", "--verbose", is_flag=True, help="Also print what the training said.")
+def verify(path: str, tokens: tuple[str, ...], steps: int, cpu: bool, verbose: bool, **given: Any) -> None:
+    """Train a few steps, and compare them with the estimate.
+
+    axolotl's own training, with rows of the longest length: no checkpoint, no tracker, nothing sent. COMMAND is how you
+    start it, for any launcher; `axolotl train` if it is left out. Exits with 1 if the estimate is wrong.
+    """
+    from advisor.cli.verify import verify_command
+    from advisor.cli.verifying.planning import VerifyOptions
+    from advisor.session import RunOptions
+
+    sys.exit(verify_command(path, tokens, RunOptions(**given), VerifyOptions(steps, cpu, verbose)))
+
+
 @main.command()
 @click.argument("log", metavar="LOG")
 @click.option("--config", metavar="PATH", help="The axolotl YAML of the run that died: adds the estimate and the plan.")
@@ -302,7 +322,7 @@ def rule(name: str | None, format_: str, rules: tuple[str, ...]) -> None:
 
 
 @main.command()
-@click.option("--runs", metavar="FILE", help="Your own measured runs, as tests/gpu/measure.py writes them.")
+@click.option("--runs", metavar="FILE", help="Your own: blocks of `advisor verify`, or lines of tests/gpu/measure.py.")
 @click.option("--time", "of_time", is_flag=True, help="The time of a step instead of its memory.")
 @click.option("--output-format", "format_", type=click.Choice(["full", "json"]), default="full")
 def accuracy(runs: str | None, of_time: bool, format_: str) -> None:

@@ -155,6 +155,8 @@ class Report:
     """What that table says below: of which hours and prices it is, and what it leaves out."""
     against: "Against | None" = None
     """What another revision of the files says, where the call compares with one."""
+    seen: str = ""
+    """What a run like this one took on this machine: a line for a person who looks on."""
 
     def without_notes(self) -> "Report":
         """What speaks against the run: errors and warnings."""

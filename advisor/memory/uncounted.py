@@ -86,8 +86,19 @@ AUTOTP = Row(
 @cache
 def rows() -> tuple[Row, ...]:
     """The keys whose memory is not known."""
-    table: Any = json.loads(Path(__file__).with_name("keys.json").read_text(encoding="utf-8"))
-    return tuple(Row(**row) for row in table["unknown"])
+    return tuple(Row(**row) for row in _table()["unknown"])
+
+
+def weighing_keys() -> frozenset[str]:
+    """The top keys of a YAML that change what lies on the GPU, whether they are counted or not."""
+    levels = (level for name, level in _table()["levels"].items() if name == ROOT or name.endswith("Plugin"))
+    counted = {key for level in levels for line in level.get("counted", ()) for key in line.split()}
+    return frozenset(counted | {row.top for row in rows()})
+
+
+def _table() -> Any:
+    """The class of every key of axolotl."""
+    return json.loads(Path(__file__).with_name("keys.json").read_text(encoding="utf-8"))
 
 
 @cache

@@ -20,9 +20,11 @@ from advisor.run.deepspeed.locate import is_own
 from advisor.run.stack import read_stack
 from advisor.run.unreadable import is_placeholder
 from advisor.tracing.folder import has_traces
-from advisor.util import is_mapping
+from advisor.util import Buffers, is_mapping
 
 Config = Mapping[str, Any] | str | os.PathLike[str]
+MODEL_CONFIG = "the model's config.json"
+"""No file: what a call says of a model that nothing else knows."""
 PREPARED = "last_run_prepared"
 """Where axolotl keeps what it has tokenized: axolotl/common/const.py:3@0.19.0."""
 
@@ -126,9 +128,13 @@ def open_configs(
     deepspeed: Config | None = None,
     gpus: str | None = None,
     stack: Mapping[str, object] | None = None,
+    *,
+    model: Mapping[str, object] | None = None,
 ) -> LoadedRun:
-    """The run of these configs, with nothing else said of it."""
-    return open_run(config_document(axolotl, deepspeed), Context(gpus=gpus, stack=read_stack(stack)))
+    """The run of these configs, with nothing else said of it; ``model``: what its ``config.json`` would say."""
+    buffers = Buffers() if model is None else Buffers({os.path.abspath(MODEL_CONFIG): json.dumps(model)})
+    context = Context(gpus=gpus, stack=read_stack(stack), buffers=buffers, model_config=MODEL_CONFIG if model else None)
+    return open_run(config_document(axolotl, deepspeed), context)
 
 
 def config_document(axolotl: Config, deepspeed: Config | None = None) -> Document:

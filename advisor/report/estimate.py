@@ -40,6 +40,7 @@ def render(report: Report, rows: Sequence[StepRow], style: Style, *, ledger: boo
         assumed = [finding.message for finding in report.findings if finding.rule == "hardware-assumed"]
         if notes := (*assumed, *report.estimate.notes):
             blocks.append([line for note in notes for line in style.prose(note, "  note: ", "note")])
+        blocks.append(style.prose(report.seen, "  ") if report.seen else [])
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 

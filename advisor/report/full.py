@@ -64,6 +64,8 @@ def report_blocks(report: Report, style: Style, *, alone: bool) -> Iterator[list
         yield _against_lines(report, style)
     if alone and (spoken(report) or report.verdict in PLANNED):
         yield style.prose(totals_of(report, _closing(report), "" if report.fixed else "Nothing was written."))
+    if alone and report.seen:
+        yield style.prose(report.seen)
 
 
 def _answer_blocks(report: Report, style: Style, *, alone: bool) -> Iterator[list[str]]:

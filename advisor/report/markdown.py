@@ -10,6 +10,7 @@ from advisor.engine.finding import LEVELS, Report
 from advisor.report.chosen import Chosen
 from advisor.report.comment_details import details, findings
 from advisor.report.comment_row import headline, path_of, table
+from advisor.report.disagreement import asks_to_verify, command
 from advisor.report.findings_text import spoken
 from advisor.report.markdown_text import code, escaped, folded
 from advisor.report.style import Style
@@ -31,6 +32,7 @@ def render(reports: Sequence[Report], _style: Style) -> str:
         f"### {headline(rows) if rows else _nothing(reports)}",
         *([table(rows)] if rows else []),
         *_commands(rows),
+        *_disagreement(rows),
     ]
     blocks += [details(report) for report in rows[:MOST_DETAILED] if not is_json(report)]
     return "\n\n".join([*blocks, *_findings(reports), *_not_shown(reports, rows), _foot(rows)])
@@ -68,6 +70,13 @@ def _commands(rows: Sequence[Report]) -> Iterator[str]:
         shown = [f"./{name}" if name.startswith("-") else name for name in named]
         lead = "To write the edits that change what is trained" if words in unsafe else "To write the edits"
         yield f"{lead}: {code(join([*words, *(shown if len(shown) <= MOST_FILES else ['FILE'])]))}"
+
+
+def _disagreement(rows: Sequence[Report]) -> Iterator[str]:
+    """``Does it disagree? `advisor verify a.yaml`.``, where some estimate is worth a trial."""
+    asked = [report for report in rows if asks_to_verify(report)]
+    if asked:
+        yield f"Does it disagree? {code(command(path_of(asked[0].file) if len(asked) == 1 else 'FILE'))}"
 
 
 def _findings(reports: Sequence[Report]) -> Iterator[str]:

@@ -18,7 +18,7 @@ MOST_BYTES = 1 << 16
 
 @record
 class MeasuredRun:
-    """What a run that went through has shown. Bytes of one GPU; nothing in it names a file, a dataset or a model."""
+    """What a run that went through has shown. Bytes of one GPU; nothing in it names a file or a dataset."""
 
     kind: str
     """As ``memory/run_kind.py`` has it."""
@@ -34,10 +34,13 @@ class MeasuredRun:
     torch: str
     tokens_per_second_per_gpu: float = 0.0
     """Of the first steps, padding included; 0 where it was not measured."""
+    family: str = ""
+    """``model_type`` of the model; empty, with no ``parameters``, in older lines."""
+    parameters: int = 0
 
 
 KINDS = {item.name: item.type for item in fields(MeasuredRun)}
-LATER = {"tokens_per_second_per_gpu": 0.0}
+LATER: dict[str, Any] = {"tokens_per_second_per_gpu": 0.0, "family": "", "parameters": 0}
 """Fields that older lines do not have."""
 
 

@@ -10,9 +10,9 @@ from itertools import pairwise
 from typing import Any
 
 from advisor.memory import Estimate
-from advisor.memory.run_kind import expandable_segments, kind_of
 from advisor.run import Run
 from advisor.run.history import MeasuredRun, append
+from advisor.session.measuring import measured_run, pace
 from advisor.speed import StepTime, step_time
 from advisor.util import gib, seconds
 
@@ -109,8 +109,19 @@ class Watch(Base):
         if self.record and steps >= LEAST_STEPS and measured is not None and measured.source == "detected":
             LOG.info(
                 "kept in %s for later estimates",
-                append(_as_measured(self.run, self.estimate, self.peaks, steps, taken)),
+                append(self.measured(steps, taken)),
             )
+
+    def measured(self, steps: int, taken: float | None) -> MeasuredRun:
+        """What is kept of the run."""
+        return measured_run(
+            self.run,
+            self.estimate,
+            allocated=self.peaks.allocated,
+            reserved=self.peaks.reserved,
+            steps=steps,
+            seconds=taken,
+        )
 
 
 def compared(estimate: Estimate, peaks: Peaks) -> str:
@@ -128,25 +139,3 @@ def timed(run: Run, measured: float) -> str:
     found = step_time(run)
     foreseen = f", {seconds(found.low)} to {seconds(found.high)} foreseen" if isinstance(found, StepTime) else ""
     return f"{seconds(measured)} s a step{foreseen}; {pace(run, measured):,.0f} tokens a second on each GPU"
-
-
-def pace(run: Run, seconds: float) -> float:
-    """Tokens a second on each GPU, rows counted at their longest."""
-    return run.tokens * run.gradient_accumulation_steps / seconds
-
-
-def _as_measured(run: Run, estimate: Estimate, peaks: Peaks, steps: int, seconds: float | None = None) -> MeasuredRun:
-    """What is kept of a run: sizes, and of which kind it was."""
-    assert run.hardware is not None, "the estimate has no hardware"
-    return MeasuredRun(
-        kind=kind_of(run),
-        gpu=run.hardware.gpu.id,
-        gpus=run.world_size,
-        expandable=expandable_segments(run),
-        estimated=estimate.allocated_peak,
-        allocated=peaks.allocated,
-        reserved=peaks.reserved,
-        steps=steps,
-        torch=run.stack.torch,
-        tokens_per_second_per_gpu=pace(run, seconds) if seconds else 0.0,
-    )

@@ -8,18 +8,21 @@ import inspect
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from pathlib import PurePath
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from advisor.session import CheckedRun
 
     from .callback import Peaks
+    from .verifying import Verification
 
 Base: Any = importlib.import_module("axolotl.integrations.base").BasePlugin
 LOG = logging.getLogger("axolotl.advisor")
+VERIFY = "ADVISOR_VERIFY"
+"""As ``advisor/cli/verifying/request.py`` has it, which no other training needs to load."""
 TRAIN = ("axolotl", "cli", "train")
 """The module whose ``do_cli`` trains: axolotl/cli/train.py:92-131@0.19.0. Under Ray the driver runs it, no worker."""
 
@@ -29,16 +32,51 @@ class AdvisorPlugin(Base):
 
     checked: "CheckedRun | None" = None
     peaks: "Peaks | None" = None
+    verification: "Verification | None" = None
     record = False
 
     def register(self, cfg: Mapping[str, Any]) -> None:
         """The values of the YAML and the command line, not yet validated. ``SystemExit`` if the run is blocked."""
         if not (_named_by_command() or _called_from(inspect.currentframe())):
             return
+        if os.environ.get(VERIFY):
+            self.verify(cfg)
+            return
         refusal = _safely("not checked", lambda: self.refusal(cfg))
         if refusal:
             # Python prints what it leaves with to descriptor 2 where that was closed, and may be any file by now.
             raise SystemExit(1 if sys.stderr is None else refusal)
+
+    def verify(self, cfg: Mapping[str, Any]) -> None:
+        """The config becomes that of a few steps, which are measured."""
+        from advisor.cli.verifying.request import requested
+
+        from .verifying import Verification
+
+        request = requested()
+        if request is not None:
+            self.verification = Verification(request)
+            self.verification.change(cast("MutableMapping[str, Any]", cfg))
+
+    def load_datasets(self, cfg: Any, preprocess: bool = False) -> None:
+        """Where a run is verified, rows of the longest length take the place of its own."""
+        if self.verification is not None and not preprocess:
+            self.verification.rows(cfg)
+
+    def pre_model_load(self, cfg: Any) -> None:  # noqa: ARG002
+        """Nothing is on the GPU yet."""
+        if self.verification is not None:
+            self.verification.begin()
+
+    def post_trainer_create(self, cfg: Any, trainer: Any) -> None:  # noqa: ARG002
+        """The trainer is there."""
+        if self.verification is not None:
+            self.verification.attach(trainer)
+
+    def post_train(self, cfg: Any, model: Any) -> None:  # noqa: ARG002
+        """All steps are done, and nothing is saved yet."""
+        if self.verification is not None:
+            self.verification.end()
 
     def refusal(self, cfg: Mapping[str, Any]) -> str | None:
         """Why this rank must not go on, if so; the verdict is said in any case."""
@@ -81,6 +119,8 @@ class AdvisorPlugin(Base):
     def post_model_load(self, cfg: Any, model: Any) -> None:  # noqa: ARG002
         """The adapters too."""
         self.sample()
+        if self.verification is not None:
+            self.verification.loaded(model)
 
     def sample(self) -> None:
         """Reads torch's peaks before axolotl resets them."""
@@ -95,6 +135,8 @@ class AdvisorPlugin(Base):
 
     def add_callbacks_pre_trainer(self, cfg: Any, model: Any) -> list[Any]:  # noqa: ARG002
         """The callback that measures, where there is an estimate to compare with."""
+        if self.verification is not None:
+            return self.verification.callbacks()
         return _safely("not measured", self.callbacks) or []
 
     def callbacks(self) -> list[Any]:

@@ -16,7 +16,10 @@ SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "advisor", "rules", "plugin
 LACKING = (
     *("python-dotenv", "requests", "fire", "posthog", "colorama", "pyarrow", "datasets==4.8.4", "numba"),
     "trl==1.9.0",  # for `preprocess`
+    "wandb",  # for `train`
 )
+# What it imports before it trains, which needs nothing that is not there.
+TO_TRAIN = ("axolotl-contribs-lgpl", "axolotl-contribs-mit", "bitsandbytes==0.50.2", "fastcore", "evaluate", "triton")
 TO_BUILD = ("setuptools>=77",)
 # Once more, for their commands.
 COMMANDS = ("axolotl==0.19.0", "accelerate==1.13.0")
@@ -65,7 +68,7 @@ class Environment:
 def environment() -> Environment:
     """The environment, kept from call to call; this project is installed into it once in a run of tests, as a wheel."""
     packages = sysconfig.get_paths()["purelib"]
-    made_of = "\n".join((*LACKING, *TO_BUILD, *COMMANDS, packages, sys.version))
+    made_of = "\n".join((*LACKING, *TO_TRAIN, *TO_BUILD, *COMMANDS, packages, sys.version))
     folder = ROOT / ".venv-axolotl" / hashlib.sha256(made_of.encode()).hexdigest()[:12]
     found = Environment(folder)
     folder.parent.mkdir(exist_ok=True)
@@ -100,6 +103,7 @@ def make(found: Environment, packages: str) -> None:
     (inside / "shared.pth").write_text(packages + "\n", encoding="utf-8")
     try:
         pip(found, *LACKING, *TO_BUILD)
+        pip(found, "--no-deps", *TO_TRAIN)
         pip(found, "--no-deps", "--ignore-installed", *COMMANDS)
     except subprocess.CalledProcessError as error:
         raise UnavailableError(error.stderr.strip().splitlines()[-1]) from error

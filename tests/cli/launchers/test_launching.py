@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor import estimate
 from advisor.cli import launch as launching
 from advisor.cli.question import blocked
 from advisor.engine import check, plan_memo
@@ -56,6 +57,14 @@ def test_a_run_that_fits_is_launched_and_its_exit_code_is_the_commands(folder: P
     assert re.search(
         r"^advisor: fits \d+\.\d of 23\.1 GiB, for rows of up to 1024 tokens; \S+ s a step$", done.stderr, re.M
     )
+
+
+def test_a_run_near_the_limit_is_launched_and_the_command_that_settles_it_is_named(folder: Path):
+    found = estimate(folder / "small.yml", gpus="1x rtx-4090")
+    free = (found.needed.low + found.needed.high) // 2 + found.outside_torch
+    done = launch(folder, "--gpus", f"1x rtx-4090 free={free // 2**20}MiB", *train("small.yml", "--learning_rate=1e-4"))
+    assert done.returncode == 7 and "near the limit" in done.stderr
+    assert "advisor: does it disagree? `advisor verify small.yml`" in done.stderr
 
 
 def test_a_run_that_does_not_fit_is_blocked_and_the_ways_around_are_named(folder: Path):
