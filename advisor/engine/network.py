@@ -153,14 +153,24 @@ def _larger_batches(links: Links) -> Iterator[tuple[str, Run]]:
 
 
 def _adapters(links: Links) -> Iterator[tuple[str, Run]]:
-    """LoRA; where weights are gathered, also with whole weights, which leaves adapters' gradients alone to be sent."""
-    rule, run = links.rules.get("lora"), links.run
-    if rule is None or not rule.when(run):
-        return
-    for edits in alternatives(rule, run):
-        after = run_after(run, edits, rule)
-        if after is not None:
-            yield "LoRA (other training)", after
-            for name in ALONE:
-                for words, whole in _by_rule(links, after, name):
-                    yield f"LoRA and {words} (other training)", whole
+    """Adapters; where weights are gathered, also with whole weights, which leaves their gradients alone to be sent."""
+    for words, after in _with_adapters(links):
+        yield f"{words} (other training)", after
+        for name in ALONE:
+            for more, whole in _by_rule(links, after, name):
+                yield f"{words} and {more} (other training)", whole
+
+
+def _with_adapters(links: Links) -> Iterator[tuple[str, Run]]:
+    """LoRA, then QLoRA, whose weights may be whole where those of LoRA are too many."""
+    runs = [links.run]
+    for name, words in (("lora", "LoRA"), ("qlora", "QLoRA")):
+        rule = links.rules.get(name)
+        runs = [after for run in runs if rule is not None for after in _all_after(rule, run)]
+        yield from ((words, after) for after in runs)
+
+
+def _all_after(rule: Rule, run: Run) -> list[Run]:
+    """What a rule makes of a run, by each of its alternatives."""
+    made = (run_after(run, edits, rule) for edits in alternatives(rule, run)) if rule.when(run) else ()
+    return [after for after in made if after is not None]

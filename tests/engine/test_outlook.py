@@ -111,3 +111,9 @@ def test_little_room_is_told_what_makes_more(make_run):
 
 def test_a_run_with_room_is_told_nothing_of_it(make_run):
     assert more_room(make_run(FULL + FSDP, "8x h100-80gb"), RULES) == ""
+
+
+def test_where_lora_does_not_fit_with_whole_weights_qlora_is_named_for_a_slow_network(make_run):
+    large = FULL.replace("Llama-3.1-8B", "Llama-3.1-70B")
+    said = network_words(Links(make_run(large, "4n8x h100-80gb net=25Gb/s", deepspeed=ZERO_3), RULES))
+    assert re.search(r"[\d.]+ s with QLoRA and (ZeRO-\d|DDP)[^,]* \(other training\)", said), said
