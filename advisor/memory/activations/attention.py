@@ -133,14 +133,30 @@ def masked(run: Run, family: LayerVariant, attention: Attention) -> bool:
 
 
 def varlen(run: Run) -> bool:
-    """Whether axolotl sends packed rows through ``varlen_attn``, without a mask.
+    """Whether packed rows of sdpa go through ``varlen_attn``, without a mask.
 
-    axolotl/loaders/patch_manager.py:826-926@0.19.0: for heads up to 256 wide, all of one width, and no window.
-    Before Ampere its kernel stops, so that such a run is counted as the one that starts, with ``sdpa_varlen: false``.
+    A run that stops there is counted as the one that starts, with ``sdpa_varlen: false``.
+    """
+    return _is_sent_to_varlen(run) and not before_ampere(run)
+
+
+def stops_in_varlen(run: Run) -> bool:
+    """Whether packed rows of sdpa are sent to a kernel that the card does not have.
+
+    aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp, mha_varlen_fwd@2.13.0: Ampere or newer.
+    """
+    return _is_sent_to_varlen(run) and before_ampere(run)
+
+
+def _is_sent_to_varlen(run: Run) -> bool:
+    """Whether axolotl asks for ``varlen_attn``.
+
+    axolotl/loaders/patch_manager.py:826-926@0.19.0: for heads up to 256 wide, all of one width, and no window; the
+    card is not looked at.
     """
     packed = run.attention == "sdpa" and run.sample_packing and run.precision != "fp32"
     able = run.stack.trainer == "axolotl" and run.stack.at_least("torch", "2.10.0")
-    if run.model is None or not (run.sdpa_varlen and packed and able) or before_ampere(run):
+    if run.model is None or not (run.sdpa_varlen and packed and able):
         return False
     layers = [block.attention for block in run.model.blocks if block.attention is not None]
     return all(one.window is None and one.head_dim <= 256 and one.kind != "latent" for one in layers)
