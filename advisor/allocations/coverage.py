@@ -9,7 +9,7 @@ from advisor.allocations.autograd import torchao
 from advisor.allocations.layers.known_layers import is_latent, is_taped
 from advisor.allocations.vision.image_inputs import is_known
 from advisor.allocations.vision.towers import is_outside_decoder
-from advisor.memory.activations.attention import masked, varlen
+from advisor.memory.activations.attention import lacks_kernel, masked, varlen
 from advisor.memory.freezing import freezes_all
 from advisor.memory.lora_targets import is_target, layers_named, ties_ends
 from advisor.memory.towers import at_tower, used_towers, uses_images
@@ -121,6 +121,8 @@ def _uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
         yield "some of its layers"
     elif run.attention not in {"flash", "sdpa"} and not (run.attention == "xformers" and _keys_have_all_heads(model)):
         yield f"{run.attention} attention"
+    elif lacks_kernel(run):
+        yield "sdpa without a kernel"
     elif not _masks_are_taped(run, model):
         yield "sdpa with such a mask"
 

@@ -1,16 +1,19 @@
-"""Host memory of one node: what offloading keeps there, pinned or pageable."""
+"""Host memory of one node: what offloading keeps there, pinned or pageable, or what loading needs."""
 
 from collections.abc import Sequence
 
 from advisor.hardware import Hardware
 from advisor.memory.activations import checkpoint_bytes, saved_bytes
+from advisor.memory.activations.experts import stacks
 from advisor.memory.deepspeed import SECONDARY
 from advisor.memory.ledger import HostTerm, Range
+from advisor.memory.lora_targets import stacked
 from advisor.memory.nvme import nvme_terms, rounded_up
 from advisor.memory.offloading import recomputes_under_hooks, weight_bytes
 from advisor.memory.optimizer_states import effective_optimizer, flat_state_width, state_bytes, sub_groups_kept
 from advisor.memory.weight_groups import Weights
 from advisor.models import Architecture
+from advisor.models.family import family_of
 from advisor.run import Fsdp, Run, Zero
 
 ZERO_OFFLOAD = (
@@ -21,6 +24,11 @@ ONE_GRADIENT = "deepspeed/runtime/zero/stage_1_and_2.py:563-570@0.18.9: temp_gra
 PARAM_OFFLOAD = "deepspeed/runtime/zero/stage3.py:905-911@0.18.9: trainable shards always pinned"
 ACTIVATIONS = "trl OffloadActivations, axolotl hidden_states offload: pinned copies of what is offloaded"
 FSDP_OFFLOAD = "torch CPUOffloadPolicy(pin_memory=True): shards, gradients and states"
+MERGED = "experts, stacked by each rank"
+MERGING = (
+    "transformers/integrations/deepspeed.py:386-428,463-464, transformers/modeling_utils.py:4477-4490@5.16.1; "
+    "https://github.com/huggingface/transformers/issues/47514"
+)
 PAGED = "bitsandbytes paged optimizers: CUDA managed memory, evicted to the host under pressure"
 
 
@@ -38,14 +46,41 @@ def host_usable(hardware: Hardware, terms: Sequence[HostTerm]) -> int | None:
 
 
 def host_terms(run: Run, model: Architecture, weights: Weights) -> tuple[HostTerm, ...]:
-    """Bytes on each node, over all its ranks."""
+    """Bytes on each node, over all its ranks: in training, or while it loads, whichever is more."""
     local = run.hardware.gpus_per_node if run.hardware else 1
+    training, loading = _in_training(run, model, weights, local), _while_loading(run, model, weights, local)
+    return max(training, loading, key=lambda terms: sum(term.least for term in terms))
+
+
+def _in_training(run: Run, model: Architecture, weights: Weights, local: int) -> tuple[HostTerm, ...]:
+    """What offloading keeps there."""
     return (
         *_zero_offload(run, weights, local),
         *_fsdp_offload(run, weights, local),
         *_paged_states(run, weights, local),
         *offloaded_activations(run, model, local),
     )
+
+
+def _while_loading(run: Run, model: Architecture, weights: Weights, local: int) -> tuple[HostTerm, ...]:
+    """Stacks of experts next to the shards that are offloaded already; nothing where tensors stay in mapped files.
+
+    Of a split checkpoint each rank stacks the experts of all layers before the first weight is handed out, also those
+    that only rank 0 copies; what it does not stack lies in files that are mapped, and can be dropped.
+    """
+    layers = sum(block.count * sum(stacks(block).values()) for block in model.blocks)
+    if not (layers and run.zero_stage == 3 and run.quantization is None and stacked(run) and _merges_experts(model)):
+        return ()
+    made = HostTerm(MERGED, 2 * layers * local, False, f"2 B x {layers:,} x {local} ranks, while loading", MERGING)
+    if not isinstance(run.sharding, Zero) or run.sharding.offload_params != "cpu":
+        return (made,)
+    return tuple(term for term in (made, *_offloaded_shards(run, weights, local, run.sharding)) if term.bytes)
+
+
+def _merges_experts(model: Architecture) -> bool:
+    """Whether transformers stacks the experts of its checkpoint, by the row of the model or of its decoder."""
+    decoder = family_of(model.decoder_type) if model.decoder_type else None
+    return model.family.merges_experts or (decoder is not None and decoder.merges_experts)
 
 
 def _zero_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]:
@@ -71,17 +106,23 @@ def _zero_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...
         if zero.stage < 3:
             terms.append(_one_gradient(weights, local, pinned))
     if zero.offload_params == "cpu":
-        trained = local * rounded_up(2 * shard)
-        text = f"2 B x {shard:,} x {local} ranks"
-        terms.append(HostTerm("trained shards", trained, True, text, PARAM_OFFLOAD, unrounded=local * 2 * shard))
-        frozen = weights.frozen_bytes // run.shard_size * local
-        text = f"{weights.frozen_bytes:,} B / {run.shard_size} x {local} ranks"
-        terms.append(HostTerm("frozen shards", frozen, zero.pin_params, text, PARAM_OFFLOAD))
-        if zero.secondary_partition_size > 1:
-            second = 2 * weights.elements // min(zero.secondary_partition_size, run.shard_size) * local
-            text = f"2 B x {weights.elements:,} / {zero.secondary_partition_size} x {local} ranks"
-            terms.append(HostTerm("second partition", second, zero.pin_params, text, SECONDARY))
+        terms += _offloaded_shards(run, weights, local, zero)
     return tuple(term for term in (*terms, *nvme_terms(run, zero, weights, local)) if term.bytes)
+
+
+def _offloaded_shards(run: Run, weights: Weights, local: int, zero: Zero) -> list[HostTerm]:
+    """Parameters that live on the host."""
+    shard = -(-weights.trained_elements // run.shard_size)
+    trained, frozen = local * rounded_up(2 * shard), weights.frozen_bytes // run.shard_size * local
+    text = f"2 B x {shard:,} x {local} ranks"
+    terms = [HostTerm("trained shards", trained, True, text, PARAM_OFFLOAD, unrounded=local * 2 * shard)]
+    text = f"{weights.frozen_bytes:,} B / {run.shard_size} x {local} ranks"
+    terms.append(HostTerm("frozen shards", frozen, zero.pin_params, text, PARAM_OFFLOAD))
+    if zero.secondary_partition_size > 1:
+        second = 2 * weights.elements // min(zero.secondary_partition_size, run.shard_size) * local
+        text = f"2 B x {weights.elements:,} / {zero.secondary_partition_size} x {local} ranks"
+        terms.append(HostTerm("second partition", second, zero.pin_params, text, SECONDARY))
+    return terms
 
 
 def _one_gradient(weights: Weights, local: int, pinned: bool) -> HostTerm:

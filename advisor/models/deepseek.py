@@ -128,6 +128,7 @@ FAMILIES: dict[str, Family] = {
         absent_leaf="DeepseekV2MoE",
         expert_linears=EXPERT_MLP,
         expert_targets=MLP_TARGETS,
+        merges_experts=True,
     ),
     "deepseek_v3": Family(
         Decoder(latent, _MLPS, _latent_plan, variant=LayerVariant(casts_router=True)),
@@ -137,6 +138,7 @@ FAMILIES: dict[str, Family] = {
         tape=Taped(routes="grouped sigmoid"),
         expert_linears=EXPERT_MLP,
         expert_targets=MLP_TARGETS,
+        merges_experts=True,
     ),
     "kimi_k2": Family(Decoder(latent, _MLPS, _latent_plan)),
     "mistral4": Family(
@@ -154,6 +156,7 @@ FAMILIES: dict[str, Family] = {
         has_tapes=True,
         tape=Taped(routes="grouped sigmoid"),
         expert_targets=MLP_TARGETS,
+        merges_experts=True,
     ),
     "deepseek_v32": Family(
         Decoder(
@@ -164,6 +167,7 @@ FAMILIES: dict[str, Family] = {
         lora_kernels="unpatchable",
         flash_attention=False,
         expert_targets=MLP_TARGETS,
+        merges_experts=True,
     ),
     "glm_moe_dsa": Family(
         Decoder(
@@ -175,6 +179,7 @@ FAMILIES: dict[str, Family] = {
         lora_kernels="unpatchable",
         flash_attention=False,
         expert_targets=MLP_TARGETS,
+        merges_experts=True,
     ),
     "deepseek_v4": Family(
         Decoder(
@@ -190,5 +195,6 @@ FAMILIES: dict[str, Family] = {
         lora_kernels="unpatchable",
         sdpa=False,
         flash_attention=False,
+        merges_experts=True,
     ),
 }

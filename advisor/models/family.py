@@ -131,6 +131,9 @@ class Family:
     expert_targets: tuple[str, str, str] | tuple[()] = ()
     """What LoRA's targets call the gate, the up and the down projection of experts where PEFT knows to move them to
     stacks: transformers/conversion_mapping.py:42-68@5.16.1; peft/utils/transformers_weight_conversion.py@0.20.0."""
+    merges_experts: bool = False
+    """Whether checkpoints have each expert by itself, and transformers stacks them as it loads: WeightConverter with
+    MergeModulelist, transformers/conversion_mapping.py@5.16.1. False where they are published stacked."""
     own_code_stops: bool = False
     """Whether that copy stops at an import under transformers 5.16.1, which axolotl 0.19.0 pins."""
     soft_capped: bool = False

@@ -196,6 +196,7 @@ FAMILIES: dict[str, Family] = {
             final_norm="final_layernorm",
         ),
         liger=LIGER_WITHOUT_ROPE,
+        merges_experts=True,
     ),
     "bamba": Family(
         Decoder(
@@ -245,6 +246,7 @@ FAMILIES: dict[str, Family] = {
         expert_leaf="NemotronHMoE",
         has_tapes=True,
         tape=Taped(tables="none", routes="grouped sigmoid", widens_logits=True),
+        merges_experts=True,
     ),
     "lfm2": Family(
         Decoder(
@@ -270,6 +272,7 @@ FAMILIES: dict[str, Family] = {
         lora_kernels="unpatchable",
         has_tapes=True,
         tape=Taped(routes="sigmoid shares"),
+        merges_experts=True,
     ),
     "qwen3_next": Family(
         Decoder(
@@ -282,6 +285,7 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         expert_linears=EXPERT_MLP,
         expert_targets=MLP_TARGETS,
+        merges_experts=True,
     ),
     "qwen3_5_text": Family(
         Decoder(_QWEN_MIXERS, gated(), _qwen_linear_plan, variant=LayerVariant(norm="offset rms", fresh_query=True)),

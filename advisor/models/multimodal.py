@@ -312,6 +312,7 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         lora_kernels="unpatchable",
         expert_targets=MLP_TARGETS,
+        merges_experts=True,
     ),
     "llava": Family(
         _projected("llama", _llava_projector),

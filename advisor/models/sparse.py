@@ -98,6 +98,7 @@ FAMILIES: dict[str, Family] = {
         expert_targets=W_TARGETS,
         has_tapes=True,
         tape=Taped(routes="softmax fp32 shares"),
+        merges_experts=True,
     ),
     "qwen2_moe": Family(
         Decoder(
@@ -108,6 +109,7 @@ FAMILIES: dict[str, Family] = {
         ),
         cut=True,
         expert_linears=EXPERT_MLP,
+        merges_experts=True,
     ),
     "qwen3_moe": Family(
         Decoder(
@@ -120,6 +122,7 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         expert_linears=EXPERT_MLP,
         expert_targets=MLP_TARGETS,
+        merges_experts=True,
     ),
     "qwen3_vl_moe_text": Family(
         Decoder(_HEAD_NORM, {"sparse": experts(), "dense": gated()}, _qwen_plan),
@@ -138,6 +141,7 @@ FAMILIES: dict[str, Family] = {
         expert_targets=MLP_TARGETS,
         has_tapes=True,
         tape=Taped(norms="before heads", heads_last=True, routes="softmax"),
+        merges_experts=True,
     ),
     "phimoe": Family(
         Decoder(
@@ -151,6 +155,7 @@ FAMILIES: dict[str, Family] = {
         lora_kernels="need half-precision norms",
         expert_linears=EXPERT_W,
         router_returns_choice=True,
+        merges_experts=True,
     ),
     "minimax_m2": Family(
         Decoder(
@@ -164,6 +169,7 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         lora_kernels="unpatchable",
         expert_targets=W_TARGETS,
+        merges_experts=True,
     ),
     "granitemoe": Family(
         Decoder(
@@ -194,6 +200,7 @@ FAMILIES: dict[str, Family] = {
         ),
         expert_linears=EXPERT_MLP,
         expert_targets=MLP_TARGETS,
+        merges_experts=True,
     ),
     "exaone_moe": Family(
         Decoder(
@@ -203,6 +210,7 @@ FAMILIES: dict[str, Family] = {
         ),
         cut=True,
         expert_targets=MLP_TARGETS,
+        merges_experts=True,
     ),
     "ernie4_5_moe": Family(
         Decoder(
@@ -220,6 +228,7 @@ FAMILIES: dict[str, Family] = {
         ),
         expert_linears=EXPERT_MLP,
         expert_targets=MLP_TARGETS,
+        merges_experts=True,
     ),
     "flex_olmo": Family(
         Decoder(
@@ -231,6 +240,7 @@ FAMILIES: dict[str, Family] = {
         lora_kernels="unpatchable",
         expert_linears=EXPERT_MLP,
         expert_targets=MLP_TARGETS,
+        merges_experts=True,
     ),
     "hunyuan_v1_moe": Family(
         Decoder(
@@ -249,6 +259,7 @@ FAMILIES: dict[str, Family] = {
         cut=True,
         expert_linears=EXPERT_MLP,
         expert_targets=MLP_TARGETS,
+        merges_experts=True,
     ),
     "glm4v_moe_text": Family(
         Decoder(
@@ -271,6 +282,7 @@ FAMILIES: dict[str, Family] = {
         has_tapes=True,
         tape=Taped(joins="both", norms="in turn", routes="grouped sigmoid"),
         expert_targets=MLP_TARGETS,
+        merges_experts=True,
     ),
     "afmoe": Family(
         Decoder(
@@ -294,5 +306,6 @@ FAMILIES: dict[str, Family] = {
         absent_leaf="AfmoeMoE",
         expert_linears=EXPERT_MLP,
         expert_targets=MLP_TARGETS,
+        merges_experts=True,
     ),
 }

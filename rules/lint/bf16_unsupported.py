@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 
 from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, only
+from advisor.record import replace
+from advisor.speed import StepTime, step_time
+from advisor.util import seconds
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -14,11 +17,32 @@ def finds(run: Run) -> Iterator[Hit]:
     if asked is None and (given not in (None, "auto") or run.is_on("fp16")):
         return
     half = run.adapter is not None or run.zero is not None
-    remedy = "write `bf16: false` and `fp16: true`" if half else "write `bf16: false`, or train an adapter in fp16"
+    also = "" if run.zero is None or _json_follows(run) else ", and `fp16` instead of `bf16` in DeepSpeed's config"
+    remedy = (
+        f"write `bf16: false` and `fp16: true`{also}" if half else "write `bf16: false`, or train an adapter in fp16"
+    )
     what = f"`{asked}: true` on" if asked else f"`bf16: auto`{'' if given else ' (the default)'} becomes true even on"
-    message = f"{what} {run.hardware.gpu.title}, which has no bf16 units: torch emulates them, slowly; {remedy}"
+    card = f"{run.hardware.gpu.title}, which has no bf16 units"
+    message = f"{what} {card}, {slower(run)}: torch emulates them; {remedy}"
     at = asked or ("bf16" if given else "base_model")
-    yield Hit(at, message, edits(run) if run.adapter and run.zero is None and run.fsdp is None else ())
+    yield Hit(at, message, edits(run) if run.adapter and run.fsdp is None and _json_follows(run) else ())
+
+
+def slower(run: Run) -> str:
+    """How many times as long a step takes as in fp16."""
+    old, new = step_time(replace(run, precision="bf16")), step_time(replace(run, precision="fp16"))
+    if not (isinstance(old, StepTime) and isinstance(new, StepTime)):
+        return "is slow"
+    times = f"{old.expected / new.expected:.1f} times as long as fp16"
+    return f"takes {times} ({seconds(old.expected)} s a step, not {seconds(new.expected)})"
+
+
+def _json_follows(run: Run) -> bool:
+    """Whether DeepSpeed is told nothing of bf16 that contradicts fp16."""
+    section = run.deepspeed
+    if run.zero is None or section is None:
+        return run.zero is None
+    return section.at("fp16.enabled") in ("auto", True) and section.at("bf16.enabled") in ("auto", None, False)
 
 
 def edits(run: Run) -> tuple[Change, ...]:
@@ -78,6 +102,30 @@ rule = Rule(
         ),
         but("base_model: Qwen/Qwen2.5-1.5B", "bf16: true", gpus="1x a100-40gb"),
         only("base_model: Qwen/Qwen2.5-1.5B", gpus=""),
+        Example(
+            gpus="2x t4",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                bf16: true
+                deepspeed: ds.json
+            """,
+            deepspeed='{"zero_optimization": {"stage": 2}, "bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}}',
+            after="""
+                base_model: Qwen/Qwen2.5-1.5B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                bf16: false
+                fp16: true
+                deepspeed: ds.json
+            """,
+        ),
+        but(deepspeed='{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}', fires=True),
         only(
             "base_model: Qwen/Qwen2.5-1.5B",
             "adapter: lora",

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, only
+from advisor.memory.activations.attention import stops_in_varlen
+from advisor.record import replace
 from advisor.run.axolotl.attention import WIDEST_FLASH_HEAD, Kernel, kernel, plain, widest_head
 from advisor.util import regex
 
@@ -22,6 +24,8 @@ def finds(run: Run) -> Iterator[Hit]:
     if run.hardware is not None and run.attention == "flash" and not run.hardware.gpu.flash_attention:
         card = run.hardware.gpu.title
         yield hit(run, asked, f"on a {card}: FlashAttention needs Ampere or newer and stops at the first forward")
+    elif stops_in_varlen(run):
+        yield in_varlen(run, asked)
     elif model is None or run.config.get("trust_remote_code"):
         return
     elif (flash and not model.supports_flash_attention) or (asked.base == "sdpa" and plain(run) != "sdpa"):
@@ -40,9 +44,24 @@ def hit(run: Run, asked: Kernel, consequence: str) -> Hit:
     edits: tuple[Change, ...] = (Set("attn_implementation", instead, after=asked.key),)
     if asked.key != "attn_implementation":
         edits += (Remove(asked.key),)
+    if stops_in_varlen(replace(run, attention="sdpa", sdpa_varlen=run.config.get("sdpa_varlen") is not False)):
+        edits += (Set("sdpa_varlen", False, after="attn_implementation"),)
     insisted = run.config.get(HYBRID) or run.context_parallel_size > 1
-    message = f"`{asked.key}: {asked.said}` {consequence}; use `attn_implementation: {instead}`"
+    whole = (
+        " and `sdpa_varlen: false`" if any(isinstance(one, Set) and one.path == "sdpa_varlen" for one in edits) else ""
+    )
+    message = f"`{asked.key}: {asked.said}` {consequence}; use `attn_implementation: {instead}`{whole}"
     return Hit(asked.key, message, () if insisted else edits)
+
+
+def in_varlen(run: Run, asked: Kernel) -> Hit:
+    """Packed rows of sdpa, which axolotl sends through FlashAttention."""
+    card = run.hardware.gpu.title if run.hardware is not None else ""
+    message = (
+        f"`{asked.key}: {asked.said}` with `sample_packing` on a {card}: axolotl sends packed rows through torch's"
+        " FlashAttention, which needs Ampere or newer and stops at the first forward; set `sdpa_varlen: false`"
+    )
+    return Hit(asked.key, message, (Set("sdpa_varlen", False, after=asked.key),))
 
 
 def too_wide(run: Run, asked: Kernel) -> Hit:
@@ -83,7 +102,8 @@ rule = Rule(
         "transformers/integrations/flash_attention.py:10-21@5.16.1; "
         "axolotl/monkeypatch/attention/xformers.py:55-57@0.19.0; "
         "transformers/modeling_utils.py:1679-1684, 1751-1756@5.16.1; Dao-AILab/flash-attention, "
-        "csrc/flash_attn/flash_api.cpp, mha_fwd and mha_varlen_fwd; axolotl/loaders/patch_manager.py:284-293@0.19.0"
+        "csrc/flash_attn/flash_api.cpp, mha_fwd and mha_varlen_fwd; axolotl/loaders/patch_manager.py:284-293, 826-926, "
+        "axolotl/monkeypatch/attention/sdpa_varlen.py:116-188@0.19.0; torch/nn/attention/varlen.py:108-110@2.13.0"
     ),
     examples=(
         Example(
@@ -180,5 +200,39 @@ rule = Rule(
         but("attn_implementation: flex_attention"),
         but("sample_packing: true", fires=True),
         but("adapter: qlora", "load_in_4bit: true", "lora_r: 8", "lora_alpha: 16", "lora_target_linear: true"),
+        Example(
+            gpus="1x t4",
+            before="""
+                base_model: Qwen/Qwen2.5-0.5B
+                fp16: true
+                sample_packing: true
+                attn_implementation: sdpa
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-0.5B
+                fp16: true
+                sample_packing: true
+                attn_implementation: sdpa
+                sdpa_varlen: false
+            """,
+        ),
+        but("sample_packing: false"),
+        but(gpus="1x rtx-3090"),
+        Example(
+            gpus="1x t4",
+            before="""
+                base_model: Qwen/Qwen2.5-0.5B
+                fp16: true
+                sample_packing: true
+                attn_implementation: flash_attention_2
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-0.5B
+                fp16: true
+                sample_packing: true
+                attn_implementation: sdpa
+                sdpa_varlen: false
+            """,
+        ),
     ),
 )

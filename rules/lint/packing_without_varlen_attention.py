@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Rule, Run, Set, but, only
+from advisor import Change, Example, Hit, Rule, Run, Set, but, only
+from advisor.memory.activations.attention import stops_in_varlen
+from advisor.record import replace
 from advisor.run.axolotl.attention import can_flash, kernel, plain
 
 ISOLATING = frozenset(
@@ -48,8 +50,15 @@ def finds(run: Run) -> Iterator[Hit]:
         "sample_packing",
         "`sample_packing` without `attn_implementation`: the samples of a row attend to each other; set"
         f" `attn_implementation: {instead}`",
-        (Set("attn_implementation", instead, after="sample_packing"),),
+        (Set("attn_implementation", instead, after="sample_packing"), *without_varlen(run, instead)),
     )
+
+
+def without_varlen(run: Run, instead: str) -> tuple[Change, ...]:
+    """sdpa without the kernel to which axolotl sends packed rows, on a card that does not have it."""
+    if instead != "sdpa" or not stops_in_varlen(replace(run, attention="sdpa", sdpa_varlen=True)):
+        return ()
+    return (Set("sdpa_varlen", False, after="attn_implementation"),)
 
 
 def stands_for(run: Run, name: str) -> str:
@@ -104,6 +113,7 @@ rule = Rule(
                 sequence_len: 2048
                 sample_packing: true
                 attn_implementation: sdpa
+                sdpa_varlen: false
             """,
         ),
         but(

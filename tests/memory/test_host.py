@@ -1,9 +1,13 @@
 """Host memory of a node with two GPUs, for every way to offload."""
 
+from typing import Any
+
 import pytest
 
+from advisor.memory import estimate
 from advisor.memory.host import host_terms
 from advisor.memory.nvme import disk_note
+from advisor.opening import open_configs
 from advisor.util import gib
 
 from .small import CPU, LORA, P, fsdp, named, small
@@ -68,3 +72,51 @@ def test_states_on_nvme_lie_on_the_disk(tmp_path):
     found = small(tmp_path, zero=zero)
     assert disk_note(found.run, found.weights) == f"{gib(12 * P)} lie on the disk of each node, at `nvme_path`"
     assert disk_note(small(tmp_path, zero={"stage": 3}).run, found.weights) == ""
+
+
+MOE = {
+    "base_model": "Qwen/Qwen3-30B-A3B",
+    "sequence_len": 1024,
+    "gradient_checkpointing": True,
+    "attn_implementation": "flash_attention_2",
+    "bf16": True,
+}
+STACKS = 2 * 48 * 128 * 3 * 2048 * 768
+MERGED = {"experts, stacked by each rank"}
+EIGHT = "8x h100-80gb"
+
+
+def on_host(zero: dict[str, object] | None, gpus: str = EIGHT, **keys: object) -> dict[str, int]:
+    config = {**MOE, **keys, **({"deepspeed": {"zero_optimization": zero, "bf16": {"enabled": True}}} if zero else {})}
+    found = estimate(open_configs(config, gpus=gpus).run)
+    assert found is not None
+    return named(found.host)
+
+
+def test_each_rank_stacks_the_experts_of_a_split_checkpoint_while_it_loads():
+    assert on_host({"stage": 3}) == dict.fromkeys(MERGED, 8 * STACKS)
+    assert on_host({"stage": 3}, "2n8x h100-80gb") == dict.fromkeys(MERGED, 8 * STACKS)
+
+
+@pytest.mark.parametrize(
+    ("zero", "keys"),
+    [
+        ({"stage": 2}, {}),
+        (None, {}),
+        ({"stage": 3}, {"base_model": "Qwen/Qwen3-32B"}),
+        ({"stage": 3}, {"base_model": "unsloth/gpt-oss-20b-BF16"}),
+        ({"stage": 3}, {"adapter": "qlora", "load_in_4bit": True, "lora_r": 8, "lora_target_modules": ["q_proj"]}),
+    ],
+    ids=["ZeRO-2", "no DeepSpeed", "dense", "stored stacked", "quantized"],
+)
+def test_nothing_is_stacked_elsewhere(zero: dict[str, object] | None, keys: dict[str, object]):
+    assert on_host(zero, **keys) == {}
+
+
+def test_the_host_needs_the_larger_of_load_and_training():
+    both = {"stage": 3, "offload_optimizer": CPU, "offload_param": CPU}
+    lora: dict[str, Any] = {"adapter": "lora", "lora_r": 8, "lora_alpha": 16, "lora_target_modules": ["q_proj"]}
+    assert set(on_host(both)) == {MASTER, STATES, "trained shards"}
+    loading = on_host(both, **lora)
+    assert set(loading) == MERGED | {"trained shards", "frozen shards"}
+    assert loading["frozen shards"] < STACKS * 1.1

@@ -17,8 +17,10 @@ import torch.nn.functional as functional
 import transformers.masking_utils
 from accelerate.utils.operations import convert_to_fp32
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import AutoModelForCausalLM, PretrainedConfig
 
+from advisor.tracing import cuda_emulation
 from advisor.tracing.allocations import Trace
 from advisor.tracing.cuda_emulation import CudaHabits, cuda_dropout
 from advisor.tracing.kernels import stand_ins
@@ -40,6 +42,8 @@ class Setting:
     weights: torch.dtype = torch.bfloat16
     checkpointing: Literal["reentrant", "non-reentrant"] | None = None
     attention: str = "sdpa"
+    math: bool = False
+    """sdpa without its kernels, as for bf16 on a card before Ampere."""
     padding_mask: bool = False
     packed: bool = False
     evaluation: bool = False
@@ -142,6 +146,9 @@ def as_on_cuda(setting: Setting) -> Iterator[None]:
                 transformers.masking_utils, "find_packed_sequence_indices", lambda *_a, **_k: None
             )
             stack.enter_context(nothing)
+        if setting.math:
+            stack.enter_context(sdpa_kernel(SDPBackend.MATH))
+            stack.enter_context(mock.patch.object(cuda_emulation, "_needs_stand_in", lambda *_a, **_k: False))
         yield
 
 

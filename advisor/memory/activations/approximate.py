@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from advisor.memory.activations.amounts import ONE, Amount
+from advisor.memory.activations.attention import lacks_kernel
 from advisor.memory.activations.dtypes import Numbers
 from advisor.memory.activations.norms import rms_amounts
 from advisor.memory.activations.state_spaces import state_space_amounts
@@ -68,9 +69,12 @@ def _latent_amounts(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
     ranks = [x.n_in for x in block.linears if x.kind == "attention" and x.name.endswith("_b_proj")]
     for rank in ranks:
         yield from ((c * (rank if symbol == "rank" else 1), ONE) for c, symbol in rms_amounts(n, "rms", "rank", ONE))
-    yield from ((n.compute, "q"), (n.compute, "k"), (4, "heads"))
     attention = block.attention
     assert attention is not None
+    if lacks_kernel(run):
+        yield from ((4, "q"), (4, "k"), (4, "out"), (4, "heads S"))
+        return
+    yield from ((n.compute, "q"), (n.compute, "k"), (4, "heads"))
     if run.attention == "flash" and attention.value_width != attention.key_width:
         yield 2 * n.compute, "k"
         return

@@ -28,7 +28,7 @@ def attention_amounts(run: Run, n: Numbers, family: LayerVariant, norm: NormVari
     if run.attention == "eager":
         yield from eager_amounts(n, family, attention)
     elif without_kernel(run, family, attention):
-        yield from _math_amounts()
+        yield from math_amounts(family, attention)
     else:
         yield from _kernel_amounts(run, n, family, block)
     if attention.value_norm:
@@ -43,7 +43,7 @@ def gate_amounts(run: Run, n: Numbers, family: LayerVariant, attention: Attentio
     models/qwen3_next, Qwen3NextAttention.forward; models/afmoe, AfmoeAttention.forward@5.16.1.
     """
     yield n.compute, "out"
-    if family.fresh_query or run.attention == "eager" or without_kernel(run, family, attention):
+    if family.fresh_query or keeps_scores(run, family, attention):
         yield n.compute, "out"
 
 
@@ -94,12 +94,13 @@ def repeated(n: Numbers, attention: Attention) -> Iterator[Amount]:
         yield from ((n.compute, "q"), (n.compute, "out"))
 
 
-def _math_amounts() -> Iterator[Amount]:
-    """sdpa without a kernel (Falcon-7B's single key head under a mask): everything in fp32.
+def math_amounts(family: LayerVariant, attention: Attention) -> Iterator[Amount]:
+    """sdpa without a kernel: everything in fp32, keys and values once for each query head, or once for all of them.
 
     aten/src/ATen/native/transformers/attention.cpp, _scaled_dot_product_attention_math@2.13.0.
     """
-    yield from ((4, "q"), (4, "k"), (4, "v"), (4, "heads S"))
+    shared = ((4, "k"), (4, "v")) if _broadcast(family, attention) else ((4, "q"), (4, "out"))
+    yield from ((4, "q"), *shared, (4, "heads S"))
 
 
 def eager_amounts(n: Numbers, family: LayerVariant, attention: Attention) -> Iterator[Amount]:
@@ -132,9 +133,26 @@ def masked(run: Run, family: LayerVariant, attention: Attention) -> bool:
 
 
 def varlen(run: Run) -> bool:
-    """Whether axolotl sends packed rows through ``varlen_attn``, without a mask.
+    """Whether packed rows of sdpa go through ``varlen_attn``, without a mask.
 
-    axolotl/loaders/patch_manager.py:826-926@0.19.0: for heads up to 256 wide, all of one width, and no window.
+    A run that stops there is counted as the one that starts, with ``sdpa_varlen: false``.
+    """
+    return _is_sent_to_varlen(run) and not before_ampere(run)
+
+
+def stops_in_varlen(run: Run) -> bool:
+    """Whether packed rows of sdpa are sent to a kernel that the card does not have.
+
+    aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp, mha_varlen_fwd@2.13.0: Ampere or newer.
+    """
+    return _is_sent_to_varlen(run) and before_ampere(run)
+
+
+def _is_sent_to_varlen(run: Run) -> bool:
+    """Whether axolotl asks for ``varlen_attn``.
+
+    axolotl/loaders/patch_manager.py:826-926@0.19.0: for heads up to 256 wide, all of one width, and no window; the
+    card is not looked at.
     """
     packed = run.attention == "sdpa" and run.sample_packing and run.precision != "fp32"
     able = run.stack.trainer == "axolotl" and run.stack.at_least("torch", "2.10.0")
@@ -144,9 +162,34 @@ def varlen(run: Run) -> bool:
     return all(one.window is None and one.head_dim <= 256 and one.kind != "latent" for one in layers)
 
 
+def keeps_scores(run: Run, family: LayerVariant, attention: Attention) -> bool:
+    """Whether softmax attention is made of plain operations."""
+    return run.attention == "eager" or without_kernel(run, family, attention)
+
+
 def without_kernel(run: Run, family: LayerVariant, attention: Attention) -> bool:
-    """Whether sdpa falls back to plain operations: one key head, broadcast, under a mask."""
-    return run.attention == "sdpa" and family.always_masked and attention.kv_heads == 1 < attention.heads
+    """Whether sdpa falls back to plain operations: for all layers, or for one key head, broadcast, under a mask."""
+    return run.attention == "sdpa" and (lacks_kernel(run) or _broadcast(family, attention))
+
+
+def _broadcast(family: LayerVariant, attention: Attention) -> bool:
+    """Whether one key head is broadcast under a mask."""
+    return family.always_masked and attention.kv_heads == 1 < attention.heads
+
+
+def lacks_kernel(run: Run) -> bool:
+    """Whether sdpa has no kernel for bf16: cards before Ampere.
+
+    The flash kernel needs compute capability 8.0; the memory-efficient one takes half and float alone below it:
+    aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, less_than_sm80_mem_efficient_dtypes@2.13.0.
+    """
+    return run.attention == "sdpa" and run.precision == "bf16" and before_ampere(run)
+
+
+def before_ampere(run: Run) -> bool:
+    """Whether the run's GPU is known to be older than compute capability 8.0."""
+    capability = run.hardware.gpu.compute_capability if run.hardware is not None else None
+    return capability is not None and tuple(capability) < (8, 0)
 
 
 def copied_output(run: Run, family: LayerVariant, block: Block) -> bool:
@@ -158,7 +201,7 @@ def copied_output(run: Run, family: LayerVariant, block: Block) -> bool:
     attention = block.attention
     if attention is None or attention.kind not in {"softmax", "latent"}:
         return True
-    plain = run.attention == "eager" or without_kernel(run, family, attention)
+    plain = keeps_scores(run, family, attention)
     follows = family.fresh_query and (varlen(run) or not masked(run, family, attention))
     joined = family.joined_output and run.attention != "flash"
     return plain or follows or joined or attention.gated or attention.kind == "latent"

@@ -20,7 +20,7 @@ from advisor.memory.activations.adapted_output import (
 from advisor.memory.activations.altup import altup_gradients
 from advisor.memory.activations.amounts import ONE, Amount, Moment, freed, total, widths
 from advisor.memory.activations.approximate import projected_width
-from advisor.memory.activations.attention import attention_amounts, copied_output, repeated, without_kernel
+from advisor.memory.activations.attention import attention_amounts, copied_output, keeps_scores, repeated
 from advisor.memory.activations.dtypes import Numbers, numbers_of
 from advisor.memory.activations.experts import passing_weights, quantized, used_weights
 from advisor.memory.activations.fake_quantized import passing_in_quantizers
@@ -233,7 +233,7 @@ def _gradients_before_scan(n: Numbers, family: LayerVariant, block: Block) -> It
 def probabilities(run: Run, family: LayerVariant, attention: Attention) -> bool:
     """Whether attention's probabilities exist as a tensor."""
     softmax = attention.kind in {"softmax", "latent"}
-    return softmax and (run.attention == "eager" or without_kernel(run, family, attention))
+    return softmax and keeps_scores(run, family, attention)
 
 
 def _last_norm(n: Numbers, norm: NormVariant) -> Moment:
@@ -273,7 +273,7 @@ def product_gradients(run: Run, n: Numbers, family: LayerVariant, block: Block) 
 def _probability_gradients(
     run: Run, n: Numbers, family: LayerVariant, norm: NormVariant, block: Block
 ) -> Iterator[Amount]:
-    """Eager attention at its softmax: three fp32 gradients a score; all that follows is freed.
+    """Attention in plain operations at its softmax: three fp32 gradients a score; all that follows is freed.
 
     That of the probabilities, its product with them inside CUDA's kernel, and that of the scores:
     aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out@2.13.0.
@@ -283,7 +283,7 @@ def _probability_gradients(
     yield from ((12, "heads S"), (n.compute, "q"))
     copies = list(repeated(n, attention))
     yield from freed(copies[1:])
-    if n.compute != 4:
+    if n.compute != 4 and run.attention == "eager":
         yield -n.compute, "heads S"
     yield from freed(_after_attention(run, n, family, norm, block))
 

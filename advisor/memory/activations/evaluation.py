@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from advisor.memory.activations import routed
 from advisor.memory.activations.amounts import ONE, Amount, total, widths
 from advisor.memory.activations.approximate import projected_width
-from advisor.memory.activations.attention import repeated
+from advisor.memory.activations.attention import math_amounts, repeated, without_kernel
 from advisor.memory.activations.dtypes import Numbers, adapters, numbers_of
 from advisor.memory.activations.experts import unpacked_bytes
 from advisor.memory.activations.feedforward import of_activation
@@ -93,10 +93,18 @@ def adapted_output(run: Run, n: Numbers) -> Iterator[Amount]:
 
 
 def attention(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
-    """Eager attention at its softmax: scores, their fp32 form and the probabilities."""
+    """Attention in plain operations at its softmax: scores, their fp32 form and the probabilities.
+
+    sdpa's: scores, probabilities and which of them are infinite, aten/src/ATen/native/transformers/attention.cpp,
+    _safe_softmax@2.13.0.
+    """
     yield n.normed, "h"
     heads = block.attention
-    if heads is None or heads.kind != "softmax" or run.attention != "eager":
+    if heads is None or heads.kind not in {"softmax", "latent"}:
+        return
+    if without_kernel(run, family_and_norm(run, block)[0], heads):
+        yield from (*math_amounts(family_and_norm(run, block)[0], heads), (5, "heads S"))
+    if heads.kind != "softmax" or run.attention != "eager":
         return
     yield from ((n.compute, "q"), (n.compute, "k"))
     if heads.heads != heads.kv_heads:

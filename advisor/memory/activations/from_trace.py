@@ -70,6 +70,7 @@ def like(run: Run, facts: Facts) -> Run:
     one = facts.adapter
     return replace(
         run,
+        hardware=None,  # the trace has the kernels of a card that has them
         precision="fp32" if facts.single else "bf16",
         autocast=facts.autocast,
         fp32_residual_stream=facts.fp32_stream,
