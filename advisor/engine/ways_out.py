@@ -9,7 +9,6 @@ from advisor.engine.check import Options, finding_of, fit_rules, lint_hits, plan
 from advisor.engine.finding import OF_HOST, PLANNED, Finding, Report
 from advisor.engine.fix import Fixed, fixed
 from advisor.engine.flowchart_status import rungs_of
-from advisor.engine.headline import correct_first
 from advisor.engine.labels import LONGEST
 from advisor.engine.plan_findings import step_edits, step_findings
 from advisor.engine.states import Plan, State
@@ -98,19 +97,19 @@ def _option(asked: Asked, written: _Made | None, letter: Letter, stops: Sequence
         return _no_way(asked, letter, stops)
     made = written.of
     end = replayed(made.run, asked.options)
-    left = _still_stops(made, asked.options) if stops else []
-    starts = not left
+    left = tuple(_still_stops(made, asked.options)) if stops else ()
     ends_well = end is not None and end.verdict in {"fits", "tight"}
-    if not (stops and starts) and not (ends_well and (asked.report.verdict != "fits" or letter == "F")):
-        return _no_way(asked, letter, stops)
-    return replace(_way(asked, made, letter, end, starts=starts), still=correct_first(left[0]) if left else "")
+    is_good = ends_well and (asked.report.verdict != "fits" or letter == "F")
+    if len(left) > 1 or not ((stops and not left) or is_good):
+        return replace(_no_way(asked, letter, left), written=len(made.done), flags=" ".join(FLAGS[letter]))
+    return replace(_way(asked, made, letter, end, starts=not left), left=left)
 
 
 def _no_way(asked: Asked, letter: Letter, stops: Sequence[Finding]) -> Option:
     """The same where there is none: how far it gets."""
     least = None if stops else _smallest(asked, safe_only=letter != "B")
     title = "same training" if letter == "A" else "changes training"
-    return Option(letter, _training_of(letter), title, end=least, starts=not stops)
+    return Option(letter, _training_of(letter), title, end=least, starts=not stops, left=tuple(stops))
 
 
 def _way(asked: Asked, made: Fixed, letter: Letter, end: Estimate | None, *, starts: bool) -> Option:

@@ -68,8 +68,9 @@ def _bar(name: str, needed: int, usable: int, ends: Sequence[Estimate], report: 
 
 
 def options_table(report: Report, answer: Answer, style: Style) -> list[str]:
-    """The ways out next to the run as it is, with numbers in columns; empty where there is nothing to choose."""
-    if not answer.options or report.estimate is None or report.estimate.verdict == "unknown":
+    """The ways out next to the run as it is, with numbers in columns; empty where there is nothing to write."""
+    ways = [option for option in answer.options if option.command is not None]
+    if not ways or report.estimate is None or report.estimate.verdict == "unknown":
         return []
     host = any(end.host_peak >= GIB for end in (report.estimate, *(o.end for o in answer.options if o.end)))
     heads = ["way out", "edits", "GiB", *(["host"] if host else []), "tokens/s"]
@@ -82,10 +83,12 @@ def _option_row(option: Option, now: Estimate, host: bool) -> Row:
     """One option: its title, edits, end, and what to type."""
     changes = ": changes training" if option.training == "changes" and option.command else ""
     title = f"{option.title}{changes}" if option.title != "changes training" else option.title
-    title += "" if option.starts or option.command is None else ", stops"
-    if option.command is None:
+    if not option.starts and option.recommended:
+        title += ", once corrected"
+    elif not option.starts or option.command is None:
         best = option.best_of(now)
-        reached = f"no way: {number(best)} GiB at best" if best is not None else "no way"
+        reached = "no way: does not start" if not option.starts else "no way"
+        reached += f": {number(best)} GiB at best" if best is not None else ""
         return Row(option.letter, (f"{title}: {reached}", *("" for _ in range(4 if host else 3))))
     figures = _figures(option.changes, option.end, option.tokens_per_second, host)
     return Row(option.letter, (title, *figures), option.flags, strong=option.recommended)

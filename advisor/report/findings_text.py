@@ -6,7 +6,7 @@ from itertools import takewhile
 from advisor.engine.finding import LEVELS, Finding, Report
 from advisor.record import record, replace
 from advisor.report.style import Style
-from advisor.report.wording import VERDICT_RULES, counted, edit_counts, severity
+from advisor.report.wording import VERDICT_RULES, counted, edit_counts, edit_words, severity
 from advisor.util import path_shown, printable, regex
 
 MOST_NOTES = 3
@@ -174,9 +174,19 @@ def totals_of(report: Report, verdict: str, written: str) -> str:
     found = spoken(report)
     levels = [counted(n, level) for level in LEVELS if (n := sum(f.level == level for f in found))]
     is_told = report.answer is not None and report.answer.recommended is not None
-    said = (", ".join(levels), "" if is_told else edit_counts(found), _fixed_words(report))
+    said = (", ".join(levels), "" if is_told else _edits_words(report, found), _fixed_words(report))
     lead = f"{path_shown(report.file)}: {verdict}."
     return " ".join(part for part in (lead, *(f"{part}." for part in said if part), written) if part)
+
+
+def _edits_words(report: Report, found: Sequence[Finding]) -> str:
+    """How many edits are written: of a run that they do not suffice for, those that its options have made."""
+    options = report.answer.options if report.answer is not None else ()
+    made = {option.letter: option.written for option in options if option.written}
+    if not made:
+        return edit_counts(found)
+    safe = made.get("A", 0)
+    return edit_words(safe, made.get("B", safe) - safe)
 
 
 def _fixed_words(report: Report) -> str:
