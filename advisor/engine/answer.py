@@ -56,6 +56,10 @@ class AnswerStep:
     source: str = ""
     diff: str = ""
     help: tuple[str, ...] = ()
+    heading: str = ""
+    """The title of its rule: what several fixes of it stand under."""
+    tidies: bool = False
+    """The fix of a finding that is no error."""
 
 
 @record(eq=False)
@@ -85,6 +89,8 @@ class Option:
     """Whether no error stops the run once its edits are made."""
     left: "tuple[Finding, ...]" = ()
     """The errors that stop it even so."""
+    has_masters: bool = False
+    """Whether it ends with weights in more than half precision, which small updates need."""
     written: int = 0
     """How many edits its command writes, where it is no way out all the same."""
     rungs: tuple[Rung, ...] = ()

@@ -24,4 +24,8 @@ def remedy_of(finding: Finding) -> str:
     """What comes after the cause in a message, or after its last colon, else its title."""
     _, mark, rest = finding.message.partition("; ")
     last = None if mark else LAST.search(finding.message)
-    return (STOPS_AT_IT.sub("", rest) if mark else last[1] if last else finding.title).removesuffix(".").removesuffix(", ..")
+    return (
+        (STOPS_AT_IT.sub("", rest) if mark else last[1] if last else finding.title)
+        .removesuffix(".")
+        .removesuffix(", ..")
+    )

@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from advisor.documents import PatchError
 from advisor.engine.answer import AnswerStep, Letter, Option, Training
-from advisor.engine.answer_steps import seconds_of, step_of, stops_in, tokens_per_second
+from advisor.engine.answer_steps import seconds_of, step_of, steps_of, stops_in, tokens_per_second
 from advisor.engine.check import Options, finding_of, fit_rules, lint_hits, planner, replayed
 from advisor.engine.finding import OF_HOST, PLANNED, Finding, Report
 from advisor.engine.fix import Fixed, fixed
 from advisor.engine.flowchart_status import rungs_of
-from advisor.engine.labels import LONGEST
 from advisor.engine.plan_findings import step_edits, step_findings
 from advisor.engine.states import Plan, State
 from advisor.hardware import Hardware
@@ -23,6 +22,9 @@ FLAGS: dict[Letter, tuple[str, ...]] = {
     "B": ("--fix", "--unsafe-fixes"),
     "F": ("--fix", "--faster"),
 }
+
+ADAPTERS = (("qlora", "QLoRA"), ("lora", "LoRA"))
+"""The steps of the flowchart that bring adapters, what they are called by."""
 
 
 @record(eq=False)
@@ -114,7 +116,7 @@ def _no_way(asked: Asked, letter: Letter, stops: Sequence[Finding]) -> Option:
 
 def _way(asked: Asked, made: Fixed, letter: Letter, end: Estimate | None, *, starts: bool) -> Option:
     """The same where there is one."""
-    steps = tuple(step_of(finding) for finding in made.done)
+    steps = steps_of(made.done)
     rungs = rungs_of(State(made.before), made.plan, fit_rules(asked.options)) if made.plan is not None else ()
     edits, diff = step_edits(made.before, made.run, shown=True)
     return Option(
@@ -130,6 +132,7 @@ def _way(asked: Asked, made: Fixed, letter: Letter, end: Estimate | None, *, sta
         seconds=seconds_of(made.run),
         tokens_per_second=tokens_per_second(made.run),
         starts=starts,
+        has_masters=made.run.has_masters,
         rungs=rungs,
     )
 
@@ -148,15 +151,13 @@ def _smallest(asked: Asked, *, safe_only: bool) -> Estimate | None:
 
 
 def _title(letter: Letter, steps: Sequence[AnswerStep]) -> str:
-    """``same training``; of B what it makes of the training: ``LoRA, rank 16``."""
+    """``same training``; of B the adapters that it brings, if it does: ``LoRA``."""
     if letter == "A":
         return "same training"
     if letter == "F":
         return "faster, same training"
-    unsafe = [step for step in steps if not step.safe]
-    planned = dict.fromkeys(step.title for step in unsafe if step.memory is not None)
-    repaired = [step.title for step in unsafe if len(step.title) <= LONGEST][:1]
-    return " and ".join(planned or repaired) or "changes training"
+    taken = {step.rule for step in steps}
+    return next((name for rule, name in ADAPTERS if rule in taken), "changes training")
 
 
 def _training_of(letter: Letter) -> Training:

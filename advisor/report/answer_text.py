@@ -1,10 +1,12 @@
 """The answer on the screen: headline and action, bars, the table of options, the flowchart, the steps, the diff."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from advisor.engine.answer import Answer, AnswerStep, Option, Rung
 from advisor.engine.finding import Report
 from advisor.memory.ledger import Estimate
+from advisor.record import replace
 from advisor.report.snippet import diff_lines
 from advisor.report.style import Style
 from advisor.report.table import Row, table
@@ -58,7 +60,7 @@ def _bar(name: str, needed: int, usable: int, ends: Sequence[Estimate], report: 
     if columns < LEAST_BAR:
         return [f"{name:<{BAR_LEAD}}{words.strip()}"]
     whole = max([needed, usable, *(end.needed.high for end in ends)])
-    limit = max(1, round(columns * usable / whole))
+    limit = min(max(1, round(columns * usable / whole)), columns - (whole > usable))
     inside = min(limit, round(columns * min(needed, usable) / whole))
     over = max(round(columns * needed / whole) - limit, 1) if needed > usable else 0
     full, free, excess, edge = ("█", "░", "▒", "│") if style.unicode else ("#", ".", "x", "|")
@@ -150,12 +152,31 @@ def step_lines(option: Option, style: Style, *, verbose: bool = False) -> list[s
 def numbered(steps: Sequence[AnswerStep], style: Style, *, verbose: bool = False) -> list[str]:
     """Each step: its title with before and after, then the reason and the cost in a line each."""
     lines: list[str] = []
-    for count, step in enumerate(steps, 1):
+    for count, same in enumerate(_entries(steps), 1):
+        step, said = same[0], _said_of(same[0], verbose)
+        if len(same) > 1:
+            step, said = replace(step, title=f"{step.heading}: {len(same)} edits"), _said_of_all(same, verbose)
         lines += _title_lines(f"{count}. ", step, style)
-        lines += [line for words in _said_of(step, verbose) for line in style.prose(words, "   ", indent=3)]
+        lines += [line for words in said for line in style.prose(words, "   ", indent=3)]
         if verbose and step.diff:
             lines += diff_lines(step.diff, style, "   ")
     return lines
+
+
+def _entries(steps: Sequence[AnswerStep]) -> list[list[AnswerStep]]:
+    """The steps, those of one rule that tidy up as one."""
+    entries: dict[str, list[AnswerStep]] = {}
+    for at, step in enumerate(steps):
+        entries.setdefault(step.rule if step.tidies else f"{at}", []).append(step)
+    return list(entries.values())
+
+
+def _said_of_all(steps: Sequence[AnswerStep], verbose: bool) -> Iterator[str]:
+    """Fixes of one rule: each in a line, with how often it is made."""
+    for words, times in Counter(f"{step.because.rstrip('.')}; {step.title}" for step in steps).items():
+        yield f"{words} ({times} times)" if times > 1 else words
+    if verbose:
+        yield from _said_of(steps[0], verbose)
 
 
 def _title_lines(number_: str, step: AnswerStep, style: Style) -> list[str]:

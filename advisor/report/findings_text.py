@@ -19,6 +19,8 @@ IN_HEADLINE: Mapping[str, str] = {
     "no-gpus": "unknown-hardware",
 }
 """Where there is no verdict for this reason, the headline says what this rule says."""
+FOR_MASTERS = "pure-bf16-low-rate"
+"""The note that asks for fp32 masters."""
 ASIDE = regex(r"(`[^`]*`)| \([^()`]*\)")
 CAUSE = regex(r"(`[^`]*`)|(?:: |, since |, so |, and axolotl |, which (?:drops|stops) ).*")
 OR = ("or ", "else ")
@@ -83,7 +85,7 @@ def finding_lines(report: Report, style: Style) -> list[str]:
     found = merged(_unsaid(report))
     loud = [said for said in found if said.first.level != "note"]
     notes = [said for said in found if said.first.level == "note"]
-    shown = [] if loud else notes[:MOST_NOTES]
+    shown = [] if loud else [said for said in notes if not _is_answered(said, report)][:MOST_NOTES]
     width = max((len(str(said.first.place.line)) for said in (*loud, *shown)), default=1)
     lines = [line for said in (*loud, *shown) for line in _lines_of(said, report, width, style)]
     if len(lines) > MOST_LINES:
@@ -92,6 +94,12 @@ def finding_lines(report: Report, style: Style) -> list[str]:
     if left := len(notes) - len(shown):
         lines.append(f"{counted(left, 'more note' if shown else 'note')} (-v)")
     return lines
+
+
+def _is_answered(said: Said, report: Report) -> bool:
+    """Whether the option to take has what a note asks for."""
+    chosen = report.answer.recommended if report.answer is not None else None
+    return said.first.rule == FOR_MASTERS and chosen is not None and chosen.has_masters
 
 
 def _unsaid(report: Report) -> list[Finding]:

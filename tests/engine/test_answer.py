@@ -81,7 +81,7 @@ def test_where_it_changes_training_both_ways_are_there_and_the_same_training_com
     answer = sample("zero3-70b-too-few-cards")
     assert letters(answer) == "AB"
     assert option(answer, "A").recommended and not option(answer, "B").recommended
-    assert option(answer, "B").title == "LoRA, r 16, learning rate 1e-5 -> 1e-4"
+    assert option(answer, "B").title == "LoRA"
     assert option(answer, "B").command == (
         "advisor check --fix --unsafe-fixes sample_configs/zero3-70b-too-few-cards.yaml"
     )
@@ -197,7 +197,9 @@ def test_an_error_that_a_safe_edit_repairs_is_repaired_by_a(tmp_path: Path):
     answer = answer_of(written(tmp_path, text), "2x a100-80gb")
     assert not answer.starts and answer.verdict == "fits"
     assert option(answer, "A").starts and option(answer, "A").fits
-    assert " repairs it, same training, same time; it then fits, " in answer.action and answer.action.endswith("add --fix")
+    assert " repairs it, same training, same time; it then fits, " in answer.action and answer.action.endswith(
+        "add --fix"
+    )
 
 
 def test_a_selection_of_other_rules_wants_no_options(tmp_path: Path):
@@ -312,5 +314,19 @@ def test_the_action_says_the_time_in_per_cent(tmp_path: Path):
 
 
 def test_host_memory_is_a_price_where_it_grows():
-    assert "of host memory" in sample("full-8b-one-card", "1x a100-40gb").action
+    assert "of host memory" in sample("full-8b-out-of-memory", "2x rtx-4090").action
     assert "of host memory" not in sample("zero3-32b-small-host").action
+
+
+def test_what_tidies_up_comes_last_and_is_counted_apart(tmp_path: Path):
+    old = "xformers_attention:\nflash_attention: true\nevaluation_strategy: steps\neval_steps: 10\nval_set_size: 0.1\n"
+    text = LORA.replace("attn_implementation: flash_attention_2\n", old).replace("size: 8", "size: 1")
+    answer = answer_of(written(tmp_path, text), "1x h100-80gb")
+    steps = option(answer, "F").steps
+    assert [step.tidies for step in steps] == sorted(step.tidies for step in steps) and steps[-1].tidies
+    assert "% off the time, same training; " in answer.action and " more rename" in answer.action
+    assert option(answer, "F").changes == len(steps)
+
+
+def test_another_training_is_called_by_its_adapters_alone():
+    assert option(sample("zero3-32b-small-host"), "B").title == "changes training"
