@@ -62,7 +62,7 @@ def outcome(plan: Plan) -> str:
     """Where the plan ends."""
     end = plan.end.estimate
     if end.lacks_host:
-        return f"all edits together still need {gib(end.host_needed.low)} of host memory on each node"
+        return f"all edits together still need {gib(end.host_peak)} of host memory on each node"
     if plan.verdict == "does-not-fit":
         missing = end.needed.high - end.usable
         return f"all edits together reach {gib(end.needed.high)}: {gib(missing)} ({missing:,} bytes) too much"

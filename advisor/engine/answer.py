@@ -6,6 +6,7 @@ from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.documents import Edit
+    from advisor.engine.finding import Finding
     from advisor.memory.ledger import Estimate, PhaseName, Range, Verdict
 
 Where = Literal["gpu", "host", "load", "evaluation", "refused", "not-counted", "no-gpus", "unknown-model"]
@@ -55,6 +56,10 @@ class AnswerStep:
     source: str = ""
     diff: str = ""
     help: tuple[str, ...] = ()
+    heading: str = ""
+    """The title of its rule: what several fixes of it stand under."""
+    tidies: bool = False
+    """The fix of a finding that is no error."""
 
 
 @record(eq=False)
@@ -82,8 +87,12 @@ class Option:
     recommended: bool = False
     starts: bool = True
     """Whether no error stops the run once its edits are made."""
-    still: str = ""
-    """What to correct, in a sentence, of what stops it even so."""
+    left: "tuple[Finding, ...]" = ()
+    """The errors that stop it even so."""
+    has_masters: bool = False
+    """Whether it ends with weights in more than half precision, which small updates need."""
+    written: int = 0
+    """How many edits its command writes, where it is no way out all the same."""
     rungs: tuple[Rung, ...] = ()
     """The user's flowchart next to its plan; empty where it has none."""
 

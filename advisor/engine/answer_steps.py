@@ -1,6 +1,6 @@
 """Finding -> a step of an option, as a person reads it; what a run takes, where that is priced."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from advisor.engine.answer import AnswerStep
 from advisor.engine.clauses import cause_of, remedy_of
@@ -39,7 +39,14 @@ def step_of(finding: Finding) -> AnswerStep:
         source=finding.source,
         diff=fix.diff,
         help=finding.help,
+        heading=finding.title,
+        tidies=fix.needed is None and finding.level != "error",
     )
+
+
+def steps_of(findings: Iterable[Finding]) -> tuple[AnswerStep, ...]:
+    """What is done, as a person reads it: what tidies up comes last."""
+    return tuple(sorted(map(step_of, findings), key=lambda step: step.tidies))
 
 
 def _first_sentence(text: str) -> str:

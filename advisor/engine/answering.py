@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from advisor.engine.answer import Answer, NotTaken, Option, Reason
 from advisor.engine.answer_steps import seconds_of, stops_in, tokens_per_second
 from advisor.engine.check import Options, planner, room_rules
+from advisor.engine.corrections import by_hand_first
 from advisor.engine.finding import Finding, Report
 from advisor.engine.headline import Facts, action, headline, unknown_model_hints
 from advisor.engine.ways_out import Asked, options_of
@@ -29,9 +30,9 @@ def answer_of(opened: LoadedRun, options: Options, report: Report) -> Answer:
     """Does it fit, what can be done, what does it cost."""
     asked = Asked(opened, options, report)
     stops = stops_in(report.findings)
-    facts = Facts(opened.run, report, stops, seconds_of(opened.run))
-    reason = _reason_of(opened.run, report, stops)
     ways = tuple(_recommended(options_of(asked, stops)))
+    facts = Facts(opened.run, report, by_hand_first(stops, ways), seconds_of(opened.run))
+    reason = _reason_of(opened.run, report, stops)
     chosen = next((way for way in ways if way.recommended), None)
     needs = _needs_of(opened.run) if opened.run.hardware is None else None
     return Answer(

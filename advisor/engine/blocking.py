@@ -47,8 +47,7 @@ def verdict_words(report: Report) -> str:
     if found.verdict == "fits":
         return f"fits {counted}{', with little room' if found.has_little_room else ''}{found.grounds}"
     if found.on_gpu == "fits":
-        needed = found.host_peak if found.verdict == "tight" else found.host_needed.low
-        counted = f"{number(needed)} of {number(found.host_usable or 0)} GiB of host memory a node"
+        counted = f"{number(found.host_peak)} of {number(found.host_usable or 0)} GiB of host memory a node"
     if found.verdict == "tight":
         return f"near the limit: {counted}, may run out"
     return f"does not fit: {counted}{' in evaluation' if found.peak_phase == 'evaluation' else ''}"

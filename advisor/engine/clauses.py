@@ -10,6 +10,7 @@ STOPS = regex(
 """What a message says of who stops at its cause."""
 LONGEST_CAUSE = 200
 """Of a headline: two lines and a half of a terminal."""
+STOPS_AT_IT = regex(r"^(?:axolotl(?: [\d.]+)?|PEFT|the run) stops at it; ")
 LAST = regex(r": ((?:[^`:]|`[^`]*`)*)$")
 
 
@@ -23,4 +24,8 @@ def remedy_of(finding: Finding) -> str:
     """What comes after the cause in a message, or after its last colon, else its title."""
     _, mark, rest = finding.message.partition("; ")
     last = None if mark else LAST.search(finding.message)
-    return (rest if mark else last[1] if last else finding.title).removesuffix(".").removesuffix(", ..")
+    return (
+        (STOPS_AT_IT.sub("", rest) if mark else last[1] if last else finding.title)
+        .removesuffix(".")
+        .removesuffix(", ..")
+    )

@@ -2,14 +2,19 @@
 
 from collections.abc import Sequence
 
-from advisor.engine.answer import Option, Reason
+from advisor.engine.answer import AnswerStep, Option, Reason
 from advisor.engine.blocking import verdict_words
-from advisor.engine.clauses import cause_of, remedy_of
+from advisor.engine.clauses import cause_of
+from advisor.engine.corrections import corrections
 from advisor.engine.finding import Finding, Report
 from advisor.memory.ledger import Estimate
 from advisor.record import record, replace
 from advisor.run import Run
-from advisor.util import GIB, counted, number, seconds
+from advisor.util import GIB, counted, number
+
+OLD_KEY = "deprecated-key"
+SAME_TIME = 0.01
+"""A part of a step that nobody would notice."""
 
 
 @record(eq=False)
@@ -59,7 +64,7 @@ def _capital(words: str) -> str:
 def _verdict(run: Run, found: Estimate) -> str:
     """What is needed of what is there."""
     if found.on_gpu == "fits" and found.verdict != "fits":
-        return _of_host(found)
+        return f"{_of_host(found)}{_gpus_fine(run, found)}"
     needed, usable, where = number(found.needed.high), number(found.usable), _on(run)
     match found.verdict:
         case "fits":
@@ -83,15 +88,26 @@ def _phase(found: Estimate) -> str:
 
 def _host_too(found: Estimate) -> str:
     """That the host is short as well as the GPU."""
-    return f"The host is short, too: {number(found.host_needed.low)} of {number(found.host_usable or 0)} GiB a node."
+    return f"The host is short, too: {number(found.host_peak)} of {number(found.host_usable or 0)} GiB a node."
 
 
 def _of_host(found: Estimate) -> str:
     """The same of the host, where it is what is short."""
-    has = number(found.host_usable or 0)
     if found.verdict == "tight":
-        return f"Near the limit: needs up to {number(found.host_peak)} of {has} GiB of host memory. It may run out."
-    return f"Does not fit: needs {number(found.host_needed.low)} GiB of host memory a node, which has {has}."
+        needed = f"{number(found.host_peak)} of {number(found.host_usable or 0)}"
+        return f"Near the limit: needs up to {needed} GiB of host memory. It may run out."
+    return f"Does not fit: {_host_needs(found)}."
+
+
+def _host_needs(found: Estimate) -> str:
+    """``needs 592.5 GiB of host memory a node, which has 480.0``."""
+    return f"needs {number(found.host_peak)} GiB of host memory a node, which has {number(found.host_usable or 0)}"
+
+
+def _gpus_fine(run: Run, found: Estimate) -> str:
+    """`` The GPUs are fine (33.1 of 78.0).``"""
+    subject = "GPUs are" if run.world_size > 1 else "GPU is"
+    return f" The {subject} fine ({number(found.needed.high)} of {number(found.usable)})."
 
 
 def _free(found: Estimate) -> str:
@@ -136,7 +152,7 @@ def action(facts: Facts, options: Sequence[Option], *, hint: str = "") -> str:
     if hint:
         return hint
     if facts.stops:
-        return correct_first(facts.stops[0])
+        return corrections(facts.stops, options)
     if facts.report.verdict in {"fits", "unknown"} or not options:
         return ""
     found = facts.report.estimate
@@ -159,24 +175,25 @@ def _lowered(words: str) -> str:
     return f"{words[:1].lower()}{words[1:]}"
 
 
-def _of_option(facts: Facts, option: Option) -> str:
-    """What an option does, and what to add to the command."""
+def _of_option(facts: Facts, option: Option, *, rest: bool = False) -> str:
+    """What an option does, and what to add to the command; ``rest``: it repairs errors, too."""
     edits = counted(option.changes, "edit")
     assert option.end is not None or facts.stops, "only a run that is refused has an option without an end"
     if option.letter == "F":
-        return f"{edits} {_faster(option, facts)}, same training: add {option.flags}"
+        return f"{_faster(option, facts)}: add {option.flags}"
     if facts.stops and not option.starts:
-        first = option.still or correct_first(facts.stops[0])
-        return f"{first} {_of_option(replace(facts, stops=()), option)}"
+        return (
+            f"{corrections(option.left, ())} {_of_option(replace(facts, stops=()), option, rest=len(facts.stops) > 1)}"
+        )
     if facts.stops:
-        return f"{repairs(option)}{after_repair(option)}: add {option.flags}"
-    does = "bring" if option.changes != 1 else "brings"
+        return f"{repairs(option, facts.seconds)}: add {option.flags}"
     assert option.end is not None
-    end = f"{end_words(option.end)}{room_words(option.end)}"
+    end = f"{end_words(option.end, facts.report.estimate)}{room_words(option.end)}"
     if option.letter == "B":
         title = f"{option.title}, " if option.title != "changes training" else ""
         way = f"Only by changing the training: {title}{edits}, {end}"
     else:
+        does = f"repair{_s(option)} the rest and bring{_s(option)}" if rest else f"bring{_s(option)}"
         way = f"{edits} {does} it down to {end}, same training"
     package = ", with a package to install" if any(step.requires for step in option.steps) else ""
     return f"{way}{more_time(option, facts.seconds)}{package}: add {option.flags}"
@@ -187,52 +204,58 @@ def room_words(end: Estimate) -> str:
     return " (near the limit)" if end.verdict == "tight" else " (little room)" if end.has_little_room else ""
 
 
-def repairs(option: Option) -> str:
-    """``2 edits repair it, same training``."""
-    training = "same training" if option.training == "same" else "and change what is trained"
-    return f"{counted(option.changes, 'edit')} {'repairs' if option.changes == 1 else 'repair'} it, {training}"
+def repairs(option: Option, before: float | None) -> str:
+    """``2 edits repair it, same training, +11% time; it then fits, 24.5 of 78.0 GiB``; else that it only starts."""
+    training = "same training" if option.training == "same" else f"and change{_s(option)} what is trained"
+    edits, end = counted(option.changes, "edit"), option.end
+    if end is None or option.verdict == "unknown":
+        return f"{edits} repair{_s(option)} it, {training}"
+    training += more_time(option, before)
+    filled = f"{number(end.needed.high)} of {number(end.usable)} GiB"
+    match option.verdict:
+        case "fits":
+            return f"{edits} repair{_s(option)} it, {training}; it then fits, {filled}{room_words(end)}"
+        case "tight":
+            return f"{edits} repair{_s(option)} it, {training}; it is then near the limit, {filled}"
+        case _:
+            lacks = _host_needs(end) if end.lacks_host else f"needs {filled}"
+            return f"No edits make it fit. {edits} make{_s(option)} it start, {training}; it then {lacks}"
 
 
-def after_repair(option: Option) -> str:
-    """Where a run that was refused ends."""
-    if option.end is None or option.verdict == "unknown":
-        return ""
-    words = {"fits": "it then fits", "tight": "it is then near the limit"}.get(option.verdict, "it then does not fit")
-    little = " (little room)" if option.end.has_little_room else ""
-    return f"; {words}, {number(option.end.needed.high)} of {number(option.end.usable)} GiB{little}"
+def _s(option: Option) -> str:
+    """The ending of a verb whose subject is the edits."""
+    return "s" if option.changes == 1 else ""
 
 
-def end_words(end: Estimate) -> str:
-    """``21.2 GiB``, with the host's memory where that is needed."""
-    host = f" and {number(end.host_peak)} GiB of host memory" if end.host_peak >= GIB else ""
+def end_words(end: Estimate, now: Estimate | None = None) -> str:
+    """``21.2 GiB``, with the host's memory where more of that is needed than now."""
+    grows = end.host_peak >= GIB and (now is None or number(end.host_peak) != number(min(end.host_peak, now.host_peak)))
+    host = f" and {number(end.host_peak)} GiB of host memory" if grows else ""
     return f"{number(end.needed.high)} GiB{host}"
 
 
 def more_time(option: Option, before: float | None) -> str:
-    """``, +6.1 s a step``; of an option with other steps than before, that of the tokens."""
+    """``, +15% time``: of an optimizer step."""
     if not option.steps or option.seconds is None or before is None:
         return ""
-    more = option.seconds - before
-    if abs(more) < 0.005 * before:
-        return ", as fast"
-    return f", {'+' if more > 0 else '-'}{seconds(abs(more))} s a step"
+    more = option.seconds / before - 1
+    return ", same time" if abs(more) < SAME_TIME else f", {more:+.0%} time"
 
 
 def _faster(option: Option, facts: Facts) -> str:
-    """``take 24% off the time``."""
-    verb = "take" if option.changes != 1 else "takes"
+    """``1 edit takes 24% off the time, same training; 8 more rename keys``."""
+    tidy = [step for step in option.steps if step.tidies]
+    count = option.changes - len(tidy)
+    does = f"{counted(count, 'edit')} take{'s' if count == 1 else ''}"
     before, after = facts.seconds, option.seconds
     assert before is not None, "what is faster has a time"
     assert after is not None, "both have"
-    return f"{verb} {1 - after / before:.0%} off the time"
+    return f"{does} {1 - after / before:.0%} off the time, same training{_more(tidy)}"
 
 
-def correct_first(stop: Finding) -> str:
-    """``Correct line 9 first: set `bf16: true`.``"""
-    remedy = remedy_of(stop)
-    return f"Correct {_place_words(stop)} first: {remedy}{'' if remedy.endswith('?') else '.'}"
-
-
-def _place_words(finding: Finding) -> str:
-    """``line 9``, or the file."""
-    return f"line {finding.place.line}" if finding.place.line else finding.place.file
+def _more(tidy: Sequence[AnswerStep]) -> str:
+    """``; 8 more rename keys``."""
+    one, many = ("renames a key", "rename keys")
+    if any(step.rule != OLD_KEY for step in tidy):
+        one, many = ("corrects a finding", "correct findings")
+    return f"; {len(tidy)} more {one if len(tidy) == 1 else many}" if tidy else ""

@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from advisor.documents import PatchError
 from advisor.engine.answer import AnswerStep, Letter, Option, Training
-from advisor.engine.answer_steps import seconds_of, step_of, stops_in, tokens_per_second
+from advisor.engine.answer_steps import seconds_of, step_of, steps_of, stops_in, tokens_per_second
 from advisor.engine.check import Options, finding_of, fit_rules, lint_hits, planner, replayed
 from advisor.engine.finding import OF_HOST, PLANNED, Finding, Report
 from advisor.engine.fix import Fixed, fixed
 from advisor.engine.flowchart_status import rungs_of
-from advisor.engine.headline import correct_first
-from advisor.engine.labels import LONGEST
 from advisor.engine.plan_findings import step_edits, step_findings
 from advisor.engine.states import Plan, State
 from advisor.hardware import Hardware
@@ -24,6 +22,9 @@ FLAGS: dict[Letter, tuple[str, ...]] = {
     "B": ("--fix", "--unsafe-fixes"),
     "F": ("--fix", "--faster"),
 }
+
+ADAPTERS = (("qlora", "QLoRA"), ("lora", "LoRA"))
+"""The steps of the flowchart that bring adapters, what they are called by."""
 
 
 @record(eq=False)
@@ -98,24 +99,24 @@ def _option(asked: Asked, written: _Made | None, letter: Letter, stops: Sequence
         return _no_way(asked, letter, stops)
     made = written.of
     end = replayed(made.run, asked.options)
-    left = _still_stops(made, asked.options) if stops else []
-    starts = not left
+    left = tuple(_still_stops(made, asked.options)) if stops else ()
     ends_well = end is not None and end.verdict in {"fits", "tight"}
-    if not (stops and starts) and not (ends_well and (asked.report.verdict != "fits" or letter == "F")):
-        return _no_way(asked, letter, stops)
-    return replace(_way(asked, made, letter, end, starts=starts), still=correct_first(left[0]) if left else "")
+    is_good = ends_well and (asked.report.verdict != "fits" or letter == "F")
+    if len(left) > 1 or not ((stops and not left) or is_good):
+        return replace(_no_way(asked, letter, left), written=len(made.done), flags=" ".join(FLAGS[letter]))
+    return replace(_way(asked, made, letter, end, starts=not left), left=left)
 
 
 def _no_way(asked: Asked, letter: Letter, stops: Sequence[Finding]) -> Option:
     """The same where there is none: how far it gets."""
     least = None if stops else _smallest(asked, safe_only=letter != "B")
     title = "same training" if letter == "A" else "changes training"
-    return Option(letter, _training_of(letter), title, end=least, starts=not stops)
+    return Option(letter, _training_of(letter), title, end=least, starts=not stops, left=tuple(stops))
 
 
 def _way(asked: Asked, made: Fixed, letter: Letter, end: Estimate | None, *, starts: bool) -> Option:
     """The same where there is one."""
-    steps = tuple(step_of(finding) for finding in made.done)
+    steps = steps_of(made.done)
     rungs = rungs_of(State(made.before), made.plan, fit_rules(asked.options)) if made.plan is not None else ()
     edits, diff = step_edits(made.before, made.run, shown=True)
     return Option(
@@ -131,6 +132,7 @@ def _way(asked: Asked, made: Fixed, letter: Letter, end: Estimate | None, *, sta
         seconds=seconds_of(made.run),
         tokens_per_second=tokens_per_second(made.run),
         starts=starts,
+        has_masters=made.run.has_masters,
         rungs=rungs,
     )
 
@@ -149,15 +151,13 @@ def _smallest(asked: Asked, *, safe_only: bool) -> Estimate | None:
 
 
 def _title(letter: Letter, steps: Sequence[AnswerStep]) -> str:
-    """``same training``; of B what it makes of the training: ``LoRA, rank 16``."""
+    """``same training``; of B the adapters that it brings, if it does: ``LoRA``."""
     if letter == "A":
         return "same training"
     if letter == "F":
         return "faster, same training"
-    unsafe = [step for step in steps if not step.safe]
-    planned = dict.fromkeys(step.title for step in unsafe if step.memory is not None)
-    repaired = [step.title for step in unsafe if len(step.title) <= LONGEST][:1]
-    return " and ".join(planned or repaired) or "changes training"
+    taken = {step.rule for step in steps}
+    return next((name for rule, name in ADAPTERS if rule in taken), "changes training")
 
 
 def _training_of(letter: Letter) -> Training:

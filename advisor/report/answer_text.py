@@ -1,10 +1,12 @@
 """The answer on the screen: headline and action, bars, the table of options, the flowchart, the steps, the diff."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from advisor.engine.answer import Answer, AnswerStep, Option, Rung
 from advisor.engine.finding import Report
 from advisor.memory.ledger import Estimate
+from advisor.record import replace
 from advisor.report.snippet import diff_lines
 from advisor.report.style import Style
 from advisor.report.table import Row, table
@@ -58,7 +60,7 @@ def _bar(name: str, needed: int, usable: int, ends: Sequence[Estimate], report: 
     if columns < LEAST_BAR:
         return [f"{name:<{BAR_LEAD}}{words.strip()}"]
     whole = max([needed, usable, *(end.needed.high for end in ends)])
-    limit = max(1, round(columns * usable / whole))
+    limit = min(max(1, round(columns * usable / whole)), columns - (whole > usable))
     inside = min(limit, round(columns * min(needed, usable) / whole))
     over = max(round(columns * needed / whole) - limit, 1) if needed > usable else 0
     full, free, excess, edge = ("█", "░", "▒", "│") if style.unicode else ("#", ".", "x", "|")
@@ -68,8 +70,9 @@ def _bar(name: str, needed: int, usable: int, ends: Sequence[Estimate], report: 
 
 
 def options_table(report: Report, answer: Answer, style: Style) -> list[str]:
-    """The ways out next to the run as it is, with numbers in columns; empty where there is nothing to choose."""
-    if not answer.options or report.estimate is None or report.estimate.verdict == "unknown":
+    """The ways out next to the run as it is, with numbers in columns; empty where there is nothing to write."""
+    ways = [option for option in answer.options if option.command is not None]
+    if not ways or report.estimate is None or report.estimate.verdict == "unknown":
         return []
     host = any(end.host_peak >= GIB for end in (report.estimate, *(o.end for o in answer.options if o.end)))
     heads = ["way out", "edits", "GiB", *(["host"] if host else []), "tokens/s"]
@@ -82,10 +85,12 @@ def _option_row(option: Option, now: Estimate, host: bool) -> Row:
     """One option: its title, edits, end, and what to type."""
     changes = ": changes training" if option.training == "changes" and option.command else ""
     title = f"{option.title}{changes}" if option.title != "changes training" else option.title
-    title += "" if option.starts or option.command is None else ", stops"
-    if option.command is None:
+    if not option.starts and option.recommended:
+        title += ", once corrected"
+    elif not option.starts or option.command is None:
         best = option.best_of(now)
-        reached = f"no way: {number(best)} GiB at best" if best is not None else "no way"
+        reached = "no way: does not start" if not option.starts else "no way"
+        reached += f": {number(best)} GiB at best" if best is not None else ""
         return Row(option.letter, (f"{title}: {reached}", *("" for _ in range(4 if host else 3))))
     figures = _figures(option.changes, option.end, option.tokens_per_second, host)
     return Row(option.letter, (title, *figures), option.flags, strong=option.recommended)
@@ -147,12 +152,31 @@ def step_lines(option: Option, style: Style, *, verbose: bool = False) -> list[s
 def numbered(steps: Sequence[AnswerStep], style: Style, *, verbose: bool = False) -> list[str]:
     """Each step: its title with before and after, then the reason and the cost in a line each."""
     lines: list[str] = []
-    for count, step in enumerate(steps, 1):
+    for count, same in enumerate(_entries(steps), 1):
+        step, said = same[0], _said_of(same[0], verbose)
+        if len(same) > 1:
+            step, said = replace(step, title=f"{step.heading}: {len(same)} edits"), _said_of_all(same, verbose)
         lines += _title_lines(f"{count}. ", step, style)
-        lines += [line for words in _said_of(step, verbose) for line in style.prose(words, "   ", indent=3)]
+        lines += [line for words in said for line in style.prose(words, "   ", indent=3)]
         if verbose and step.diff:
             lines += diff_lines(step.diff, style, "   ")
     return lines
+
+
+def _entries(steps: Sequence[AnswerStep]) -> list[list[AnswerStep]]:
+    """The steps, those of one rule that tidy up as one."""
+    entries: dict[str, list[AnswerStep]] = {}
+    for at, step in enumerate(steps):
+        entries.setdefault(step.rule if step.tidies else f"{at}", []).append(step)
+    return list(entries.values())
+
+
+def _said_of_all(steps: Sequence[AnswerStep], verbose: bool) -> Iterator[str]:
+    """Fixes of one rule: each in a line, with how often it is made."""
+    for words, times in Counter(f"{step.because.rstrip('.')}; {step.title}" for step in steps).items():
+        yield f"{words} ({times} times)" if times > 1 else words
+    if verbose:
+        yield from _said_of(steps[0], verbose)
 
 
 def _title_lines(number_: str, step: AnswerStep, style: Style) -> list[str]:

@@ -90,7 +90,7 @@ def _host(found: Estimate) -> str:
     """What the host lacks, where it is the host that does not suffice."""
     if not found.lacks_host or found.host_usable is None:
         return ""
-    return f"; **host {number(found.host_needed.low)}** of {number(found.host_usable)}"
+    return f"; **host {number(found.host_peak)}** of {number(found.host_usable)}"
 
 
 def difference(report: Report) -> str:

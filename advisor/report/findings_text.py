@@ -6,7 +6,7 @@ from itertools import takewhile
 from advisor.engine.finding import LEVELS, Finding, Report
 from advisor.record import record, replace
 from advisor.report.style import Style
-from advisor.report.wording import VERDICT_RULES, counted, edit_counts, severity
+from advisor.report.wording import VERDICT_RULES, counted, edit_counts, edit_words, severity
 from advisor.util import path_shown, printable, regex
 
 MOST_NOTES = 3
@@ -19,6 +19,8 @@ IN_HEADLINE: Mapping[str, str] = {
     "no-gpus": "unknown-hardware",
 }
 """Where there is no verdict for this reason, the headline says what this rule says."""
+FOR_MASTERS = "pure-bf16-low-rate"
+"""The note that asks for fp32 masters."""
 ASIDE = regex(r"(`[^`]*`)| \([^()`]*\)")
 CAUSE = regex(r"(`[^`]*`)|(?:: |, since |, so |, and axolotl |, which (?:drops|stops) ).*")
 OR = ("or ", "else ")
@@ -83,7 +85,7 @@ def finding_lines(report: Report, style: Style) -> list[str]:
     found = merged(_unsaid(report))
     loud = [said for said in found if said.first.level != "note"]
     notes = [said for said in found if said.first.level == "note"]
-    shown = [] if loud else notes[:MOST_NOTES]
+    shown = [] if loud else [said for said in notes if not _is_answered(said, report)][:MOST_NOTES]
     width = max((len(str(said.first.place.line)) for said in (*loud, *shown)), default=1)
     lines = [line for said in (*loud, *shown) for line in _lines_of(said, report, width, style)]
     if len(lines) > MOST_LINES:
@@ -92,6 +94,12 @@ def finding_lines(report: Report, style: Style) -> list[str]:
     if left := len(notes) - len(shown):
         lines.append(f"{counted(left, 'more note' if shown else 'note')} (-v)")
     return lines
+
+
+def _is_answered(said: Said, report: Report) -> bool:
+    """Whether the option to take has what a note asks for."""
+    chosen = report.answer.recommended if report.answer is not None else None
+    return said.first.rule == FOR_MASTERS and chosen is not None and chosen.has_masters
 
 
 def _unsaid(report: Report) -> list[Finding]:
@@ -174,9 +182,19 @@ def totals_of(report: Report, verdict: str, written: str) -> str:
     found = spoken(report)
     levels = [counted(n, level) for level in LEVELS if (n := sum(f.level == level for f in found))]
     is_told = report.answer is not None and report.answer.recommended is not None
-    said = (", ".join(levels), "" if is_told else edit_counts(found), _fixed_words(report))
+    said = (", ".join(levels), "" if is_told else _edits_words(report, found), _fixed_words(report))
     lead = f"{path_shown(report.file)}: {verdict}."
     return " ".join(part for part in (lead, *(f"{part}." for part in said if part), written) if part)
+
+
+def _edits_words(report: Report, found: Sequence[Finding]) -> str:
+    """How many edits are written: of a run that they do not suffice for, those that its options have made."""
+    options = report.answer.options if report.answer is not None else ()
+    made = {option.letter: option.written for option in options if option.written}
+    if not made:
+        return edit_counts(found)
+    safe = made.get("A", 0)
+    return edit_words(safe, made.get("B", safe) - safe)
 
 
 def _fixed_words(report: Report) -> str:

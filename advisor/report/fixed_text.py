@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from advisor.engine.answer_steps import step_of
+from advisor.engine.answer_steps import steps_of
 from advisor.engine.finding import Finding, Report
 from advisor.report.answer_text import numbered
 from advisor.report.style import Style
@@ -14,7 +14,7 @@ def fixed_lines(report: Report, style: Style) -> list[str]:
     """All of it for one file; a quiet style leaves out the edits one by one."""
     lines = style.prose(_summary(report.applied), f"Fixed {path_shown(report.file)}: ", "help", indent=2)
     if style.detail != "quiet":
-        lines += numbered([step_of(finding) for finding in report.applied], style)
+        lines += numbered(steps_of(report.applied), style)
     if report.created:
         lines += style.prose(", ".join(map(path_shown, report.created)), "created: ", indent=2)
     if report.undo:

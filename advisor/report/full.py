@@ -129,8 +129,9 @@ def _status_lines(report: Report, style: Style) -> list[str]:
 
 
 def _verbose_findings(report: Report) -> list[Finding]:
-    """What is said in full: the verdict's own finding comes first."""
-    verdict = [finding for finding in report.findings if finding.rule in VERDICT_RULES]
+    """What is said in full: the verdict's own finding comes first, where the answer does not say the same."""
+    said = {PLANNED["does-not-fit"]} if report.answer is not None and report.answer.starts else set[str]()
+    verdict = [finding for finding in report.findings if finding.rule in VERDICT_RULES - said]
     return [*verdict, *spoken(report)]
 
 

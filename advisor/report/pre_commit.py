@@ -96,7 +96,7 @@ def _needs(report: Report) -> str:
     if found is None:
         return ""
     if found.lacks_host and found.host_usable is not None:
-        return f"{number(found.host_needed.low)} of {number(found.host_usable)} GiB of host memory"
+        return f"{number(found.host_peak)} of {number(found.host_usable)} GiB of host memory"
     return f"{number(found.needed.high)} of {number(found.usable)} GiB on {report.hardware}"
 
 

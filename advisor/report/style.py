@@ -5,7 +5,7 @@ from textwrap import wrap
 from typing import Literal
 
 from advisor.record import record
-from advisor.util import printable
+from advisor.util import printable, regex
 
 CODES: Mapping[str, str] = {
     "error": "1;31",
@@ -27,6 +27,10 @@ CODES: Mapping[str, str] = {
 
 NARROWEST = 40
 
+BOUND = "\x1f"
+"""A space at which no line ends; ``printable`` leaves none in a text."""
+WHOLE = regex(r"`[^`]*`|(?:add )?--fix(?: --(?:unsafe-fixes|faster))*")
+"""What is read in one piece: a value or command in backticks, the options that write edits."""
 
 Detail = Literal["quiet", "normal", "verbose"]
 """How much the report for people says: ``-q``, nothing, ``-v``."""
@@ -51,14 +55,14 @@ class Style:
         width = max(self.width, NARROWEST)
         plain = " ".join(printable(text).split())
         lines = wrap(
-            plain,
+            _bound(plain, width - len(lead), width - len(under)),
             width,
             initial_indent=lead,
             subsequent_indent=under,
             break_long_words=False,
             break_on_hyphens=False,
         )
-        first, *rest = lines or [lead.rstrip()]
+        first, *rest = [line.replace(BOUND, " ") for line in lines] or [lead.rstrip()]
         shown = first[: len(lead)]
         return [(self.paint(shown, role) if role else shown) + first[len(shown) :], *rest]
 
@@ -67,3 +71,12 @@ class Style:
         room = columns or self.width
         mark = "…" if self.unicode else "..."
         return line if len(line) <= room else line[: max(0, room - len(mark))] + mark
+
+
+def _bound(text: str, first: int, room: int) -> str:
+    """A text whose pieces stay whole where they are no longer than a line: ``first`` columns, then ``room`` each."""
+    words = WHOLE.sub(lambda found: found[0].replace(" ", BOUND), text).split(" ")
+    rooms = [first, *(room for _ in words[1:])]
+    return " ".join(
+        word if len(word) <= limit else word.replace(BOUND, " ") for word, limit in zip(words, rooms, strict=True)
+    )

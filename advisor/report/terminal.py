@@ -7,7 +7,7 @@ from typing import Any
 from advisor.report.style import Style
 from advisor.streams import is_terminal
 
-NARROWEST, WIDEST = 60, 120
+NARROWEST, USUAL, WIDEST = 60, 80, 120
 """Columns: in fewer no screen is read, in more no line is."""
 OFF = {"", "0"}
 """A variable with one of these values asks for nothing."""
@@ -35,12 +35,13 @@ def asked_for() -> bool | None:
 
 
 def width() -> int:
-    """Columns to keep to: the terminal's, between ``NARROWEST`` and ``WIDEST``; 80 where there is none."""
-    if not is_terminal(sys.stdout):
-        return 80
+    """Columns to keep to: ``COLUMNS``, else the terminal's, from ``NARROWEST`` to ``WIDEST``; 80 where neither is."""
+    stated = os.environ.get("COLUMNS", "")
+    if not is_terminal(sys.stdout) and not (stated.isdecimal() and int(stated)):
+        return USUAL
     import shutil
 
-    return min(WIDEST, max(NARROWEST, shutil.get_terminal_size((80, 24)).columns))
+    return min(WIDEST, max(NARROWEST, shutil.get_terminal_size((USUAL, 24)).columns))
 
 
 def own_style() -> Style:

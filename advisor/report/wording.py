@@ -167,8 +167,11 @@ def totals(reports: Sequence[Report]) -> str:
 def edit_counts(findings: Iterable[Finding]) -> str:
     """How many edits ``--fix`` would write, and how many more ``--unsafe-fixes``."""
     fixes = [f.fix.safe for f in findings if f.fix and not f.fix.by_choice and not is_offer(f)]
-    safe = sum(fixes)
-    unsafe = len(fixes) - safe
+    return edit_words(sum(fixes), len(fixes) - sum(fixes))
+
+
+def edit_words(safe: int, unsafe: int) -> str:
+    """``3 safe edits (--fix), 1 changes what is trained (--unsafe-fixes)``."""
     said: list[str] = []
     if safe:
         said.append(f"{counted(safe, 'safe edit')} (--fix)")

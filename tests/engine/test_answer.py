@@ -82,7 +82,7 @@ def test_where_it_changes_training_both_ways_are_there_and_the_same_training_com
     answer = sample("zero3-70b-too-few-cards")
     assert letters(answer) == "AB"
     assert option(answer, "A").recommended and not option(answer, "B").recommended
-    assert option(answer, "B").title == "LoRA, r 16, learning rate 1e-5 -> 1e-4"
+    assert option(answer, "B").title == "LoRA"
     assert option(answer, "B").command == (
         "advisor check --fix --unsafe-fixes sample_configs/zero3-70b-too-few-cards.yaml"
     )
@@ -200,7 +200,9 @@ def test_an_error_that_a_safe_edit_repairs_is_repaired_by_a(tmp_path: Path):
     answer = answer_of(written(tmp_path, text), "2x a100-80gb")
     assert not answer.starts and answer.verdict == "fits"
     assert option(answer, "A").starts and option(answer, "A").fits
-    assert " repairs it, same training; it then fits, " in answer.action and answer.action.endswith("add --fix")
+    assert " repairs it, same training, same time; it then fits, " in answer.action and answer.action.endswith(
+        "add --fix"
+    )
 
 
 def test_a_selection_of_other_rules_wants_no_options(tmp_path: Path):
@@ -265,3 +267,69 @@ def test_next_to_the_same_training_near_the_limit_stands_the_one_that_fits(tmp_p
     assert (same.verdict, other.verdict) == ("tight", "fits") and other.recommended
     assert answer.action.startswith("Only by changing the training: ")
     assert ". Or 4 edits bring it down to " in answer.action and "(near the limit), same training" in answer.action
+
+
+SHAREGPT = LORA.replace("micro_batch_size: 8", "micro_batch_size: 1").replace("type: alpaca", "type: sharegpt")
+UNSLOTH = "gradient_checkpointing: unsloth"
+
+
+def test_of_several_errors_the_one_that_no_edit_repairs_is_named_first(tmp_path: Path):
+    text = SHAREGPT.replace("gradient_checkpointing: true", UNSLOTH)
+    answer = answer_of(written(tmp_path, text), "1x a100-80gb")
+    assert answer.headline.startswith("Does not start: `gradient_checkpointing` is `unsloth`")
+    assert " (line 17), and 1 more error." in answer.headline
+    assert answer.action == (
+        "--fix --unsafe-fixes repairs 1 of 2, and changes what is trained; "
+        "correct line 17: it takes `offload`, `offload_disk` or true or false."
+    )
+    assert answer.recommended is None and option(answer, "B").written == 1
+
+
+def test_no_memory_is_promised_where_a_second_correction_is_needed(tmp_path: Path):
+    bare = "base_model: meta-llama/Llama-3.1-8B\nload_in_4bit: true\nmicro_batch_size: 8\nlearning_rate: 1e-5\n"
+    answer = answer_of(written(tmp_path, bare), "2x a100-80gb")
+    assert " Does not fit: " in answer.headline
+    assert answer.action == (
+        "Correct line 1 first: name a dataset under `datasets`; then line 2: add `adapter: qlora`, or remove it."
+    )
+    assert answer.recommended is None and option(answer, "A").command is None
+
+
+def test_what_is_repaired_next_to_the_one_correction_is_said(tmp_path: Path):
+    text = LORA.replace("gradient_checkpointing: true", "gradient_checkpointing: true\nlogging_steps: 0.2\n" + TWICE)
+    answer = answer_of(written(tmp_path, text), "2x rtx-4090")
+    assert answer.action.startswith("Correct line 18 first: it takes an integer. ")
+    assert " repair the rest and bring it down to " in answer.action and answer.action.endswith("add --fix")
+
+
+def test_edits_that_let_a_run_start_that_does_not_fit_are_not_said_to_repair_it(tmp_path: Path):
+    text = LORA.replace("Llama-3.1-8B", "Llama-3.1-70B").replace("adapter: lora\n", "") + TWICE
+    answer = answer_of(written(tmp_path, text), "2x rtx-3060 host=16GiB")
+    assert answer.recommended is not None and answer.recommended.verdict == "does-not-fit"
+    assert answer.action.startswith("No edits make it fit. ") and "; it then needs " in answer.action
+    assert "repair" not in answer.action
+
+
+def test_the_action_says_the_time_in_per_cent(tmp_path: Path):
+    assert "% time" in sample("full-8b-out-of-memory").action
+    text = LORA.replace("micro_batch_size: 8", "micro_batch_size: 1") + TWICE
+    assert ", same training, same time; it then fits, " in answer_of(written(tmp_path, text), "2x a100-80gb").action
+
+
+def test_host_memory_is_a_price_where_it_grows():
+    assert "of host memory" in sample("full-8b-out-of-memory", "2x rtx-4090").action
+    assert "of host memory" not in sample("zero3-32b-small-host").action
+
+
+def test_what_tidies_up_comes_last_and_is_counted_apart(tmp_path: Path):
+    old = "xformers_attention:\nflash_attention: true\nevaluation_strategy: steps\neval_steps: 10\nval_set_size: 0.1\n"
+    text = LORA.replace("attn_implementation: flash_attention_2\n", old).replace("size: 8", "size: 1")
+    answer = answer_of(written(tmp_path, text), "1x h100-80gb")
+    steps = option(answer, "F").steps
+    assert [step.tidies for step in steps] == sorted(step.tidies for step in steps) and steps[-1].tidies
+    assert "% off the time, same training; " in answer.action and " more rename" in answer.action
+    assert option(answer, "F").changes == len(steps)
+
+
+def test_another_training_is_called_by_its_adapters_alone():
+    assert option(sample("zero3-32b-small-host"), "B").title == "changes training"

@@ -8,6 +8,7 @@ import pexpect
 import pytest
 
 from advisor.report import terminal
+from advisor.report.style import Style
 from advisor.report.terminal import colored, width
 
 NAMES = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "TERM")
@@ -61,10 +62,25 @@ def test_a_screen_has_60_to_120_columns(columns: str, kept: int, monkeypatch: py
     assert width() == kept
 
 
-def test_what_is_piped_has_80_columns(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(("columns", "kept"), [(None, 80), ("", 80), ("0", 80), ("wide", 80), ("72", 72), ("300", 120)])
+def test_what_is_piped_has_80_columns_unless_stated(columns: str | None, kept: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(terminal.sys, "stdout", io.StringIO())
-    monkeypatch.setenv("COLUMNS", "120")
-    assert width() == 80
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    assert width() == kept
+
+
+def test_no_line_ends_within_a_value_in_backticks_or_between_the_options_that_write():
+    style = Style(width=40)
+    text = "write it in one of the files as `type: chat_template` and then add --fix --unsafe-fixes"
+    assert style.prose(text, indent=2) == [
+        "write it in one of the files as",
+        "  `type: chat_template` and then",
+        "  add --fix --unsafe-fixes",
+    ]
+    longer = style.prose("`a value that is longer than the line that it has to go on`", "lead: ")
+    assert len(longer) > 1 and all(len(line) <= 40 for line in longer)
 
 
 @pytest.mark.parametrize(

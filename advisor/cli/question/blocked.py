@@ -7,9 +7,10 @@ from advisor.documents import Change, Set
 from advisor.engine.answer import Answer, Option
 from advisor.engine.answering import answered
 from advisor.engine.blocking import verdict_words
+from advisor.engine.corrections import corrections
 from advisor.engine.finding import Finding, Report
 from advisor.engine.fix import Fixed, fixed
-from advisor.engine.headline import after_repair, end_words, more_time, repairs
+from advisor.engine.headline import end_words, more_time, repairs
 from advisor.opening import Context
 from advisor.record import record, replace
 from advisor.run.stack import installed_stack, read_stack
@@ -106,14 +107,15 @@ def action_of(blocked: Blocked) -> str:
             return answer.action.rstrip(".")
         at_best = f": {number(reached)} GiB at best" if reached else ""
         return f"No edits make it fit with the same training{at_best}"
-    if not answer.starts:
-        return f"{repairs(same)}{after_repair(same)}"
+    if not answer.starts and same.starts:
+        return repairs(same, answer.seconds)
     assert same.end is not None, "a way out of a lack of memory ends somewhere"
     near = ", near the limit" if same.verdict == "tight" else ""
     keys = blocked.said_elsewhere
     given = f"; {', '.join(f'`{key}`' for key in keys)}: change on the command line" if keys else ""
-    end = f"{end_words(same.end)}{near}{more_time(same, answer.seconds)}"
-    return f"{counted(same.changes, 'edit')}, same training: {end}{given}"
+    end = f"{end_words(same.end, blocked.report.estimate)}{near}{more_time(same, answer.seconds)}"
+    first = "" if answer.starts else f"{corrections(same.left, ())} Then "
+    return f"{first}{counted(same.changes, 'edit')}, same training: {end}{given}"
 
 
 def _ways(blocked: Blocked) -> Iterator[str]:
@@ -148,7 +150,7 @@ def _as_option(change: Change) -> Iterator[str]:
 
 def _in_words(way: Option, blocked: Blocked) -> str:
     """``on 2x RTX 4090: 21.2 GiB``."""
-    end = f": {end_words(way.end)}" if way.end is not None else ""
+    end = f": {end_words(way.end, blocked.report.estimate)}" if way.end is not None else ""
     trains = ", which changes training" if way.training == "changes" else ""
     flags = f" ({way.flags})" if blocked.reproducible else ""
     return f"{way.title}{trains}{end}{flags}"
