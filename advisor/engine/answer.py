@@ -6,7 +6,6 @@ from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.documents import Edit
-    from advisor.engine.finding import Finding
     from advisor.memory.ledger import Estimate, PhaseName, Range, Verdict
 
 Where = Literal["gpu", "host", "load", "evaluation", "refused", "not-counted", "no-gpus", "unknown-model"]
@@ -62,6 +61,16 @@ class AnswerStep:
     """The fix of a finding that is no error."""
 
 
+@record
+class Stop:
+    """An error that stops the run: where (``line 9``, or the file), and what to do about it."""
+
+    rule: str
+    message: str
+    place: str
+    remedy: str
+
+
 @record(eq=False)
 class Option:
     """One way out. A: the same training. B: changes what is trained. C: other hardware. F: faster, where it fits."""
@@ -87,7 +96,7 @@ class Option:
     recommended: bool = False
     starts: bool = True
     """Whether no error stops the run once its edits are made."""
-    left: "tuple[Finding, ...]" = ()
+    left: tuple[Stop, ...] = ()
     """The errors that stop it even so."""
     has_masters: bool = False
     """Whether it ends with weights in more than half precision, which small updates need."""

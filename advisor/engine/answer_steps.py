@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from advisor.engine.answer import AnswerStep
+from advisor.engine.answer import AnswerStep, Stop
 from advisor.engine.clauses import cause_of, remedy_of
 from advisor.engine.finding import OF_HOST, PLANNED, Finding, Fix
 from advisor.run import Run
@@ -17,6 +17,12 @@ def stops_in(findings: Sequence[Finding]) -> list[Finding]:
     """The errors that stop the run: a value that cannot be read before what follows from it, then by line."""
     found = [each for each in findings if each.level == "error" and each.rule not in OF_MEMORY]
     return sorted(found, key=lambda each: (each.rule != UNREADABLE, each.place.line))
+
+
+def stop_of(finding: Finding) -> Stop:
+    """An error that stops the run, as an option keeps it."""
+    place = f"line {finding.place.line}" if finding.place.line else finding.place.file
+    return Stop(finding.rule, finding.message, place, remedy_of(finding))
 
 
 def step_of(finding: Finding) -> AnswerStep:

@@ -2,30 +2,27 @@
 
 from collections.abc import Sequence
 
-from advisor.engine.answer import Option
-from advisor.engine.clauses import remedy_of
+from advisor.engine.answer import Option, Stop
+from advisor.engine.answer_steps import stop_of
 from advisor.engine.finding import Finding
 
 
 def by_hand_first(stops: Sequence[Finding], options: Sequence[Option]) -> list[Finding]:
     """The errors that are left after the edits of the option to take, else after as many edits as there are, first."""
     option = next((way for way in options if way.recommended and way.left), None) or _most_able(options)
-    by_hand = set(map(_known_by, option.left)) if option is not None else set[tuple[str, str, int]]()
-    return sorted(stops, key=lambda stop: _known_by(stop) not in by_hand)
+    by_hand = set(option.left) if option is not None else set[Stop]()
+    return sorted(stops, key=lambda stop: stop_of(stop) not in by_hand)
 
 
-def corrections(stops: Sequence[Finding], options: Sequence[Option]) -> str:
+def corrections(stops: Sequence[Stop], options: Sequence[Option]) -> str:
     """``--fix repairs 9 of 10; correct line 215: ...``: what the edits repair, then what is left for a person."""
     option = _most_able(options)
     left = option.left if option is not None and option.left else tuple(stops)
-    still = set(map(_known_by, left))
-    repaired = sum(_known_by(stop) not in still for stop in stops)
+    repaired = sum(stop not in left for stop in stops)
     if option is None or not repaired:
-        return f"Correct {_place_words(left[0])} first: {_remedy(left)}"
+        return f"Correct {left[0].place} first: {_remedy(left)}"
     changes = "" if option.training == "same" else ", and changes what is trained"
-    return (
-        f"{option.flags} repairs {repaired} of {len(stops)}{changes}; correct {_place_words(left[0])}: {_remedy(left)}"
-    )
+    return f"{option.flags} repairs {repaired} of {len(stops)}{changes}; correct {left[0].place}: {_remedy(left)}"
 
 
 def _most_able(options: Sequence[Option]) -> Option | None:
@@ -33,24 +30,14 @@ def _most_able(options: Sequence[Option]) -> Option | None:
     return min((way for way in options if way.letter in {"A", "B"}), key=lambda way: len(way.left), default=None)
 
 
-def _known_by(finding: Finding) -> tuple[str, str, int]:
-    """By what an error is the same before and after edits."""
-    return finding.rule, finding.message, finding.place.line
-
-
-def _remedy(left: Sequence[Finding]) -> str:
+def _remedy(left: Sequence[Stop]) -> str:
     """What to do about the first error, and where the others are."""
     first, *others = left
-    remedy = remedy_of(first)
-    places = list(dict.fromkeys(_place_words(each).removeprefix("line ") for each in others))
+    remedy = first.remedy
+    places = list(dict.fromkeys(each.place.removeprefix("line ") for each in others))
     if len(others) == 1:
-        remedy = f"{remedy}; then {_place_words(others[0])}: {remedy_of(others[0])}"
+        remedy = f"{remedy}; then {others[0].place}: {others[0].remedy}"
     elif places:
         noun = "" if not places[0].isdecimal() else "lines " if len(places) > 1 else "line "
         remedy = f"{remedy}; then {noun}{' and '.join(filter(None, (', '.join(places[:-1]), places[-1])))}"
     return f"{remedy}{'' if remedy.endswith('?') else '.'}"
-
-
-def _place_words(finding: Finding) -> str:
-    """``line 9``, or the file."""
-    return f"line {finding.place.line}" if finding.place.line else finding.place.file

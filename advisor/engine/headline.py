@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from advisor.engine.answer import AnswerStep, Option, Reason
+from advisor.engine.answer_steps import stop_of
 from advisor.engine.blocking import verdict_words
 from advisor.engine.clauses import cause_of
 from advisor.engine.corrections import corrections
@@ -152,7 +153,7 @@ def action(facts: Facts, options: Sequence[Option], *, hint: str = "") -> str:
     if hint:
         return hint
     if facts.stops:
-        return corrections(facts.stops, options)
+        return corrections(list(map(stop_of, facts.stops)), options)
     if facts.report.verdict in {"fits", "unknown"} or not options:
         return ""
     found = facts.report.estimate

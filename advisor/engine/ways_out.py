@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from advisor.documents import PatchError
-from advisor.engine.answer import AnswerStep, Letter, Option, Training
-from advisor.engine.answer_steps import seconds_of, step_of, steps_of, stops_in, tokens_per_second
+from advisor.engine.answer import AnswerStep, Letter, Option, Stop, Training
+from advisor.engine.answer_steps import seconds_of, step_of, steps_of, stop_of, stops_in, tokens_per_second
 from advisor.engine.check import Options, finding_of, fit_rules, lint_hits, planner, replayed
 from advisor.engine.finding import OF_HOST, PLANNED, Finding, Report
 from advisor.engine.fix import Fixed, fixed
@@ -96,7 +96,7 @@ def _faster_option(asked: Asked) -> list[Option]:
 def _option(asked: Asked, written: _Made | None, letter: Letter, stops: Sequence[Finding]) -> Option:
     """An option from what its command writes; without a command where that is no way out."""
     if written is None or not written.of.done:
-        return _no_way(asked, letter, stops)
+        return _no_way(asked, letter, list(map(stop_of, stops)))
     made = written.of
     end = replayed(made.run, asked.options)
     left = tuple(_still_stops(made, asked.options)) if stops else ()
@@ -107,7 +107,7 @@ def _option(asked: Asked, written: _Made | None, letter: Letter, stops: Sequence
     return replace(_way(asked, made, letter, end, starts=not left), left=left)
 
 
-def _no_way(asked: Asked, letter: Letter, stops: Sequence[Finding]) -> Option:
+def _no_way(asked: Asked, letter: Letter, stops: Sequence[Stop]) -> Option:
     """The same where there is none: how far it gets."""
     least = None if stops else _smallest(asked, safe_only=letter != "B")
     title = "same training" if letter == "A" else "changes training"
@@ -137,9 +137,12 @@ def _way(asked: Asked, made: Fixed, letter: Letter, end: Estimate | None, *, sta
     )
 
 
-def _still_stops(made: Fixed, options: Options) -> list[Finding]:
+def _still_stops(made: Fixed, options: Options) -> list[Stop]:
     """The errors that stop the run after the edits."""
-    return stops_in([finding_of(made.run, rule, hit) for rule, hit in lint_hits(made.run, options)])
+    return [
+        stop_of(each)
+        for each in stops_in([finding_of(made.run, rule, hit) for rule, hit in lint_hits(made.run, options)])
+    ]
 
 
 def _smallest(asked: Asked, *, safe_only: bool) -> Estimate | None:
