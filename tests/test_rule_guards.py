@@ -17,6 +17,7 @@ BOTH = "both estimates are there, or neither is; the types ask"
 FSDP = "with `fsdp_config` there is FSDP; the types ask"
 TYPES = "asked before, or not to be had otherwise; the types ask"
 WORDS = "chooses words"
+WHETHER_EDITED = "an example that fires is not asked whether it has an edit"
 PLACE = "chooses the key that the finding points at, which an example leaves open"
 LEVEL = "chooses the level, which an example leaves open"
 TWICE = "keeps one thing from being found twice"
@@ -34,6 +35,10 @@ EQUIVALENT: Mapping[str, str] = {
     "bf16-unsupported: finds: without `asked`": PLACE,
     "bf16-unsupported: finds: without `run.adapter is not None`": WORDS,
     "bf16-unsupported: finds: without `run.zero is not None`": WORDS,
+    "bf16-unsupported: _json_follows: without `run.zero is None`": WHETHER_EDITED,
+    "bf16-unsupported: _json_follows: without `section is None`": WHETHER_EDITED,
+    "bf16-unsupported: _json_follows: without `section.at('bf16.enabled') in ('auto', None, False)`": WHETHER_EDITED,
+    "bf16-unsupported: _json_follows: without `section.at('fp16.enabled') in ('auto', True)`": WHETHER_EDITED,
     "cpu-offload-replaces-optimizer: replaces: without `run.deepspeed is None`": SECTION,
     "deepspeed-and-fsdp: finds: without `other == 'fsdp_config'`": LEVEL,
     "deepspeed-and-fsdp: finds: without `run.rl is not None`": LEVEL,
@@ -65,6 +70,7 @@ EQUIVALENT: Mapping[str, str] = {
     "grpo-batch: finds: without `not is_mapping(trl)`": TYPES,
     "grpo-batch: remedy: without `if run.config.at('trl.generation_batch_size') is not None`": WORDS,
     "host-memory-exceeded: finds: without `run.hardware is not None`": HARDWARE,
+    "host-memory-exceeded: finds: without `if any((term.name == MERGED for term in found.host))`": WORDS,
     "host-memory-unstated: finds: without `hardware is None`": HARDWARE,
     "initial-scale-power: scales_dynamically: without `section is None`": SECTION,
     "large-vocabulary-logits: finds: without `logits(found) < LEAST`": QUICK,

@@ -1,5 +1,6 @@
 """Host memory of a node with two GPUs, for every way to offload."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -86,7 +87,7 @@ MERGED = {"experts, stacked by each rank"}
 EIGHT = "8x h100-80gb"
 
 
-def on_host(zero: dict[str, object] | None, gpus: str = EIGHT, **keys: object) -> dict[str, int]:
+def on_host(zero: Mapping[str, object] | None, gpus: str = EIGHT, **keys: object) -> dict[str, int]:
     config = {**MOE, **keys, **({"deepspeed": {"zero_optimization": zero, "bf16": {"enabled": True}}} if zero else {})}
     found = estimate(open_configs(config, gpus=gpus).run)
     assert found is not None
@@ -109,7 +110,7 @@ def test_each_rank_stacks_the_experts_of_a_split_checkpoint_while_it_loads():
     ],
     ids=["ZeRO-2", "no DeepSpeed", "dense", "stored stacked", "quantized"],
 )
-def test_nothing_is_stacked_elsewhere(zero: dict[str, object] | None, keys: dict[str, object]):
+def test_nothing_is_stacked_elsewhere(zero: Mapping[str, object] | None, keys: Mapping[str, object]):
     assert on_host(zero, **keys) == {}
 
 

@@ -72,7 +72,7 @@ def test_a_forward_without_gradients_holds_scores_and_probabilities(name):
     assert formula - inside == pytest.approx(layer_forward_working(traced, 1) - 6 * 2048**2, rel=0.025)
 
 
-def test_the_softmax_of_scores_holds_a_byte_a_score_beside_its_output():
+def test_the_softmax_of_scores_holds_a_byte_a_score_next_to_its_output():
     scores = torch.randn(8, 256, 256)
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
         torch.ops.aten._safe_softmax.default(scores, -1)
