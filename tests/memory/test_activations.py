@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.allocations.coverage import uncovered
+from advisor.hardware import parse_hardware
 from advisor.memory.activations import (
     backward_peak_bytes,
     checkpoint_bytes,
@@ -348,3 +349,17 @@ def test_the_fused_xielu_leaves_the_stream_of_quantized_layers_as_it_is():
     block = quantized.model.blocks[0]
     assert checkpoint_bytes(quantized, block) == 2 * checkpoint_bytes(fused, block)
     assert "the fused xIELU" in set(uncovered(fused))
+
+
+@pytest.mark.parametrize(
+    ("gpus", "precision", "scores"),
+    [("1x v100-32gb", "bf16", 4), ("1x v100-32gb", "fp16", 0), ("1x a100-80gb", "bf16", 0), ("1x mi210", "bf16", 0)],
+)
+def test_bf16_has_no_kernel_of_sdpa_before_ampere(gpus: str, precision: str, scores: int):
+    run = run_of(LLAMA_3_8B, attention="sdpa", precision=precision)
+    on_card = replace(run, hardware=parse_hardware(gpus))
+
+    kept = saved_bytes(on_card, LLAMA_3_8B) - saved_bytes(run, LLAMA_3_8B)
+
+    assert kept // (run.tokens * 32 * run.sequence_len) == scores
+    assert no_grad_peak_bytes(on_card, LLAMA_3_8B) >= (9 if scores else 0) * 32 * run.tokens * run.sequence_len
