@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from advisor.memory.shorter_rows import ShorterRows
     from advisor.speed import StepTime, Unpriced
 
+UNTRAINABLE = "quantized-checkpoint-untrainable"
+
 
 @record(eq=False)
 class Options:
@@ -179,7 +181,7 @@ def planned(run: Run, found: Estimate | None, options: Options) -> Plan | None:
 
     None where no end of it could be said to fit.
     """
-    if found is None or found.verdict not in PLANNED or found.uncounted or not options.plans:
+    if found is None or found.verdict not in PLANNED or found.uncounted or not options.plans or _is_untrainable(run):
         return None
     flowchart = tiers_of(options)
     # A selection of other rules wants no plan.
@@ -191,6 +193,11 @@ def planned(run: Run, found: Estimate | None, options: Options) -> Plan | None:
         return None
     plan = options.memo.written(run, flowchart, safe_only=options.safe_only or is_tight)
     return plan if not is_tight or (plan.steps and plan.verdict == "fits") else None
+
+
+def _is_untrainable(run: Run) -> bool:
+    """Whether the weights are stored as nothing trains them: figures of those say nothing of the run once repaired."""
+    return any((hit.level or "error") == "error" for hit in built_in_rules("lint")[UNTRAINABLE].finds(run))
 
 
 def planner(options: Options) -> Planner:

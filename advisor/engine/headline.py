@@ -187,7 +187,7 @@ def _of_option(facts: Facts, option: Option, *, rest: bool = False) -> str:
             f"{corrections(option.left, ())} {_of_option(replace(facts, stops=()), option, rest=len(facts.stops) > 1)}"
         )
     if facts.stops:
-        return f"{repairs(option, facts.seconds)}: add {option.flags}"
+        return f"{repairs(option, facts.seconds, by=option.flags)}."
     assert option.end is not None
     end = f"{end_words(option.end, facts.report.estimate)}{room_words(option.end)}"
     if option.letter == "B":
@@ -205,22 +205,29 @@ def room_words(end: Estimate) -> str:
     return " (near the limit)" if end.verdict == "tight" else " (little room)" if end.has_little_room else ""
 
 
-def repairs(option: Option, before: float | None) -> str:
-    """``2 edits repair it, same training, +11% time; it then fits, 24.5 of 78.0 GiB``; else that it only starts."""
+def repairs(option: Option, before: float | None, *, by: str = "") -> str:
+    """``2 edits repair it, same training, +11% time; it then fits, 24.5 of 78.0 GiB``; else that it only starts.
+
+    ``by``: the options that write them, which come first.
+    """
     training = "same training" if option.training == "same" else f"and change{_s(option)} what is trained"
     edits, end = counted(option.changes, "edit"), option.end
+    repaired = f"{by} repairs it in {edits}" if by else f"{edits} repair{_s(option)} it"
+    started = f"{by} makes it start in {edits}" if by else f"{edits} make{_s(option)} it start"
+    if by and option.training != "same":
+        training = "and changes what is trained"
     if end is None or option.verdict == "unknown":
-        return f"{edits} repair{_s(option)} it, {training}"
+        return f"{repaired}, {training}"
     training += more_time(option, before)
     filled = f"{number(end.needed.high)} of {number(end.usable)} GiB"
     match option.verdict:
         case "fits":
-            return f"{edits} repair{_s(option)} it, {training}; it then fits, {filled}{room_words(end)}"
+            return f"{repaired}, {training}; it then fits, {filled}{room_words(end)}"
         case "tight":
-            return f"{edits} repair{_s(option)} it, {training}; it is then near the limit, {filled}"
+            return f"{repaired}, {training}; it is then near the limit, {filled}"
         case _:
             lacks = _host_needs(end) if end.lacks_host else f"needs {filled}"
-            return f"No edits make it fit. {edits} make{_s(option)} it start, {training}; it then {lacks}"
+            return f"No edits make it fit. {started}, {training}; it then {lacks}"
 
 
 def _s(option: Option) -> str:

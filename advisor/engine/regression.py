@@ -36,6 +36,11 @@ def errors_but_memory(run: Run) -> frozenset[str]:
     return frozenset(_errors_by((rule for rule in error_rules(run) if rule.id not in OF_MEMORY), run))
 
 
+def repairs(before: Run, after: Run) -> bool:
+    """Whether less stops a run than before: no other error than those about its size, and fewer of them."""
+    return errors_but_memory(after) < errors_but_memory(before)
+
+
 def _errors_by(rules: Iterable[Rule], run: Run) -> Iterator[str]:
     """The name of a rule for each error that it finds."""
     return (rule.id for rule in rules for hit in rule.finds(run) if (hit.level or rule.level) == "error")
