@@ -45,9 +45,12 @@ def scored(run: Run, width: int) -> Logits:
 
 
 def scored_odds(run: Run, width: int) -> Logits:
-    """ORPO's and CPO's loss on axolotl's kernels: a cross-entropy over the chosen half keeps its log-softmax."""
+    """ORPO's and CPO's loss on axolotl's kernels: a cross-entropy over the chosen half keeps its log-softmax.
+
+    Its gradient is added to that of all logits in place.
+    """
     half = width // 2 if run.chosen_cross_entropy else 0
-    return Logits(width + half, 2 * width + half, 2 * width + 2 * half)
+    return Logits(width + half, 2 * width + half, 2 * width + half)
 
 
 def scored_by_row(run: Run, width: int) -> Logits:

@@ -11,6 +11,8 @@ from advisor.cli.verifying.request import Request
 
 SEED = 0
 PREFERENCES = ("dpo", "ipo", "orpo", "simpo")
+CUT_TO_NOTHING = ("orpo", "simpo")
+"""What is too long is cut by its own length: trl/experimental/orpo/orpo_trainer.py:542-546@1.9.0."""
 PROMPT = " a"
 EVALUATED = 4
 """Micro batches of each process in the evaluation."""
@@ -76,7 +78,7 @@ def _texts(path: Path, cfg: Any, tokenizer: Any, rows: int, length: int) -> None
     """
     from datasets import Dataset
 
-    left = length - _count(tokenizer, PROMPT)
+    left = length - _count(tokenizer, PROMPT) - (_added(tokenizer) if cfg.rl in CUT_TO_NOTHING else 0)
     answer, shorter = filled(tokenizer, left), filled(tokenizer, left - 1)
     columns: dict[str, list[Any]] = {"prompt": [PROMPT] * rows}
     if cfg.rl in PREFERENCES:
@@ -84,6 +86,11 @@ def _texts(path: Path, cfg: Any, tokenizer: Any, rows: int, length: int) -> None
     else:
         columns |= {"completion": [(answer, shorter)[row % 2] for row in range(rows)], "label": [True] * rows}
     Dataset.from_dict(columns).save_to_disk(str(path))
+
+
+def _added(tokenizer: Any) -> int:
+    """Tokens that the trainer puts in front of a row and behind it."""
+    return sum(one is not None for one in (tokenizer.bos_token_id, tokenizer.eos_token_id))
 
 
 def filled(tokenizer: Any, tokens: int) -> str:

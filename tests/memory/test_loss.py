@@ -95,8 +95,8 @@ def test_kto_has_single_rows_and_copies_their_logits_twice(stack: Stack, forward
 @pytest.mark.parametrize(
     ("stack", "autocast", "alone", "added"),
     [
-        (Stack(), True, (4, 8, 8), (2, 2, 4)),
-        (Stack(), False, (2, 4, 4), (1, 1, 2)),
+        (Stack(), True, (4, 8, 8), (2, 2, 2)),
+        (Stack(), False, (2, 4, 4), (1, 1, 1)),
         (TRLS_OWN, True, (4, 6, 12), (2, 2, 2)),
         (TRLS_OWN, False, (2, 4, 4), (1, 1, 2)),
     ],

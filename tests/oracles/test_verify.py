@@ -27,6 +27,8 @@ COMMAND = ("axolotl", "train", "--launcher", "python")
 """accelerate's launcher adds some seconds, and one test has it."""
 MOST_OFF = 0.01
 """Of the peak: the CPU counts every tensor."""
+MOST_OFF_ODDS = 0.06
+"""Where gradients are added into a new tensor, because they are counted."""
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +87,17 @@ def test_seen_is_as_foreseen(axolotl: Environment, folder: Path, adapter: str, p
     rows = "4 of 64 tokens to a bin" if packing == "true" else "255 tokens each"
     assert rows in " ".join(printed.split())
     assert '{"advisor_verify": 1, ' in printed and '"device": "cpu"' in printed
+
+
+@pytest.mark.parametrize("rl", ["dpo", "kto", "orpo"])
+def test_preferences_are_as_foreseen(axolotl: Environment, folder: Path, rl: str):
+    """ORPO's gradients of chosen and of all logits are added into a new tensor where tensors are counted."""
+    done, printed = verified(axolotl, folder, f"{CONFIG}{LORA}rl: {rl}\n", *COMMAND)
+    assert done.returncode == 0, printed + done.stderr
+    for name in ("load", "forward and backward", "peak"):
+        foreseen, seen, *_ = map(float, row(printed, name)[:2])
+        off = MOST_OFF_ODDS if rl == "orpo" else MOST_OFF
+        assert seen == pytest.approx(foreseen, rel=off, abs=0.4), f"{name}\n{printed}"
 
 
 def test_what_axolotl_refuses_is_one_line(axolotl: Environment, folder: Path):
