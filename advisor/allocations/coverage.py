@@ -13,6 +13,7 @@ from advisor.memory.activations.attention import lacks_kernel, masked, varlen
 from advisor.memory.freezing import freezes_all
 from advisor.memory.lora_targets import is_target, layers_named, ties_ends
 from advisor.memory.towers import at_tower, used_towers, uses_images
+from advisor.memory.trl_losses import has_kernels
 from advisor.memory.weights import trained_count
 from advisor.models.blocks import LinearShape
 from advisor.models.family import family_of
@@ -101,10 +102,14 @@ def _patched_by_liger(run: Run, model: Architecture) -> bool:
 
 
 def prefers(run: Run) -> bool:
-    """Whether the steps of TRL's own loss over all logits are known: no kernels that know when adapters are off."""
+    """Whether the steps of TRL's own loss over all logits are known: no kernels that know when adapters are off.
+
+    axolotl's kernels compute log-probabilities.
+    """
     known = run.rl in {"orpo", "simpo"} or (run.rl in {"dpo", "ipo", "kto"} and run.scores_reference)
     alone = run.rl == "kto" and run.micro_batch_size == 1  # which TRL refuses
-    return known and not alone and run.loss == "plain" and run.autocast and not (run.lora and run.lora.kernels)
+    plain = run.loss == "plain" and run.autocast and has_kernels(run)
+    return known and not alone and plain and not (run.lora and run.lora.kernels)
 
 
 def _uncovered_model(run: Run, model: Architecture) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from advisor.memory import liger_policy
 from advisor.memory.logits import OWN_FP32, OWN_HALF, PADDED_LABELS, PLAIN, Logits
 from advisor.memory.lora_targets import ties_ends
-from advisor.memory.trl_losses import has_entropy, policy, preference
+from advisor.memory.trl_losses import has_entropy, has_kernels, logit_bytes, policy, preference
 
 if TYPE_CHECKING:
     from advisor.models.architecture import Architecture
@@ -191,10 +191,12 @@ def returned(run: Run) -> int:
 def metrics_peak_bytes(run: Run, model: Architecture) -> int:
     """What metrics and sums of powers hold for a while besides copies of the logits.
 
-    The entropy of some rows is three tensors of them, next to one copy, so KTO's two are mostly more. A single row's
-    sum of powers, of which GRPO's entropy makes no copy, is as large as the row.
+    axolotl's kernels hold nothing. TRL's entropy of some rows is three tensors of them, next to one copy, so KTO's two
+    are mostly more. A single row's sum of powers, of which GRPO's entropy makes no copy, is as large as the row.
     """
-    width = 4 if run.autocast else run.compute_bytes
+    if has_kernels(run):
+        return 0
+    width = logit_bytes(run)
     entropy = 3 * width * min(ENTROPY_ROWS, scored_tokens(run)) * model.outputs
     copy = _logits_bytes(run, model, width)
     if run.rl == "kto":

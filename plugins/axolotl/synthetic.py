@@ -11,6 +11,9 @@ from advisor.cli.verifying.request import Request
 
 SEED = 0
 PREFERENCES = ("dpo", "ipo", "orpo", "simpo")
+CUT_TO_NOTHING = ("orpo", "simpo")
+"""What is too long is cut by its own length: trl/experimental/orpo/orpo_trainer.py:542-546@1.9.0."""
+PROMPT = " a"
 EVALUATED = 4
 """Micro batches of each process in the evaluation."""
 
@@ -68,18 +71,26 @@ def _tokens(path: Path, _cfg: Any, tokenizer: Any, rows: int, length: int) -> No
 
 
 def _texts(path: Path, cfg: Any, tokenizer: Any, rows: int, length: int) -> None:
-    """``rows`` of a prompt and its answers, which fill ``length`` tokens together."""
+    """``rows`` of a short prompt and its answers, which fill ``length`` tokens together.
+
+    The worst that can occur: metrics copy the logits of answers, and KTO's those of all rows where all are wanted
+    (trl/trainer/kto_trainer.py:1614-1622@1.9.0). Every other answer lacks a token: it is padded, and has a mask.
+    """
     from datasets import Dataset
 
-    prompt = filled(tokenizer, length // 2)
-    answer = filled(tokenizer, length - _count(tokenizer, prompt))
-    row = {"prompt": prompt, "chosen": answer, "rejected": answer}
-    if cfg.rl not in PREFERENCES:
-        row = {"prompt": prompt, "completion": answer}
-    columns: dict[str, list[Any]] = {name: [text] * rows for name, text in row.items()}
-    if "completion" in row:
-        columns["label"] = [bool(number % 2) for number in range(rows)]
+    left = length - _count(tokenizer, PROMPT) - (_added(tokenizer) if cfg.rl in CUT_TO_NOTHING else 0)
+    answer, shorter = filled(tokenizer, left), filled(tokenizer, left - 1)
+    columns: dict[str, list[Any]] = {"prompt": [PROMPT] * rows}
+    if cfg.rl in PREFERENCES:
+        columns |= {"chosen": [answer] * rows, "rejected": [shorter] * rows}
+    else:
+        columns |= {"completion": [(answer, shorter)[row % 2] for row in range(rows)], "label": [True] * rows}
     Dataset.from_dict(columns).save_to_disk(str(path))
+
+
+def _added(tokenizer: Any) -> int:
+    """Tokens that the trainer puts in front of a row and behind it."""
+    return sum(one is not None for one in (tokenizer.bos_token_id, tokenizer.eos_token_id))
 
 
 def filled(tokenizer: Any, tokens: int) -> str:

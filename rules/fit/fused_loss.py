@@ -80,7 +80,7 @@ rule = Rule(
     why="""
         The plain loss holds 10 to 14 bytes for every token and every vocabulary entry, in fp32: with 128k entries
         and 8192 tokens that is 12 GiB or more. A fused loss computes them in chunks. Liger does so in training alone:
-        evaluation makes the logits; cut cross-entropy makes them in neither. In DPO the plain loss holds 12 bytes
+        evaluation makes the logits; cut cross-entropy makes them in neither. In DPO the plain loss holds 16 bytes
         under autocast and 8 under DeepSpeed, the fused one 10 to 12.
     """,
     cost="None in quality. Liger comes with axolotl; cut cross-entropy must be installed from axolotl's fork.",

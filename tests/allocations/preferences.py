@@ -1,5 +1,5 @@
 # pyright: basic, reportMissingImports=false
-"""TRL's steps from a model to its loss of preferences: trl/trainer/dpo_trainer.py, utils.py@1.9.0.
+"""TRL's steps from a model to its loss of preferences: trl/trainer/dpo_trainer.py@1.9.0, with axolotl's kernels.
 
 All tokens but a row's first belong to completions. Numbers of rows and of batches are left out.
 """
@@ -11,48 +11,21 @@ from typing import Any
 import torch
 import torch.nn.functional as functional
 
-CHUNK = 128
 
-
-class Gather(torch.autograd.Function):
-    """aten/src/ATen/native/TensorAdvancedIndexing.cpp, gather_backward@2.13.0: in place, but for fake tensors."""
+class Selected(torch.autograd.Function):
+    """axolotl's kernels: axolotl/monkeypatch/trainer/utils.py, _SelectiveLogSoftmaxTriton@0.19.0."""
 
     @staticmethod
-    def forward(context: Any, values: Any, index: Any) -> Any:
-        context.save_for_backward(values, index)
-        return torch.gather(values, -1, index)
-
-    @staticmethod
-    def backward(context: Any, gradient: Any) -> Any:
-        values, index = context.saved_tensors
-        return torch.zeros(values.shape, dtype=values.dtype).scatter_add_(-1, index, gradient), None
-
-
-class LogSumExp(torch.autograd.Function):
-    """aten/src/ATen/native/ReduceOps.cpp, logsumexp_out_impl; FunctionsManual.cpp, logsumexp_backward@2.13.0."""
-
-    @staticmethod
-    def forward(context: Any, values: Any) -> Any:
-        largest = values.amax(-1, keepdim=True)
-        flat = largest.squeeze(-1)
-        sizes = flat.abs()
-        infinite = sizes == float("inf")
-        del sizes
-        flat.masked_fill_(infinite, 0)
-        del infinite
-        powers = (values - largest).exp_()
-        result = powers.sum(-1)
-        del powers
-        result.log_().add_(flat)
-        context.save_for_backward(values, result)
-        return result
+    def forward(context: Any, rows: Any, index: Any) -> Any:
+        found = torch.empty(len(rows), 1)
+        sums = torch.empty(len(rows))
+        context.save_for_backward(rows, index, sums)
+        return found
 
     @staticmethod
     def backward(context: Any, gradient: Any) -> Any:
-        values, result = context.saved_tensors
-        shifted = values - result.unsqueeze(-1)  # C++ keeps both to the end of the expression
-        powers = shifted.exp()
-        return gradient.unsqueeze(-1) * powers
+        rows, _index, _sums = context.saved_tensors
+        return torch.empty_like(rows), None
 
 
 class Filled(torch.autograd.Function):
@@ -70,22 +43,15 @@ class Filled(torch.autograd.Function):
 
 
 def log_probabilities(logits: Any, labels: Any) -> Any:
-    """selective_log_softmax, in fp32."""
-    index = labels.unsqueeze(-1)
-    selected = Gather.apply(logits, index)
-    sums = torch.stack([LogSumExp.apply(row) for row in logits])
-    return (selected - sums.unsqueeze(-1)).squeeze(-1)
+    """selective_log_softmax: axolotl/monkeypatch/trainer/utils.py:479-519@0.19.0."""
+    flat = logits.reshape(-1, logits.shape[-1])  # a view where one can be
+    index = labels.reshape(-1, 1).contiguous()
+    return Selected.apply(flat, index).to(logits.dtype).reshape(labels.shape)
 
 
 def entropy(logits: Any) -> Any:
-    """entropy_from_logits."""
-    flat = logits.reshape(-1, logits.shape[-1])
-    found = []
-    for chunk in flat.split(CHUNK, dim=0):
-        logarithms = functional.log_softmax(chunk, dim=-1)
-        one = -(torch.exp(logarithms) * logarithms).sum(-1)
-        found.append(one)
-    return torch.cat(found, dim=0).reshape(logits.shape[:-1])
+    """entropy_from_logits: axolotl/monkeypatch/trainer/utils.py:109-162@0.19.0."""
+    return torch.empty(logits.shape[:-1])
 
 
 def masked_sums(per_token: Any, completion: Any) -> Any:

@@ -12,6 +12,8 @@ from advisor.run import Lora, Run
 from advisor.run.stack import Stack
 
 VOCABULARY, HIDDEN, TOKENS = 128_256, 4096, 4096
+TRLS_OWN = Stack(trainer="hf-trainer")
+"""TRL's functions for log-probabilities and entropy, without axolotl's kernels."""
 MODEL = Architecture("m", "llama", HIDDEN, VOCABULARY, False, (), ())
 
 
@@ -24,10 +26,11 @@ def per_logit(bytes_: int, tokens: int = TOKENS) -> float:
     return bytes_ / (tokens * VOCABULARY)
 
 
-def test_gathered_logits_get_their_gradient_in_place():
-    run = run_of(rl="dpo", scores_reference=True, precision="bf16", stack=Stack())
+@pytest.mark.parametrize(("stack", "bytes_"), [(Stack(), 8), (Stack(axolotl="0.15.0"), 12), (TRLS_OWN, 12)])
+def test_axolotls_kernels_make_one_gradient_of_the_logits(stack: Stack, bytes_: int):
+    run = run_of(rl="dpo", scores_reference=True, precision="bf16", stack=stack)
     assert run.autocast
-    assert per_logit(loss.loss_backward_peak_bytes(run, MODEL), run.tokens) == 12
+    assert per_logit(loss.loss_backward_peak_bytes(run, MODEL), run.tokens) == bytes_
 
 
 @pytest.mark.parametrize(("version", "forward"), [("4.40.0", 12), ("4.48.1", 14), ("4.49.0", 10), ("5.16.1", 10)])
@@ -72,37 +75,49 @@ def test_chunked_loss_keeps_half_precision_logits():
     assert per_logit(loss.loss_backward_peak_bytes(run, MODEL)) == 4
 
 
-def test_pairs_take_trls_loss_and_a_reference_adds_its_logits():
-    alone = run_of(rl="dpo")
-    with_reference = run_of(rl="dpo", scores_reference=True)
-    more = loss.loss_forward_peak_bytes(with_reference, MODEL) - loss.loss_forward_peak_bytes(alone, MODEL)
-    assert per_logit(more, 2 * TOKENS) == 4
+@pytest.mark.parametrize(("stack", "more"), [(Stack(), 6), (TRLS_OWN, 4)])
+def test_a_reference_adds_its_logits_and_a_copy_to_axolotls_kernels(stack: Stack, more: int):
+    """Metrics, which copy half of the logits, come when that copy is gone."""
+    alone = run_of(rl="dpo", stack=stack)
+    with_reference = run_of(rl="dpo", scores_reference=True, stack=stack)
+    added = loss.loss_forward_peak_bytes(with_reference, MODEL) - loss.loss_forward_peak_bytes(alone, MODEL)
+    assert per_logit(added, 2 * TOKENS) == more
 
 
-def test_kto_has_single_rows_and_copies_their_logits_twice():
-    run = run_of(rl="kto", scores_reference=True, micro_batch_size=2)
+@pytest.mark.parametrize(("stack", "forward", "backward"), [(Stack(), 20, 8), (TRLS_OWN, 16, 12)])
+def test_kto_has_single_rows_and_copies_their_logits_twice(stack: Stack, forward: int, backward: int):
+    run = run_of(rl="kto", scores_reference=True, micro_batch_size=2, stack=stack)
     assert run.tokens == 2 * TOKENS
-    assert per_logit(loss.loss_forward_peak_bytes(run, MODEL), run.tokens) == 16
-    assert per_logit(loss.loss_backward_peak_bytes(run, MODEL), run.tokens) == 12
+    assert per_logit(loss.loss_forward_peak_bytes(run, MODEL), run.tokens) == forward
+    assert per_logit(loss.loss_backward_peak_bytes(run, MODEL), run.tokens) == backward
 
 
-@pytest.mark.parametrize(("autocast", "alone", "added"), [(True, (4, 6, 12), 2), (False, (2, 4, 4), 1)])
+@pytest.mark.parametrize(
+    ("stack", "autocast", "alone", "added"),
+    [
+        (Stack(), True, (4, 8, 8), (2, 2, 2)),
+        (Stack(), False, (2, 4, 4), (1, 1, 1)),
+        (TRLS_OWN, True, (4, 6, 12), (2, 2, 2)),
+        (TRLS_OWN, False, (2, 4, 4), (1, 1, 2)),
+    ],
+)
 def test_a_cross_entropy_over_chosen_answers_keeps_half_of_the_logits_more(
-    autocast: bool, alone: tuple[int, int, int], added: int
+    stack: Stack, autocast: bool, alone: tuple[int, int, int], added: tuple[int, int, int]
 ):
+    peaks = (loss.loss_saved_bytes, loss.loss_forward_peak_bytes, loss.loss_backward_peak_bytes)
     for more in (False, True):
-        run = run_of(rl="simpo", chosen_cross_entropy=more, autocast=autocast)
-        peaks = (loss.loss_saved_bytes, loss.loss_forward_peak_bytes, loss.loss_backward_peak_bytes)
+        run = run_of(rl="simpo", chosen_cross_entropy=more, autocast=autocast, stack=stack)
         found = [per_logit(one(run, MODEL), run.tokens) for one in peaks]
-        assert found == [alone[0] + more * added, alone[1] + more * added, alone[2] + more * 2]
+        assert found == [first + more * second for first, second in zip(alone, added, strict=True)]
 
 
 @pytest.mark.parametrize(("length", "at_once"), [(60, 120), (64, 128), (100, 128)])
-def test_the_entropy_of_128_tokens_is_taken_at_once(length: int, at_once: int):
-    """trl/trainer/utils.py, entropy_from_logits: three tensors in fp32."""
-    run = run_of(rl="dpo", sequence_len=length)
+def test_trls_own_entropy_of_128_tokens_is_taken_at_once(length: int, at_once: int):
+    """trl/trainer/utils.py, entropy_from_logits: three tensors in fp32; axolotl's kernel holds nothing."""
+    run = run_of(rl="dpo", sequence_len=length, stack=TRLS_OWN)
     assert run.tokens == 2 * length
     assert per_logit(loss.metrics_peak_bytes(run, MODEL), at_once) == 12
+    assert loss.metrics_peak_bytes(run_of(rl="dpo", sequence_len=length), MODEL) == 0
 
 
 def test_capped_logits_cost_one_more_tensor():

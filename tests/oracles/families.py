@@ -12,6 +12,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 from advisor.models import Architecture, describe
 from advisor.models.family import table
+from advisor.record import replace
 from advisor.run import AttentionKernel, Lora, Run
 from advisor.run.stack import Stack
 
@@ -148,7 +149,7 @@ def described(make: Make, layers: int = 3) -> Architecture:
 def run_of(model: Architecture, setting: Setting, rows: int = 1, length: int = 256, **facts: Any) -> Run:
     """The run that a traced setting stands for."""
     single = setting.weights == torch.float32
-    stack = Stack(base_dtype="float32" if single else None, padding="full")
+    stack = replace(facts.pop("stack", Stack(padding="full")), base_dtype="float32" if single else None)
     return Run(
         config=cast("Any", {}),
         deepspeed=None,

@@ -11,7 +11,8 @@ from accelerate.utils.operations import convert_to_fp32  # noqa: E402
 
 from advisor.memory import loss  # noqa: E402
 from advisor.run import Rollouts  # noqa: E402
-from tests.allocations.preferences import Gather, LogSumExp  # noqa: E402
+from advisor.run.stack import Stack  # noqa: E402
+from tests.allocations.preferences import log_probabilities as by_kernel  # noqa: E402
 
 from .families import described, family, run_of  # noqa: E402
 from .trace import Setting, trace  # noqa: E402
@@ -96,6 +97,51 @@ def test_evaluation_takes_ten_bytes_a_logit():
     assert per_logit([one[0] for one in peaks(setting)]) == per_logit(formula) == 10
 
 
+class Gather(torch.autograd.Function):
+    """aten/src/ATen/native/TensorAdvancedIndexing.cpp, gather_backward@2.13.0: in place, but for fake tensors."""
+
+    @staticmethod
+    def forward(context, values, index):
+        context.save_for_backward(values, index)
+        return torch.gather(values, -1, index)
+
+    @staticmethod
+    def backward(context, gradient):
+        values, index = context.saved_tensors
+        return torch.zeros(values.shape, dtype=values.dtype).scatter_add_(-1, index, gradient), None
+
+
+class LogSumExp(torch.autograd.Function):
+    """aten/src/ATen/native/ReduceOps.cpp, logsumexp_out_impl; FunctionsManual.cpp, logsumexp_backward@2.13.0."""
+
+    @staticmethod
+    def forward(context, values):
+        largest = values.amax(-1, keepdim=True)
+        flat = largest.squeeze(-1)
+        sizes = flat.abs()
+        infinite = sizes == float("inf")
+        del sizes
+        flat.masked_fill_(infinite, 0)
+        del infinite
+        powers = (values - largest).exp_()
+        result = powers.sum(-1)
+        del powers
+        result.log_().add_(flat)
+        context.save_for_backward(values, result)
+        return result
+
+    @staticmethod
+    def backward(context, gradient):
+        values, result = context.saved_tensors
+        shifted = values - result.unsqueeze(-1)  # C++ keeps both to the end of the expression
+        powers = shifted.exp()
+        return gradient.unsqueeze(-1) * powers
+
+
+def no_entropy(_logits):
+    """axolotl's kernel takes it of rows wherever they lie (axolotl/monkeypatch/trainer/utils.py:109-162@0.19.0)."""
+
+
 def log_probabilities(logits, labels):
     """TRL's selective_log_softmax (trl/trainer/utils.py@1.9.0)."""
     if logits.dtype == FP32:
@@ -115,8 +161,28 @@ def entropy(logits):
         (logarithms.exp() * logarithms).sum(-1)
 
 
-def row_by_row(outputs_of, with_reference):
-    """A preference loss in TRL 1.9.0's steps: log-probabilities by row, a reference, metrics of logits."""
+KERNELS = {True: (by_kernel, no_entropy), False: (log_probabilities, entropy)}
+STACKS = {True: Stack(padding="full"), False: Stack(padding="full", trainer="hf-trainer")}
+"""With axolotl's kernels, and with TRL's own functions."""
+own_functions = pytest.mark.parametrize("kernels", [True, False], ids=["axolotl's kernels", "TRL's functions"])
+
+
+def unchanged(outputs):
+    """Without autocast accelerate wraps nothing."""
+    return outputs
+
+
+PRECISIONS = {
+    "autocast": (convert_to_fp32, {}),
+    "engine": (unchanged, {"autocast": False}),
+    "fp32": (unchanged, {"autocast": False, "weights": FP32}),
+}
+precisions = pytest.mark.parametrize("precision", PRECISIONS)
+
+
+def row_by_row(outputs_of, with_reference, functions):
+    """A preference loss in TRL 1.9.0's steps: log-probabilities, a reference, metrics of logits."""
+    log_probabilities, entropy = functions
 
     def compute(model, tokens):
         logits, labels = outputs_of(model(input_ids=tokens)).logits[:, :-1], tokens[:, 1:]
@@ -135,18 +201,21 @@ def row_by_row(outputs_of, with_reference):
 
 
 @pytest.mark.parametrize("with_reference", [True, False], ids=["dpo", "no reference"])
-@pytest.mark.parametrize("autocast", [True, False], ids=["autocast", "engine"])
-def test_preference_loss_takes_the_bytes_per_logit_of_the_table(autocast, with_reference):
-    outputs_of = convert_to_fp32 if autocast else lambda outputs: outputs
-    setting = Setting(autocast=autocast, loss=row_by_row(outputs_of, with_reference))
+@precisions
+@own_functions
+def test_preference_loss_takes_the_bytes_per_logit_of_the_table(kernels, precision, with_reference):
+    outputs_of, facts = PRECISIONS[precision]
+    setting = Setting(**facts, loss=row_by_row(outputs_of, with_reference, KERNELS[kernels]))
     traced = peaks(setting, rows=4)
     # Two pairs are four rows.
-    formula = formulas(setting, rows=2, length=LENGTH // 4, rl="dpo", scores_reference=with_reference)
+    facts = {"rl": "dpo", "scores_reference": with_reference, "stack": STACKS[kernels]}
+    formula = formulas(setting, rows=2, length=LENGTH // 4, **facts)
     assert slopes(traced) == pytest.approx(slopes(formula), rel=0.02)
 
 
-def unpaired(outputs_of, with_reference):
+def unpaired(outputs_of, with_reference, functions):
     """KTO's loss of rows that are all wanted: trl/trainer/kto_trainer.py:1478-1660@1.9.0."""
+    log_probabilities, entropy = functions
 
     def unmatched(model, tokens):
         with torch.no_grad():
@@ -173,17 +242,18 @@ def unpaired(outputs_of, with_reference):
 
 
 @pytest.mark.parametrize("with_reference", [True, False], ids=["kto", "precomputed"])
-@pytest.mark.parametrize("autocast", [True, False], ids=["autocast", "engine"])
-def test_kto_takes_the_bytes_per_logit_of_the_table(autocast, with_reference):
-    outputs_of = convert_to_fp32 if autocast else lambda outputs: outputs
-    traced = peaks(Setting(autocast=autocast, loss=unpaired(outputs_of, with_reference)), rows=4)
-    formula = formulas(
-        Setting(autocast=autocast), rows=4, length=LENGTH // 4, rl="kto", scores_reference=with_reference
-    )
+@precisions
+@own_functions
+def test_kto_takes_the_bytes_per_logit_of_the_table(kernels, precision, with_reference):
+    outputs_of, facts = PRECISIONS[precision]
+    setting = Setting(**facts, loss=unpaired(outputs_of, with_reference, KERNELS[kernels]))
+    traced = peaks(setting, rows=4)
+    facts = {"rl": "kto", "scores_reference": with_reference, "stack": STACKS[kernels]}
+    formula = formulas(setting, rows=4, length=LENGTH // 4, **facts)
     assert slopes(traced) == pytest.approx(slopes(formula), rel=0.02)
 
 
-def odds(outputs_of, cross_entropy):
+def odds(outputs_of, cross_entropy, log_probabilities):
     """ORPO's and CPO's loss: trl/experimental/orpo/orpo_trainer.py:748-846, cpo/cpo_trainer.py:807-865@1.9.0."""
 
     def likelihood(logits, labels):
@@ -201,14 +271,21 @@ def odds(outputs_of, cross_entropy):
 
 
 @pytest.mark.parametrize("pairs", [1, 2, 4])
-@pytest.mark.parametrize("autocast", [True, False], ids=["autocast", "engine"])
+@precisions
+@own_functions
 @pytest.mark.parametrize(("rl", "both"), [("orpo", True), ("simpo", True), ("simpo", False)])
-def test_odds_ratios_take_the_bytes_per_logit_of_the_table(rl, both, autocast, pairs):
-    outputs_of = convert_to_fp32 if autocast else lambda outputs: outputs
-    traced = peaks(Setting(autocast=autocast, loss=odds(outputs_of, both)), rows=2 * pairs)
-    facts = {"rl": rl, "chosen_cross_entropy": both}
-    formula = formulas(Setting(autocast=autocast), rows=pairs, length=LENGTH // (2 * pairs), **facts)
-    assert slopes(traced) == pytest.approx(slopes(formula), rel=0.02)
+def test_odds_ratios_take_the_bytes_per_logit_of_the_table(rl, both, kernels, precision, pairs):
+    if precision == "fp32" and not (kernels or both):
+        pytest.skip("TRL's powers of one row are counted as those of one of two")
+    outputs_of, facts = PRECISIONS[precision]
+    setting = Setting(**facts, loss=odds(outputs_of, both, KERNELS[kernels][0]))
+    traced = peaks(setting, rows=2 * pairs)
+    facts = {"rl": rl, "chosen_cross_entropy": both, "stack": STACKS[kernels]}
+    formula = formulas(setting, rows=pairs, length=LENGTH // (2 * pairs), **facts)
+    expected = slopes(formula)
+    if kernels and both:  # what records has the gradients of all and of chosen logits added into a new tensor
+        expected[2] *= 3 / 2.5
+    assert slopes(traced) == pytest.approx(expected, rel=0.02)
 
 
 def test_capped_logits_keep_their_tanh():
@@ -222,8 +299,9 @@ def test_capped_logits_keep_their_tanh():
 COMPLETION = 100
 
 
-def policy(outputs_of):
+def policy(outputs_of, functions):
     """GRPO's loss of one answer a row in TRL 1.9.0's steps: trl/trainer/grpo_trainer.py:1499-1533,2990-3100."""
+    log_probabilities, entropy = functions
 
     def compute(model, tokens):
         logits = outputs_of(model(input_ids=tokens, logits_to_keep=COMPLETION + 1)).logits[:, :-1]
@@ -237,10 +315,12 @@ def policy(outputs_of):
 
 
 @pytest.mark.parametrize("rows", [1, 4])
-@pytest.mark.parametrize("autocast", [True, False], ids=["autocast", "engine"])
-def test_grpo_takes_the_bytes_per_logit_of_the_table(autocast, rows):
-    outputs_of = convert_to_fp32 if autocast else lambda outputs: outputs
-    traced = peaks(Setting(autocast=autocast, loss=policy(outputs_of)), rows=rows)
-    made = Rollouts("server", rows, COMPLETION)
-    formula = formulas(Setting(autocast=autocast), rows=rows, length=LENGTH // rows, rl="grpo", rollouts=made)
+@precisions
+@own_functions
+def test_grpo_takes_the_bytes_per_logit_of_the_table(kernels, precision, rows):
+    outputs_of, facts = PRECISIONS[precision]
+    setting = Setting(**facts, loss=policy(outputs_of, KERNELS[kernels]))
+    traced = peaks(setting, rows=rows)
+    facts = {"rl": "grpo", "rollouts": Rollouts("server", rows, COMPLETION), "stack": STACKS[kernels]}
+    formula = formulas(setting, rows=rows, length=LENGTH // rows, **facts)
     assert slopes(traced) == pytest.approx(slopes(formula), rel=0.02)

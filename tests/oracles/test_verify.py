@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -22,6 +23,8 @@ lora_mlp_kernel: false
 lora_qkv_kernel: false
 lora_o_kernel: false
 """
+PREFERENCES = "remove_unused_columns: false\n"
+"""Which KTO needs."""
 EVALUATION = "val_set_size: 0.1\nevals_per_epoch: 1\n"
 COMMAND = ("axolotl", "train", "--launcher", "python")
 """accelerate's launcher adds some seconds, and one test has it."""
@@ -43,7 +46,6 @@ def axolotl() -> Environment:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("verify")
     write_tiny_model(made / "model")
-    (made / "temporary").mkdir()
     return made
 
 
@@ -54,8 +56,9 @@ def verified(
     (folder / "run.yaml").write_text(text)
     before = {path.name for path in folder.iterdir()} | {"state", "hub"}
     words = ("python", "-m", "advisor", "verify", "run.yaml", "--cpu", *(("--", *command) if command else ()))
-    done = axolotl.run(*words, folder=folder, TMPDIR=str(folder / "temporary"), COLUMNS="120")
-    assert list((folder / "temporary").iterdir()) == []
+    with TemporaryDirectory() as temporary:  # not in the folder: sockets in it would have paths that are too long
+        done = axolotl.run(*words, folder=folder, TMPDIR=temporary, COLUMNS="120")
+        assert list(Path(temporary).iterdir()) == []
     assert {path.name for path in folder.iterdir()} <= before
     assert (folder / "run.yaml").read_text() == text
     return done, done.stdout
@@ -85,6 +88,15 @@ def test_seen_is_as_foreseen(axolotl: Environment, folder: Path, adapter: str, p
     rows = "4 of 64 tokens to a bin" if packing == "true" else "255 tokens each"
     assert rows in " ".join(printed.split())
     assert '{"advisor_verify": 1, ' in printed and '"device": "cpu"' in printed
+
+
+@pytest.mark.parametrize("rl", ["dpo", "ipo", "kto"])
+def test_preferences_are_as_foreseen(axolotl: Environment, folder: Path, rl: str):
+    done, printed = verified(axolotl, folder, CONFIG + LORA + PREFERENCES + f"rl: {rl}\n", *COMMAND)
+    assert done.returncode == 0, printed + done.stderr
+    for name in ("load", "forward and backward", "peak"):
+        foreseen, seen, *_ = map(float, row(printed, name)[:2])
+        assert seen == pytest.approx(foreseen, rel=MOST_OFF, abs=0.4), f"{name}\n{printed}"
 
 
 def test_what_axolotl_refuses_is_one_line(axolotl: Environment, folder: Path):

@@ -1,6 +1,6 @@
 """TRL's direct preference optimisation, all tokens but a row's first being completions: chosen and rejected at once.
 
-trl/trainer/dpo_trainer.py, _compute_loss; trainer/utils.py, selective_log_softmax, entropy_from_logits@1.9.0.
+trl/trainer/dpo_trainer.py, _compute_loss@1.9.0.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.allocations.autograd.autograd import Node, Tape, Tensor, node_for
-from advisor.allocations.autograd.operations import FULL, LONG, piece, split
-from advisor.memory.loss import ENTROPY_ROWS
+from advisor.allocations.autograd.operations import FULL, LONG, copied, piece
 from advisor.record import replace
 
 if TYPE_CHECKING:
@@ -42,86 +41,38 @@ class Dpo:
 
 
 def log_probabilities(tape: Tape, logits: Tensor, batch: Batch, labels: Tensor | None = None) -> Tensor:
-    """The logit of each next token less the logarithm of the sum of all, a row at a time."""
-    scored = piece(tape, logits, logits.count // batch.length * (batch.length - 1))
-    selected = gathered(tape, scored, batch.rows * (batch.length - 1), labels)
-    rows = split(tape, scored, [scored.count // batch.rows] * batch.rows)
-    sums = stacked(tape, [_sum_of_powers(tape, row, batch.length - 1) for row in rows])
-    del rows
-    return less(tape, selected, sums)
+    """The logit of each next token less the logarithm of the sum of all: axolotl's kernels.
 
-
-def gathered(tape: Tape, x: Tensor, count: int, labels: Tensor | None) -> Tensor:
-    """One element of each row, whose gradient is put into zeros; labels of the batch itself are there anyway."""
+    axolotl/monkeypatch/trainer/utils.py:421-519@0.19.0. Rows without their last token are copied, and so are labels
+    that are a part of the batch.
+    """
 
     def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:
         return (tape.new(whole, FULL),)
 
-    whole = x.count
-    node = node_for(tape, back, x)
-    result = tape.new(count, FULL)
+    tokens = batch.rows * (batch.length - 1)
+    scored = copied(tape, piece(tape, logits, logits.count // batch.length * (batch.length - 1)))
+    whole = scored.count
+    index = labels or tape.new(tokens, LONG)
+    node = node_for(tape, back, scored)
+    result, sums = tape.new(tokens, FULL), tape.new(tokens, FULL)
     if node is not None:
-        node.keep(tape, x, *(() if labels is None else (labels,)))
-    result.node = node
-    return result
-
-
-def _sum_of_powers(tape: Tape, x: Tensor, count: int) -> Tensor:
-    """logsumexp: aten/src/ATen/native/ReduceOps.cpp@2.13.0."""
-
-    def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:
-        shifted, powers = tape.new(whole, FULL), tape.new(whole, FULL)
-        result = tape.new(whole, FULL)
-        del shifted, powers
-        return (result,)
-
-    whole = x.count
-    node = node_for(tape, back, x)
-    largest = tape.new(count, FULL)
-    sizes = tape.new(count, FULL)
-    infinite = tape.new(count, 1)
-    del sizes, infinite
-    powers = tape.new(whole, FULL)
-    result = tape.new(count, FULL)
-    del powers, largest
-    if node is not None:
-        node.keep(tape, x, result.detached())
-    result.node = node
-    return result
-
-
-def stacked(tape: Tape, some: list[Tensor]) -> Tensor:
-    """Rows as one tensor, whose gradients are views."""
-
-    def back(_node: Node, given: list[Tensor]) -> list[Tensor | None]:
-        return [Tensor(given[0].storage, count, FULL) for count in counts]
-
-    counts = [one.count for one in some]
-    node = node_for(tape, back, *some)
-    result = tape.new(sum(counts), FULL)
-    result.node = node
-    return result
-
-
-def less(tape: Tape, left: Tensor, right: Tensor) -> Tensor:
-    """A difference."""
-
-    def back(_node: Node, given: list[Tensor]) -> tuple[Tensor, Tensor]:
-        return given[0].detached(), tape.new(given[0].count, FULL)
-
-    node = node_for(tape, back, left, right)
-    result = tape.new(left.count, FULL)
+        node.keep(tape, scored, index, sums)
     result.node = node
     return result
 
 
 def summed(tape: Tape, per_token: Tensor, batch: Batch) -> Tensor:
-    """The sum over a row's completion; other tokens are filled with zeros, in a view: autograd's CopySlices."""
+    """The sum over a row's completion; other tokens are filled with zeros, in a view: autograd's CopySlices.
+
+    A sum's gradient is one number a row, which is written out where rows become one.
+    """
 
     def back(_node: Node, _given: list[Tensor]) -> tuple[Tensor]:
+        written = tape.new(count, FULL)
         result = tape.new(count, FULL)
         copy, filled = tape.new(count, FULL), tape.new(count, FULL)
-        del copy, filled
+        del copy, filled, written
         return (result,)
 
     count = per_token.count
@@ -152,13 +103,13 @@ def weighed(tape: Tape, logits: Tensor, batch: Batch) -> tuple[int, int, Tensor]
     """Tokens that are scored, words that each might be, and the tokens' entropies, which a mask weighs."""
     tokens = batch.rows * (batch.length - 1)
     words = logits.count // (batch.rows * batch.length)
-    entropies = entropy(tape, tokens, words)
+    entropies = tape.new(tokens, FULL)
     tape.new(tokens, FULL)
     return tokens, words, entropies
 
 
 def metrics(tape: Tape, logits: Tensor, batch: Batch) -> None:
-    """The entropy of all tokens, which copies the logits; mean logits, a copy of half of them; and the accuracy."""
+    """The entropy of all tokens; mean logits, a copy of half of them at a time; and the accuracy."""
     tokens, words, entropies = weighed(tape, logits, batch)
     half = tokens // 2
     for _ in range(2):
@@ -178,23 +129,3 @@ def average(tape: Tape, tokens: int, words: int) -> None:
     del where, places
     mean = tape.new(tokens, FULL)
     del inside, mean
-
-
-def entropy(tape: Tape, tokens: int, words: int) -> Tensor:
-    """entropy_from_logits: some rows at a time; names keep the last of them until the next are there."""
-    copy = tape.new(tokens * words, FULL)
-    found: list[Tensor] = []
-    logarithms: Tensor | None = None
-    for start in range(0, tokens, ENTROPY_ROWS):
-        count = min(ENTROPY_ROWS, tokens - start)
-        logarithms = tape.new(count * words, FULL)
-        powers = tape.new(count * words, FULL)
-        products = tape.new(count * words, FULL)
-        del powers
-        total = tape.new(count, FULL)
-        del products
-        found.append(tape.new(count, FULL))
-        del total
-    result = tape.new(tokens, FULL)
-    del copy, found, logarithms
-    return result
