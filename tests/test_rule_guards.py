@@ -105,7 +105,7 @@ EQUIVALENT: Mapping[str, str] = {
     "unknown-key: finds: without `not foreign` (the 2. such)": "without such a plugin the first keys are found anyway; here the others are counted",
     "unreadable-value: finds: without `if found.placeholder`": WORDS,
     "unreadable-value: finds: without `if may_hold_placeholders(run.config)`": QUICK,
-    "unreadable-value: finds: without `if not found.placeholder`": LEVEL,
+    "unreadable-value: finds: without `if not (found.placeholder or found.absent)`": LEVEL,
     "unreadable-value: finds: without `len(path) > 1`": WORDS,
     "unreadable-value: finds: without `may_hold_placeholders(section.document)`": QUICK,
     "unreadable-value: finds: without `not section.prefix`": TWICE,

@@ -106,6 +106,7 @@ rule = Rule(
             "lora_r: 16",
             "lora_alpha: 32",
             "rl: dpo",
+            gpus="1x a100-80gb host=2TiB",
         ),
         only(
             "base_model: mistralai/Mixtral-8x7B-v0.1",
@@ -114,6 +115,7 @@ rule = Rule(
             "lora_r: 16",
             "lora_alpha: 32",
             "unfrozen_parameters:\n  - model.layers.31",
+            gpus="1x a100-80gb host=2TiB",
         ),
         Example(
             gpus="",

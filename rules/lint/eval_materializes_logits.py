@@ -75,7 +75,7 @@ rule = Rule(
             fires=True,
         ),
         without("val_set_size", "evals_per_epoch"),
-        but(without=("attn_implementation",), gpus="1x t4"),
+        but(without=("attn_implementation",), gpus="1x rtx-3060"),
         only(
             "base_model: meta-llama/Llama-3.1-8B",
             "val_set_size: 0.05",

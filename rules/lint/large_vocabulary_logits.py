@@ -96,7 +96,7 @@ rule = Rule(
         ),
         but("sequence_len: 1024"),
         but(without=("attn_implementation",), gpus="1x a100-80gb"),
-        but(without=("attn_implementation",), gpus="1x t4"),
+        but(without=("attn_implementation",), gpus="1x rtx-3060"),
         only("base_model: meta-llama/Llama-3.1-8B", gpus=""),
         but("rl: grpo", without=("attn_implementation",)),
         but(

@@ -115,7 +115,7 @@ def test_each_file_is_old_or_new_and_whole(tmp_path: Path, step: str, nth: int, 
 @pytest.mark.parametrize("nth", [1, 2])
 def test_a_fix_that_is_killed_leaves_configs_that_can_be_read(tmp_path: Path, step: str, nth: int, name: str):
     (tmp_path / "run.yaml").write_text(CONFIG)
-    arguments = ["check", "--isolated", "--gpus", "8x a100-80gb", "run.yaml"]
+    arguments = ["check", "--isolated", "--gpus", "8x a100-80gb", "--ignore", "fused-kernels", "run.yaml"]
     does = f"\nfrom advisor.cli.main import main\nimport advisor.cli.fix\narm()\nmain({[*arguments, '--fix']!r})\n"
     killed(tmp_path, does, step, nth, name)
     text = (tmp_path / "run.yaml").read_text()

@@ -225,12 +225,12 @@ def test_an_editor_that_is_not_there_is_said(folder: Path):
 @pytest.mark.slow
 def test_an_own_value_that_is_an_error_is_shown_with_it(folder: Path, editor: Callable[[str], str]):
     terminal = Terminal(
-        folder, "-p", "full.yaml", *ROOMY, EDITOR=editor("sed -i 's/^deepspeed:.*/deepspeed: gone.json/' \"$1\"")
+        folder, "-p", "full.yaml", *ROOMY, EDITOR=editor("sed -i 's/^deepspeed:.*/adapter: lora/' \"$1\"")
     )
     terminal.asks()
     assert proposed(terminal.answer("n")) == "zero-3"
     shown = terminal.answer("e")
-    assert "error[missing-deepspeed-file]" in shown and "   +deepspeed: gone.json" in shown
+    assert "error[lora-without-rank-or-targets]" in shown and "   +adapter: lora" in shown
     terminal.last("n\nq")
     assert names(folder) == ["full.yaml"]
 
