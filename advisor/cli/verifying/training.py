@@ -20,6 +20,8 @@ MOST_BYTES = 4 << 20
 PERIOD = 0.2
 PATIENCE = 20.0
 """Seconds for processes to end once they are asked to."""
+LONGEST_PLACE = 70
+"""Of a socket's name Linux takes 107 characters (unix(7)), of which multiprocessing adds 32."""
 QUIET = {"AXOLOTL_DO_NOT_TRACK": "1", "WANDB_MODE": "disabled", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
 FAILURE = re.compile(r"(?:\[?rank ?\d+\]?:? )?((?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|Interrupt|Exit)\b(?:: .*)?)$")
 OF_LAUNCHERS = re.compile(r"(subprocess\.)?CalledProcessError|(torch\.\S*)?ChildFailedError|.*SignalException")
@@ -47,9 +49,7 @@ def ended_by_signals() -> Generator[None]:
 
 def trained(tokens: Sequence[str], folder: str, environment: Mapping[str, str]) -> int:
     """The exit code of a command, whose output goes into a log in ``folder``. ``OSError`` if it cannot be started."""
-    own = Path(folder) / "tmp"
-    own.mkdir()
-    said = {**os.environ, **QUIET, **environment, VARIABLE: folder, "TMPDIR": str(own)}
+    said = {**os.environ, **QUIET, **environment, **_temporary(folder), VARIABLE: folder}
     with (Path(folder) / LOG).open("wb") as log:
         process = subprocess.Popen(
             tokens, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=said, start_new_session=True
@@ -62,6 +62,13 @@ def trained(tokens: Sequence[str], folder: str, environment: Mapping[str, str]) 
     finally:
         _end(process, folder)
     return process.returncode
+
+
+def _temporary(folder: str) -> dict[str, str]:
+    """A place for temporary files inside ``folder``, unless the names of sockets would get too long there."""
+    own = Path(folder) / "tmp"
+    own.mkdir()
+    return {"TMPDIR": str(own)} if len(str(own)) <= LONGEST_PLACE else {}
 
 
 def _end(process: "subprocess.Popen[bytes]", folder: str) -> None:
