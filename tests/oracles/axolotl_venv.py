@@ -16,9 +16,10 @@ SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "advisor", "rules", "plugin
 LACKING = (
     *("python-dotenv", "requests", "fire", "posthog", "colorama", "pyarrow", "datasets==4.8.4", "numba"),
     "trl==1.9.0",  # for `preprocess`
-    "wandb",  # for `train`
 )
-# What it imports before it trains, which needs nothing that is not there.
+# What it imports before it trains: with what it needs, then what needs nothing that is not there. Triton is no part of
+# the other environment, where it is stood in for.
+TRAINS = ("wandb",)
 TO_TRAIN = ("axolotl-contribs-lgpl", "axolotl-contribs-mit", "bitsandbytes==0.50.2", "fastcore", "evaluate", "triton")
 TO_BUILD = ("setuptools>=77",)
 # Once more, for their commands.
@@ -65,17 +66,21 @@ class Environment:
         )
 
 
-def environment() -> Environment:
-    """The environment, kept from call to call; this project is installed into it once in a run of tests, as a wheel."""
+def environment(*, trains: bool = False) -> Environment:
+    """The environment, kept from call to call; this project is installed into it once in a run of tests, as a wheel.
+
+    ``trains``: one in which ``axolotl train`` goes on to its steps.
+    """
     packages = sysconfig.get_paths()["purelib"]
-    made_of = "\n".join((*LACKING, *TO_TRAIN, *TO_BUILD, *COMMANDS, packages, sys.version))
+    more = (*TRAINS, *TO_TRAIN) if trains else ()
+    made_of = "\n".join((*LACKING, *more, *TO_BUILD, *COMMANDS, packages, sys.version))
     folder = ROOT / ".venv-axolotl" / hashlib.sha256(made_of.encode()).hexdigest()[:12]
     found = Environment(folder)
     folder.parent.mkdir(exist_ok=True)
     with (folder.parent / "lock").open("w") as lock:  # files of tests run in several processes
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / ".made").is_file():
-            make(found, packages)
+            make(found, packages, trains=trains)
         installed, this_run = folder / ".installed", os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
         if not installed.is_file() or installed.read_text() != this_run:
             install(found)
@@ -95,7 +100,7 @@ def install(found: Environment) -> None:
     pip(found, "--no-deps", "--no-build-isolation", "--ignore-installed", str(source))
 
 
-def make(found: Environment, packages: str) -> None:
+def make(found: Environment, packages: str, *, trains: bool) -> None:
     """A new environment over the packages of this one."""
     shutil.rmtree(found.folder, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", str(found.folder)], check=True)
@@ -103,7 +108,9 @@ def make(found: Environment, packages: str) -> None:
     (inside / "shared.pth").write_text(packages + "\n", encoding="utf-8")
     try:
         pip(found, *LACKING, *TO_BUILD)
-        pip(found, "--no-deps", *TO_TRAIN)
+        if trains:
+            pip(found, *TRAINS)
+            pip(found, "--no-deps", *TO_TRAIN)
         pip(found, "--no-deps", "--ignore-installed", *COMMANDS)
     except subprocess.CalledProcessError as error:
         raise UnavailableError(error.stderr.strip().splitlines()[-1]) from error

@@ -37,7 +37,7 @@ def axolotl() -> Environment:
     if importlib.util.find_spec("axolotl") is None:
         pytest.skip("axolotl is not installed with these tests")
     try:
-        return environment()
+        return environment(trains=True)
     except UnavailableError as error:
         pytest.skip(f"what axolotl's commands need cannot be had: {error}")
 
