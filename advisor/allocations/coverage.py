@@ -12,7 +12,7 @@ from advisor.allocations.vision.towers import is_outside_decoder
 from advisor.memory.activations.attention import lacks_kernel, masked, varlen
 from advisor.memory.freezing import freezes_all
 from advisor.memory.lora_targets import is_target, layers_named, ties_ends
-from advisor.memory.towers import at_tower, used_towers, uses_images
+from advisor.memory.towers import at_tower, used_towers
 from advisor.memory.trl_losses import has_kernels
 from advisor.memory.weights import trained_count
 from advisor.models.blocks import LinearShape
@@ -135,13 +135,13 @@ def _uncovered_model(run: Run, model: Architecture) -> Iterator[str]:
 def towers_are_unused(run: Run, model: Architecture) -> bool:
     """Whether towers lie in memory alone, frozen, and the model's own code does with text what its decoder does."""
     maskless = run.sample_packing or not model.family.own_loss
-    return model.family.text_is_taped and maskless and not (uses_images(run) or _trains_towers(run, model))
+    return model.family.text_is_taped and maskless and not (run.uses_images or _trains_towers(run, model))
 
 
 def has_taped_encoder(run: Run, model: Architecture) -> bool:
     """Whether images go through an encoder of a known order, of which at most adapters are trained."""
     known = is_known(model) and run.lora is not None and run.attention == "flash" and not run.sample_packing
-    seen = uses_images(run) and _shows_the_same(run, model) and _embeds_plainly(run, model)
+    seen = run.uses_images and _shows_the_same(run, model) and _embeds_plainly(run, model)
     return known and seen and not (_trains_towers(run, model) or _begins_inside(run, model))
 
 

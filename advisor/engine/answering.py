@@ -112,7 +112,7 @@ def _recommended(options: Sequence[Option]) -> list[Option]:
     """The options, the first that fits marked as the one to take; else the first that is any way at all."""
     ways = [option for option in options if option.command is not None]
     fitting = [option for option in ways if option.verdict == "fits"]
-    chosen = next((option for option in (*filter(_holds(options), fitting), *fitting, *ways)), None)
+    chosen = next(iter((*filter(_holds(options), fitting), *fitting, *ways)), None)
     return [replace(option, recommended=True) if option is chosen else option for option in options]
 
 

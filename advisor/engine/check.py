@@ -14,6 +14,7 @@ from advisor.engine.placeholders import certain_hits, without_echoes
 from advisor.engine.plan_findings import step_finding, step_findings, whole_plan
 from advisor.engine.plan_memo import PlanMemo
 from advisor.engine.registry import Tiers, built_in_rules, flowchart
+from advisor.engine.regression import stopped_by
 from advisor.engine.rule import Hit, Rule, Stage
 from advisor.engine.speedups import offers
 from advisor.engine.states import Plan, State
@@ -197,7 +198,7 @@ def planned(run: Run, found: Estimate | None, options: Options) -> Plan | None:
 
 def _is_untrainable(run: Run) -> bool:
     """Whether the weights are stored as nothing trains them: figures of those say nothing of the run once repaired."""
-    return any((hit.level or "error") == "error" for hit in built_in_rules("lint")[UNTRAINABLE].finds(run))
+    return stopped_by(UNTRAINABLE, run)
 
 
 def planner(options: Options) -> Planner:

@@ -7,7 +7,7 @@ from advisor.documents import Change, Document, as_path
 from advisor.engine.check import Options, finding_of, lint_hits, planned, room_rules
 from advisor.engine.finding import Finding
 from advisor.engine.plan_findings import step_findings, unified
-from advisor.engine.regression import new_errors, repairs
+from advisor.engine.regression import new_errors, stops_less
 from advisor.engine.rule import Hit
 from advisor.engine.states import Plan, State
 from advisor.engine.steps import host_suffices
@@ -70,7 +70,7 @@ def fixed(opened: LoadedRun, options: Options, *, unsafe: bool) -> Fixed:
     """The run with its lint fixes and its plan made, as far as they are allowed and add no error."""
     result = settled(opened, options, unsafe=unsafe, memory=False)
     # A fix of a lint rule needs memory that no plan gives back: left out, unless the run does not start without it.
-    if new_errors(opened.run, result.run) and not repairs(opened.run, result.run):
+    if new_errors(opened.run, result.run) and not stops_less(opened.run, result.run):
         return settled(opened, options, unsafe=unsafe, memory=True)
     return result
 
@@ -166,7 +166,7 @@ def attempted(opened: LoadedRun, hit: Hit, *, memory: bool) -> Run | None:
     put_in_force = len(after.unreadable) > len(run.unreadable)  # such a value comes first, by hand
     if put_in_force or new_errors(run, after, memory=memory):
         return None
-    return after if _has_host_for(run, after) or repairs(run, after) else None
+    return after if _has_host_for(run, after) or stops_less(run, after) else None
 
 
 def _has_host_for(before: Run, after: Run) -> bool:

@@ -210,12 +210,10 @@ def repairs(option: Option, before: float | None, *, by: str = "") -> str:
 
     ``by``: the options that write them, which come first.
     """
-    training = "same training" if option.training == "same" else f"and change{_s(option)} what is trained"
-    edits, end = counted(option.changes, "edit"), option.end
-    repaired = f"{by} repairs it in {edits}" if by else f"{edits} repair{_s(option)} it"
-    started = f"{by} makes it start in {edits}" if by else f"{edits} make{_s(option)} it start"
-    if by and option.training != "same":
-        training = "and changes what is trained"
+    edits, end, s = counted(option.changes, "edit"), option.end, "s" if by else _s(option)
+    training = "same training" if option.training == "same" else f"and change{s} what is trained"
+    who, how = (by, f" in {edits}") if by else (edits, "")
+    repaired, started = f"{who} repair{s} it{how}", f"{who} make{s} it start{how}"
     if end is None or option.verdict == "unknown":
         return f"{repaired}, {training}"
     training += more_time(option, before)

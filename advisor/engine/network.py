@@ -124,10 +124,8 @@ def _will_do(before: Run, after: Run) -> bool:
 def _by_rule(links: Links, run: Run, name: str) -> Iterator[tuple[str, Run]]:
     """What a rule makes of a run, as long as it trains the same."""
     rule = links.rules.get(name)
-    if rule is None or not rule.when(run):
-        return
-    made = (run_after(run, edits, rule) for edits in alternatives(rule, run))
-    yield from ((LESS_SENT[name](after), after) for after in made if after and trains_the_same(rule, run, after))
+    made = _all_after(rule, run) if rule is not None else ()
+    yield from ((LESS_SENT[name](after), after) for after in made if rule and trains_the_same(rule, run, after))
 
 
 def _within_nodes(run: Run) -> Iterator[tuple[str, Run]]:

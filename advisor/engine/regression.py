@@ -36,7 +36,12 @@ def errors_but_memory(run: Run) -> frozenset[str]:
     return frozenset(_errors_by((rule for rule in error_rules(run) if rule.id not in OF_MEMORY), run))
 
 
-def repairs(before: Run, after: Run) -> bool:
+def stopped_by(rule: str, run: Run) -> bool:
+    """Whether a built-in rule finds an error in this run."""
+    return any(_errors_by((built_in_rules("lint")[rule],), run))
+
+
+def stops_less(before: Run, after: Run) -> bool:
     """Whether less stops a run than before: no other error than those about its size, and fewer of them."""
     return errors_but_memory(after) < errors_but_memory(before)
 

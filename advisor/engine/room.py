@@ -45,14 +45,16 @@ def more_room(run: Run, rules: Mapping[str, Rule]) -> str:
         return ""
     for rule in (rules[name] for name in MAKES_ROOM if name in rules):
         for edits in alternatives(rule, run) if rule.when(run) and rule.is_safe(run) else ():
-            after = run_after(run, edits, rule)
-            if after is not None and _is_better(before, State(after)) and not rule.requires(run, after):
-                found = State(after).estimate
-                title = rule.named(run, after)
-                return (
-                    f"More room with {title}, same training: {number(found.needed.high)} of {number(found.usable)} GiB."
-                )
+            made = run_after(run, edits, rule)
+            after = State(made) if made is not None and not rule.requires(run, made) else None
+            if after is not None and _is_better(before, after):
+                return f"More room with {rule.named(run, after.run)}, same training: {_filled(after)}."
     return ""
+
+
+def _filled(state: State) -> str:
+    """``65.6 of 78.0 GiB``."""
+    return f"{number(state.estimate.needed.high)} of {number(state.estimate.usable)} GiB"
 
 
 def _is_better(before: State, after: State) -> bool:
@@ -85,6 +87,5 @@ def _words(before: State, after: State, most: MaxValue, instead: bool) -> str:
     old, new = before.run, after.run
     batch = f"{old.global_batch_size:,} -> {new.global_batch_size:,}"
     more = " or more" if most.bounded else ""
-    needs = f"{number(after.estimate.needed.high)} of {number(after.estimate.usable)} GiB"
-    lead = "Or room" if instead else "Room"
+    lead, needs = "Or room" if instead else "Room", _filled(after)
     return f"{lead} for {KEY} {old.micro_batch_size} -> {new.micro_batch_size:,}{more}, global batch {batch}: {needs}."

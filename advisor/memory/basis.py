@@ -5,7 +5,7 @@ from typing import Literal
 
 from advisor.memory.ledger import Estimate
 from advisor.memory.optimizer_states import effective_optimizer
-from advisor.memory.towers import images_of, uses_images
+from advisor.memory.towers import images_of
 from advisor.memory.uncounted import Uncounted
 from advisor.models import Architecture
 from advisor.models.compared import is_compared
@@ -47,7 +47,7 @@ def parts_of(run: Run, model: Architecture, uncounted: tuple[Uncounted, ...]) ->
     if model.trace is None and (why := unsure(model)):
         tried = any(fact.startswith("not traced") for fact in model.extra)
         yield Part(why, MEASURE if tried else TRACE)
-    if uses_images(run):
+    if run.uses_images:
         yield from _parts_of_towers(run, model)
     if effective_optimizer(run).approximate:
         yield Part(f"states of `{run.optimizer}` are read from its description", MEASURE)

@@ -14,7 +14,7 @@ from advisor.memory.activations import (
     saved_formula,
     stack_gradient_bytes,
 )
-from advisor.memory.activations.attention import lacks_kernel
+from advisor.memory.activations.attention import is_plain
 from advisor.memory.activations.experts import stacks
 from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.memory.ebft import one_graph
@@ -109,8 +109,7 @@ def _late_elements(run: Run, block: Block) -> int:
     """
     if family_and_norm(run, block)[0].post_norm:
         return block.parameters
-    plain = run.attention == "eager" or lacks_kernel(run)
-    if block.mlp is None or block.states is not None or block.traces or plain:
+    if block.mlp is None or block.states is not None or block.traces or is_plain(run):
         return _attention_elements(block, all_but_last=True)
     if block.mlp.experts:
         return _attention_elements(block) + (sum(stacks(block).values()) if _makes_stacks(run) else 0)
@@ -125,8 +124,7 @@ def _attention_elements(block: Block, *, all_but_last: bool = False) -> int:
 
 def _makes_stacks(run: Run) -> bool:
     """Whether the gradients of experts are as large as all of them: integrations/moe.py, grouped_mm_experts_forward."""
-    plain = run.attention == "eager" or lacks_kernel(run)
-    return run.adapter is None and run.experts == "grouped_mm" and not plain and stacked(run)
+    return run.adapter is None and run.experts == "grouped_mm" and not is_plain(run) and stacked(run)
 
 
 def _stack_terms(run: Run, block: Block) -> tuple[Term, ...]:

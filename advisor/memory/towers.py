@@ -35,11 +35,6 @@ PIXELS = (
 )
 
 
-def uses_images(run: Run) -> bool:
-    """Whether the run is given a processor, without which axolotl trains on text alone."""
-    return bool(run.config.get("processor_type"))
-
-
 def images_of(run: Run) -> Images:
     """The images of a row: stated, else in the size that axolotl resizes them to, else assumed."""
     if run.images is not None:
@@ -52,7 +47,7 @@ def images_of(run: Run) -> Images:
 
 def used_towers(run: Run, model: Architecture) -> tuple[Tower, ...]:
     """The towers that this run computes with and whose layers are known."""
-    return model.towers if uses_images(run) else ()
+    return model.towers if run.uses_images else ()
 
 
 def image_notes(run: Run, model: Architecture) -> list[str]:

@@ -73,7 +73,7 @@ def towers_get_no_gradients(run: Run, model: Architecture) -> bool:
     torch/optim/optimizer.py: a parameter without a gradient is left out.
     """
     alone = run.sharding is None and run.world_size == 1 and run.adapter is not None
-    return alone and any(one.kind in TOWERS for one in model.tensors) and not run.config.get("processor_type")
+    return alone and any(one.kind in TOWERS for one in model.tensors) and not run.uses_images
 
 
 @lru_cache(maxsize=32)

@@ -304,6 +304,11 @@ class Run:
         return self.hardware.world_size if self.hardware else 1
 
     @property
+    def uses_images(self) -> bool:
+        """Whether it is given a processor, without which axolotl trains on text alone."""
+        return bool(self.config.get("processor_type"))
+
+    @property
     def may_shard(self) -> bool:
         """Whether there are several GPUs to shard over, or nobody knows how many."""
         return self.hardware is None or self.world_size > 1

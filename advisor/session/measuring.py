@@ -1,5 +1,9 @@
 """What is kept of a run that was measured: sizes, and of which kind it was."""
 
+import statistics
+from collections.abc import Sequence
+from itertools import pairwise
+
 from advisor.memory import Estimate
 from advisor.memory.run_kind import expandable_segments, kind_of
 from advisor.memory.seen_before import family_of, parameters_of
@@ -29,6 +33,12 @@ def measured_run(
         family=family_of(run),
         parameters=parameters_of(run),
     )
+
+
+def of_a_step(ends: Sequence[float]) -> float | None:
+    """Seconds of a step at the median, by when each ended; None of fewer than two."""
+    taken = [end - start for start, end in pairwise(ends)]
+    return statistics.median(taken) if taken else None
 
 
 def pace(run: Run, seconds: float) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from advisor.memory.activations import checkpoints
-from advisor.memory.activations.attention import lacks_kernel
+from advisor.memory.activations.attention import is_plain
 from advisor.memory.lora_targets import is_target, rank_at, ties_ends
 from advisor.models import Architecture
 from advisor.models.blocks import Attention, Block
@@ -148,7 +148,7 @@ class Work:
     @property
     def attention_rate(self) -> float:
         """Operations a second of the kernel in use."""
-        if self.run.attention == "eager" or lacks_kernel(self.run) or self.conditions.attention == "masked":
+        if is_plain(self.run) or self.conditions.attention == "masked":
             return self.card.tensor_flops * self.constants.masked_attention_share.value
         older = self.conditions.attention == "flash-1"
         return self.card.attention_flops * (self.constants.flash_1_share.value if older else 1.0)

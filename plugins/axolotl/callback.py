@@ -2,17 +2,15 @@
 
 import importlib
 import logging
-import statistics
 import sys
 import time
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 from advisor.memory import Estimate
 from advisor.run import Run
 from advisor.run.history import MeasuredRun, append
-from advisor.session.measuring import measured_run, pace
+from advisor.session.measuring import measured_run, of_a_step, pace
 from advisor.speed import StepTime, step_time
 from advisor.util import gib, seconds
 
@@ -51,8 +49,7 @@ class _Pace:
     @property
     def seconds(self) -> float | None:
         """Of a step at the median, which an evaluation in between does not move; None of fewer than two steps."""
-        taken = [end - start for start, end in pairwise(self.ends)]
-        return statistics.median(taken) if taken else None
+        return of_a_step(self.ends)
 
 
 class Watch(Base):

@@ -4,14 +4,13 @@ import importlib
 import json
 import os
 import resource
-import statistics
 import time
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from advisor.cli.verifying.seen import STEP
+from advisor.session.measuring import of_a_step
 
 from .meters import Meter
 
@@ -70,12 +69,11 @@ class Phases:
 
     def write(self, *, ended: bool) -> None:
         """The figures so far, whole or not at all."""
-        taken = [end - start for start, end in pairwise(self.ends)]
         figures = {
             "rank": int(os.environ.get("RANK") or 0),
             "phases": self.peaks,
             "steps": len(self.ends),
-            "seconds": statistics.median(taken) if taken else None,
+            "seconds": of_a_step(self.ends),
             "host": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10,
             "during": self.during,
             "ended": ended,

@@ -3,12 +3,9 @@
 from collections.abc import Iterator
 
 from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, only
-from advisor.memory.activations.attention import stops_in_varlen
-from advisor.record import replace
+from advisor.memory.activations.attention import stops_as_sdpa, stops_in_varlen
 from advisor.run.axolotl.attention import WIDEST_FLASH_HEAD, Kernel, kernel, plain, widest_head
-from advisor.util import regex
 
-FLASH = regex(r"flash_attention_[234]")
 LIMITED = frozenset({"flash_attention_2", "flash_attention_3"})
 HYBRID = "gemma4_hybrid_attn_impl"
 XFORMERS = {
@@ -20,7 +17,6 @@ XFORMERS = {
 def finds(run: Run) -> Iterator[Hit]:
     """The card first, since no model helps there; then the model's class; then the width of its heads, and fp32."""
     asked, model = kernel(run), run.model
-    flash = FLASH.fullmatch(asked.base) is not None
     if run.hardware is not None and run.attention == "flash" and not run.hardware.gpu.flash_attention:
         card = run.hardware.gpu.title
         yield hit(run, asked, f"on a {card}: FlashAttention needs Ampere or newer and stops at the first forward")
@@ -28,13 +24,13 @@ def finds(run: Run) -> Iterator[Hit]:
         yield in_varlen(run, asked)
     elif model is None or run.config.get("trust_remote_code"):
         return
-    elif (flash and not model.supports_flash_attention) or (asked.base == "sdpa" and plain(run) != "sdpa"):
+    elif (asked.is_flash and not model.supports_flash_attention) or (asked.base == "sdpa" and plain(run) != "sdpa"):
         yield hit(run, asked, f"is refused by transformers while it loads: `{model.model_type}` has no such attention")
     elif asked.base == "xformers" and model.family.xformers != "runs":
         yield hit(run, asked, XFORMERS[model.family.xformers].format(model.model_type))
     elif asked.base in LIMITED and widest_head(run) > WIDEST_FLASH_HEAD and not run.config.get(HYBRID):
         yield too_wide(run, asked)
-    elif flash and run.precision == "fp32" and run.quantization is None:
+    elif asked.is_flash and run.precision == "fp32" and run.quantization is None:
         yield in_fp32(run, asked)
 
 
@@ -44,12 +40,10 @@ def hit(run: Run, asked: Kernel, consequence: str) -> Hit:
     edits: tuple[Change, ...] = (Set("attn_implementation", instead, after=asked.key),)
     if asked.key != "attn_implementation":
         edits += (Remove(asked.key),)
-    if stops_in_varlen(replace(run, attention="sdpa", sdpa_varlen=run.config.get("sdpa_varlen") is not False)):
-        edits += (Set("sdpa_varlen", False, after="attn_implementation"),)
+    whole = ""
+    if stops_as_sdpa(run):
+        edits, whole = (*edits, Set("sdpa_varlen", False, after="attn_implementation")), " and `sdpa_varlen: false`"
     insisted = run.config.get(HYBRID) or run.context_parallel_size > 1
-    whole = (
-        " and `sdpa_varlen: false`" if any(isinstance(one, Set) and one.path == "sdpa_varlen" for one in edits) else ""
-    )
     message = f"`{asked.key}: {asked.said}` {consequence}; use `attn_implementation: {instead}`{whole}"
     return Hit(asked.key, message, () if insisted else edits)
 

@@ -4,15 +4,12 @@ from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run, Set, but, only
 from advisor.run.axolotl.attention import kernel, masks_images, plain
-from advisor.util import regex
-
-FLASH = regex(r"flash_attention_[234]")
 
 
 def finds(run: Run) -> Iterator[Hit]:
     """Where FlashAttention is asked for, which takes no mask."""
     asked = kernel(run)
-    if FLASH.fullmatch(asked.base) and masks_images(run):
+    if asked.is_flash and masks_images(run):
         instead = plain(run)
         message = f"`{asked.key}: {asked.said}` silently makes the tokens of an image causal, which see all of it else"
         edits = (Set("attn_implementation", instead),) if asked.key == "attn_implementation" else ()

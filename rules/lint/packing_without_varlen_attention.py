@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from advisor import Change, Example, Hit, Rule, Run, Set, but, only
-from advisor.memory.activations.attention import stops_in_varlen
-from advisor.record import replace
+from advisor.memory.activations.attention import stops_as_sdpa
 from advisor.run.axolotl.attention import can_flash, kernel, plain
 
 ISOLATING = frozenset(
@@ -56,7 +55,7 @@ def finds(run: Run) -> Iterator[Hit]:
 
 def without_varlen(run: Run, instead: str) -> tuple[Change, ...]:
     """sdpa without the kernel to which axolotl sends packed rows, on a card that does not have it."""
-    if instead != "sdpa" or not stops_in_varlen(replace(run, attention="sdpa", sdpa_varlen=True)):
+    if instead != "sdpa" or not stops_as_sdpa(run):
         return ()
     return (Set("sdpa_varlen", False, after="attn_implementation"),)
 

@@ -19,18 +19,8 @@ from advisor.cli.main import main
 from advisor.run.history import history
 from advisor.util import GIB
 
-MODEL = {
-    "architectures": ["LlamaForCausalLM"],
-    "model_type": "llama",
-    "hidden_size": 4096,
-    "intermediate_size": 14336,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "vocab_size": 128256,
-    "max_position_embeddings": 8192,
-    "tie_word_embeddings": False,
-}
+from ..llama import LLAMA_3_8B
+
 CONFIG = """\
 base_model: ./secret-model
 adapter: lora
@@ -89,7 +79,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     work, tools, temporary = (tmp_path / name for name in ("work", "tools", "temporary"))
     for path in (work, work / "secret-model", tools, temporary):
         path.mkdir()
-    (work / "secret-model" / "config.json").write_text(json.dumps(MODEL))
+    (work / "secret-model" / "config.json").write_text(json.dumps(LLAMA_3_8B))
     (work / "run.yaml").write_text(CONFIG)
     (tools / "axolotl").write_text(STUB.format(python=sys.executable))
     (tools / "nvidia-smi").write_text("#!/bin/sh\necho '0, GPU-1, NVIDIA H200, 143771, 142000, 9.0, Disabled'\n")

@@ -7,22 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from ..llama import LLAMA_3_8B
 from .axolotl_venv import Environment, UnavailableError, environment
 
 pytestmark = pytest.mark.oracle
 
-LLAMA = {
-    "architectures": ["LlamaForCausalLM"],
-    "model_type": "llama",
-    "hidden_size": 4096,
-    "intermediate_size": 14336,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "vocab_size": 128256,
-    "max_position_embeddings": 8192,
-    "tie_word_embeddings": False,
-}
 CONFIG = """\
 base_model: ./model
 plugins:
@@ -63,7 +52,7 @@ def axolotl() -> Environment:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "config.json").write_text(json.dumps(LLAMA))
+    (tmp_path / "model" / "config.json").write_text(json.dumps(LLAMA_3_8B))
     (tmp_path / "small.yml").write_text(CONFIG.format(gpus="1x rtx-4090"))
     (tmp_path / "roomy.yml").write_text(CONFIG.format(gpus="1x b300"))
     return tmp_path

@@ -10,7 +10,7 @@ from advisor.allocations.shared import AXES
 from advisor.allocations.vision.encoder_builders import ENCODER_BUILDERS
 from advisor.allocations.vision.encoders import Patches
 from advisor.allocations.vision.vision_tower import VisionTower
-from advisor.memory.towers import at_tower, clips, images_of, keeps, uses_images
+from advisor.memory.towers import at_tower, clips, images_of, keeps
 
 if TYPE_CHECKING:
     from advisor.allocations.vision.named_weights import Parts
@@ -25,7 +25,7 @@ BY_PLACE = frozenset({"by place", "in windows", "downsampled"})
 
 def vision_tower_of(run: Run, model: Architecture, towers: Towers) -> VisionTower | None:
     """The vision tower of a run; none, where it is given no images."""
-    if not (uses_images(run) and is_known(model)):
+    if not (run.uses_images and is_known(model)):
         return None
     tower = model.towers[0]
     inner = at_tower(run, tower)

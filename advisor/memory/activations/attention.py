@@ -148,6 +148,11 @@ def stops_in_varlen(run: Run) -> bool:
     return _is_sent_to_varlen(run) and before_ampere(run)
 
 
+def stops_as_sdpa(run: Run) -> bool:
+    """Whether the run would stop so with sdpa in place of its kernel."""
+    return stops_in_varlen(replace(run, attention="sdpa", sdpa_varlen=run.config.get("sdpa_varlen") is not False))
+
+
 def _is_sent_to_varlen(run: Run) -> bool:
     """Whether axolotl asks for ``varlen_attn``.
 
@@ -164,7 +169,12 @@ def _is_sent_to_varlen(run: Run) -> bool:
 
 def keeps_scores(run: Run, family: LayerVariant, attention: Attention) -> bool:
     """Whether softmax attention is made of plain operations."""
-    return run.attention == "eager" or without_kernel(run, family, attention)
+    return is_plain(run) or without_kernel(run, family, attention)
+
+
+def is_plain(run: Run) -> bool:
+    """Whether that of every layer is, whatever the layer."""
+    return run.attention == "eager" or lacks_kernel(run)
 
 
 def without_kernel(run: Run, family: LayerVariant, attention: Attention) -> bool:

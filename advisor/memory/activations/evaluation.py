@@ -102,8 +102,9 @@ def attention(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
     heads = block.attention
     if heads is None or heads.kind not in {"softmax", "latent"}:
         return
-    if without_kernel(run, family_and_norm(run, block)[0], heads):
-        yield from (*math_amounts(family_and_norm(run, block)[0], heads), (5, "heads S"))
+    family, _ = family_and_norm(run, block)
+    if without_kernel(run, family, heads):
+        yield from (*math_amounts(family, heads), (5, "heads S"))
     if heads.kind != "softmax" or run.attention != "eager":
         return
     yield from ((n.compute, "q"), (n.compute, "k"))

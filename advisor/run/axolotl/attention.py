@@ -3,9 +3,11 @@
 from advisor.record import record
 from advisor.run import Run
 from advisor.run.axolotl.read import LEGACY_ATTENTION
+from advisor.util import regex
 
 NAMES = {"flash": "flash_attention_2", "flex": "flex_attention"}
 """What axolotl calls the kernels of its old flags, where it is not the flag's own word."""
+FLASH = regex(r"flash_attention_[234]")
 # Dao-AILab/flash-attention, csrc/flash_attn/flash_api.cpp, mha_fwd.
 WIDEST_FLASH_HEAD = 256
 
@@ -22,6 +24,11 @@ class Kernel:
     def base(self) -> str:
         """The name without revision and suffix: axolotl/utils/schemas/enums.py:171-175@0.19.0."""
         return self.name.split(":")[0].split("@")[0].strip()
+
+    @property
+    def is_flash(self) -> bool:
+        """Whether it is one of FlashAttention's own."""
+        return FLASH.fullmatch(self.base) is not None
 
 
 def kernel(run: Run) -> Kernel:
@@ -63,7 +70,7 @@ def without_scores(run: Run) -> str:
 
 def masks_images(run: Run) -> bool:
     """Whether the run trains on images whose tokens see each other both ways, as FlashAttention has them not."""
-    return run.model is not None and run.model.family.image_mask and bool(run.config.get("processor_type"))
+    return run.model is not None and run.model.family.image_mask and run.uses_images
 
 
 def widest_head(run: Run) -> int:

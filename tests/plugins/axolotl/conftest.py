@@ -13,18 +13,8 @@ import yaml
 
 from advisor.run.history import history
 
-MODEL = {
-    "architectures": ["LlamaForCausalLM"],
-    "model_type": "llama",
-    "hidden_size": 4096,
-    "intermediate_size": 14336,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "vocab_size": 128256,
-    "max_position_embeddings": 8192,
-    "tie_word_embeddings": False,
-}
+from ...llama import LLAMA_3_8B
+
 CONFIG = """\
 # what a run is
 base_model: ./model
@@ -59,7 +49,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "config.json").write_text(json.dumps(MODEL))
+    (tmp_path / "model" / "config.json").write_text(json.dumps(LLAMA_3_8B))
     (tmp_path / "run.yml").write_text(CONFIG)
     history.cache_clear()
     yield tmp_path
