@@ -57,14 +57,18 @@ def changed(values: Mapping[str, Any], request: Request) -> dict[str, Any]:
     """The values of a config as they are trained to verify it.
 
     One evaluation, after the last step: axolotl/core/builders/base.py:508-533@0.19.0. ``plugins``: this one first.
+    Synthetic rows stay in their order, so that the batches are the same each time.
     """
     folder = Path(request.folder)
     kept = {key: value for key, value in values.items() if not DROPPED.fullmatch(str(key))}
     others: list[str] = [name for name in values.get("plugins") or () if name != PLUGIN]
     evaluation = {"eval_steps": request.steps} if request.evaluates else {}
+    # Without a seed axolotl shuffles otherwise each time: utils/data/shared.py:687-722@0.19.0.
+    order = {} if request.rows == "own" else {"shuffle_merged_datasets": False}
     return {
         **kept,
         **evaluation,
+        **order,
         "eval_strategy": "steps" if request.evaluates else "no",
         "plugins": [PLUGIN, *others],
         "max_steps": request.steps,
