@@ -63,3 +63,8 @@ def test_the_plugin_comes_first_and_others_stay():
     found = changed({"plugins": [liger], "eval_steps": 5, "sequence_len": 8}, Request("/f", 3, evaluates=True))
     assert found["plugins"] == ["advisor.plugins.axolotl.AdvisorPlugin", liger]
     assert (found["eval_strategy"], found["eval_steps"], found["sequence_len"]) == ("steps", 3, 8)
+
+
+def test_synthetic_rows_stay_in_their_order_and_the_configs_own_as_they_are():
+    orders = [changed({}, Request("/f", 3, evaluates=False, rows=rows)) for rows in ("synthetic", "packed", "own")]
+    assert [each.get("shuffle_merged_datasets") for each in orders] == [False, False, None]
