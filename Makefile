@@ -6,10 +6,14 @@ DEMO := $(VENV_DEMO)/bin
 VENV_RELEASE ?= .venv-release
 RELEASE := $(VENV_RELEASE)/bin/python -m tests.release
 SAMPLE := sample_configs/full-8b-out-of-memory.yaml
-TORCH := torch==2.13.0
+TORCH ?= torch==2.13.0
 # torch without CUDA, a tenth of the download; where this index cannot be reached, pip takes torch from its usual one.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 AXOLOTL := axolotl==0.19.0
+TRL := trl==1.9.0
+VENV_UPSTREAM ?= .venv-upstream
+NEWEST := $(VENV_UPSTREAM)/bin
+UPSTREAM := build/upstream
 INPUTS ?= 2000
 # A word of their names, or a path below tests/.
 TESTS ?=
@@ -20,7 +24,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --durations 10 --dura
 # Tests start hundreds of commands: compile each module once, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo setup test check oracles examples fuzz sweep snapshots accuracy pages web web-archive web-test lint format tables prices defaults tapes bench owner dist dist-try notes release-check release-ready version clean
+.PHONY: help demo setup test check oracles examples fuzz sweep snapshots accuracy pages web web-archive web-test lint format tables prices defaults upstream tapes bench owner dist dist-try notes release-check release-ready version clean
 .DEFAULT_GOAL := help
 
 help: ## List the verbs
@@ -95,6 +99,19 @@ prices: $(VENV)/.installed ## Rewrite the prices of cards from OFFERS, a CSV of 
 
 defaults: $(VENV)/.installed ## Rewrite the defaults of config classes, and the index of families, from the installed transformers
 	$(BIN)/python -m tests.models.defaults
+
+upstream: $(VENV)/.installed ## Hold tables, oracles and cited lines against the newest axolotl, transformers, DeepSpeed, PEFT, TRL, accelerate
+	rm -rf $(UPSTREAM)
+	$(PYTHON) -m venv --clear $(VENV_UPSTREAM)
+	$(NEWEST)/python -m pip install --quiet --no-deps --timeout 20 --retries 1 --extra-index-url $(TORCH_INDEX) $(TORCH)
+	$(NEWEST)/python -m pip install --quiet -e '.[test]'
+	$(NEWEST)/python -m pip install --quiet --upgrade transformers deepspeed peft accelerate $(TORCH)
+	$(NEWEST)/python -m pip install --quiet --upgrade --no-deps axolotl trl
+	$(BIN)/python -m pip install --quiet --no-deps --target $(UPSTREAM)/pinned/packages $(TRL)
+	$(BIN)/python -m tests.upstream.observe $(UPSTREAM)/pinned
+	$(NEWEST)/python -m tests.upstream.observe $(UPSTREAM)/newest
+	$(BIN)/python -m tests.upstream.report $(UPSTREAM)/pinned $(UPSTREAM)/newest > $(UPSTREAM)/report.md
+	@cat $(UPSTREAM)/report.md
 
 tapes: $(VENV)/.installed ## Record the allocations of training steps again, from the installed torch, transformers and PEFT
 	$(BIN)/python -m tests.allocations.record

@@ -10,6 +10,7 @@ from advisor.engine.bases import Tier
 from advisor.engine.finding import LEVELS, OF_HOST, PLANNED, Finding, Fix, Report, WholePlan
 from advisor.engine.flowchart_status import rungs_of
 from advisor.engine.locations import document_of, place_of
+from advisor.engine.newer import hits_of
 from advisor.engine.placeholders import certain_hits, without_echoes
 from advisor.engine.plan_findings import step_finding, step_findings, whole_plan
 from advisor.engine.plan_memo import PlanMemo
@@ -173,7 +174,7 @@ def _all_hits(run: Run, options: Options) -> Iterator[tuple[Rule, Hit]]:
     rules = rules_of("lint", options)
     for rule in rules.values():
         if options.wants(rule.id) and (rule.alone or not run.is_json_alone):
-            for hit in rule.finds(run):
+            for hit in hits_of(rule, run):
                 yield rule, hit
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from weakref import WeakKeyDictionary
 
+from advisor.engine.newer import hits_of
 from advisor.engine.registry import built_in_rules
 from advisor.engine.rule import Rule
 from advisor.run import Run
@@ -48,7 +49,7 @@ def stops_less(before: Run, after: Run) -> bool:
 
 def _errors_by(rules: Iterable[Rule], run: Run) -> Iterator[str]:
     """The name of a rule for each error that it finds."""
-    return (rule.id for rule in rules for hit in rule.finds(run) if (hit.level or rule.level) == "error")
+    return (rule.id for rule in rules for hit in hits_of(rule, run) if (hit.level or rule.level) == "error")
 
 
 def error_rules(run: Run) -> list[Rule]:

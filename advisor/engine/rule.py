@@ -69,6 +69,7 @@ class Rule:
     ``caveat``: what this step leaves to the user, of the runs before and after it, as a sentence behind its cost.
     ``safe``: the same thing is trained (parameters, objective, data, global batch, optimizer).
     ``proof`` of a lint rule: ``rejects`` and ``accepts`` are tested against the real library, ``read`` cites a line.
+    ``of_names``: refuses what a list of names lacks, which a newer library may have.
     ``fatal``: proven to stop the run after the download, so a launch hook may block on it.
     ``offer``: a gain to choose and no mistake: shown with its edit, which ``--fix`` leaves alone.
     ``alone``: speaks of the DeepSpeed config whatever the YAML says, and so of a JSON that no YAML of the call names.
@@ -94,6 +95,7 @@ class Rule:
     finds: Callable[["Run"], Iterable[Hit]] = _no_hits
     level: Level = "warning"
     proof: Proof = "read"
+    of_names: bool = False
     fatal: bool = False
     alone: bool = False
     offer: bool = False

@@ -1,7 +1,7 @@
 # pyright: basic, reportMissingImports=false
 """axolotl's kernels for TRL's losses, on a CPU: as much memory as there, where axolotl would take several times that.
 
-axolotl/monkeypatch/trainer/utils.py:173-183,495-503@0.19.0: what is not on a GPU goes to a whole log-softmax.
+axolotl/monkeypatch/trainer/utils.py:173-183,478-482@0.19.0: what is not on a GPU goes to a whole log-softmax.
 """
 
 import sys

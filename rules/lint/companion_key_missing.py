@@ -23,7 +23,7 @@ rule = Rule(
         axolotl checks them before it loads anything, and stops.
     """,
     safe=True,
-    source="axolotl/utils/schemas/validation.py:101-1951@0.19.0, line by line in advisor/tables/refusals.jsonl",
+    source="axolotl/utils/schemas/validation.py:101-1951@0.19.0, line by line in advisor/schemas/refusals.jsonl",
     examples=(
         only("base_model: Qwen/Qwen2.5-7B", "chat_template: jinja", fires=True),
         Example(

@@ -69,7 +69,7 @@ rule = Rule(
         `"1"` to 1 and 5e8 to an integer, but not null, a fraction or any other string. Every rank finds out when the
         engine is built, after the model has been loaded.
     """,
-    source="deepspeed/runtime/config_utils.py:112-120@0.18.9, by way of advisor/tables/deepspeed.json",
+    source="deepspeed/runtime/config_utils.py:112-120@0.18.9, by way of advisor/schemas/deepspeed.json",
     examples=(
         only(
             "base_model: meta-llama/Llama-3.1-8B",

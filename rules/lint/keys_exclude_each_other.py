@@ -23,7 +23,7 @@ rule = Rule(
         each other or that no trainer can do at once.
     """,
     safe=True,
-    source="axolotl/utils/schemas/validation.py:101-2018@0.19.0, line by line in advisor/tables/refusals.jsonl",
+    source="axolotl/utils/schemas/validation.py:101-2018@0.19.0, line by line in advisor/schemas/refusals.jsonl",
     examples=(
         Example(
             before="""

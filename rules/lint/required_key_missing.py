@@ -53,7 +53,7 @@ rule = Rule(
         is given on the command line counts: `axolotl train config.yaml --learning-rate 1e-4`.
     """,
     source="axolotl/utils/schemas/training.py:115-117@0.19.0; axolotl/utils/schemas/validation.py:81-86@0.19.0; "
-    "advisor/tables/axolotl.json",
+    "advisor/schemas/axolotl.json",
     examples=(
         only(
             "base_model: Qwen/Qwen2.5-7B",

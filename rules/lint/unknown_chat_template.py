@@ -40,6 +40,7 @@ rule = Rule(
     finds=finds,
     level="error",
     proof="read",
+    of_names=True,
     why="""
         At the top level axolotl's schema refuses such a name. Under `datasets` it takes any text, and looks for the
         template only when the rows are read.

@@ -53,6 +53,7 @@ rule = Rule(
     finds=finds,
     level="error",
     proof="read",
+    of_names=True,
     why="""
         axolotl's schema takes any text. The type is looked for among the modules of `axolotl.prompt_strategies` and a
         few built-in handlers when the rows are read: "unhandled prompt tokenization strategy". Rows that hold

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from advisor import Change, Example, Hit, Remove, Rename, Rule, Run, Set, but, is_list, is_mapping, only
+from advisor.run.stack import release
 from advisor.schemas import (
     DATASETS_BY_LOSS,
     Found,
@@ -46,6 +47,7 @@ def finds(run: Run) -> Iterator[Hit]:
     foreign = len(plugins_of(run)) > len(listed_plugins(table, run.config))
     unknown = [found for found in table.walk(run.config) if is_unknown(table, found)]
     free: dict[int, list[str]] = {}  # by the mapping that a key stands in
+    yield from (too_new(run, found) for found in table.walk(run.config) if is_too_new(run, found))
     for found in unknown[:MOST]:
         synonym = synonyms().get(found.key.lower()) if found.level == table.root else None
         if synonym is not None:
@@ -61,6 +63,19 @@ def finds(run: Run) -> Iterator[Hit]:
         refused = any(table.forbids(found.level) for found in rest)
         message = f"{len(rest)} more keys are not axolotl's; correct the first {MOST} and check again"
         yield Hit(rest[0].at, message, on_key=True, level="error" if refused else None)
+
+
+def is_too_new(run: Run, found: Found) -> bool:
+    """Whether a key came with a newer axolotl than this run has."""
+    since = (found.row or {}).get("since")
+    return since is not None and found.value is not None and not run.stack.at_least("axolotl", since)
+
+
+def too_new(run: Run, found: Found) -> Hit:
+    """What becomes of it there."""
+    since, theirs = (found.row or {})["since"], ".".join(map(str, release(run.stack.axolotl)))
+    message = f"`{found.key}` comes with axolotl {since}: {theirs} drops it silently; update axolotl, or remove it"
+    return Hit(found.at, message, on_key=True)
 
 
 def is_unknown(table: Table, found: Found) -> bool:
@@ -244,6 +259,10 @@ rule = Rule(
                   eos_token: <|im_end|>
             """,
         ),
+        only("base_model: Qwen/Qwen2.5-7B", "trl:\n  entropy_coef: 0.1", stack={"axolotl": "0.18.0"}, fires=True),
+        but("trl:\n  beta: 0.1"),
+        but(stack={"axolotl": "0.19.0"}),
+        but("trl:\n  entropy_coef:"),
         only(
             "base_model: Qwen/Qwen2.5-7B", "plugins:\n  - somebody.elses.Plugin", "bos_token: <|im_start|>", fires=True
         ),

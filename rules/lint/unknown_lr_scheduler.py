@@ -34,6 +34,7 @@ rule = Rule(
     finds=finds,
     level="error",
     proof="read",
+    of_names=True,
     fatal=True,
     why="""
         axolotl takes any string for `lr_scheduler` and builds `one_cycle` and `rex` itself; every other one is

@@ -55,6 +55,7 @@ rule = Rule(
     finds=finds,
     level="error",
     proof="read",
+    of_names=True,
     fatal=True,
     why="""
         axolotl takes any string for `optimizer` and hands it to transformers, which looks it up only when the training

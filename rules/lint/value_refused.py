@@ -103,7 +103,7 @@ rule = Rule(
         range, a kernel that the card or the version of torch does not have.
     """,
     safe=True,
-    source="axolotl/utils/schemas/config.py:1594-2213@0.19.0, line by line in advisor/tables/refusals.jsonl",
+    source="axolotl/utils/schemas/config.py:1594-2213@0.19.0, line by line in advisor/schemas/refusals.jsonl",
     examples=(
         Example(
             before="""

@@ -137,7 +137,7 @@ rule = Rule(
         imports, on every rank.
     """,
     safe=True,
-    source="axolotl/utils/schemas@0.19.0, by way of advisor/tables/axolotl.json; pydantic's table of conversions",
+    source="axolotl/utils/schemas@0.19.0, by way of advisor/schemas/axolotl.json; pydantic's table of conversions",
     examples=(
         Example(
             before="""

@@ -43,7 +43,7 @@ class Filled(torch.autograd.Function):
 
 
 def log_probabilities(logits: Any, labels: Any) -> Any:
-    """selective_log_softmax: axolotl/monkeypatch/trainer/utils.py:479-519@0.19.0."""
+    """selective_log_softmax: axolotl/monkeypatch/trainer/utils.py:468-510@0.19.0."""
     flat = logits.reshape(-1, logits.shape[-1])  # a view where one can be
     index = labels.reshape(-1, 1).contiguous()
     return Selected.apply(flat, index).to(logits.dtype).reshape(labels.shape)

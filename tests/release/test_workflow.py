@@ -29,6 +29,11 @@ def test_it_is_a_workflow_and_runs_on_tags_of_versions_alone():
     assert RELEASE["on"] == {"push": {"tags": ["v*"]}}
 
 
+@pytest.mark.parametrize("name", sorted(file.name for file in FOLDER.iterdir()))
+def test_every_workflow_is_one(name: str):
+    validator_of("github-workflow").validate(workflow(name))
+
+
 def test_one_job_follows_the_other():
     assert {name: job.get("needs") for name, job in JOBS.items()} == {
         "build": None,

@@ -43,7 +43,7 @@ class Dpo:
 def log_probabilities(tape: Tape, logits: Tensor, batch: Batch, labels: Tensor | None = None) -> Tensor:
     """The logit of each next token less the logarithm of the sum of all: axolotl's kernels.
 
-    axolotl/monkeypatch/trainer/utils.py:421-519@0.19.0. Rows without their last token are copied, and so are labels
+    axolotl/monkeypatch/trainer/utils.py:427-510@0.19.0. Rows without their last token are copied, and so are labels
     that are a part of the batch.
     """
 

@@ -335,7 +335,7 @@ def loss(reader: Reader, rl: str | None, model: Architecture | None) -> LossFact
 def applied(layers: frozenset[str], model: Architecture) -> frozenset[str]:
     """What of a decoder's layers Liger patches: nothing where it has no function for the model type, and says so.
 
-    axolotl/integrations/liger/plugin.py:187-242,520-545@0.19.0. Norms of other kinds go with all the others.
+    axolotl/integrations/liger/plugin.py:187-242,488-506@0.19.0. Norms of other kinds go with all the others.
     """
     fused = model.family.liger
     return frozenset(layer for layer in layers if (layer in fused if layer in LIGER_PARTS else bool(fused)))

@@ -71,7 +71,7 @@ def _fsdp_strategies(reader: Reader) -> frozenset[str]:
 def reshards(settings: Mapping[str, object], strategies: frozenset[str]) -> bool:
     """Whether parameters are freed after forward.
 
-    Transformers/training_args.py:2811-2883@5.16.1. ``sharding_strategy`` is dropped.
+    transformers/training_args.py:2811-2883@5.16.1. ``sharding_strategy`` is dropped.
     """
     given = settings.get("reshard_after_forward")
     if given is not None:
@@ -93,7 +93,7 @@ def truth(settings: Mapping[str, object], key: str, default: bool = False) -> bo
 def embeddings_stay_fp32(facts: AxolotlFacts) -> bool:
     """Embeddings, head and norms left in fp32.
 
-    Axolotl/loaders/model.py:422-489@0.19.0. DeepSpeed's engine undoes it.
+    axolotl/loaders/model.py:422-489@0.19.0. DeepSpeed's engine undoes it.
     """
     recast = facts["adapter"] is not None or (
         facts["attention_given"] and facts["attention"] not in KERNELS_WITHOUT_CAST
