@@ -1,4 +1,4 @@
-"""The README's worked example of an organisation's rule does as it says."""
+"""The worked example of an organisation's rule does as the site says."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,9 @@ from click.testing import CliRunner
 
 from advisor.cli.main import main
 
-SECTION = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8").partition("## Rules of your own")[2]
+from .texts import page
+
+SECTION = page("rules-of-your-own")
 CONFIG = """\
 base_model: Qwen/Qwen3-8B
 sequence_len: 4096

@@ -1,4 +1,4 @@
-"""The snippets for CI in the README: their YAML, and that what they name is there."""
+"""The snippets for CI: their YAML, that what they name is there, and that the README and the site have the same."""
 
 import re
 import shlex
@@ -14,12 +14,16 @@ from advisor.about import REPOSITORY, VERSION
 from advisor.cli.main import main
 
 from .json_schemas import validator_of
+from .texts import README, ROOT, TEXTS, page
 
-ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 SNIPPETS: dict[str, Any] = {
-    name: yaml.safe_load(text) for name, text in re.findall(r"```yaml\n# (\.\S+)\n(.*?)```", README, re.DOTALL)
+    name: yaml.safe_load(text) for name, text in re.findall(r"```yaml\n# (\.\S+)\n(.*?)```", TEXTS, re.DOTALL)
 }
+
+
+def test_the_readme_and_the_site_have_the_same_workflow():
+    (short,) = re.findall(r"```yaml\n# .github/workflows/advisor.yml\n.*?```", README, re.DOTALL)
+    assert short in page("ci")
 
 
 def test_there_is_one_for_each_place():
@@ -71,5 +75,5 @@ def test_the_hook_is_in_the_manifest_and_takes_its_arguments():
 
 
 @pytest.mark.parametrize("name", ["advisor-check", "advisor-fix"])
-def test_the_readme_names_every_hook(name: str):
-    assert f"`{name}`" in README
+def test_the_page_names_every_hook(name: str):
+    assert f"`{name}`" in page("ci")

@@ -1,4 +1,4 @@
-"""What the README shows of a command is what the command prints."""
+"""What the README and the site show of a command is what the command prints."""
 
 import os
 import re
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-SCREENS = re.findall(r"^```\n\$ advisor (.+)\n((?:.*\n)*?)```$", README, re.MULTILINE)
+from .texts import ROOT, TEXTS
+
+SCREENS = re.findall(r"^```\n\$ advisor (.+)\n((?:.*\n)*?)```$", TEXTS, re.MULTILINE)
 ELSEWHERE = "test house_rules"
 """Its files are written by test_readme."""
 LEFT_OUT = "..."

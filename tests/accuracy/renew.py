@@ -1,4 +1,4 @@
-"""Writes what rests on the published runs again: the table of ranges, and the figures in the README (make accuracy)."""
+"""Writes what rests on the published runs again: the table of ranges, and the figures in the texts (make accuracy)."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -13,9 +13,9 @@ from advisor.accuracy.report import Accuracy, accuracy
 from advisor.accuracy.tables import percent, words
 from advisor.memory.evidence import Evidence, Reserved, Slack, published_evidence
 
-ROOT = Path(__file__).parents[2]
+from tests.texts import PAGES, README_FILE, ROOT
+
 RANGES = ROOT / "advisor" / "memory" / "ranges.json"
-README = ROOT / "README.md"
 BEGIN, END = "<!-- written by make accuracy -->\n", "<!-- end -->\n"
 
 
@@ -23,8 +23,9 @@ def main() -> None:
     """Ranges first, since the figures depend on them."""
     RANGES.write_text(ranges_text(), encoding="utf-8")
     published_evidence.cache_clear()
-    text = README.read_text(encoding="utf-8")
-    README.write_text(text.replace(whole_part(part_of(text)), whole_part(readme_part())), encoding="utf-8")
+    for file, part in written().items():
+        text = file.read_text(encoding="utf-8")
+        file.write_text(text.replace(whole_part(part_of(text)), whole_part(part)), encoding="utf-8")
 
 
 def ranges_text() -> str:
@@ -50,7 +51,7 @@ def as_table(evidence: Evidence) -> dict[str, Any]:
 
 
 def part_of(text: str) -> str:
-    """The part of the README that is written by this."""
+    """The part of a text that is written by this."""
     return text[text.index(BEGIN) + len(BEGIN) : text.index(END)]
 
 
@@ -59,10 +60,14 @@ def whole_part(part: str) -> str:
     return BEGIN + part + END
 
 
-def readme_part() -> str:
-    """The figures in short."""
+def written() -> dict[Path, str]:
+    """The part of each text: the README has the peers alone, the site's page ranges and verdicts too."""
     report = accuracy(judged())
-    return "\n" + "\n".join([*errors(report), "", *verdicts(report)]) + "\n\n"
+    table = "\n".join(errors(report))
+    return {
+        README_FILE: f"\n{table}\n\n",
+        PAGES / "trust.md": "\n" + "\n".join([table, "", *verdicts(report)]) + "\n\n",
+    }
 
 
 def errors(report: Accuracy) -> Iterator[str]:

@@ -7,7 +7,7 @@ import pytest
 
 from advisor.accuracy.fitted import FITTED
 
-from .renew import BEGIN, END, RANGES, README, part_of, ranges_text, readme_part
+from .renew import BEGIN, END, RANGES, part_of, ranges_text, written
 
 pytestmark = pytest.mark.slow
 
@@ -19,10 +19,11 @@ def test_the_ranges_that_ship_are_those_that_the_published_runs_give():
     assert RANGES.read_text(encoding="utf-8") == ranges_text(), "run `make accuracy` and read the diff"
 
 
-def test_the_figures_in_the_readme_are_those_of_today():
-    text = README.read_text(encoding="utf-8")
-    assert text.count(BEGIN) == text.count(END) == 1
-    assert part_of(text) == readme_part(), "run `make accuracy` and read the diff"
+def test_the_figures_in_the_texts_are_those_of_today():
+    for file, part in written().items():
+        text = file.read_text(encoding="utf-8")
+        assert text.count(BEGIN) == text.count(END) == 1
+        assert part_of(text) == part, "run `make accuracy` and read the diff"
 
 
 def test_five_constants_at_most_are_fitted_and_each_is_where_it_is_said_to_be():

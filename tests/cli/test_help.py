@@ -5,7 +5,6 @@ import re
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import click
 import pytest
@@ -13,6 +12,8 @@ from click.testing import CliRunner
 
 from advisor.cli.help import EXAMPLES, FEW, GROUPS, ORDER, REST
 from advisor.cli.main import main
+
+from ..texts import page
 
 COMMANDS = ["", *sorted(main.commands)]
 CUT = re.compile(r"\w-$")
@@ -80,15 +81,14 @@ def test_quiet_and_verbose_contradict_each_other():
     assert "--quiet and --verbose contradict each other" in result.output
 
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
     ("shell", "words", "number", "completed"),
     [("bash", "advisor ch", "1", "plain,check"), ("bash", "advisor check --qu", "2", "plain,--quiet")],
 )
-def test_a_shell_completes_what_the_readme_says(shell: str, words: str, number: str, completed: str):
-    assert f"_ADVISOR_COMPLETE={shell}_source advisor" in README
+def test_a_shell_completes_what_the_page_says(shell: str, words: str, number: str, completed: str):
+    assert f"_ADVISOR_COMPLETE={shell}_source advisor" in page("settings")
     asked = {"_ADVISOR_COMPLETE": f"{shell}_complete", "COMP_WORDS": words, "COMP_CWORD": number}
     code = "from advisor.cli.main import main; main(prog_name='advisor')"
     done = subprocess.run(

@@ -103,9 +103,9 @@ def steps() -> Iterator[tuple[str, Callable[[User], None] | None]]:
             yield where, None
         else:
             yield where, extra(line.requirement) if line.kind == "extra" else from_the_tag(line.requirement)
-    yield "README.md, .gitlab-ci.yml", gitlab
-    yield "README.md, .pre-commit-config.yaml", pre_commit
-    yield "README.md, .github/workflows/advisor.yml", action
+    yield "site, .gitlab-ci.yml", gitlab
+    yield "site, .pre-commit-config.yaml", pre_commit
+    yield "site, .github/workflows/advisor.yml", action
     yield "README.md, make demo", demo
 
 

@@ -10,7 +10,8 @@ import yaml
 
 from advisor.about import REPOSITORY, VERSION
 
-TEXTS = ("README.md", "CONTRIBUTING.md", "plugins/*/*.md")
+SITE = "plugins/site/docs/*.md"
+TEXTS = ("README.md", "CONTRIBUTING.md", "plugins/*/*.md", SITE)
 INSTALL = re.compile(r"pip install (\"[^\"\n]+\"|'[^'\n]+'|[^\s`\"']+)")
 TAG = f"git+{REPOSITORY}@v{VERSION}"
 NAME = "axolotl-advisor"
@@ -61,8 +62,8 @@ def installs(root: Path) -> Iterator[Install]:
 
 
 def snippets(root: Path) -> dict[str, Any]:
-    """The README's YAML files by their names, such as ``.gitlab-ci.yml``."""
-    text = (root / "README.md").read_text(encoding="utf-8")
+    """The site's YAML files for CI by their names, such as ``.gitlab-ci.yml``."""
+    text = (root / SITE.replace("*", "ci")).read_text(encoding="utf-8")
     return {name: yaml.safe_load(body) for name, body in re.findall(r"```yaml\n# (\.\S+)\n(.*?)```", text, re.DOTALL)}
 
 
