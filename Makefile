@@ -4,6 +4,7 @@ VENV_DEMO ?= .venv-demo
 BIN := $(VENV)/bin
 DEMO := $(VENV_DEMO)/bin
 VENV_RELEASE ?= .venv-release
+VENV_SITE ?= .venv-site
 RELEASE := $(VENV_RELEASE)/bin/python -m tests.release
 SAMPLE := sample_configs/full-8b-out-of-memory.yaml
 TORCH ?= torch==2.13.0
@@ -24,7 +25,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --durations 10 --dura
 # Tests start hundreds of commands: compile each module once, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo setup test check oracles examples fuzz sweep snapshots accuracy pages web web-archive web-test lint format tables prices defaults upstream tapes bench owner dist dist-try notes release-check release-ready version clean
+.PHONY: help demo setup test check oracles examples fuzz sweep snapshots accuracy site pictures web web-archive web-test lint format tables prices defaults upstream tapes bench owner dist dist-try notes release-check release-ready version clean
 .DEFAULT_GOAL := help
 
 help: ## List the verbs
@@ -67,11 +68,14 @@ sweep: $(VENV)/.installed ## Check what every fix of every real config promises,
 snapshots: $(VENV)/.installed ## Rewrite tests/snapshots; read the diff before you commit it
 	UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -m "not oracle" tests/test_samples.py
 
-accuracy: $(VENV)/.installed ## Rewrite the ranges and the README's figures from the published runs; read the diff
+accuracy: $(VENV)/.installed ## Rewrite the ranges and the figures of the README and the site from the published runs; read the diff
 	$(BIN)/python -m tests.accuracy.renew
 
-pages: $(VENV)/.installed ## Write a page for each rule, and an index, into site/
-	$(BIN)/python -m tests.pages site
+site: $(VENV_SITE)/.installed ## Build the site into build/site/out; PAGE=site/web puts the page of `make web` into it
+	$(VENV_SITE)/bin/python -m tests.website.build build/site $(PAGE)
+
+pictures: $(VENV)/.installed ## Draw the README's screen again
+	$(BIN)/python -m tests.pictures
 
 web: $(VENV_DEMO)/.installed ## Build the page that runs in the browser into site/web (needs npm)
 	$(DEMO)/python -m advisor.plugins.web.build site/web
@@ -142,7 +146,7 @@ version: ## Write NUMBER, the next version, wherever it stands
 	@$(PYTHON) -m tests.release.places version "$$NUMBER"
 
 clean: ## Remove the environments and all caches
-	rm -rf $(VENV) $(VENV_DEMO) $(VENV_RELEASE) .venv-axolotl build dist site *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV_DEMO) $(VENV_RELEASE) $(VENV_SITE) .venv-axolotl build dist site *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # torch first and alone: DeepSpeed's build asks for it. axolotl without what it pins: the tests call its schema only.
@@ -156,6 +160,11 @@ $(VENV)/.installed: pyproject.toml
 $(VENV_RELEASE)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV_RELEASE)
 	$(VENV_RELEASE)/bin/python -m pip install --quiet -e '.[release]'
+	@touch $@
+
+$(VENV_SITE)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV_SITE)
+	$(VENV_SITE)/bin/python -m pip install --quiet -e '.[site]'
 	@touch $@
 
 $(VENV_DEMO)/.installed: pyproject.toml

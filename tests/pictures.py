@@ -16,6 +16,8 @@ UNTIL = "--- "
 """The diff is left to the reader's own terminal."""
 CELL, LINE, EDGE = 8.4, 19, 18
 """Of a character, a line and the margin, in pixels."""
+NO_BREAK = "\xa0"
+"""Several spaces of the other kind are drawn as one."""
 SGR = re.compile(r"\x1b\[([\d;]*)m")
 INK = {"31": "#ff7b72", "32": "#56d364", "33": "#e3b341", "34": "#79c0ff", "36": "#76e3ea"}
 
@@ -42,7 +44,7 @@ def picture(lines: list[str]) -> str:
         f"<title>{escape(' '.join(SGR.sub('', line).strip() for line in lines[2:4]))}</title>\n"
         f'<rect width="{wide}" height="{high}" rx="8" fill="#0d1117"/>\n'
         '<g font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,monospace" font-size="14" fill="#e6edf3"'
-        f' xml:space="preserve">\n{rows}\n</g>\n</svg>\n'
+        f">\n{rows}\n</g>\n</svg>\n"
     )
 
 
@@ -70,8 +72,10 @@ def piece(text: str, codes: list[str], column: int, y: int) -> str:
     color = next((f' fill="{INK[code]}"' for code in codes if code in INK), "")
     bold = ' font-weight="700"' if "1" in codes else ""
     faint = ' opacity=".6"' if "2" in codes else ""
-    place = f'x="{EDGE + start * CELL:.1f}" y="{y}" textLength="{len(shown) * CELL:.1f}" lengthAdjust="spacingAndGlyphs"'
-    return f"<text {place}{color}{bold}{faint}>{escape(shown)}</text>"
+    place = (
+        f'x="{EDGE + start * CELL:.1f}" y="{y}" textLength="{len(shown) * CELL:.1f}" lengthAdjust="spacingAndGlyphs"'
+    )
+    return f"<text {place}{color}{bold}{faint}>{escape(shown).replace(' ', NO_BREAK)}</text>"
 
 
 def main() -> None:

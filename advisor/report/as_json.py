@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from advisor.about import VERSION
+from advisor.about import SITE, VERSION
 from advisor.engine.finding import Against, Finding, Fix, Place, Report, WholePlan
 from advisor.engine.registry import is_built_in
 from advisor.memory.basis import Basis
@@ -20,8 +20,8 @@ from advisor.util import STEERING
 
 FIRST: Mapping[str, object] = {"version": 1, "advisor": VERSION}
 """What every output says first: the version of the format, and that of the advisor."""
-PAGES: str | None = None
-"""Where the pages of ``make pages`` are published: an address with ``{rule}`` in it. None: nowhere yet."""
+PAGES: str | None = None if "//OWNER." in SITE else f"{SITE}/rules/{{rule}}/"
+"""Where the pages of rules are published: an address with ``{rule}`` in it. None: nowhere yet."""
 
 
 def render(reports: Sequence[Report], _style: Style) -> str:

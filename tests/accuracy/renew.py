@@ -11,8 +11,8 @@ from advisor.accuracy.judging import judged
 from advisor.accuracy.ranges import derived
 from advisor.accuracy.report import Accuracy, accuracy
 from advisor.accuracy.tables import percent, words
+from advisor.accuracy.timing import Timing, timing
 from advisor.memory.evidence import Evidence, Reserved, Slack, published_evidence
-
 from tests.texts import PAGES, README_FILE, ROOT
 
 RANGES = ROOT / "advisor" / "memory" / "ranges.json"
@@ -62,11 +62,11 @@ def whole_part(part: str) -> str:
 
 def written() -> dict[Path, str]:
     """The part of each text: the README has the peers alone, the site's page ranges and verdicts too."""
-    report = accuracy(judged())
-    table = "\n".join(errors(report))
+    report, times = accuracy(judged()), timing()
+    table, short = "\n".join(errors(report)), " ".join(step_times(times))
     return {
-        README_FILE: f"\n{table}\n\n",
-        PAGES / "trust.md": "\n" + "\n".join([table, "", *verdicts(report)]) + "\n\n",
+        README_FILE: f"\n{table}\n\n{short}\n\n",
+        PAGES / "trust.md": "\n".join(["", table, "", *verdicts(report), *step_times_more(times), "", ""]),
     }
 
 
@@ -94,6 +94,23 @@ def verdicts(report: Accuracy) -> Iterator[str]:
     yield f"  It is {wide[False]} wide at the median, {wide[True]} with expandable segments."
     yield f"- Of {len(report.claims)} figures that axolotl's READMEs claim for examples, {len(compared)} can be compared; the reserved range"
     yield f"  holds {sum(claim.held for claim in compared)} of these. `advisor accuracy` lists each, with the proof where one is left out."
+
+
+def step_times(times: Timing) -> Iterator[str]:
+    """The time of a step, in two sentences."""
+    yield f"The time of a step is made of textbook constants: {times.all.median:.1%} off at the median on"
+    yield f"{times.all.runs} published runs, where one utilisation number is {times.all.naive_median:.1%} off;"
+    yield f"of two runs that are more than 10 % apart the faster is known in {times.order.right:.1%}."
+
+
+def step_times_more(times: Timing) -> Iterator[str]:
+    """The same as points, with what holds where a source is scored by constants that it did not move."""
+    yield "- " + " ".join(step_times(times))
+    yield f"  Nine in ten are within {times.all.p90:.1%}; with each source scored by constants that it did not move"
+    yield f"  it is {times.held_out.median:.1%} at the median and {times.held_out.p90:.1%} for nine in ten, and"
+    yield f"  {times.held_out.naive_median:.1%} at the median for one number fitted to the others."
+    yield "  It is a range, and says when it is rough: offloaded parameters, experts, more than 64 GPUs, a card without a"
+    yield "  published run. `advisor accuracy --time` has every group and every miss."
 
 
 if __name__ == "__main__":

@@ -81,8 +81,6 @@ def test_quiet_and_verbose_contradict_each_other():
     assert "--quiet and --verbose contradict each other" in result.output
 
 
-
-
 @pytest.mark.parametrize(
     ("shell", "words", "number", "completed"),
     [("bash", "advisor ch", "1", "plain,check"), ("bash", "advisor check --qu", "2", "plain,--quiet")],

@@ -11,12 +11,15 @@ FILES = (
     "pyproject.toml",
     "advisor/about.py",
     "plugins/**/*.md",
+    "plugins/site/zensical.toml",
     "plugins/zed/**/*.toml",
     "plugins/zed/**/*.rs",
 )
 NUMBER = r"\d+\.\d+\.\d+"
 PLACES = {
-    "owner": re.compile(r"(?:(?<=github\.com/)|(?<=uses: ))[\w.-]+(?=/axolotl-advisor)"),
+    "owner": re.compile(
+        r"(?:(?<=github\.com/)|(?<=uses: ))[\w.-]+(?=/axolotl-advisor)|(?<=https://)[\w-]+(?=\.github\.io/axolotl-advisor)"
+    ),
     "version": re.compile(
         r"(?:(?<=/axolotl-advisor@v)|(?<=/axolotl-advisor\n    rev: v)|(?<=^VERSION = \")|(?<=^version = \"))" + NUMBER,
         re.MULTILINE,

@@ -1,10 +1,8 @@
-"""``make pages``: a page in Markdown for each rule, and an index, all from the rules themselves."""
+"""A page in Markdown for each rule, and an index, all from the rules themselves."""
 
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from inspect import cleandoc
-from pathlib import Path
 
 from advisor.engine.example import Example
 from advisor.engine.registry import built_in_rules
@@ -87,15 +85,3 @@ def prose(text: str) -> str:
 def plain(text: str) -> str:
     """Text outside of code: no mark opens emphasis, a link, a tag or a table, and none a list or title on a new line."""
     return re.sub(r"(?m)^(\d+)([.)] )", r"\1\\\2", re.sub(r"[\\`*_\[\]<>|#~]|(?m:^[-+](?= ))", r"\\\g<0>", text))
-
-
-def main(folder: str) -> None:
-    """Write all pages into ``folder``."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    for name, text in files().items():
-        Path(folder, name).write_text(text, encoding="utf-8")
-    print(f"{len(files())} pages in {folder}")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
