@@ -21,12 +21,14 @@ PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.
 COMPILED = ("advisor.zip", "pyodide/python_stdlib.zip")
 PACKED = ("worker.js", "advisor.zip", *(f"pyodide/{name}" for name in PYODIDE))
 """What a page opened from ``file://`` may not load, and packed.js holds."""
+SPACE = HERE / "space.md"
+"""What a Space of Hugging Face reads first, so that the folder is one as it is."""
 COMPILING = (HERE / "compile.mjs", HERE / "compiling.py")
 
 
 def key() -> str:
     """A name for the page, another one as soon as anything has changed that it is built from."""
-    own = [Path(__file__), LOCK, STYLE, *COMPILING, *sorted((HERE / "static").iterdir())]
+    own = [Path(__file__), LOCK, STYLE, SPACE, *COMPILING, *sorted((HERE / "static").iterdir())]
     digest = hashlib.sha256()
     for path, name in [*((path, path.name) for path in own), *sources()]:
         content = path.read_bytes()
@@ -40,6 +42,7 @@ def build(folder: Path) -> None:
     for path in (HERE / "static").iterdir():
         shutil.copyfile(path, folder / path.name)
     shutil.copyfile(STYLE, folder / "report.css")
+    shutil.copyfile(SPACE, folder / "README.md")
     with zipfile.ZipFile(folder / "advisor.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for path, name in sources():
             archive.write(path, name)
