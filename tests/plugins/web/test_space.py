@@ -1,7 +1,6 @@
 """The page's folder is a static Space of Hugging Face as it is."""
 
 import yaml
-
 from advisor.plugins.web.build import HERE, SPACE
 
 COLORS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
