@@ -13,8 +13,8 @@ def finds(run: Run) -> Iterator[Hit]:
     if run.stack.trainer == "axolotl" and theirs > release(known):
         yield Hit(
             "base_model",
-            f"axolotl {'.'.join(map(str, theirs))} is newer than what is known here ({known}): its new keys are"
-            " called unknown, and what it refuses is a warning; update axolotl-advisor, or ask axolotl with `--validate`",
+            f"axolotl {'.'.join(map(str, theirs))} is newer than what is known here ({known}): its new keys are called"
+            " unknown, and what it refuses is a warning; update axolotl-advisor, or ask axolotl by `--validate`",
         )
 
 
