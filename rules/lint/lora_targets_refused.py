@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor import Example, Hit, Remove, Rule, Run, Set, but, only
+from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, only
 from advisor.memory.lora_targets import adapts_experts, wraps
 from advisor.models import Architecture
 from advisor.record import replace
 from advisor.run import Lora
-from advisor.run.axolotl.expert_targets import all_linear_by_name, leaf, missing
+from advisor.run.axolotl.expert_targets import all_linear_by_name, leaf, left_by_name, missing
 
 TARGETS = "lora_target_modules"
+NO_DROPOUT = (Set("lora_dropout", 0),)
 FORMER, TODAY = "language_model.model.", "model.language_model."
 """The start of a decoder's names in models of several parts, before and after transformers made them one model."""
 
@@ -26,7 +27,7 @@ def finds(run: Run) -> Iterator[Hit]:
         message = f"one fused stack of the experts is targeted without {names}: PEFT stops once the model is loaded"
         yield Hit(TARGETS, f"{message}; name both, or neither")
     elif lora.target_parameters:
-        yield from refused_by_parameters(run, lora)
+        yield from refused_by_parameters(run, model, lora)
     elif finds_nothing(run, model, lora):
         yield not_found(model, lora)
     elif model.family.router_returns_choice:
@@ -43,17 +44,28 @@ def on_router(run: Run, model: Architecture, lora: Lora) -> Iterator[Hit]:
     yield Hit(at, f"{message}: PEFT stops at the first forward; name the layers without it", edits)
 
 
-def refused_by_parameters(run: Run, lora: Lora) -> Iterator[Hit]:
+def refused_by_parameters(run: Run, model: Architecture, lora: Lora) -> Iterator[Hit]:
     """What PEFT cannot do on experts' stacks; of dropout next to targets that are named so, axolotl speaks itself."""
     named = bool(run.config.get("lora_target_parameters"))
     where = "`lora_target_parameters`" if named else "targets that PEFT moves to the experts' stacked parameters"
+    edits = () if named else name_the_rest(run, model)
     if lora.dropout and not named:
         message = f"`lora_dropout: {run.config.get('lora_dropout')}` with {where}: PEFT has no dropout for parameters"
-        help_ = "name the attention's layers alone, or set it to 0"
-        yield Hit("lora_dropout", f"{message}, and stops once the model is loaded; {help_}", (Set("lora_dropout", 0),))
+        remedy = "name the attention's layers alone" if edits else "set it to 0"
+        yield Hit("lora_dropout", f"{message}, and stops once the model is loaded; {remedy}", edits or NO_DROPOUT)
     if lora.dora:
         message = f"`peft_use_dora: true` with {where}: PEFT has no DoRA for parameters"
-        yield Hit("peft_use_dora", f"{message}, and stops once the model is loaded; set it to false")
+        remedy = "name the attention's layers alone" if edits else "set it to false"
+        yield Hit("peft_use_dora", f"{message}, and stops once the model is loaded; {remedy}", edits)
+
+
+def name_the_rest(run: Run, model: Architecture) -> tuple[Change, ...]:
+    """The targets without those that PEFT moves, as names; nothing where none is left."""
+    left = left_by_name(run, model)
+    if not left:
+        return ()
+    by_flag = (Remove("lora_target_linear"),) if run.config.get("lora_target_linear") else ()
+    return (*by_flag, Set(TARGETS, left, after="lora_alpha"))
 
 
 def finds_nothing(run: Run, model: Architecture, lora: Lora) -> bool:
@@ -101,7 +113,7 @@ rule = Rule(
         from and no norms for DoRA. The routers of Llama 4 and PhiMoE are linear layers that return their choice as
         well.
     """,
-    cost="Without dropout the adapters see every input.",
+    cost="The experts get no adapters; or, where it is set to 0, no dropout.",
     safe=False,
     source=(
         "peft/tuners/tuners_utils.py:989-1019@0.20.0; peft/utils/transformers_weight_conversion.py:457-466@0.20.0; "
@@ -148,8 +160,12 @@ rule = Rule(
                 adapter: lora
                 lora_r: 16
                 lora_alpha: 32
-                lora_dropout: 0
-                lora_target_linear: true
+                lora_target_modules:
+                  - q_proj
+                  - k_proj
+                  - v_proj
+                  - o_proj
+                lora_dropout: 0.05
             """,
         ),
         but(
@@ -205,5 +221,41 @@ rule = Rule(
         but("lora_target_modules: [q_proj, v_proj]", without=("lora_target_linear",)),
         but("lora_target_modules: [q_proj, router]", without=("lora_target_linear",), fires=True),
         but("base_model: ai21labs/Jamba-v0.1"),
+        Example(
+            before="""
+                base_model: zai-org/GLM-4.5-Air
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_dropout: 0.05
+                lora_target_modules: [gate_proj, up_proj, down_proj]
+            """,
+            after="""
+                base_model: zai-org/GLM-4.5-Air
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_dropout: 0
+                lora_target_modules: [gate_proj, up_proj, down_proj]
+            """,
+        ),
+        Example(
+            before="""
+                base_model: zai-org/GLM-4.5-Air
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                peft_use_dora: true
+                lora_target_modules: [q_proj, gate_proj, up_proj, down_proj]
+            """,
+            after="""
+                base_model: zai-org/GLM-4.5-Air
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                peft_use_dora: true
+                lora_target_modules: [q_proj]
+            """,
+        ),
     ),
 )

@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from advisor.record import replace
+from advisor.util import is_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,6 +100,15 @@ def all_linear_by_name(run: Run, model: Architecture) -> list[str]:
     routers = {leaf(tensor.module) for tensor in model.tensors if tensor.kind == "router"}
     unwrapped = routers if model.family.router_returns_choice else set[str]()
     return [name for name in dict.fromkeys([*listed, *linear_names(model)]) if name not in unwrapped]
+
+
+def left_by_name(run: Run, model: Architecture) -> list[str]:
+    """What is targeted by name less what PEFT moves to the experts' stacks; of a pattern nothing."""
+    table = moves(model, run.stack)
+    given = run.config.get("lora_target_modules")
+    listed = list(map(str, given)) if is_list(given) else []
+    names = all_linear_by_name(run, model) if run.config.get("lora_target_linear") else listed
+    return [name for name in names if leaf(name) not in table]
 
 
 def matched(pattern: re.Pattern[str], model: Architecture, table: dict[str, str]) -> Iterator[str]:
