@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from advisor.documents import Edit, PatchError
+from advisor.documents import Change, Edit, PatchError
 from advisor.engine.advice import Planner, with_advice
 from advisor.engine.bases import Tier
 from advisor.engine.finding import LEVELS, OF_HOST, PLANNED, Finding, Fix, Report, WholePlan
 from advisor.engine.flowchart_status import rungs_of
-from advisor.engine.locations import document_of, place_of
+from advisor.engine.locations import document_named, place_of
 from advisor.engine.newer import hits_of
 from advisor.engine.placeholders import certain_hits, without_echoes
 from advisor.engine.plan_findings import step_finding, step_findings, whole_plan
@@ -256,15 +256,19 @@ def quotes(rule: Rule) -> bool:
 
 
 def _hit_edits(run: Run, hit: Hit) -> tuple[Edit, ...]:
-    """A hit's changes as byte edits of the document that it points into."""
-    if not hit.edits:
+    """A hit's changes as byte edits of its documents; of all of them, or none."""
+    made = [_edits_of(run, name, changes) for name, changes in hit.changes]
+    return tuple(edit for edits in made for edit in edits) if all(made) else ()
+
+
+def _edits_of(run: Run, name: str, changes: Sequence[Change]) -> tuple[Edit, ...]:
+    """Changes to one document; nothing where they cannot be made."""
+    document = document_named(run, name)
+    if document is None or document.is_new or (name == "deepspeed" and run.has_foreign_json):
         return ()
-    document = document_of(run, hit)
-    if document is None or document.is_new or (hit.document == "deepspeed" and run.has_foreign_json):
-        return ()
-    inside = run.deepspeed.prefix if hit.document == "deepspeed" and run.deepspeed else ()
+    inside = run.deepspeed.prefix if name == "deepspeed" and run.deepspeed else ()
     try:
-        return document.changed(*(prefixed(change, inside) for change in hit.edits)).edits()
+        return document.changed(*(prefixed(change, inside) for change in changes)).edits()
     except PatchError:  # a key that is written in a way that the edit cannot keep: the finding stands without it
         return ()
 

@@ -7,7 +7,7 @@ from textwrap import indent
 
 from advisor.documents import read
 from advisor.engine.example import Example, text_of
-from advisor.engine.fix import with_changes
+from advisor.engine.fix import with_hit
 from advisor.engine.rule import Rule
 from advisor.engine.speedups import back
 from advisor.engine.states import State, Step
@@ -51,6 +51,7 @@ def opened(example: Example, folder: Path) -> LoadedRun:
     config.write_text(text_of(example.before), encoding="utf-8")
     if example.deepspeed is not None:
         name = str(read(config).get("deepspeed") or "deepspeed.json")
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text_of(example.deepspeed), encoding="utf-8")
     context = Context(working_directory=str(folder), gpus=example.gpus or None, stack=read_stack(example.stack))
     return open_run(read(config), context)
@@ -61,7 +62,7 @@ def outcome(rule: Rule, run: Run) -> tuple[Run | None, str]:
     if rule.stage == "lint":
         hits = list(rule.finds(run))
         for hit in hits:
-            run = with_changes(run, hit.document, list(hit.edits)) if hit.edits else run
+            run = with_hit(run, hit)
         return (run if hits else None), ""
     if not rule.when(run):
         return None, ""

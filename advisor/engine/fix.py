@@ -143,8 +143,8 @@ def _lint_pass(opened: LoadedRun, options: Options, *, unsafe: bool, memory: boo
     touched: set[tuple[str, object]] = set()
     done: list[Finding] = []
     for rule, hit in list(lint_hits(run, options)):
-        allowed = hit.edits and not rule.offer and (unsafe or rule.is_safe(run))
-        paths = {(hit.document, as_path(change.path)) for change in hit.edits}
+        allowed = hit.changes and not rule.offer and (unsafe or rule.is_safe(run))
+        paths = {(name, as_path(change.path)) for name, changes in hit.changes for change in changes}
         if not allowed or paths & touched or is_ignored(run, found := finding_of(run, rule, hit)):
             continue
         after = attempted(replace(opened, run=run), hit, memory=memory)
@@ -160,7 +160,7 @@ def attempted(opened: LoadedRun, hit: Hit, *, memory: bool) -> Run | None:
     """The run with the edits of one finding; None where they cannot be made, or add an error."""
     run = opened.run
     try:
-        after = _remodelled(with_changes(run, hit.document, list(hit.edits)), run, opened.context)
+        after = _remodelled(with_hit(run, hit), run, opened.context)
     except InputError:
         return None
     put_in_force = len(after.unreadable) > len(run.unreadable)  # such a value comes first, by hand
@@ -175,6 +175,13 @@ def _has_host_for(before: Run, after: Run) -> bool:
         return True
     old, new = State(before), State(after)
     return new.host_peak <= old.host_peak or host_suffices(old, new)
+
+
+def with_hit(run: Run, hit: Hit) -> Run:
+    """The run with all edits of a finding made."""
+    for name, changes in hit.changes:
+        run = with_changes(run, name, list(changes))
+    return run
 
 
 def with_changes(run: Run, document: str, changes: list[Change]) -> Run:

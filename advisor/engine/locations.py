@@ -8,16 +8,16 @@ from advisor.run.build import prefixed
 from advisor.run.deepspeed import has_shipped_name
 
 
-def document_of(run: Run, hit: Hit) -> Document | None:
-    """The document that a hit speaks of."""
-    if hit.document == "config":
+def document_named(run: Run, name: str) -> Document | None:
+    """The YAML, as ``config``, or the DeepSpeed JSON."""
+    if name == "config":
         return run.config
     return run.deepspeed.document if run.deepspeed else None
 
 
 def place_of(run: Run, hit: Hit) -> Place:
     """The span of a hit; for what is not in the file, the key that stands for the whole run."""
-    document = document_of(run, hit)
+    document = document_named(run, hit.document)
     if document is None or document.is_new:
         return run_place(run)
     path = run.deepspeed.path(hit.at) if hit.document == "deepspeed" and run.deepspeed and hit.at else hit.at
@@ -55,11 +55,11 @@ def json_hit(run: Run, at: str, message: str, *edits: Change, on_key: bool = Fal
         within = ".".join((*map(str, section.prefix), *([at] if at else [])))
         inline = tuple(prefixed(edit, section.prefix) for edit in edits)
         return Hit(within, message, inline, on_key=on_key or not at, level=level)
-    kept = edits if _owns_json(run) else ()
+    kept = edits if owns_json(run) else ()
     return Hit(at, message, kept, document="deepspeed", on_key=on_key, level=level)
 
 
-def _owns_json(run: Run) -> bool:
+def owns_json(run: Run) -> bool:
     """Whether the DeepSpeed JSON is this run's alone and under its repository, or a copy that a plan makes."""
     section = run.deepspeed
     if section is None:

@@ -27,6 +27,14 @@ class Hit:
     on_key: bool = False
     level: Level | None = None
     """Where one rule speaks at two levels; None is the rule's own."""
+    json_edits: tuple["Change", ...] = ()
+    """Of a hit in the YAML: what the DeepSpeed JSON must say then, in the same edit."""
+
+    @property
+    def changes(self) -> tuple[tuple[str, tuple["Change", ...]], ...]:
+        """All of its edits, by document; nothing where it has none."""
+        both: tuple[tuple[str, tuple[Change, ...]], ...] = (self.document, self.edits), ("deepspeed", self.json_edits)
+        return tuple((document, edits) for document, edits in both if edits)
 
 
 Words = str | Callable[["Run", "Run"], str]

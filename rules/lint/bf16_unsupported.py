@@ -3,9 +3,12 @@
 from collections.abc import Iterator
 
 from advisor import Change, Example, Hit, Remove, Rule, Run, Set, but, only
+from advisor.engine.locations import owns_json
 from advisor.record import replace
 from advisor.speed import StepTime, step_time
 from advisor.util import seconds
+
+FOLLOWS = '{"zero_optimization": {"stage": 2}, "bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}}'
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -17,15 +20,16 @@ def finds(run: Run) -> Iterator[Hit]:
     if asked is None and (given not in (None, "auto") or run.is_on("fp16")):
         return
     half = run.adapter is not None or run.zero is not None
-    also = "" if run.zero is None or _json_follows(run) else ", and `fp16` instead of `bf16` in DeepSpeed's config"
+    json = json_edits(run)
+    also = ", and the same in DeepSpeed's config" if json else ""
     remedy = (
         f"write `bf16: false` and `fp16: true`{also}" if half else "write `bf16: false`, or train an adapter in fp16"
     )
     what = f"`{asked}: true` on" if asked else f"`bf16: auto`{'' if given else ' (the default)'} becomes true even on"
-    card = f"{run.hardware.gpu.title}, which has no bf16 units"
-    message = f"{what} {card}, {slower(run)}: torch emulates them; {remedy}"
+    message = f"{what} {run.hardware.gpu.title} {slower(run)}: it has no bf16 units, torch emulates them; {remedy}"
     at = asked or ("bf16" if given else "base_model")
-    yield Hit(at, message, edits(run) if run.adapter and run.fsdp is None and _json_follows(run) else ())
+    editable = run.adapter is not None and run.fsdp is None and (not json or owns_json(run))
+    yield Hit(at, message, edits(run) if editable else (), json_edits=json if editable else ())
 
 
 def slower(run: Run) -> str:
@@ -37,12 +41,14 @@ def slower(run: Run) -> str:
     return f"takes {times} ({seconds(old.expected)} s a step, not {seconds(new.expected)})"
 
 
-def _json_follows(run: Run) -> bool:
-    """Whether DeepSpeed is told nothing of bf16 that contradicts fp16."""
+def json_edits(run: Run) -> tuple[Change, ...]:
+    """What DeepSpeed's config must say so that it follows the YAML; nothing where it does."""
     section = run.deepspeed
     if run.zero is None or section is None:
-        return run.zero is None
-    return section.at("fp16.enabled") in ("auto", True) and section.at("bf16.enabled") in ("auto", None, False)
+        return ()
+    fp16 = () if section.at("fp16.enabled") in ("auto", True) else (Set("fp16.enabled", "auto"),)
+    bf16 = () if section.at("bf16.enabled") in ("auto", None, False) else (Set("bf16.enabled", "auto"),)
+    return (*bf16, *fp16)
 
 
 def edits(run: Run) -> tuple[Change, ...]:
@@ -113,7 +119,7 @@ rule = Rule(
                 bf16: true
                 deepspeed: ds.json
             """,
-            deepspeed='{"zero_optimization": {"stage": 2}, "bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}}',
+            deepspeed=FOLLOWS,
             after="""
                 base_model: Qwen/Qwen2.5-1.5B
                 adapter: lora
@@ -125,7 +131,91 @@ rule = Rule(
                 deepspeed: ds.json
             """,
         ),
-        but(deepspeed='{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}', fires=True),
+        Example(
+            gpus="2x t4",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                bf16: true
+                deepspeed: ds.json
+            """,
+            deepspeed='{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}, "fp16": {"enabled": "auto"}}',
+            after="""
+                base_model: Qwen/Qwen2.5-1.5B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                bf16: false
+                fp16: true
+                deepspeed: ds.json
+            """,
+            after_deepspeed=FOLLOWS,
+        ),
+        Example(
+            gpus="2x t4",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                bf16: true
+                deepspeed: ds.json
+            """,
+            deepspeed=FOLLOWS,
+            after="""
+                base_model: Qwen/Qwen2.5-1.5B
+                bf16: true
+                deepspeed: ds.json
+            """,
+        ),
+        Example(
+            gpus="2x t4",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                bf16: true
+                deepspeed: deepspeed_configs/zero2.json
+            """,
+            deepspeed='{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}',
+            after="""
+                base_model: Qwen/Qwen2.5-1.5B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                bf16: true
+                deepspeed: deepspeed_configs/zero2.json
+            """,
+        ),
+        Example(
+            gpus="2x t4",
+            before="""
+                base_model: Qwen/Qwen2.5-1.5B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                bf16: true
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-1.5B
+                adapter: lora
+                lora_r: 16
+                lora_alpha: 32
+                lora_target_linear: true
+                bf16: true
+                fsdp_version: 2
+                fsdp_config:
+                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+            """,
+        ),
         only(
             "base_model: Qwen/Qwen2.5-1.5B",
             "adapter: lora",

@@ -90,9 +90,11 @@ def _lint_proposals(review: Review, *, by_choice: bool) -> Iterator[Proposal]:
     """The edits of lint findings that no comment keeps quiet."""
     run = review.run
     for rule, hit in lint_hits(run, review.options):
-        paths = tuple(sorted(".".join(map(str, as_path(change.path))) for change in hit.edits))
+        paths = tuple(
+            sorted(".".join(map(str, as_path(change.path))) for _, changes in hit.changes for change in changes)
+        )
         key = (rule.id, hit.document, paths)
-        unwanted = not hit.edits or rule.offer is not by_choice or key in review.answered
+        unwanted = not hit.changes or rule.offer is not by_choice or key in review.answered
         if unwanted or is_ignored(run, found := finding_of(run, rule, hit)):
             continue
         after = attempted(replace(review.opened, run=run), hit, memory=True)
