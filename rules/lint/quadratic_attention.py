@@ -56,8 +56,8 @@ rule = Rule(
         recompute it in pieces. Models whose class has no sdpa get eager attention where no kernel is named.
     """,
     cost="""
-        `flash_attention_2` needs the flash-attn package, or its binary from the hub; `flex_attention` is compiled in
-        the first step.
+        `sdpa` needs nothing more; `flash_attention_2` needs the flash-attn package, or its binary from the hub;
+        `flex_attention` is compiled in the first step.
     """,
     safe=lambda run: not run.sample_packing or bool(kernel(run).name),
     source=(
