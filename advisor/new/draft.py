@@ -9,8 +9,7 @@ from advisor.new.usual import fewest_steps, pairs_a_step, tokens_a_step
 
 RANK, ALPHA = 16, 32
 """As the step `lora` writes them (rules/fit/lora.py)."""
-MASTERS_BELOW = 1e-4
-"""Rates below which updates of a full fine-tune get lost in bf16 weights (engine/search.py, LOW_RATE)."""
+ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 
 
 def rate_for(start: Start, training: Training) -> bands.Band:
@@ -20,8 +19,8 @@ def rate_for(start: Start, training: Training) -> bands.Band:
     return next(band for band in found if training in band.training and band.holds_for(start.model.parameters))
 
 
-def draft(start: Start, training: Training, *, packs: bool) -> dict[str, Any]:
-    """Keys and values; micro batch 1, everything checkpointed."""
+def draft(start: Start, training: Training, *, packs: bool, attention: bool = False) -> dict[str, Any]:
+    """Keys and values; micro batch 1, everything checkpointed. ``attention``: adapters of its layers alone."""
     return {
         "base_model": start.request.model,
         **_chat_keys(start),
@@ -32,7 +31,7 @@ def draft(start: Start, training: Training, *, packs: bool) -> dict[str, Any]:
         **_evaluation(start, packs=packs),
         "sequence_len": start.sequence_len,
         **({"sample_packing": True} if packs else {}),
-        **_adapter(training),
+        **_adapter(training, attention=attention),
         "learning_rate": rate_for(start, training).default,
         "lr_scheduler": "cosine",
         "warmup_ratio": 0.1,
@@ -80,12 +79,13 @@ def _evaluation(start: Start, *, packs: bool) -> dict[str, Any]:
     return keys
 
 
-def _adapter(training: Training) -> Mapping[str, Any]:
-    """An adapter of all linear layers."""
+def _adapter(training: Training, *, attention: bool) -> Mapping[str, Any]:
+    """An adapter of all linear layers, or of attention's."""
     if training == "full":
         return {}
-    keys = {"adapter": training, "lora_r": RANK, "lora_alpha": ALPHA, "lora_dropout": 0, "lora_target_linear": True}
-    return keys | ({"load_in_4bit": True} if training == "qlora" else {})
+    bits = {"load_in_4bit": True} if training == "qlora" else {}
+    targets = {"lora_target_modules": list(ATTENTION)} if attention else {"lora_target_linear": True}
+    return {"adapter": training, **bits, "lora_r": RANK, "lora_alpha": ALPHA, "lora_dropout": 0, **targets}
 
 
 def _precision(start: Start, training: Training) -> Mapping[str, Any]:

@@ -21,6 +21,7 @@ from advisor.run.build import edited
 
 HELD = ("lora", "qlora", "quantize-as-asked", "shorter-sequences", "half-precision-offload", "packing")
 """Steps that would make it another method, or cut rows."""
+MOVED = "adapters-on-experts"
 WORDS = {"flash_attention_2": "flash", "flex_attention": "flex", "sdpa": "sdpa", "eager": "eager"}
 
 
@@ -85,11 +86,16 @@ def fits(found: Fixed) -> bool:
 
 
 def first_run(start: Start, training: Training) -> LoadedRun:
-    """The draft as a run: with the kernel that its card and model have, packed where that keeps samples apart."""
+    """The draft as a run: with the kernel that its card and model have, packed where that keeps samples apart.
+
+    Adapters are attention's alone where PEFT would move those of other layers to every expert.
+    """
     packs = not start.seen.paired
     opened = _opened(start, training, packs=packs)
     if packs and not may_pack(opened.run, start.session.options):
-        opened = _opened(start, training, packs=False)
+        packs, opened = False, _opened(start, training, packs=False)
+    if any(rule.id == MOVED for rule, _ in lint_hits(opened.run, start.session.options)):
+        return _opened(start, training, packs=packs, attention=True)
     return opened
 
 
@@ -100,8 +106,8 @@ def may_pack(run: Run, options: Options) -> bool:
     return not any(rule.id.startswith("packing-") and rule.level != "note" for rule, _ in lint_hits(run, options))
 
 
-def _opened(start: Start, training: Training, *, packs: bool) -> LoadedRun:
-    text = fresh_text("yaml", draft(start, training, packs=packs))
+def _opened(start: Start, training: Training, *, packs: bool, attention: bool = False) -> LoadedRun:
+    text = fresh_text("yaml", draft(start, training, packs=packs, attention=attention))
     context = replace(start.session.context, hardware=start.hardware)
     opened = open_run(parse(text.encode(), start.request.file, "yaml"), context)
     kernel = {"attention": WORDS[without_scores(opened.run)]}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.learning import Training, rate_shown
+from advisor.learning import Band, Training, rate_shown
 from advisor.new.comments import comment
 from advisor.new.draft import rate_for
 from advisor.new.start import Start
@@ -11,7 +11,7 @@ from advisor.new.writing import written
 from advisor.run import Run
 
 KINDS: Mapping[Training, str] = {"full": "all weights", "lora": "LoRA", "qlora": "QLoRA"}
-SHAPES = "turns (`messages`), `instruction` and `output`, or pairs (`chosen`, `rejected`)"
+SHAPES = "rows may be turns (`messages`), `instruction` and `output`, or pairs (`chosen`, `rejected`)"
 
 
 def config_text(start: Start, run: Run, values: Mapping[str, Any], training: Training) -> str:
@@ -65,7 +65,7 @@ def facts_of(start: Start, run: Run, training: Training) -> dict[str, str]:
         "held_back": f"{round((seen.rows or 0) * start.held_back):,}",
         "longest": f"{seen.longest or 0:,}",
         "attention": run.attention + (" attention" if run.attention in {"flash", "flex"} else ""),
-        "rate_source": f"{KINDS[training]}; {band.source.split(';')[0]}",
+        "rate_source": f"{KINDS[training]}; {_clause(band)}",
         "rate": rate_shown(band.default),
         "gpus": gpus,
         "micro": str(run.micro_batch_size),
@@ -76,6 +76,12 @@ def facts_of(start: Start, run: Run, training: Training) -> dict[str, str]:
         "stage": str(run.zero_stage),
         "offload": " with offload to host memory" if offloaded else "",
     }
+
+
+def _clause(band: Band) -> str:
+    """The part of a band's source that has its default, else the first; no longer than a line holds."""
+    parts = band.source.split("; ")
+    return next((part for part in parts if rate_shown(band.default) in part), parts[0])
 
 
 def _billions(count: int) -> str:

@@ -30,7 +30,6 @@ def written_text(found: Ways, way: Way, style: Style) -> str:
         path = found.start.seen.entry["path"]
         lines += style.prose(f"put your rows into {path}, or its path into `datasets`.", "First:   ", "strong")
     lines += [f"Needs:   {command}" for command in way.requires]
-    del others
     return "\n".join(
         [*lines, "Next:    " + f"axolotl preprocess {config}", f"         advisor launch -- axolotl train {config}"]
     )
