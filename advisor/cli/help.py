@@ -35,10 +35,10 @@ FEW = 5
 """Options that need no groups."""
 EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
     "new": (
-        ('advisor new Qwen/Qwen3-8B rows.jsonl --gpus "1x rtx-4090"', "The fastest of full, LoRA and QLoRA that fits."),
+        ("advisor new Qwen/Qwen3-8B rows.jsonl --gpus 24GB", "The fastest of full, LoRA and QLoRA that fits."),
         ("advisor new Qwen/Qwen3-8B --gpus 24GB --tokens 20M -y", "Without data yet, and without a question."),
-        ('advisor new Qwen/Qwen3-32B rows.jsonl --gpus "8x h100" --method full', "All weights."),
-        ("advisor new Qwen/Qwen3-8B pairs.jsonl --gpus 48GB --method dpo", "From pairs of answers."),
+        ("advisor new Qwen/Qwen3-8B rows.jsonl --method full", "All weights."),
+        ("advisor new Qwen/Qwen3-8B pairs.jsonl --method dpo", "From pairs of answers."),
     ),
     "check": (
         ('advisor check --gpus "1x rtx-4090" run.yaml', "Does it fit, and which edits make it fit?"),

@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 
 def recommended(start: Start, ways: "Sequence[Way]") -> tuple[int | None, str]:
-    """The number of the way to take, and why, as a sentence; None where there is none.
+    """The number of the way to take, None where there is none; and why, as a sentence.
 
     The flowchart's order: LoRA, quantization, offload. All weights come first where there is much to learn.
     """
     asked = start.request.wanted
     if asked is not None:
         found = next((at for at, way in enumerate(ways) if way.training == asked and way.fits), None)
-        return found, "As asked."
-    return next(_in_order(start, ways), (None, ""))
+        return found, "As asked." if found is not None else "What was asked for does not fit; nothing is written."
+    return next(_in_order(start, ways), (None, "Nothing fits; nothing is written."))
 
 
 def _in_order(start: Start, ways: "Sequence[Way]") -> "Iterator[tuple[int, str]]":

@@ -6,6 +6,7 @@ from advisor.new.model import is_chat
 from advisor.new.request import Choice, Question, Request
 from advisor.new.rows import open_in
 from advisor.new.ways import Ways
+from advisor.opening import detected
 from advisor.record import replace
 from advisor.session import Session
 
@@ -23,7 +24,8 @@ def questions(request: Request, session: Session) -> Iterator[Question]:
     if request.data is None:
         yield Question(field="data", option="DATA", text="A file of rows (none: say later)", choices=(), default="")
     context = session.context
-    if not (request.options.gpus or context.default_gpus or context.detects):
+    here = context.detects and detected() is not None
+    if not (request.options.gpus or context.default_gpus or here):
         yield Question(field="gpus", option="--gpus", text="Which GPUs", choices=(), default=CARD)
     if request.chats is None and is_chat(request.model) is None:
         choices = (

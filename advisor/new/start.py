@@ -49,7 +49,8 @@ def start_of(request: Request, session: Session | None = None) -> Start:
     model = architecture_of(request.model, session)
     hardware = hardware_of(session)
     told = is_chat(request.model) if request.chats is None else request.chats
-    seen = seen_in(request, told)
+    chat = chat_of(model.model_type, request.model)
+    seen = seen_in(request, chat, chats=bool(told))
     _check(request, seen)
     epochs = epochs_for(seen.rows, paired=seen.paired)
     tokens = request.tokens or (seen.tokens and seen.tokens * epochs)
@@ -62,7 +63,7 @@ def start_of(request: Request, session: Session | None = None) -> Start:
         hardware=hardware,
         seen=seen,
         chats=bool(told),
-        chat=chat_of(model.model_type, request.model),
+        chat=chat,
         sequence_len=length,
         epochs=epochs,
     )

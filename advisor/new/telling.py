@@ -81,7 +81,7 @@ def facts_of(start: Start, run: Run, training: Training) -> dict[str, str]:
 def _clause(band: Band) -> str:
     """The part of a band's source that has its default, else the first; no longer than a line holds."""
     parts = band.source.split("; ")
-    return next((part for part in parts if rate_shown(band.default) in part), parts[0])
+    return next((part for part in parts if rate_shown(band.default) in part), f"between: {parts[0]}")
 
 
 def _billions(count: int) -> str:

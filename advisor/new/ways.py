@@ -119,7 +119,7 @@ def _checked(start: Start, found: Fixed, way: Way) -> Way:
     files = files_of(start, found, way.training)
     file, text = next(iter(files.items()))
     options = replace(start.session.options, speed=False)
-    session = replace(text_session(file, start.request.options, files=_beside(file, files)), options=options)
+    session = replace(text_session(file, start.request.options, files=_others_of(file, files)), options=options)
     session = replace(session, context=replace(session.context, hardware=start.hardware))
     report = check_config_text(text, file, session, speed=False).report
     against = [finding for finding in report.findings if finding.level != "note"]
@@ -133,7 +133,7 @@ def _checked(start: Start, found: Fixed, way: Way) -> Way:
     )
 
 
-def _beside(file: str, files: Mapping[str, str]) -> Mapping[str, str]:
+def _others_of(file: str, files: Mapping[str, str]) -> Mapping[str, str]:
     """The other files by names relative to the folder of the config."""
     folder = os.path.dirname(file) or "."
     return {os.path.relpath(name, folder): text for name, text in files.items() if name != file}
@@ -143,12 +143,12 @@ def files_of(start: Start, found: Fixed, training: Training) -> Mapping[str, str
     """The config, and the DeepSpeed JSON next to it."""
     values = dict(found.run.config.values_mapping)
     section, file = found.run.deepspeed, start.request.file
-    beside: dict[str, str] = {}
+    others: dict[str, str] = {}
     if section is not None:
         name = f"{os.path.splitext(file)[0]}.deepspeed.json"
         values["deepspeed"] = name
-        beside[name] = fresh_text("json", dict(section))
-    return {file: config_text(start, found.run, values, training), **beside}
+        others[name] = fresh_text("json", dict(section))
+    return {file: config_text(start, found.run, values, training), **others}
 
 
 def _rungs(start: Start, found: Fixed) -> tuple[Rung, ...]:

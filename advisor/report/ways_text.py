@@ -40,11 +40,11 @@ def _headline(found: Ways, style: Style) -> list[str]:
     where, way = found.start.hardware.title, found.chosen
     name = printable(found.start.request.model)
     if way is None or way.estimate is None:
-        return style.prose(f"{name} on {where}: {found.why or 'nothing fits'}.", "", "")
+        return style.prose(f"{name} on {where}: {found.why}")
     needed, usable = way.estimate.needed.high, way.estimate.usable
     method = "DPO with " if found.start.seen.paired else ""
-    kind = method + ("all weights" if way.training == "full" else way.title)
-    words = f"{name}: {kind} fits on {where}, {number(needed)} of {gib(usable)} on each GPU."
+    kind = f"{method}all weights fit" if way.training == "full" else f"{method}{way.title} fits"
+    words = f"{name}: {kind} on {where}, {number(needed)} of {gib(usable)} on each GPU."
     return [style.paint(line, "fits") for line in style.prose(words)]
 
 
@@ -54,6 +54,8 @@ def _table(found: Ways, style: Style) -> list[str]:
     priced = any(way.cost is not None for way in found.ways)
     heads = ["way", "GiB", "tokens/s", *(["hours"] if timed else []), *(["cost"] if priced else [])]
     rows = [_row(way, timed=timed, priced=priced) for way in found.ways]
+    if not any(way.fits for way in found.ways):
+        return [line for row in rows for line in style.prose(row.cells[0], "  ")]
     return table(heads, rows, style)
 
 
@@ -88,9 +90,7 @@ def _choice(found: Ways, style: Style) -> Iterator[str]:
     """Which and why, the flowchart, whence prices and tokens are."""
     way = found.chosen
     if way is not None:
-        yield from style.prose(
-            found.why, f"{way.title}: " if not found.start.request.wanted else "", "strong", indent=2
-        )
+        yield from style.prose(found.why, "Taken: ", "strong", indent=2)
         yield from _flowchart(found, style)
         for note in way.notes[:MOST_NOTES]:
             yield from style.prose(note.message, "note: ", "note", indent=2)

@@ -170,7 +170,9 @@ def test_what_must_be_stated_is_said_with_its_option(given: dict[str, Any], said
 def test_other_methods_are_one_sentence_and_an_example(word: str):
     with pytest.raises(InputError) as caught:
         method_named(word)
-    assert "axolotl's own" in caught.value.remedy and ("examples/" in caught.value.remedy or "docs/" in caught.value.remedy)
+    assert "axolotl's own" in caught.value.remedy and (
+        "examples/" in caught.value.remedy or "docs/" in caught.value.remedy
+    )
 
 
 def test_an_unknown_method_lists_those_that_there_are():
