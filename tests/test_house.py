@@ -29,6 +29,7 @@ FLOORS = {
     "schemas": "what axolotl and DeepSpeed accept: key tables; `validate/` asks the installed ones",
     "settings": "`advisor.toml`, `pyproject.toml`, the environment",
     "session": "the one way in: config, options, settings, hardware and stack -> everything that is found",
+    "new": "a model, rows and GPUs -> a complete config in each kind of training, and which of them to take",
     "report": "findings -> screen and formats, one module each",
     "accuracy": "measured runs and their estimates; the ranges that follow from them",
     "cli": "the commands, a module each; `prompt/`, `question/`, `launchers/`, `crash_log/`, `verifying/`",

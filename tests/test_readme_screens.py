@@ -17,7 +17,7 @@ LEFT_OUT = "..."
 
 
 def printed(command: str, folder: Path) -> str:
-    """On a terminal of 80 columns that shows no colours; what is launched does nothing."""
+    """On a terminal of 80 columns that shows no colours; what is launched does nothing, and `new` writes elsewhere."""
     launched = folder / "accelerate"
     launched.write_text("#!/bin/sh\n")
     launched.chmod(0o755)
@@ -31,7 +31,7 @@ def printed(command: str, folder: Path) -> str:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("ADVISOR_")}
     done = subprocess.run(
         [sys.executable, "-m", "advisor", *command.split()],
-        cwd=ROOT,
+        cwd=folder if command.startswith("new ") else ROOT,
         env=inherited | own,
         capture_output=True,
         encoding="utf-8",

@@ -5,7 +5,7 @@ from textwrap import wrap
 
 import click
 
-ORDER = ("check", "estimate", "hardware", "launch", "verify", "oom", "rule", "accuracy", "test", "trust")
+ORDER = ("new", "check", "estimate", "hardware", "launch", "verify", "oom", "rule", "accuracy", "test", "trust")
 """Of the commands; what plugins add comes after them."""
 GROUPS: Mapping[str, Sequence[str]] = {
     "What runs and where": (
@@ -18,13 +18,14 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "images",
         "row_length",
     ),
+    "What is trained": ("method", "sequence_len", "rows_as", "chats"),
     "Launch": ("no_block",),
     "Steps": ("steps", "cpu"),
     "Which cards": ("cards", "all_"),
-    "Time and cost": ("tokens", "price", "prices", "within", "under"),
+    "Time and cost": ("tokens", "hours", "price", "prices", "within", "under"),
     "Fix": ("fix", "unsafe_fixes", "faster", "diff", "patch", "output_dir"),
     "What is shown": ("ledger", "largest", "timeline"),
-    "Output": ("quiet", "verbose", "formats", "format_", "output", "fail_on", "exit_zero"),
+    "Output": ("quiet", "verbose", "formats", "format_", "output", "yes", "force", "fail_on", "exit_zero"),
     "Which rules": ("select", "ignore", "flowchart", "rules", "validate", "isolated"),
     "Git and folders": ("changed_since", "against", "exclude"),
 }
@@ -33,6 +34,12 @@ REST = "Other"
 FEW = 5
 """Options that need no groups."""
 EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
+    "new": (
+        ("advisor new Qwen/Qwen3-8B rows.jsonl --gpus 24GB", "The fastest of full, LoRA and QLoRA that fits."),
+        ("advisor new Qwen/Qwen3-8B --gpus 24GB --tokens 20M -y", "Without data yet, and without a question."),
+        ("advisor new Qwen/Qwen3-8B rows.jsonl --method full", "All weights."),
+        ("advisor new Qwen/Qwen3-8B pairs.jsonl --method dpo", "From pairs of answers."),
+    ),
     "check": (
         ('advisor check --gpus "1x rtx-4090" run.yaml', "Does it fit, and which edits make it fit?"),
         ("advisor check --fix run.yaml", "Write the edits that leave the training as it is."),

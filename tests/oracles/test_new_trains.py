@@ -1,0 +1,81 @@
+"""What `new` writes, trained by the real axolotl on the CPU: the loss falls, and not where the format is wrong."""
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from advisor.new import Request, ways
+from advisor.session import RunOptions
+
+from .axolotl_venv import Environment, UnavailableError, environment
+from .new_families import FAMILIES, write_family
+
+pytestmark = pytest.mark.oracle
+
+COMMAND = ("axolotl", "train", "run.yaml", "--launcher", "python")
+NO_KERNELS = ("lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel")
+OF_GPUS = ("tf32", "plugins", "sample_packing", "eval_sample_packing", "deepspeed")
+"""Keys that a CPU has nothing for; those of plugins too."""
+FALLS = 0.97
+"""Of the first loss: an adapter of random weights learns little in so many steps, and a wrong format nothing."""
+
+
+@pytest.fixture(scope="module")
+def axolotl() -> Environment:
+    if importlib.util.find_spec("axolotl") is None:
+        pytest.skip("axolotl is not installed with these tests")
+    try:
+        return environment(trains=True)
+    except UnavailableError as error:
+        pytest.skip(f"what axolotl's commands need cannot be had: {error}")
+
+
+def rows(count: int = 80) -> list[dict[str, Any]]:
+    """Questions that all have one answer."""
+    answer = {"role": "assistant", "content": "yes " * 12}
+    return [{"messages": [{"role": "user", "content": f"Is {at} a number?"}, answer]} for at in range(count)]
+
+
+def config_for(folder: Path, model: str, **given: Any) -> dict[str, Any]:
+    """What `new` writes, less what only a GPU can do."""
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows()))
+    options = RunOptions(gpus="1x rtx-4090")
+    request = Request(model=f"./{model}", data="rows.jsonl", method="lora", chats=False, options=options, **given)
+    chosen = ways(request).chosen
+    assert chosen is not None
+    values = yaml.safe_load(chosen.files["run.yaml"])
+    kept = {key: value for key, value in values.items() if key not in OF_GPUS and not key.startswith("liger_")}
+    on_cpu = {"bf16": False, "fp16": False, "attn_implementation": "sdpa", **dict.fromkeys(NO_KERNELS, False)}
+    return {**kept, **on_cpu, "optimizer": "adamw_torch", "dataset_num_proc": 1, "micro_batch_size": 2}
+
+
+def losses(axolotl: Environment, folder: Path, config: dict[str, Any]) -> tuple[list[float], str]:
+    """The losses on the rows that were held back, and what the training said."""
+    (folder / "run.yaml").write_text(yaml.safe_dump(config))
+    done = axolotl.run(*COMMAND, folder=folder)
+    said = done.stdout + done.stderr
+    states = sorted(folder.glob("out/checkpoint-*/trainer_state.json"), key=lambda path: int(path.parent.name[11:]))
+    log = json.loads(states[-1].read_text())["log_history"] if states else []
+    return [entry["eval_loss"] for entry in log if "eval_loss" in entry], said
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_loss_falls(axolotl: Environment, tmp_path: Path, family: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    write_family(family, tmp_path)
+    found, said = losses(axolotl, tmp_path, config_for(tmp_path, family))
+    assert len(found) > 2, said[-3000:]
+    assert found[-1] < FALLS * found[0], found
+
+
+def test_with_a_wrong_format_it_does_not(axolotl: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    write_family("tiny-llama-3.1", tmp_path)
+    config = config_for(tmp_path, "tiny-llama-3.1")
+    config["datasets"][0]["roles"] = {"user": ["user", "assistant"], "assistant": ["model"]}
+    found, said = losses(axolotl, tmp_path, config)
+    assert not found or not found[-1] < FALLS * found[0], said[-3000:]
