@@ -1,0 +1,53 @@
+"""What a chat of a model's family looks like, its template and the token that ends an answer: ``chat.json``."""
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from advisor.record import record
+
+CHAT = Path(__file__).with_name("chat.json")
+
+
+@record(kw_only=True)
+class Chat:
+    """A row of ``chat.json``: how a family's chats are written for axolotl, and whence that is known.
+
+    ``eot_tokens`` and ``base_eot_tokens``: what a model trained to chat, and a base, needs under ``eot_tokens``.
+    """
+
+    template: str
+    base_template: str
+    end: str
+    eot_tokens: tuple[str, ...]
+    base_eot_tokens: tuple[str, ...]
+    pad: str | None
+    trims: bool
+    system: bool
+    source: str
+
+
+def chat_of(model_type: str, name: str) -> Chat | None:
+    """The chats of a model by its type and, where versions differ, by its name; None where no source says."""
+    low = name.lower()
+    return next((chat for names, chat in _rows().get(model_type, ()) if re.search(names, low)), None)
+
+
+@cache
+def _rows() -> dict[str, list[tuple[str, Chat]]]:
+    """By model type, in the file's order: a pattern in the name (empty: any), and its row."""
+    table: Any = json.loads(CHAT.read_text(encoding="utf-8"))
+    rows: dict[str, list[tuple[str, Chat]]] = {}
+    for row in table["rows"]:
+        types, names, chat = _row(**row)
+        for each in types:
+            rows.setdefault(each, []).append((names, chat))
+    return rows
+
+
+def _row(
+    *, types: list[str], names: str = "", eot_tokens: list[str], base_eot_tokens: list[str], **row: Any
+) -> tuple[list[str], str, Chat]:
+    return types, names, Chat(eot_tokens=tuple(eot_tokens), base_eot_tokens=tuple(base_eot_tokens), **row)
