@@ -14,7 +14,7 @@ from advisor.cli.main import main
 
 from .prompt.terminal import Asking
 
-SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
+SNAPSHOTS = Path(__file__).parents[1] / "snapshots" / "new"
 LORA = ("new", "Qwen/Qwen3-8B", "--gpus", "1x rtx-4090", "--tokens", "20M")
 pytestmark = pytest.mark.usefixtures("_elsewhere")
 
@@ -93,10 +93,10 @@ def test_no_line_is_wider_than_the_screen(columns: str):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("new-lora-8b", LORA),
-        ("new-full-32b", ("new", "Qwen/Qwen3-32B", "--gpus", "8x h100-80gb", "--method", "full", "--tokens", "200M")),
-        ("new-dpo-8b", ("new", "meta-llama/Llama-3.1-8B-Instruct", "--gpus", "4x l40s", "--method", "dpo")),
-        ("new-none", ("new", "meta-llama/Llama-3.3-70B-Instruct", "--gpus", "1x rtx-4090", "--method", "full")),
+        ("lora-8b", LORA),
+        ("full-32b", ("new", "Qwen/Qwen3-32B", "--gpus", "8x h100-80gb", "--method", "full", "--tokens", "200M")),
+        ("dpo-8b", ("new", "meta-llama/Llama-3.1-8B-Instruct", "--gpus", "4x l40s", "--method", "dpo")),
+        ("none", ("new", "meta-llama/Llama-3.3-70B-Instruct", "--gpus", "1x rtx-4090", "--method", "full")),
     ],
 )
 def test_the_screen_and_the_files_are_those_of_the_snapshot(name: str, words: tuple[str, ...]):
