@@ -229,11 +229,19 @@ def evidence_lines(report: Report, answer: Answer, style: Style) -> list[str]:
         lines += style.prose(parts, "Memory: ", indent=2)
         phases = ", ".join(f"{phase.name} {number(phase.bytes)}" for phase in found.phases if phase.bytes)
         lines += style.prose(phases, "By phase: ", indent=2)
+        lines += style.prose(_host_words(found), "Host: ", indent=2) if found.host_peak >= GIB else []
     for option in answer.options:
         if option.end is not None and option.command is not None:
             end = f"{span(option.end.needed)} of {number(option.end.usable)} GiB; {option.command}"
             lines += style.prose(end, f"{option.letter}: ", indent=3)
     return lines
+
+
+def _host_words(found: Estimate) -> str:
+    """``564.1 GiB a node, 320.0 pinned, which has 256.0: optimizer states 418.2, gradients 130.1``."""
+    has = f", which has {number(found.host_usable)}" if found.host_usable is not None else ""
+    terms = ", ".join(f"{term.name} {number(term.bytes)}" for term in found.host)
+    return f"{number(found.host_peak)} GiB a node, {number(found.host_pinned)} pinned{has}: {terms}"
 
 
 def skipped_lines(report: Report, style: Style) -> list[str]:
