@@ -119,8 +119,9 @@ class Described:
 
     def __get__(self, _instance: object, _owner: object = None) -> dict[str, Any]:
         cls = self.cls
+        # A text of its own spares it one that `inspect` makes, which takes as long as ten modules.
         own = {name: default for name, default in self.given.items() if default is not MISSING}
-        body = {"__doc__": "", "__module__": cls.__module__, "__annotations__": cls.__annotations__, **own}
+        body = {"__doc__": "-", "__module__": cls.__module__, "__annotations__": cls.__annotations__, **own}
         twin: Any = type(cls)(cls.__name__, cls.__bases__, body)
         dataclass(init=False, repr=False, eq=False, kw_only=self.kw_only)(twin)
         cls.__dataclass_params__, cls.__dataclass_fields__ = twin.__dataclass_params__, twin.__dataclass_fields__

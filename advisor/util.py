@@ -185,6 +185,13 @@ def path_shown(path: str) -> str:
     return printable(path).replace("\n", "\ufffd")
 
 
+def as_typed(*words: str) -> str:
+    """A command on one line, as it may be pasted."""
+    from shlex import join
+
+    return path_shown(join(words))
+
+
 def toml_library() -> Any:
     """The standard library's TOML parser, or on Python 3.10 the package that it came from."""
     import importlib

@@ -123,11 +123,17 @@ def compare(found: CheckedRun, session: Session, against: str, bases: "dict[str,
 
 def _with_cards(found: CheckedRun, session: Session) -> Report:
     """The report with the cards that would do."""
-    from advisor.report.cards import entries, notes_of
+    from advisor.report.cards import caption_of, cheapest_words, entries, notes_of
     from advisor.report.offers import offers_of
 
     offers = offers_of(found.run, session)
-    return replace(found.report, cards=tuple(entries(offers)), card_notes=tuple(notes_of(offers)))
+    return replace(
+        found.report,
+        cards=tuple(entries(offers)),
+        cheapest=cheapest_words(offers),
+        card_caption=caption_of(offers),
+        card_notes=tuple(notes_of(offers)),
+    )
 
 
 def changes(paths: Sequence[str], options: CheckOptions) -> "Changed | None":

@@ -7,8 +7,12 @@ from advisor.engine.clauses import cause_of, remedy_of
 from advisor.engine.finding import OF_HOST, PLANNED, Finding, Fix
 from advisor.run import Run
 from advisor.speed import StepTime, step_time
+from advisor.util import regex
 
 UNREADABLE = "unreadable-value"
+SUBJECT = regex(r"^`[^`]*`")
+MEANT = regex(r"^is (`[^`]*`) meant\?$")
+OF_IT = ("remove it", "set it to ")
 OF_MEMORY = frozenset({*PLANNED.values(), OF_HOST})
 """The rules that say the verdict; any other error stops the run."""
 
@@ -32,7 +36,7 @@ def step_of(finding: Finding) -> AnswerStep:
     cause = cause_of(finding.message).removesuffix(f": {remedy}")
     return AnswerStep(
         finding.rule,
-        finding.label or remedy or finding.message,
+        title_of(finding),
         finding.because or (f"{cause}." if remedy != finding.title else _first_sentence(finding.why)),
         finding.price or _first_sentence(finding.cost),
         fix.safe,
@@ -48,6 +52,18 @@ def step_of(finding: Finding) -> AnswerStep:
         heading=finding.title,
         tidies=fix.needed is None and finding.level != "error",
     )
+
+
+def title_of(finding: Finding) -> str:
+    """What an edit does: a step's label, else the remedy, with the key that it is about where it says "it"."""
+    if finding.label:
+        return finding.label
+    remedy, key = remedy_of(finding), SUBJECT.match(finding.message)
+    if meant := MEANT.match(remedy):
+        return f"write {meant[1]}"
+    if key is not None and remedy.startswith(OF_IT):
+        remedy = remedy.replace(" it", f" {key[0]}", 1)
+    return remedy or finding.message
 
 
 def steps_of(findings: Iterable[Finding]) -> tuple[AnswerStep, ...]:

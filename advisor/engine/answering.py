@@ -7,14 +7,14 @@ from advisor.engine.answer_steps import seconds_of, stops_in, tokens_per_second
 from advisor.engine.check import Options, planner, room_rules
 from advisor.engine.corrections import by_hand_first
 from advisor.engine.finding import Finding, Report
-from advisor.engine.headline import Facts, action, headline, unknown_model_hints
+from advisor.engine.headline import Facts, action, headline, no_gpus_hint, unknown_model_hints
 from advisor.engine.ways_out import Asked, options_of
 from advisor.opening import LoadedRun
 from advisor.record import replace
 from advisor.run import Run
 from advisor.util import counted
 
-DEEPSPEED = ("zero-1", "zero-2", "zero-3")
+DEEPSPEED = ("zero-1", "zero-2", "zero-3", "offload-optimizer")
 """The steps that bring DeepSpeed, and its fp32 masters with it."""
 
 
@@ -92,7 +92,7 @@ def _hint(facts: Facts, reason: Reason | None) -> str:
     """What to say where no verdict can be given."""
     match reason.where if reason else "":
         case "no-gpus":
-            return 'Say which GPUs you have: --gpus "1x rtx-4090", or --gpus 24GB'
+            return no_gpus_hint(facts)
         case "unknown-model":
             return unknown_model_hints(facts)
         case _:

@@ -8,8 +8,9 @@ STOPS = regex(
     r"(?: \([^)]*\))?(?:(?!, since |: ).)*"
 )
 """What a message says of who stops at its cause."""
-LONGEST_CAUSE = 200
-"""Of a headline: two lines and a half of a terminal."""
+LONGEST_CAUSE = 110
+"""Of a headline: a line and a half of a terminal."""
+COLON = regex(r"^((?:[^`:]|`[^`]*`|:(?! ))*): ")
 STOPS_AT_IT = regex(r"^(?:axolotl(?: [\d.]+)?|PEFT|the run) stops at it; ")
 LAST = regex(r": ((?:[^`:]|`[^`]*`)*)$")
 
@@ -17,7 +18,8 @@ LAST = regex(r": ((?:[^`:]|`[^`]*`)*)$")
 def cause_of(message: str) -> str:
     """A message up to its remedy, without that something stops at it: this is said before; a long one to its colon."""
     cause = STOPS.sub("", message.split("; ")[0]).rstrip(".")
-    return cause if len(cause) <= LONGEST_CAUSE else cause.partition(": ")[0]
+    first = COLON.match(cause) if len(cause) > LONGEST_CAUSE else None
+    return first[1] if first else cause
 
 
 def remedy_of(finding: Finding) -> str:

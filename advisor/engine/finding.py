@@ -151,6 +151,10 @@ class Report:
     """The table of ``advisor hardware`` for this run, its heads first, where that was asked."""
     answer: "Answer | None" = None
     """What a person asks of the run, where that is shown."""
+    cheapest: str = ""
+    """Which card of that table costs least, in a sentence."""
+    card_caption: str = ""
+    """What that table says in a line."""
     card_notes: tuple[str, ...] = ()
     """What that table says below: of which hours and prices it is, and what it leaves out."""
     against: "Against | None" = None

@@ -5,15 +5,20 @@ from collections.abc import Sequence
 from advisor.engine.answer import AnswerStep, Option, Reason
 from advisor.engine.answer_steps import stop_of
 from advisor.engine.blocking import verdict_words
-from advisor.engine.clauses import cause_of
+from advisor.engine.clauses import cause_of, remedy_of
 from advisor.engine.corrections import corrections
 from advisor.engine.finding import Finding, Report
 from advisor.memory.ledger import Estimate
+from advisor.models.search import NOWHERE
 from advisor.record import record, replace
 from advisor.run import Run
-from advisor.util import GIB, counted, number
+from advisor.util import GIB, as_typed, counted, number, regex
 
 OLD_KEY = "deprecated-key"
+SAY_GPUS = 'Say which GPUs you have: --gpus "1x rtx-4090", or --gpus 24GB'
+CACHED = "put it in the Hugging Face cache"
+"""A way for which there is no room where ``--online`` does the same."""
+ASIDE = regex(r" \([^()]*\)")
 SAME_TIME = 0.01
 """A part of a step that nobody would notice."""
 
@@ -32,29 +37,59 @@ def headline(facts: Facts, reason: Reason | None, needs: int | None) -> str:
     """``Does not fit: needs 349.5 GiB on each of 2x A100-80GB SXM, which have 78.0.``"""
     run, found = facts.run, facts.report.estimate
     if facts.stops:
-        memory = f" {_capital(verdict_words(facts.report))}." if facts.report.verdict != "unknown" else ""
+        memory = f" {_memory_of(facts.report)}." if facts.report.verdict != "unknown" else ""
         return f"Does not start: {_stopped_by(facts.stops)}.{memory}"
     match reason.where if reason else "":
         case "no-gpus":
-            return "No GPUs stated." if needs is None else f"Needs {number(needs)} GiB on one GPU."
+            return f"No GPUs stated{_nor_model(run)}." if needs is None else f"Needs {number(needs)} GiB on one GPU."
         case "unknown-model":
-            return f"No verdict: {_unknown(facts)[0]}."
+            return f"No verdict: {_unknown(run)}."
         case "not-counted":
             return _uncounted(run, found)
         case _:
             return "No verdict." if found is None else _verdict(run, found)
 
 
-def _unknown(facts: Facts) -> list[str]:
-    """What is said of an unknown model: that it is, then each way to make it known."""
-    said = next((each.message for each in facts.report.findings if each.rule == "unknown-model"), "")
-    return said.split("; ") if said else [f"the model `{facts.run.base_model}` is not known"]
+def _memory_of(report: Report) -> str:
+    """``Would fit: 4.8 of 23.1 GiB``, of a run that does not start."""
+    words = verdict_words(report)
+    return f"Would fit: {words.removeprefix('fits ')}" if report.verdict == "fits" else _capital(words)
+
+
+def _unknown(run: Run) -> str:
+    """``unknown model `acme/orca```, with what is in its way where a config of it was found."""
+    return f"unknown model `{run.base_model}`{run.model_reason.removesuffix(f' ({NOWHERE})')}"
+
+
+def _nor_model(run: Run) -> str:
+    """``, and unknown model `acme/orca```, where that is so."""
+    return f", and {_unknown(run)}" if run.model is None and run.base_model else ""
+
+
+def no_gpus_hint(facts: Facts) -> str:
+    """How to say which GPUs there are; of an unknown model the likeliest way to make it known, too."""
+    hints = [each for each in (_model_hints(facts) if facts.run.model is None else [])[:1] if each]
+    return f"{SAY_GPUS}. {_sentence(hints)}" if hints else SAY_GPUS
 
 
 def unknown_model_hints(facts: Facts) -> str:
-    """The ways to make it known, in a sentence."""
-    words = "; ".join(_unknown(facts)[1:])
-    return f"{_capital(words)}." if words else ""
+    """The ways to make it known, in two sentences: the likeliest, then the others."""
+    first, *others = [*_model_hints(facts), ""]
+    rest = [ASIDE.sub("", each) for each in others if each and not each.startswith(CACHED)]
+    return " ".join(filter(None, (_sentence([first]), _sentence(["or " + ", or ".join(rest)] if rest else []))))
+
+
+def _model_hints(facts: Facts) -> list[str]:
+    """Each way to make a model known, as the finding has them."""
+    said = next((each.message for each in facts.report.findings if each.rule == "unknown-model"), "")
+    _, mark, rest = said.partition("so its memory is not estimated; ")
+    return rest.replace("? ", "?; ").split("; ") if mark else []
+
+
+def _sentence(clauses: Sequence[str]) -> str:
+    """Clauses as a sentence; empty without any."""
+    words = "; ".join(filter(None, clauses))
+    return f"{_capital(words)}{'' if words.endswith('?') else '.'}" if words else ""
 
 
 def _capital(words: str) -> str:
@@ -134,7 +169,8 @@ def _uncounted(run: Run, found: Estimate | None) -> str:
 def _stopped_by(stops: Sequence[Finding]) -> str:
     """The first error with its line, and how many more there are."""
     more = f", and {counted(len(stops) - 1, 'more error')}" if len(stops) > 1 else ""
-    return f"{cause_of(stops[0].message)}{_line_of(stops[0])}{more}"
+    cause = cause_of(stops[0].message).removesuffix(f": {remedy_of(stops[0])}")
+    return f"{cause}{_line_of(stops[0])}{more}"
 
 
 def _line_of(finding: Finding) -> str:
@@ -160,8 +196,10 @@ def action(facts: Facts, options: Sequence[Option], *, hint: str = "") -> str:
     least = min((option.end.needed.high for option in options if option.end is not None), default=None)
     is_less = least is not None and found is not None and number(least) != number(found.needed.high)
     reached = f" They reach {number(least or 0)} GiB." if is_less else ""
+    if facts.report.verdict != "does-not-fit":
+        return "No edit gives it more room."
     return (
-        f"No edits make it fit.{reached}" if facts.report.verdict == "does-not-fit" else "No edit gives it more room."
+        f"No edits make it fit.{reached} GPUs that would do: `{as_typed('advisor', 'hardware', facts.run.config.file)}`"
     )
 
 

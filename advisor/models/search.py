@@ -29,6 +29,8 @@ _STORED: tuple[tuple[re.Pattern[str], str | None], ...] = (
 """What the end of an id says of how a copy of the model is stored."""
 EXAMPLE = "Qwen/Qwen2.5-7B"
 NOTHING = Buffers()
+NOWHERE = "not a local folder, not in the Hugging Face cache, not in the catalogue"
+"""Why a model is unknown that is simply not there."""
 
 
 @record(eq=False)
@@ -71,9 +73,8 @@ class _Search:
 
     def unknown(self, advice: tuple[str, ...]) -> Unknown:
         """What is said where nothing was found."""
-        nowhere = "not a local folder, not in the Hugging Face cache, not in the catalogue"
         found = "missing" if self.config is None else "available"
-        return Unknown(self.name, "; ".join(self.trouble) or nowhere, advice, found)
+        return Unknown(self.name, "; ".join(self.trouble) or NOWHERE, advice, found)
 
     def read(self, path: Path, source: str) -> Architecture | None:
         """The architecture of a config.json; notes the reason where it cannot be used."""

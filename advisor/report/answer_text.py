@@ -25,7 +25,8 @@ def headline_lines(report: Report, answer: Answer, style: Style, *, lead: str = 
     """The two sentences: does it fit, and what to do."""
     word = next((word for word in WORDS_OF_VERDICT if answer.headline.startswith(word)), "")
     role = "does-not-fit" if not answer.starts else report.verdict
-    lines = style.prose(answer.headline, lead, indent=2)
+    cheapest = f" {report.cheapest}" if answer.needs is not None and report.cheapest else ""
+    lines = style.prose(f"{answer.headline}{cheapest}", lead, indent=2)
     lines[0] = lines[0].replace(lead + word, lead + style.paint(word, role), 1)
     said = (answer.action, answer.assumed)
     return lines + [line for text in said if text for line in style.prose(text, indent=2)]
@@ -216,7 +217,7 @@ def _said_of(step: AnswerStep, verbose: bool) -> Iterator[str]:
 
 
 def evidence_lines(report: Report, answer: Answer, style: Style) -> list[str]:
-    """The range behind the one number, where the peak is, and what has been skipped."""
+    """The range behind the one number, the peak, what parts and phases need, and each option's end."""
     found, lines = report.estimate, list[str]()
     if found is not None:
         lines += style.prose(
@@ -226,11 +227,21 @@ def evidence_lines(report: Report, answer: Answer, style: Style) -> list[str]:
         )
         parts = ", ".join(f"{name} {number(size)}" for name, size in found.parts.items() if size)
         lines += style.prose(parts, "Memory: ", indent=2)
+        phases = ", ".join(f"{phase.name} {number(phase.bytes)}" for phase in found.phases if phase.bytes)
+        lines += style.prose(phases, "By phase: ", indent=2)
+        lines += style.prose(_host_words(found), "Host: ", indent=2) if found.host_peak >= GIB else []
     for option in answer.options:
         if option.end is not None and option.command is not None:
             end = f"{span(option.end.needed)} of {number(option.end.usable)} GiB; {option.command}"
             lines += style.prose(end, f"{option.letter}: ", indent=3)
     return lines
+
+
+def _host_words(found: Estimate) -> str:
+    """``564.1 GiB a node, 320.0 pinned, which has 256.0: optimizer states 418.2, gradients 130.1``."""
+    has = f", which has {number(found.host_usable)}" if found.host_usable is not None else ""
+    terms = ", ".join(f"{term.name} {number(term.bytes)}" for term in found.host)
+    return f"{number(found.host_peak)} GiB a node, {number(found.host_pinned)} pinned{has}: {terms}"
 
 
 def skipped_lines(report: Report, style: Style) -> list[str]:

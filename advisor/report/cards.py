@@ -9,6 +9,7 @@ from advisor.hardware.prices import Price, dates_of
 from advisor.record import record, replace
 from advisor.report.style import Style
 from advisor.report.wording import number as in_gib
+from advisor.util import counted
 
 HEADS = ("GPUs", "GiB", "host GiB", "steps", "tokens/s", "hours", "GPU-hours", "cost", "is")
 GPUS, MEMORY, HOST, STEPS, SPEED, HOURS, GPU_HOURS, COST, NAMED = range(len(HEADS))
@@ -19,6 +20,7 @@ LEAVES_FIRST = (GPU_HOURS, HOURS, HOST, SPEED)
 OTHER_TRAINING = ", other training"
 AS_WRITTEN = "as written"
 SHORT = {AS_WRITTEN: "-"}
+FEW = 6
 MUCH = 1000
 """Costs from here on have no cents."""
 
@@ -157,6 +159,37 @@ def text(rows: Sequence[tuple[str, ...]], notes: Sequence[str], style: Style) ->
 def _aligned(text: str, width: int, place: int) -> str:
     """Words to the left, numbers to the right."""
     return text.ljust(width) if place in WORDS else text.rjust(width)
+
+
+def cheapest_words(offers: Offers) -> str:
+    """``Cheapest that works: 1x RTX 4090, after 2 edits, $4.56 for 100M tokens.``: of those that are owned, if any."""
+    best = next((offer for offer in offers if offer.owned or "cheapest" in offer.anchors), None)
+    if best is None or best.row.changes_training:
+        return ""
+    lead = "Of yours" if best.owned else "Cheapest that works"
+    edits = counted(len(best.row.steps), "edit")
+    cost = f"{money(best.price, best.cost)}{_for_tokens(offers)}" if best.cost is not None else ""
+    words = [f"after {edits}" if best.row.steps else "", cost]
+    return f"{lead}: {', '.join(filter(None, (best.row.hardware.title, *words)))}."
+
+
+def _for_tokens(offers: Offers) -> str:
+    """`` for 100M tokens``, where nobody said how many there are."""
+    return f" for {offers.tokens / 1e6:g}M tokens" if offers.tokens is not None else ""
+
+
+def caption_of(offers: Offers) -> str:
+    """What the costs are, in a line."""
+    dates, weak = _dates_of(offers), any(offer.price is not None and offer.price.is_weak for offer in offers)
+    of_two = ", ~ of two clouds alone" if weak else ""
+    return f"cost{_for_tokens(offers)} in US dollars, at public prices of {dates}{of_two}" if dates else ""
+
+
+def few(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """As many rows of ``entries`` as stand next to other things, those with a name among them."""
+    heads, *cards = rows
+    others = [row for row in cards if not row[NAMED]][: max(0, FEW - sum(bool(row[NAMED]) for row in cards))]
+    return [heads, *(row for row in cards if row[NAMED] or row in others)]
 
 
 def markdown(offers: Sequence[Offer], notes: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 
+from advisor.engine.answer_steps import title_of
 from advisor.engine.finding import LEVELS, Finding, Report
 from advisor.record import record, replace
 from advisor.report.style import Style
@@ -13,12 +14,12 @@ MOST_NOTES = 3
 """Where there is neither error nor warning; next to those, notes are counted."""
 MOST_LINES = 3
 """Where findings take more, warnings are said by the titles of their rules; ``-v`` has what to do."""
-IN_HEADLINE: Mapping[str, str] = {
-    "unknown-model": "unknown-model",
-    "not-counted": "memory-not-counted",
-    "no-gpus": "unknown-hardware",
+IN_HEADLINE: Mapping[str, tuple[str, ...]] = {
+    "unknown-model": ("unknown-model",),
+    "not-counted": ("memory-not-counted",),
+    "no-gpus": ("unknown-hardware", "unknown-model"),
 }
-"""Where there is no verdict for this reason, the headline says what this rule says."""
+"""Where there is no verdict for this reason, the headline says what these rules say."""
 FOR_MASTERS = "pure-bf16-low-rate"
 """The note that asks for fp32 masters."""
 ASIDE = regex(r"(`[^`]*`)| \([^()`]*\)")
@@ -35,10 +36,11 @@ LEVEL_WORDS = {"error": "error", "warning": "warn", "note": "note"}
 
 @record(eq=False)
 class Said:
-    """Findings of one rule and one remedy: the first, and the lines of the others."""
+    """Findings of one rule and one remedy: the first, the lines of the others, and how many they are."""
 
     first: Finding
     lines: frozenset[int] = frozenset()
+    count: int = 1
     others: tuple["Said", ...] = ()
     """Of the same rule with remedies of their own, where one line names the keys alone."""
 
@@ -55,7 +57,7 @@ def merged(findings: Sequence[Finding]) -> list[Said]:
     for finding in findings:
         key = finding.level, finding.rule, finding.place.file, "" if finding.level == "note" else remedy(finding)
         groups.setdefault(key, []).append(finding)
-    return [Said(first, _lines(rest) - {first.place.line}) for first, *rest in groups.values()]
+    return [Said(first, _lines(rest) - {first.place.line}, 1 + len(rest)) for first, *rest in groups.values()]
 
 
 def _by_rule(found: Sequence[Said]) -> list[Said]:
@@ -91,27 +93,29 @@ def finding_lines(report: Report, style: Style) -> list[str]:
     if len(lines) > MOST_LINES:
         some = (*_by_rule(loud), *shown)
         lines = [line for said in some for line in _lines_of(said, report, width, style, short=True)]
-    if left := len(notes) - len(shown):
+    if left := sum(said.count for said in notes) - sum(said.count for said in shown):
         lines.append(f"{counted(left, 'more note' if shown else 'note')} (-v)")
     return lines
 
 
 def _is_answered(said: Said, report: Report) -> bool:
-    """Whether the option to take has what a note asks for."""
+    """Whether the option to take does what a note asks for: one of its steps says so, or it has the masters."""
     chosen = report.answer.recommended if report.answer is not None else None
-    return said.first.rule == FOR_MASTERS and chosen is not None and chosen.has_masters
+    if chosen is None or said.first.rule == FOR_MASTERS:
+        return chosen is not None and chosen.has_masters
+    return (said.first.rule, title_of(said.first)) in {(step.rule, step.title) for step in chosen.steps}
 
 
 def _unsaid(report: Report) -> list[Finding]:
     """What the headline does not say."""
     reason = report.answer.reason if report.answer is not None else None
-    said = IN_HEADLINE.get(reason.where) if reason is not None else None
+    said = IN_HEADLINE.get(reason.where, ()) if reason is not None else ()
     assumed = report.answer.assumed if report.answer is not None else ""
-    return [finding for finding in spoken(report) if finding.rule != said and finding.message != assumed]
+    return [finding for finding in spoken(report) if finding.rule not in said and finding.message != assumed]
 
 
 def _lines_of(said: Said, report: Report, width: int, style: Style, *, short: bool = False) -> list[str]:
-    """``warn   9  `key` does nothing; remove it [rule]``; a note by its title, in a line."""
+    """``warn   9  `key` does nothing; remove it [rule]``; a note in a line, by its title where its text is longer."""
     finding, word = said.first, LEVEL_WORDS[said.first.level]
     place = str(finding.place.line) if finding.place.line else "-"
     lead = f"{word:<5} {place:>{width}}  "
@@ -123,7 +127,8 @@ def _lines_of(said: Said, report: Report, width: int, style: Style, *, short: bo
         return style.prose(words, lead, finding.level, indent=len(lead))
 
     if finding.level == "note" and finding.title:
-        return told(finding.title)
+        texts = told(finding.message), told(brief(finding.message))
+        return next((lines for lines in texts if len(lines) == 1), None) or told(finding.title)
     if said.others:
         return told(f"{_keys(said)}: each {_lowered(finding.title)}")
     plain = brief(finding.message)
@@ -178,19 +183,24 @@ def brief(message: str) -> str:
 
 
 def totals_of(report: Report, verdict: str, written: str) -> str:
-    """``run.yaml: does not fit. 1 warning, 2 notes. Nothing was written.``"""
-    found = spoken(report)
+    """``run.yaml: does not fit. 1 warning, 2 notes. 3 edits with --fix. Nothing was written.``"""
+    silent = set(map(id, spoken(report))) - set(map(id, _unsaid(report)))
+    found = [finding for finding in spoken(report) if finding.level != "note" or id(finding) not in silent]
     levels = [counted(n, level) for level in LEVELS if (n := sum(f.level == level for f in found))]
-    is_told = report.answer is not None and report.answer.recommended is not None
-    said = (", ".join(levels), "" if is_told else _edits_words(report, found), _fixed_words(report))
+    said = (", ".join(levels), _fixed_words(report) or _edits_words(report, found))
     lead = f"{path_shown(report.file)}: {verdict}."
     return " ".join(part for part in (lead, *(f"{part}." for part in said if part), written) if part)
 
 
 def _edits_words(report: Report, found: Sequence[Finding]) -> str:
-    """How many edits are written: of a run that they do not suffice for, those that its options have made."""
-    options = report.answer.options if report.answer is not None else ()
-    made = {option.letter: option.written for option in options if option.written}
+    """How many edits there are, as the answer counts them, and what writes them."""
+    answer = report.answer
+    chosen = answer.recommended if answer is not None else None
+    if chosen is not None:
+        return f"{counted(chosen.changes, 'edit')} with {chosen.flags}" if chosen.letter != "C" else ""
+    made = {
+        option.letter: option.written for option in (answer.options if answer is not None else ()) if option.written
+    }
     if not made:
         return edit_counts(found)
     safe = made.get("A", 0)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from advisor.engine.answer import Reason
 from advisor.engine.finding import PLANNED, Finding, Fix, Report
 from advisor.report.answer_text import (
     bars,
@@ -30,7 +31,7 @@ from advisor.report.wording import (
     status,
     totals,
 )
-from advisor.util import path_shown
+from advisor.util import as_typed, path_shown
 
 
 def render(reports: Sequence[Report], style: Style) -> str:
@@ -41,7 +42,7 @@ def render(reports: Sequence[Report], style: Style) -> str:
         blocks.append(style.prose(totals(reports)))
     text = ""
     for before, block in zip([[], *blocks], blocks, strict=False):
-        close = len(before) == 1 and len(block) == 1
+        close = not alone and len(before) == 1 and len(block) == 1
         text += ("\n" if close else "\n\n" if text else "") + "\n".join(block)
     return text
 
@@ -100,15 +101,21 @@ def _cards_block(report: Report, style: Style) -> list[str]:
     """The cards that would do, where none is stated."""
     if report.hardware is not None or not report.cards:
         return []
-    from advisor.report.cards import text
+    from advisor.report.cards import few, text
 
-    return text(report.cards, report.card_notes, style).splitlines()
+    if style.detail == "verbose":
+        return text(report.cards, report.card_notes, style).splitlines()
+    lines = text(few(report.cards), (), style).splitlines()
+    lines += style.prose(report.card_caption) if report.card_caption else []
+    return [*lines, *style.prose(f"All that would do: `{as_typed('advisor', 'hardware', report.file)}`")]
 
 
 def _closing(report: Report) -> str:
     """The verdict in a word or two."""
     if report.answer is not None and not report.answer.starts:
         return "does not start"
+    if report.answer is not None and report.answer.reason == Reason("no-gpus"):
+        return "no GPUs stated"
     return VERDICTS[report.verdict] if report.verdict != "unknown" else "no verdict"
 
 

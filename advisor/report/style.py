@@ -29,8 +29,11 @@ NARROWEST = 40
 
 BOUND = "\x1f"
 """A space at which no line ends; ``printable`` leaves none in a text."""
-WHOLE = regex(r"`[^`]*`|(?:add )?--fix(?: --(?:unsafe-fixes|faster))*")
-"""What is read in one piece: a value or command in backticks, the options that write edits."""
+WHOLE = regex(
+    r"`[^`]*`|(?:add |\d+ edits? with )?--fix(?: --(?:unsafe-fixes|faster))*"
+    r"|--gpus (?:\"[^\"]*\"|\S+)|--model-config PATH"
+)
+"""What is read in one piece: a value or command in backticks, an option with its value."""
 
 Detail = Literal["quiet", "normal", "verbose"]
 """How much the report for people says: ``-q``, nothing, ``-v``."""

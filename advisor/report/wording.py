@@ -151,7 +151,7 @@ def second(report: Report) -> str:
 
 
 def totals(reports: Sequence[Report]) -> str:
-    """``1 error, 2 notes. 3 safe edits (--fix), 1 changes what is trained (--unsafe-fixes).``"""
+    """``1 error, 2 notes. 3 edits with --fix, 1 more with --unsafe-fixes (changes training).``"""
     found = Counter(finding.level for report in reports for finding in report.findings)
     levels = [counted(found[level], level) for level in LEVELS if found[level]]
     lead = f"{counted(len(reports), 'file')}: " if len(reports) > 1 else ""
@@ -171,14 +171,11 @@ def edit_counts(findings: Iterable[Finding]) -> str:
 
 
 def edit_words(safe: int, unsafe: int) -> str:
-    """``3 safe edits (--fix), 1 changes what is trained (--unsafe-fixes)``."""
-    said: list[str] = []
-    if safe:
-        said.append(f"{counted(safe, 'safe edit')} (--fix)")
+    """``3 edits with --fix, 1 more with --unsafe-fixes (changes training)``."""
+    said = [f"{counted(safe, 'edit')} with --fix"] if safe else []
     if unsafe:
-        verb = "changes" if unsafe == 1 else "change"
-        noun = "" if safe else counted(unsafe, "edit").removeprefix(str(unsafe))
-        said.append(f"{unsafe}{noun} {verb} what is trained (--unsafe-fixes)")
+        count = f"{unsafe} more" if safe else counted(unsafe, "edit")
+        said.append(f"{count} with {'' if safe else '--fix '}--unsafe-fixes (changes training)")
     return ", ".join(said)
 
 

@@ -5,7 +5,6 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import fields
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
@@ -74,7 +73,7 @@ def read_stack(settings: Mapping[str, object] | None) -> Stack:
     return replace(Stack(), **said)  # pyright: ignore[reportArgumentType]
 
 
-KINDS: Mapping[str, Any] = {item.name: item.type for item in fields(Stack)}
+KINDS: Mapping[str, Any] = dict(Stack.__annotations__)
 
 
 def is_allowed(key: str, value: object) -> bool:

@@ -88,8 +88,8 @@ def not_found(model: Architecture, lora: Lora) -> Hit:
     """The targets, with the names that the model has; a pattern of former names is written as they are now."""
     written = lora.targets[0].replace(FORMER, TODAY, 1) if lora.targets_pattern else ""
     today = replace(lora, targets=(written,))
-    what = "the pattern matches no module of `{}`" if lora.targets_pattern else "no module of `{}` is called so"
-    message = f"{what.format(model.model_type)}: PEFT stops once the model is loaded"
+    verb = "matches" if lora.targets_pattern else "names"
+    message = f"`{TARGETS}` {verb} no module of `{model.model_type}`: PEFT stops once the model is loaded"
     if written and any(wraps(today, path) for path in modules(model)):
         return Hit(TARGETS, f"{message}; its decoder is `{TODAY.rstrip('.')}`", (Set(TARGETS, written),))
     layers = sorted({leaf(one.path) for block in model.blocks for one in block.linears})

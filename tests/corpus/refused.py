@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from advisor.documents import read
+from advisor.engine.answer import NotTaken
 from advisor.engine.answering import answer_of
+from advisor.engine.axes import EXPERTS, FIRST
 from advisor.engine.check import Options, check_run, planner, tiers_of
 from advisor.engine.states import Plan
 from advisor.errors import InputError
@@ -26,10 +28,10 @@ OPTIONS = Options(details=True)
 
 
 def tier_of(plan: Plan, options: Options = OPTIONS) -> int:
-    """The tier that a plan's last rule comes with."""
+    """The tier that a plan's last rule comes with; what the YAML itself asks for is of the first."""
     tiers = tiers_of(options)
     rank = {rule.id: place for place, tier in enumerate(tiers) for rule in reversed(tier.rules)}
-    return max((rank.get(name, 0) for name in plan.names), default=0)
+    return max((rank.get(name, 0) for name in plan.names if name not in {FIRST, EXPERTS}), default=0)
 
 
 def advantage(first: Plan, other: Plan) -> str | None:
@@ -51,15 +53,22 @@ def faults(opened: LoadedRun, options: Options = OPTIONS) -> Iterator[str]:
     report = check_run(opened, options)
     if report.verdict not in {"does-not-fit", "tight"} or (report.estimate and report.estimate.uncounted):
         return
-    told = " ".join(each.title for each in answer_of(opened, options, report).not_taken)
+    told = answer_of(opened, options, report).not_taken
     for safe_only in (True, False):
         first = planner(options)(opened.run, safe_only)
         for name in dict.fromkeys(first.names):
             other = planner(options.without((name,)))(opened.run, safe_only)
             better = advantage(first, other)
-            if better and not any(step in told for step in other.names if step not in first.names):
+            if better and not any(speaks_of(way, first, other) for way in told):
                 kind = "safe" if safe_only else "all"
                 yield f"{kind}, without {name}: {better}; {first.names} -> {other.names}"
+
+
+def speaks_of(way: NotTaken, first: Plan, other: Plan) -> bool:
+    """Whether a way that is not taken is the other plan: it ends with it, or names a step that the first has not."""
+    if way.seconds is not None and way.seconds == other.end.shown_seconds:
+        return way.memory == other.end.estimate.needed.high
+    return any(step in way.title for step in other.names if step not in first.names)
 
 
 def main(part: int = 0, parts: int = 1) -> None:

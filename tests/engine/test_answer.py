@@ -128,7 +128,11 @@ def test_without_gpus_the_need_is_said(tmp_path: Path):
 def test_an_unknown_model_says_how_to_make_it_known(tmp_path: Path):
     answer = answer_of(written(tmp_path, LORA.replace("meta-llama/Llama-3.1-8B", "acme/orca-9b")), "1x rtx-4090")
     assert answer.reason is not None and answer.reason.where == "unknown-model"
-    assert "`base_model: acme/orca-9b` is unknown" in answer.headline and "# advisor: model=" in answer.action
+    assert answer.headline == "No verdict: unknown model `acme/orca-9b`."
+    assert answer.action == (
+        "If it is a fine-tune, add a line with its base, such as `# advisor: model=Qwen/Qwen2.5-7B`. "
+        "Or give its config.json with --model-config PATH, or fetch its config with --online."
+    )
 
 
 def test_a_run_that_an_error_stops_hears_the_error_first_and_the_memory_second(tmp_path: Path):
@@ -176,7 +180,7 @@ fsdp_config:
         (
             "bf16: true\n",
             "bf16: true\nlogging_steps: 0.2\n",
-            "Does not start: `logging_steps` is `0.2`: it takes an integer (line 16). ",
+            "Does not start: `logging_steps` is `0.2` (line 16). ",
             "Correct line 16 first: it takes an integer. ",
         ),
         (

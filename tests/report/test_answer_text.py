@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
-from advisor.engine.answer import Answer, AnswerStep, Option
+from advisor.engine.answer import Answer, AnswerStep, Option, Reason
+from advisor.engine.answer_steps import step_of
 from advisor.engine.finding import Finding, Report
 from advisor.report import render_check
+from advisor.report.cards import HEADS
+from advisor.util import counted, number
 
 from .answers import ANSWERED, HOPELESS, NO_WAY, OTHER, SAME
 from .samples import TIGHT
@@ -48,7 +51,7 @@ def test_edits_that_do_not_suffice_are_counted_as_they_are_written():
     same, other = replace(NO_WAY, starts=False, written=3), replace(NO_WAY, letter="B", starts=False, written=4)
     report = with_options(same, other)
     said = " ".join(lines(report))
-    assert "3 safe edits (--fix), 1 changes what is trained (--unsafe-fixes)." in said
+    assert "3 edits with --fix, 1 more with --unsafe-fixes (changes training)." in said
 
 
 def test_bars_keep_to_the_width():
@@ -72,12 +75,53 @@ def test_fixes_of_one_rule_are_one_entry_with_a_line_each():
 
 
 def test_the_note_on_masters_is_not_said_where_the_option_brings_them():
-    note = Finding("pure-bf16-low-rate", "note", "No masters", ANSWERED.findings[0].place, title="Keep fp32 masters")
+    note = Finding("pure-bf16-low-rate", "note", "no masters", ANSWERED.findings[0].place, title="Keep fp32 masters")
     report = replace(ANSWERED, findings=(note,))
-    assert any("Keep fp32 masters" in line for line in lines(report))
+    assert any("no masters" in line for line in lines(report))
     better = replace(report, answer=answer(replace(SAME, has_masters=True)))
-    assert not any("Keep fp32 masters" in line for line in lines(better))
+    assert not any("no masters" in line for line in lines(better))
     assert "1 note (-v)" in lines(better)
+
+
+def test_a_note_that_a_step_of_the_option_answers_is_counted():
+    note = Finding("deprecated-key", "note", "`a` is old; write `b`", ANSWERED.findings[0].place, title="An old key")
+    report = replace(ANSWERED, findings=(note,))
+    assert any("`a` is old; write `b` [deprecated-key]" in line for line in lines(report))
+    done = replace(report, answer=answer(replace(SAME, steps=(*SAME.steps, step_of(note)))))
+    assert not any("[deprecated-key]" in line for line in lines(done)) and "1 note (-v)" in lines(done)
+
+
+def test_the_last_line_counts_edits_as_the_headline_does_and_names_what_writes_them():
+    assert lines(ANSWERED)[-1].endswith(f" {counted(SAME.changes, 'edit')} with {SAME.flags}. Nothing was written.")
+
+
+def test_all_that_is_said_has_what_each_phase_needs():
+    shown = " ".join(lines(ANSWERED, detail="verbose"))
+    assert ANSWERED.estimate is not None
+    assert all(f"{phase.name} {number(phase.bytes)}" in shown for phase in ANSWERED.estimate.phases)
+
+
+def test_without_gpus_the_headline_has_the_cheapest_card_and_the_table_a_few():
+    rows = [(f"1x {name}", "9.0 of 22.0", "", "as written", "900", "1.0", "1", "$5.00", "") for name in "ABCDEFGH"]
+    rows[7] = (*rows[7][:-1], "fastest")
+    report = replace(
+        ANSWERED,
+        hardware=None,
+        verdict="unknown",
+        estimate=None,
+        answer=Answer("unknown", True, Reason("no-gpus"), "Needs 9.0 GiB on one GPU.", "Say which", needs=9 << 30),
+        cards=(HEADS, *rows),
+        cheapest="Cheapest that works: 1x A, $5.00 for 100M tokens.",
+        card_caption="cost for 100M tokens",
+        card_notes=("a long note",),
+        findings=(),
+    )
+    shown = lines(report)
+    assert " ".join(shown[:2]).startswith("Needs 9.0 GiB on one GPU. Cheapest that works: 1x A, $5.00 for 100M tokens.")
+    assert [line.split()[1] for line in shown if line.startswith("1x ")] == [*"ABCDE", "H"]
+    assert "All that would do: `advisor hardware llama.yaml`" in shown
+    assert "cost for 100M tokens" in shown and "a long note" not in " ".join(shown)
+    assert "note: a long note" in lines(report, detail="verbose")
 
 
 def test_what_the_headline_says_is_no_finding_of_the_whole_report():

@@ -12,7 +12,7 @@ def test_a_line_a_finding_most_severe_first_steps_in_their_order():
         "(gradient checkpointing): 88.1 -> 79.0 GiB per GPU: does not fit [*]",
         "llama.yaml:1:1: note[lora] Train low-rank adapters instead of all weights (LoRA): "
         "79.0 -> 22.9 GiB per GPU: fits [!]",
-        "1 error, 3 notes. 2 safe edits (--fix), 1 changes what is trained (--unsafe-fixes).",
+        "1 error, 3 notes. 2 edits with --fix, 1 more with --unsafe-fixes (changes training).",
     ]
 
 

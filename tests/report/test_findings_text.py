@@ -89,9 +89,18 @@ def test_of_many_lines_warnings_take_one_each_by_their_titles():
 
 
 def test_notes_are_three_alone_and_counted_next_to_a_warning():
-    notes = [found("note", "m", line, f"n{line}", "A note") for line in range(1, 6)]
+    notes = [found("note", "m " * 40, line, f"n{line}", "A note") for line in range(1, 6)]
     assert lines(*notes)[2:] == ["note  3  A note [n3]", "2 more notes (-v)"]
     assert lines(*notes, found("warning", "`a` is lost", 7))[1:] == ["5 notes (-v)"]
+
+
+def test_a_note_has_its_text_where_that_is_one_line_else_its_title():
+    assert lines(found("note", "`a` is old; write `b`", 4, "old", "An old key")) == [
+        "note  4  `a` is old; write `b` [old]"
+    ]
+    because = f"`a` is old, since {'so it is ' * 9}; write `b`"
+    assert lines(found("note", because, 4, "old", "An old key")) == ["note  4  `a` is old; write `b` [old]"]
+    assert lines(found("note", "`a` is old " * 9, 4, "old", "An old key")) == ["note  4  An old key [old]"]
 
 
 def test_what_the_headline_says_is_not_said_again():

@@ -64,8 +64,8 @@ warn  4  `bf16: true` on a V100, which has no bf16 units: the launch fails or
          crawls; use fp16 [bf16-unsupported]
 1 note (-v)
 
-llama.yaml: no verdict. 1 error, 1 warning, 1 note. 1 safe edit (--fix), 1
-changes what is trained (--unsafe-fixes). Nothing was written.
+llama.yaml: no verdict. 1 error, 1 warning, 1 note. 1 edit with --fix, 1 more
+with --unsafe-fixes (changes training). Nothing was written.
 """
     assert full(LINT) == expected
 
