@@ -17,7 +17,7 @@ BANDS = Path(__file__).with_name("bands.json")
 class Band:
     """A row of ``bands.json``: what ``key`` usually is for these methods, and whence that is known.
 
-    ``at_least`` and ``below``: parameters of the model, None without an end.
+    ``at_least`` and ``below``: parameters of the model, None without an end. ``weak``: the sources disagree or are few.
     """
 
     key: str
@@ -29,6 +29,7 @@ class Band:
     low: float
     high: float
     source: str
+    weak: bool = False
 
     def holds_for(self, parameters: int | None) -> bool:
         """Whether it is for models of this size; of an unknown size, whether it is for all."""

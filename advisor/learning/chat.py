@@ -16,6 +16,7 @@ class Chat:
     """A row of ``chat.json``: how a family's chats are written for axolotl, and whence that is known.
 
     ``eot_tokens`` and ``base_eot_tokens``: what a model trained to chat, and a base, needs under ``eot_tokens``.
+    ``bases``: a pattern in the name of a published base; empty where names do not tell.
     """
 
     template: str
@@ -27,6 +28,11 @@ class Chat:
     trims: bool
     system: bool
     source: str
+    bases: str = ""
+
+    def is_base(self, name: str) -> bool:
+        """Whether a name is surely that of a published base; False where names do not tell."""
+        return bool(self.bases) and re.search(self.bases, name.lower()) is not None
 
 
 def chat_of(model_type: str, name: str) -> Chat | None:

@@ -51,6 +51,11 @@ def _raised(rate: float, band: Band) -> float:
     return float(f"{min(max(TIMES * rate, band.low), band.high):.12g}")
 
 
+def follows_adam(run: Run) -> bool:
+    """Whether the written rate is that of all that is trained, and of Adam's kind, so that it compares with others'."""
+    return not _other_than_one_rate_for_adam(run)
+
+
 def _other_than_one_rate_for_adam(run: Run) -> str:
     """What ten times the rate is not known to hold for, as a clause: rates of their own, other optimizers."""
     other = next((key for key in OTHER_RATES if run.config.get(key) is not None), None)

@@ -60,3 +60,22 @@ def test_a_llama_that_no_name_tells_and_a_type_that_no_row_has_are_not_guessed()
     older = chat_of("llama", "meta-llama/Meta-Llama-3-8B")
     assert llama is not None and older is not None
     assert (llama.pad, older.pad) == ("<|finetune_right_pad_id|>", "<|end_of_text|>")
+
+
+@pytest.mark.parametrize(
+    ("model_type", "name", "base"),
+    [
+        ("llama", "meta-llama/Llama-3.2-1B", True),
+        ("llama", "NousResearch/Meta-Llama-3-8B", True),
+        ("llama", "meta-llama/Llama-3.1-8B-Instruct", False),
+        ("qwen2", "Qwen/Qwen2.5-7B", True),
+        ("qwen2", "Qwen/Qwen2.5-7B-Instruct", False),
+        ("qwen3", "Qwen/Qwen3-8B", False),
+        ("qwen3", "Qwen/Qwen3-8B-Base", True),
+        ("mistral", "mistralai/Mistral-7B-v0.1", False),
+    ],
+)
+def test_a_base_is_known_by_its_published_name(model_type: str, name: str, base: bool):
+    chat = chat_of(model_type, name)
+    assert chat is not None
+    assert chat.is_base(name) is base

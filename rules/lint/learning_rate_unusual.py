@@ -1,0 +1,70 @@
+"""A learning rate far from what is usual for the method, for what is trained and for the size."""
+
+from collections.abc import Iterator
+
+from advisor import Hit, Rule, Run, but, only, without
+from advisor.learning import band_of, rate_of, rate_shown
+from advisor.learning.bands import bands
+from advisor.learning.rates import follows_adam
+
+BEYOND = 2
+"""Times outside of a band from which on it is worth a word: its ends are where published configs end."""
+BEYOND_WEAK = 10
+KINDS = {"full": "all weights", "lora": "LoRA", "qlora": "QLoRA"}
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Outside the band of this run; or outside all of them, whatever is trained."""
+    rate = rate_of(run)
+    if rate is None or not follows_adam(run) or run.is_on("use_onebitllms"):
+        return
+    rates = [band for band in bands() if band.key == "learning_rate"]
+    low, high = min(band.low for band in rates), max(band.high for band in rates)
+    band = band_of(run)
+    if outside(rate, low, high) > BEYOND:
+        usual = band.default if band is not None else low if rate < low else high
+        message = (
+            f"`learning_rate: {rate_shown(rate)}` is silently useless, beyond all that is published for any method"
+        )
+        yield Hit("learning_rate", f"{message}; {rate_shown(usual)} is usual", level="warning")
+    elif band is not None and outside(rate, band.low, band.high) > (BEYOND_WEAK if band.weak else BEYOND):
+        ends = f"{rate_shown(band.low)} to {rate_shown(band.high)}"
+        what = f"{KINDS[run.adapter or 'full']}{f' with `rl: {run.rl}`' if run.rl else ''}"
+        message = f"`learning_rate: {rate_shown(rate)}` could be a slip: published runs of {what} take {ends}"
+        yield Hit("learning_rate", f"{message}, most of them about {rate_shown(band.default)}")
+
+
+def outside(rate: float, low: float, high: float) -> float:
+    """How many times a rate is beyond the nearer end of a band; below 1 inside."""
+    return round(max(rate / high, low / rate), 9)
+
+
+rule = Rule(
+    id="learning-rate-unusual",
+    stage="lint",
+    title="A learning rate far from what is usual",
+    finds=finds,
+    level="note",
+    proof="accepts",
+    why="""
+        axolotl takes any number. What is usual differs by a thousand: an adapter's rate is ten times a full
+        fine-tune's, preference training takes a fortieth of that, and larger models take less. The table has published
+        configs and papers. A note from twice outside of them, ten times where they disagree; a warning beyond all.
+    """,
+    source="advisor/learning/bands.json; axolotl/utils/schemas/training.py:116@0.19.0; https://thinkingmachines.ai/blog/lora/",
+    examples=(
+        only("base_model: meta-llama/Llama-3.1-8B", "learning_rate: 2e-4", fires=True),
+        but("learning_rate: 1e-4"),
+        but("learning_rate: 1e-7", fires=True),
+        but("learning_rate: 2", fires=True),
+        but("learning_rate: 2", "base_model: nobody/knows-this", fires=True),
+        but("learning_rate: 1e-9", "base_model: nobody/knows-this", fires=True),
+        but("base_model: nobody/knows-this"),
+        but("adapter: lora", "lora_r: 16", "lora_alpha: 32", "lora_target_linear: true"),
+        but("adapter: lora", "lora_r: 16", "lora_alpha: 32", "lora_target_linear: true", "rl: dpo"),
+        but("rl: dpo", fires=True),
+        but("optimizer: muon"),
+        but("use_onebitllms: true"),
+        without("learning_rate"),
+    ),
+)
