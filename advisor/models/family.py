@@ -193,6 +193,11 @@ class Family:
 
     axolotl/loaders/model.py:819-821,836-838@0.19.0; transformers/quantizers/base.py:234-253@5.16.1.
     """
+    packing_patch_broken: bool = False
+    """Whether axolotl's patch for its packed rows asks for what transformers no longer has, and stops.
+
+    axolotl/monkeypatch/models/granitemoehybrid/modeling.py:65-78@0.19.0; its class@5.16.1 has no such function.
+    """
     image_mask: bool = False
     """Whether an image's tokens see each other both ways, by a mask that FlashAttention does not take.
 

@@ -1,0 +1,43 @@
+"""Epochs and ranks far from what is usual for the method."""
+
+from collections.abc import Iterator
+
+from advisor import Hit, Rule, Run, but, only
+from advisor.learning import band_of
+from advisor.learning.schedule import number
+
+KEYS = {"num_epochs": "epochs", "lora_r": "ranks"}
+
+
+def finds(run: Run) -> Iterator[Hit]:
+    """Each that is above its band."""
+    for key, what in KEYS.items():
+        value, band = number(run, key), band_of(run, key=key)
+        if value is not None and band is not None and value > band.high and not run.config.get("max_steps"):
+            message = f"`{key}: {value:g}` could overfit: published runs take {band.low:g} to {band.high:g} {what}"
+            yield Hit(key, f"{message}, most of them {band.default:g}")
+
+
+rule = Rule(
+    id="training-unusual",
+    stage="lint",
+    title="Epochs or ranks far from what is usual",
+    finds=finds,
+    level="note",
+    proof="accepts",
+    why="""
+        From the fifth pass over the same rows a model mostly learns them by heart: the loss of training falls, that of
+        evaluation rises. A rank above 256 has room for that, and makes the best rate harder to find. The table has
+        published configs.
+    """,
+    source="advisor/learning/bands.json; https://thinkingmachines.ai/blog/lora/",
+    examples=(
+        only("base_model: Qwen/Qwen3-8B", "num_epochs: 10", fires=True),
+        but("num_epochs: 3"),
+        but("num_epochs: 10", "max_steps: 100"),
+        but("num_epochs: 10", "rl: grpo"),
+        but("adapter: lora", "lora_r: 512", "lora_alpha: 256", "lora_target_linear: true", "num_epochs: 1", fires=True),
+        but("adapter: lora", "lora_r: 256", "lora_alpha: 256", "lora_target_linear: true", "num_epochs: 1"),
+        but("lora_r: 512", "num_epochs: 1"),
+    ),
+)
