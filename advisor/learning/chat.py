@@ -16,7 +16,8 @@ class Chat:
     """A row of ``chat.json``: how a family's chats are written for axolotl, and whence that is known.
 
     ``eot_tokens`` and ``base_eot_tokens``: what a model trained to chat, and a base, needs under ``eot_tokens``.
-    ``bases``: a pattern in the name of a published base; empty where names do not tell.
+    ``bases``: a pattern in the name of a published base; empty where names do not tell. ``certain``: whether the eos
+    token is known to be another where ``eot_tokens`` are needed.
     """
 
     template: str
@@ -29,6 +30,7 @@ class Chat:
     system: bool
     source: str
     bases: str = ""
+    certain: bool = True
 
     def is_base(self, name: str) -> bool:
         """Whether a name is surely that of a published base; False where names do not tell."""
@@ -41,12 +43,21 @@ def chat_of(model_type: str, name: str) -> Chat | None:
     return next((chat for names, chat in _rows().get(model_type, ()) if re.search(names, low)), None)
 
 
+def end_of(template: str) -> str:
+    """The token that closes an answer in one of axolotl's templates; empty where it is the eos token, or not known."""
+    return _table()["ends"].get(template, "")
+
+
+@cache
+def _table() -> Any:
+    return json.loads(CHAT.read_text(encoding="utf-8"))
+
+
 @cache
 def _rows() -> dict[str, list[tuple[str, Chat]]]:
     """By model type, in the file's order: a pattern in the name (empty: any), and its row."""
-    table: Any = json.loads(CHAT.read_text(encoding="utf-8"))
     rows: dict[str, list[tuple[str, Chat]]] = {}
-    for row in table["rows"]:
+    for row in _table()["rows"]:
         types, names, chat = _row(**row)
         for each in types:
             rows.setdefault(each, []).append((names, chat))

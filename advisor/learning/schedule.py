@@ -37,6 +37,6 @@ def steps_between(run: Run, key: Literal["eval_steps", "save_steps"]) -> float |
 
 def evaluation_comes(run: Run) -> bool:
     """Whether the trainer evaluates at all: axolotl/core/builders/base.py:523-533@0.19.0."""
-    strategy = run.config.get("eval_strategy")
+    strategy = run.config.get("eval_strategy") or run.config.get("evaluation_strategy")
     timed = steps_between(run, "eval_steps") is not None or strategy not in (None, "", "no", False)
     return holds_rows_back(run) and timed

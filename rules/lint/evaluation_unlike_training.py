@@ -6,17 +6,23 @@ from advisor import Hit, Remove, Rule, Run, but, only, without
 from advisor.learning.schedule import evaluation_comes, number
 
 KEY = "eval_sample_packing"
+DECIDES = ("load_best_model_at_end", "metric_for_best_model", "early_stopping_patience")
+"""Keys by which the loss of the evaluation decides something."""
 
 
 def finds(run: Run) -> Iterator[Hit]:
-    """Rows that were prepared for packing with the others, split off, and then not packed."""
+    """Rows that were prepared for packing with the others, split off, and then not packed.
+
+    Only where that loss decides something, or each row is a batch, so that all rows count alike.
+    """
     if not run.sample_packing or run.packs_evaluation or not evaluation_comes(run):
         return
-    if (number(run, "val_set_size") or 0) > 0:
+    decides = any(run.config.get(key) for key in DECIDES)
+    if (decides or run.eval_batch_size == 1) and (number(run, "val_set_size") or 0) > 0:
         message = (
             f"`{KEY}: false` while training packs: its loss is a mean over rows of any length, not over tokens, and"
         )
-        yield Hit(KEY, f"{message} the last of them are dropped; it could mislead next to the training loss", EDIT)
+        yield Hit(KEY, f"{message} the last of them are dropped; it could mislead", EDIT)
 
 
 EDIT = (Remove(KEY),)
@@ -47,11 +53,15 @@ rule = Rule(
             f"{KEY}: false",
             "val_set_size: 0.05",
             "evals_per_epoch: 4",
+            "micro_batch_size: 2",
+            "metric_for_best_model: eval_loss",
             fires=True,
         ),
         but("sample_packing: false"),
         but(f"{KEY}: true"),
         without("evals_per_epoch"),
+        without("metric_for_best_model"),
+        but("eval_batch_size: 1", without=("metric_for_best_model",), fires=True),
         but("test_datasets:\n  - path: someone/rows", without=("val_set_size",)),
     ),
 )

@@ -16,7 +16,7 @@ KINDS = {"full": "all weights", "lora": "LoRA", "qlora": "QLoRA"}
 def finds(run: Run) -> Iterator[Hit]:
     """Outside the band of this run; or outside all of them, whatever is trained."""
     rate = rate_of(run)
-    if rate is None or not follows_adam(run) or run.is_on("use_onebitllms"):
+    if rate is None or not follows_adam(run) or run.is_on("use_onebitllms") or run.unfrozen_parameters:
         return
     rates = [band for band in bands() if band.key == "learning_rate"]
     low, high = min(band.low for band in rates), max(band.high for band in rates)
@@ -65,6 +65,7 @@ rule = Rule(
         but("rl: dpo", fires=True),
         but("optimizer: muon"),
         but("use_onebitllms: true"),
+        but("unfrozen_parameters: [lm_head.weight]"),
         without("learning_rate"),
     ),
 )

@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from advisor import Hit, Rule, Run, but, only, without
 from advisor.learning.schedule import evaluation_comes, number, steps_between
 
+LONG = 100
+"""Steps from which on a run is worth resuming."""
+
 
 def finds(run: Run) -> Iterator[Hit]:
     """Steps beyond ``max_steps``."""
@@ -18,7 +21,7 @@ def finds(run: Run) -> Iterator[Hit]:
         )
         yield Hit("eval_steps", f"{message} before its first step alone; lower it", level="warning")
     saves = steps_between(run, "save_steps")
-    if saves is not None and saves > last:
+    if saves is not None and saves > last >= LONG:
         message = f"`save_steps: {saves:g}` is beyond `max_steps: {last:g}`: no checkpoint could be resumed from"
         yield Hit("save_steps", f"{message} before the end")
 
@@ -38,8 +41,9 @@ rule = Rule(
     examples=(
         only("base_model: Qwen/Qwen3-8B", "max_steps: 50", "eval_steps: 100", "val_set_size: 0.1", fires=True),
         but("eval_steps: 25"),
-        but("save_steps: 100", without=("eval_steps",), fires=True),
-        but("save_steps: 25", without=("eval_steps",)),
+        but("max_steps: 400", "save_steps: 500", without=("eval_steps",), fires=True),
+        but("max_steps: 400", "save_steps: 100", without=("eval_steps",)),
+        but("save_steps: 100", without=("eval_steps",)),
         but("max_steps: -1"),
         without("eval_steps"),
         without("val_set_size"),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from advisor import Hit, Rule, Run, Set, but, is_list, is_mapping, only, without
-from advisor.learning import Chat, chat_of
+from advisor.learning import Chat, chat_of, end_of
 
 OTHER_TOKENIZER = ("tokenizer_config", "added_tokens_overrides", "tokenizer_use_mistral_common")
 
@@ -11,10 +11,12 @@ OTHER_TOKENIZER = ("tokenizer_config", "added_tokens_overrides", "tokenizer_use_
 def finds(run: Run) -> Iterator[Hit]:
     """A chat whose template ends answers otherwise than the tokenizer ends texts, and nothing that says so."""
     chat = chat_of(run.model.model_type, run.base_model) if run.model is not None else None
-    if chat is None or run.rl is not None or run.classifier is not None or not trains_on_chats(run):
+    if chat is None or not chat.certain or run.rl is not None or run.classifier is not None or not trains_on_chats(run):
         return
     template = run.config.get("chat_template") or "tokenizer_default"
-    if template not in (chat.template, chat.base_template) or any(run.config.get(key) for key in OTHER_TOKENIZER):
+    if template != chat.template and end_of(str(template)) != chat.end:
+        return
+    if any(run.config.get(key) for key in OTHER_TOKENIZER):
         return
     needed = needed_by(run, chat)
     given = [*listed(run.config.get("eot_tokens")), run.config.at("special_tokens.eos_token")]
@@ -75,6 +77,8 @@ rule = Rule(
         but("base_model: meta-llama/Llama-3.1-8B", "chat_template: llama3", fires=True),
         but("base_model: meta-llama/Llama-3.1-8B-Instruct", "chat_template: llama3"),
         but("base_model: nobody/knows-this"),
+        but("base_model: tiiuae/Falcon-H1-7B-Base", "chat_template: falcon_h1"),
+        but("base_model: Qwen/Qwen2.5-7B", "chat_template: chatml", fires=True),
         but("chat_template: chatml"),
         but("rl: dpo"),
         but("reward_model: true"),
