@@ -26,7 +26,7 @@ rule = Rule(
         axolotl hands TRL the functions that `trl.reward_funcs` names, and nothing else that could be one. TRL's trainer
         refuses to be built without: "No reward source provided", after the model has been loaded.
     """,
-    source="axolotl/core/trainers/grpo/__init__.py:239-247@0.19.0; trl/trainer/grpo_trainer.py:690-694@1.9.0",
+    source="trl/trainer/grpo_trainer.py:690-694@1.9.0",
     examples=(
         only("base_model: Qwen/Qwen2.5-7B", "rl: grpo", fires=True),
         but("trl:\n  reward_funcs: [my_rewards.right_answer]"),

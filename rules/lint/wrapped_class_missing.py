@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor import Hit, Rule, Run, Set, but, only, without
+from advisor import Hit, Rule, Run, Set, but, only
 from advisor.models.layer_classes import layer_classes
 
 KEYS = ("transformer_layer_cls_to_wrap", "fsdp_transformer_layer_cls_to_wrap")
@@ -14,7 +14,7 @@ def finds(run: Run) -> Iterator[Hit]:
         return
     own = layer_classes(run.model.model_type)
     key = next((key for key in KEYS if run.config.at(f"fsdp_config.{key}")), None)
-    if key is None or run.fsdp is None or not own:
+    if key is None or not own:
         return
     written = str(run.config.at(f"fsdp_config.{key}"))
     for name in (one.strip() for one in written.split(",")):
@@ -57,6 +57,5 @@ rule = Rule(
         but("trust_remote_code: true"),
         but("base_model: nobody/knows-this"),
         but("base_model: llava-hf/llava-1.5-7b-hf", "fsdp_config:\n  transformer_layer_cls_to_wrap: Qwen2DecoderLayer"),
-        without("fsdp_version", "fsdp_config"),
     ),
 )
