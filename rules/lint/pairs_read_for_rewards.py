@@ -7,7 +7,7 @@ from advisor import Hit, Rule, Run, but, is_list, is_mapping, only
 METHODS = ("grpo", "gdpo")
 OF_PAIRS = ("chat_template", "chatml", "llama3", "zephyr", "user_defined")
 """Modules of axolotl/prompt_strategies/dpo@0.19.0 that take `chosen` and `rejected` from each row."""
-OF_TEXTS = ("alpaca", "completion", "sharegpt", "input_output", "alpaca_chat", "metharme", "pretrain", "context_qa")
+OF_TEXTS = ("alpaca", "completion", "input_output", "alpaca_chat", "metharme", "pretrain", "context_qa")
 """Ways of reading rows that are looked for there, and not found."""
 
 
@@ -18,8 +18,10 @@ def finds(run: Run) -> Iterator[Hit]:
         kind = item.get("type") if is_mapping(item) else None
         name = "user_defined" if is_mapping(kind) else str(kind).split(".")[0]
         if name in OF_TEXTS:
-            message = f"`type: {kind}` is no way of reading rows under `rl: {run.rl}`, and axolotl stops at the data"
-            yield Hit(f"datasets.{number}.type", f"{message}; name a function, `my_rewards.to_prompt`", level="error")
+            message = (
+                f"`type: {kind}` is no way of reading rows under `rl: {run.rl}`: it risks that axolotl stops there"
+            )
+            yield Hit(f"datasets.{number}.type", f"{message}; name a function, `my_rewards.to_prompt`")
         elif name in OF_PAIRS:
             message = f"`type` under `rl: {run.rl}` reads pairs: it risks a KeyError 'chosen' at the first row without"
             yield Hit(f"datasets.{number}.type", f"{message}; name a function, `my_rewards.to_prompt`", on_key=True)
@@ -54,6 +56,7 @@ rule = Rule(
         but("datasets:\n  - path: someone/questions\n    type: my_rewards.to_prompt"),
         but("datasets:\n  - someone/questions"),
         but("datasets: someone/questions"),
+        but("datasets:\n  - path: someone/questions"),
         but("rl: dpo"),
     ),
 )

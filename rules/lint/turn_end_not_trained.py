@@ -14,7 +14,8 @@ def finds(run: Run) -> Iterator[Hit]:
     if chat is None or not chat.certain or run.rl is not None or run.classifier is not None or not trains_on_chats(run):
         return
     template = run.config.get("chat_template") or "tokenizer_default"
-    if template != chat.template and end_of(str(template)) != chat.end:
+    usual = chat.base_template if chat.is_base(run.base_model) else chat.template
+    if template != usual and end_of(str(template)) != chat.end:
         return
     if any(run.config.get(key) for key in OTHER_TOKENIZER):
         return
@@ -76,6 +77,7 @@ rule = Rule(
         but("base_model: Qwen/Qwen2.5-7B-Instruct", without=("chat_template",)),
         but("base_model: meta-llama/Llama-3.1-8B", "chat_template: llama3", fires=True),
         but("base_model: meta-llama/Llama-3.1-8B-Instruct", "chat_template: llama3"),
+        but("base_model: meta-llama/Llama-3.1-8B", without=("chat_template",)),
         but("base_model: nobody/knows-this"),
         but("base_model: tiiuae/Falcon-H1-7B-Base", "chat_template: falcon_h1"),
         but("base_model: Qwen/Qwen2.5-7B", "chat_template: chatml", fires=True),
