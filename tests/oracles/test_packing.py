@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from advisor.learning.packing import mixing_of
 from advisor.models.layer_classes import layer_classes
 
 torch = pytest.importorskip("torch")
@@ -64,20 +63,6 @@ def test_a_family_of_the_table_mixes_and_others_do_not(kind: str):
     with torch.no_grad():
         first, second = (model(input_ids=rows, use_cache=False, **taken).logits[:, 12:] for rows in (one, other))
     assert bool((first - second).abs().max() > 1e-4) is mixes
-
-
-@pytest.mark.parametrize(
-    ("lines", "mixes"),
-    [
-        ("base_model: ai21labs/Jamba-v0.1", True),
-        ("base_model: facebook/opt-1.3b", True),
-        ("base_model: facebook/opt-1.3b\nattn_implementation: flash_attention_2", False),
-        ("base_model: Qwen/Qwen3-8B", False),
-        ("base_model: nobody/knows-this", False),
-    ],
-)
-def test_a_run_finds_what_mixes_its_samples(make_run: Any, lines: str, mixes: bool):
-    assert (mixing_of(make_run(lines)) is not None) is mixes
 
 
 def test_the_patch_for_granites_hybrids_asks_for_a_function_that_is_gone():
