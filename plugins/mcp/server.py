@@ -16,7 +16,7 @@ from advisor.session.amounts import checked_price, parse_tokens
 from advisor.session.rule_selection import Tell, near
 from advisor.util import confined
 
-from . import answers
+from . import answers, blank_page
 from .asked import Asked, asked
 
 INSTRUCTIONS = """\
@@ -110,6 +110,25 @@ def server_of(root: str, options: RunOptions) -> Any:
                 about(config, path, gpus, files, model, tell),
                 parse_tokens(tokens) if tokens else None,
                 checked_price(price),
+            )
+        )
+
+    @server.tool(annotations=READS, structured_output=False)
+    def new(
+        model: str,
+        data: str | None = None,
+        gpus: str | None = None,
+        method: str = "auto",
+        rows_as: str | None = None,
+        sequence_len: int | None = None,
+        tokens: str | None = None,
+        hours: float | None = None,
+    ) -> str:
+        """A complete config from a blank page: full, LoRA, QLoRA; `data`: a .jsonl of rows; `method`: dpo for pairs."""
+        said = replace(options, gpus=gpus or options.gpus)
+        return told(
+            lambda tell: blank_page.answer_for(
+                blank_page.request_for(root, model, data, method, tokens, hours, said), rows_as, sequence_len, tell
             )
         )
 

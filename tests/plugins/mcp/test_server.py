@@ -28,6 +28,7 @@ ADVISOR = [sys.executable, "-m", "advisor", "mcp"]
 LORA = "lora-8b-large-batch.yaml"
 Call = tuple[str, dict[str, Any]]
 SMALLEST = 4000
+ALL_TOOLS = 4800
 SMALL = """\
 base_model: Qwen/Qwen3-0.6B
 datasets: [{path: a, type: alpaca}]
@@ -92,9 +93,9 @@ def test_an_agent_checks_plans_and_chooses_cards(folder: Path):
         ("hardware", on | {"tokens": "10M", "price": 2.0}),
         ("explain", {"rule": "zero-2"}),
     )
-    assert [tool.name for tool in tools.tools] == ["check", "estimate", "plan", "hardware", "explain"]
+    assert [tool.name for tool in tools.tools] == ["check", "estimate", "plan", "hardware", "new", "explain"]
     assert all(tool.annotations.read_only_hint for tool in tools.tools)
-    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in tools.tools) < SMALLEST
+    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in tools.tools) < ALL_TOOLS
     check, estimate, plan, hardware = map(answer, results[:4])
     assert check["verdict"] == "does-not-fit" and check["plan"][0]["rule"] == "smaller-micro-batch"
     assert check["findings"][0] | {"line": 3} == check["findings"][0]
@@ -105,6 +106,19 @@ def test_an_agent_checks_plans_and_chooses_cards(folder: Path):
     assert text(results[4]).startswith("zero-2 (fit)")
     assert all(len(text(result)) < SMALLEST for result in results)
     assert (folder / LORA).read_text() == (SAMPLES / LORA).read_text()
+
+
+@pytest.mark.slow
+def test_an_agent_gets_a_config_from_a_blank_page(folder: Path):
+    (folder / "rows.jsonl").write_text('{"prompt": "a", "chosen": "b", "rejected": "c"}\n' * 300)
+    asks = {"model": "Qwen/Qwen3-8B", "data": "rows.jsonl", "gpus": "1x rtx-4090", "method": "dpo"}
+    _, done, outside, unknown = asked(
+        folder, ("new", asks), ("new", asks | {"data": "../secret.yaml"}), ("new", asks | {"method": "kto"})
+    )
+    said = answer(done)
+    assert [way["training"] for way in said["ways"]] == ["full", "lora", "qlora"] and said["taken"] == "lora"
+    assert "rl: dpo" in said["files"]["run.yaml"] and not (folder / "run.yaml").exists()
+    assert "is not below" in text(outside) and "qlora-1b-kto" in text(unknown)
 
 
 @pytest.mark.slow
