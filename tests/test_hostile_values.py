@@ -58,7 +58,7 @@ def test_a_learning_rate_beyond_every_float_is_no_rate(folder: Path):
 def test_a_model_that_is_no_path_is_not_known(folder: Path, name: str):
     (folder / "run.yaml").write_text(f'base_model: "{name}"\n{DATA}')
     result = check("run.yaml")
-    assert result.exit_code == 0 and "is unknown" in " ".join(result.output.split())
+    assert result.exit_code == 0 and "unknown model" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize(

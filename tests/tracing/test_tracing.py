@@ -166,7 +166,7 @@ def test_the_file_changes_with_config_facts_and_version() -> None:
 def test_without_a_trace_the_model_is_unknown_and_the_option_is_named(folder: Path) -> None:
     result = call("check", "run.yaml")
     assert result.exit_code == 0
-    assert "is unknown" in result.output
+    assert "unknown model" in result.output
     assert "--trace" in result.output
     assert "--model-config" not in result.output
 
@@ -246,7 +246,7 @@ def test_a_trace_that_fails_leaves_the_model_unknown_and_says_why(folder: Path, 
     process.reason = "it cannot be traced (DynamicOutputShapeException: aten.nonzero.default)"
     result = call("check", "--trace", "run.yaml")
     assert result.exit_code == 0
-    assert "is unknown" in result.output
+    assert "unknown model" in result.output
     assert "DynamicOutputShapeException" in said(result)
     assert "`--trace`" not in result.output
 

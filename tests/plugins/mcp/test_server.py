@@ -328,7 +328,7 @@ def test_the_help_lists_commands_of_plugins():
 
 def test_a_plugin_that_cannot_be_loaded_harms_nobody_else(monkeypatch: pytest.MonkeyPatch):
     broken = EntryPoint("broken", "no.such.module:command", PLUGINS)
-    monkeypatch.setattr("advisor.cli.main.plugin_commands", lambda: {"broken": broken})
+    monkeypatch.setattr("advisor.cli.own_command.plugin_commands", lambda: {"broken": broken})
     runner = CliRunner()
     assert runner.invoke(main, ["--help"]).exit_code == 0
     result = runner.invoke(main, ["broken"])
