@@ -69,7 +69,7 @@ def options(report: Report, answer: Answer) -> str:
     rows = [("as it is", "", *_figures(report.estimate, answer.tokens_per_second))]
     rows += [_row(option, report.estimate) for option in answer.options]
     heads = ("Way out", "edits", "GiB", "host GiB", "tokens/s")
-    return tag("h3", "Options") + tag("div", table("Of one GPU", heads, rows), "scroll") + "".join(map(_way, ways))
+    return tag("h3", "Options") + tag("div", table("GiB of one GPU, tokens a second of all", heads, rows), "scroll") + "".join(map(_way, ways))
 
 
 def _row(option: Option, now: Estimate) -> tuple[str, ...]:
