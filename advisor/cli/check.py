@@ -32,7 +32,7 @@ MOST_REPLAYED = 4
 def check_command(paths: Sequence[str], options: CheckOptions) -> int:
     """``advisor check``: 0 clean or all fixed, 1 findings, 2 could not run."""
     session = session_for(paths, replace(options, details=options.details or options.against is not None)).answering
-    session = session.with_other_hardware if _is_one_file(paths) else session
+    session = session.with_other_hardware if _is_one_file(paths, session) else session
     validate(paths, options)
     targets(session.formats, options.output)
     changed = changes(paths, options)
@@ -57,9 +57,10 @@ def check_command(paths: Sequence[str], options: CheckOptions) -> int:
     return exit_code(reports, errors, session, exit_zero=options.exit_zero)
 
 
-def _is_one_file(paths: Sequence[str]) -> bool:
-    """Whether a person looks at one file, which is also planned on other hardware."""
-    return _names_one(paths) and on_a_terminal()
+def _is_one_file(paths: Sequence[str], session: Session) -> bool:
+    """Whether a person looks at one file, on a terminal or a page, which is also planned on other hardware."""
+    is_page = any(each.partition("=")[0] == "html" for each in session.formats)
+    return _names_one(paths) and (is_page or on_a_terminal())
 
 
 def _names_one(paths: Sequence[str]) -> bool:

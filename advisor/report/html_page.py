@@ -6,6 +6,7 @@ from pathlib import Path
 from advisor.about import VERSION
 from advisor.engine.finding import Finding, Report
 from advisor.report.as_json import url
+from advisor.report.html_answer import banner, before_and_after, options
 from advisor.report.html_markup import Piece, bar, diff, folded, listed, plain, prose, table, tag
 from advisor.report.html_memory import ledger, memory
 from advisor.report.html_plan import plan, room
@@ -33,7 +34,7 @@ def pieces(reports: Sequence[Report]) -> Iterator[str]:
     if len(reports) > 1:
         yield contents(reports)
     for place, report in enumerate(reports):
-        yield section(report, place)
+        yield section(report, place, is_folded=len(reports) > 1)
     yield closing(totals(reports))
 
 
@@ -73,24 +74,33 @@ def contents(reports: Sequence[Report]) -> str:
     return tag("div", table("All configs, GiB", ("Config", "Verdict", "GPUs", "needed", "usable"), rows), "scroll")
 
 
-def section(report: Report, place: int = 0, training: Training | None = None) -> str:
-    """All there is to say of one report, the most important first."""
-    found = report.estimate
+def section(report: Report, place: int = 0, training: Training | None = None, *, is_folded: bool = False) -> str:
+    """All there is to say of one report, the most important first; ``is_folded``: below the answer on a click."""
+    about = tag("p", plain("; ".join(part for part in (report.summary, report.hardware) if part)))
+    head = f'<section id="run-{place}"><h2>{plain(report.file)}</h2>{about}{_answer(report)}{against(report)}'
+    rest = _details(report, training or Training())
+    return f"{head}{folded('Details', rest) if is_folded and rest else rest}</section>"
+
+
+def _details(report: Report, training: Training) -> str:
+    """What stands below the answer."""
+    found, answer = report.estimate, report.answer
     blocks = [
-        f'<section id="run-{place}"><h2>{plain(report.file)}</h2>',
-        tag("p", plain("; ".join(part for part in (report.summary, report.hardware) if part))),
-        verdict(report),
-        against(report),
+        before_and_after(report, answer) + options(report, answer) if answer else "",
         memory(found) if found else "",
         plan(report),
-        time(report.time, training or Training()),
+        time(report.time, training),
         findings(remarks(report)),
         room(report),
         cards(report.cards, report.card_notes),
         folded("Ledger: every term with its arithmetic and source", ledger(found)) if found else "",
-        "</section>",
     ]
     return "".join(blocks)
+
+
+def _answer(report: Report) -> str:
+    """The answer; where nobody asked for one, the verdict alone."""
+    return verdict(report) if report.answer is None else banner(report, report.answer)
 
 
 def verdict(report: Report) -> str:

@@ -35,15 +35,20 @@ def plan(report: Report) -> str:
         title
         + rungs(report)
         + _waterfall(report.estimate, found)
-        + tag("ol", "".join(map(step, found)))
+        + ("" if _is_told(report) else tag("ol", "".join(map(step, found))))
         + skipped(report)
     )
+
+
+def _is_told(report: Report) -> bool:
+    """Whether the options already tell the steps, with their edits."""
+    return report.answer is not None and any(option.steps and option.command for option in report.answer.options)
 
 
 def rungs(report: Report) -> str:
     """The user's flowchart, a word for each rung."""
     rows = [(plain(name), plain(word)) for name, word in rung_lines(report.rungs)]
-    return table("The flowchart, rung by rung", ("Rung", ""), rows) if rows else ""
+    return folded("The flowchart, rung by rung", table("Rungs", ("Rung", "Outcome"), rows)) if rows else ""
 
 
 def _waterfall(estimate: Estimate, found: Sequence[Finding]) -> str:

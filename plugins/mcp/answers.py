@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from advisor.engine.answer import Option
 from advisor.engine.finding import Finding, Report
 from advisor.engine.fix import Fixed, fixed
 from advisor.engine.fix_report import report_after
@@ -43,7 +44,7 @@ def needs(found: Estimate) -> Answer:
 def checked(report: Report) -> Answer:
     """``check``: findings and the steps of the plan."""
     found = remarks(report)
-    said = head(report) | {"findings": [finding(each) for each in found[:MOST_FINDINGS]]}
+    said = head(report) | ways_out(report) | {"findings": [finding(each) for each in found[:MOST_FINDINGS]]}
     if len(found) > MOST_FINDINGS:
         said["more_findings"] = len(found) - MOST_FINDINGS
     if plan := steps(report):
@@ -51,6 +52,31 @@ def checked(report: Report) -> Answer:
     if given := [*room(report), *offers(report)]:
         said["with_room_left"] = [step(each) for each in given]
     return said
+
+
+def ways_out(report: Report) -> Answer:
+    """The answer: two sentences, and the options with what each writes by its command."""
+    answer = report.answer
+    if answer is None:
+        return {}
+    options = [option(each) for each in answer.options if each.command is not None]
+    return {"headline": answer.headline, "action": answer.action} | ({"options": options} if options else {})
+
+
+def option(way: Option) -> Answer:
+    """One way out: where it ends, and what to type."""
+    said = {
+        "id": way.letter,
+        "title": way.title,
+        "training": way.training,
+        "fits": way.fits,
+        "recommended": way.recommended or None,
+        "edits": way.changes,
+        "needed_gib": gib(way.end.needed.high) if way.end is not None else None,
+        "tokens_per_second": round(way.tokens_per_second) if way.tokens_per_second is not None else None,
+        "flags": way.flags,
+    }
+    return {key: value for key, value in said.items() if value is not None}
 
 
 def finding(found: Finding) -> Answer:

@@ -11,7 +11,7 @@ from advisor.engine.registry import STAGES, built_in_rules
 from advisor.errors import InputError
 from advisor.record import replace
 from advisor.report import render_rule
-from advisor.session import RunOptions
+from advisor.session import CheckedRun, RunOptions
 from advisor.session.amounts import checked_price, parse_tokens
 from advisor.session.rule_selection import Tell, near
 from advisor.util import confined
@@ -59,7 +59,7 @@ def server_of(root: str, options: RunOptions) -> Any:
         model: str | None = None,
     ) -> str:
         """Verdict, findings with their lines, and the steps that make the run fit. `files`: unsaved JSONs by name."""
-        return told(lambda tell: answers.checked(about(config, path, gpus, files, model, tell).checked_run().report))
+        return told(lambda tell: answers.checked(answering(about(config, path, gpus, files, model, tell)).report))
 
     @server.tool(annotations=READS, structured_output=False)
     def estimate(
@@ -138,6 +138,11 @@ def server_of(root: str, options: RunOptions) -> Any:
         return told(lambda _: page(rule))
 
     return server
+
+
+def answering(one: Asked) -> CheckedRun:
+    """The run with its answer."""
+    return replace(one, session=replace(one.session, options=replace(one.session.options, answers=True))).checked_run()
 
 
 def strict(server: type[Any]) -> type[Any]:

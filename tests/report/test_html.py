@@ -70,7 +70,9 @@ def test_every_sample_has_a_page_under_40_kb_without_a_script(name: str):
 def test_a_page_has_verdict_memory_plan_time_cards_findings_and_ledger():
     text = page("full-8b-out-of-memory")
     order = [
-        "Does not fit 1x RTX 4090: ",
+        "Does not fit: needs ",
+        "GiB needed; the line is what is usable",
+        "Options</h3>",
         "Memory by phase",
         "Plan: ",
         "Time of a step",
@@ -79,6 +81,7 @@ def test_a_page_has_verdict_memory_plan_time_cards_findings_and_ledger():
         "Ledger: ",
     ]
     places = [text.index(words) for words in order]
+    assert "advisor check --gpus" in text[: places[1]]
     assert places == sorted(places)
     assert "<ins>+" in text and "<del>-" in text
     assert "gradient_checkpointing: true" in text
