@@ -69,7 +69,10 @@ def options(report: Report, answer: Answer) -> str:
     rows = [("as it is", "", *_figures(report.estimate, answer.tokens_per_second))]
     rows += [_row(option, report.estimate) for option in answer.options]
     heads = ("Way out", "edits", "GiB", "host GiB", "tokens/s")
-    return tag("h3", "Options") + tag("div", table("GiB of one GPU, tokens a second of all", heads, rows), "scroll") + "".join(map(_way, ways))
+    filled = [place for place in range(len(heads)) if place < 1 or any(cells[place] for cells in rows)]
+    shown = [[cells[place] for place in filled] for cells in (heads, *rows)]
+    found = table("GiB of one GPU, tokens a second of all", shown[0], shown[1:])
+    return tag("h3", "Options") + tag("div", found, "scroll") + "".join(map(_way, ways))
 
 
 def _row(option: Option, now: Estimate) -> tuple[str, ...]:
