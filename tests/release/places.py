@@ -13,12 +13,14 @@ FILES = (
     "plugins/**/*.md",
     "plugins/zed/**/*.toml",
     "plugins/zed/**/*.rs",
+    "plugins/language_server/vscode/package*.json",
 )
 NUMBER = r"\d+\.\d+\.\d+"
 PLACES = {
-    "owner": re.compile(r"(?:(?<=github\.com/)|(?<=uses: ))[\w.-]+(?=/axolotl-advisor)"),
+    "owner": re.compile(r"(?:(?<=github\.com/)|(?<=uses: ))[\w.-]+(?=/axolotl-advisor)|(?<=\"publisher\": \")[\w.-]+"),
     "version": re.compile(
-        r"(?:(?<=/axolotl-advisor@v)|(?<=/axolotl-advisor\n    rev: v)|(?<=^VERSION = \")|(?<=^version = \"))" + NUMBER,
+        r"(?:(?<=/axolotl-advisor@v)|(?<=/axolotl-advisor\n    rev: v)|(?<=^VERSION = \")|(?<=^version = \")"
+        r"|(?<=^  \"version\": \")|(?<=\"name\": \"axolotl-advisor\",\n      \"version\": \"))" + NUMBER,
         re.MULTILINE,
     ),
 }
