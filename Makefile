@@ -25,7 +25,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --durations 10 --dura
 # Tests start hundreds of commands: compile each module once, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo setup test check oracles examples fuzz sweep snapshots accuracy site pictures web web-archive web-test lint format tables prices defaults upstream tapes bench owner dist dist-try notes release-check release-ready version clean
+.PHONY: help demo setup test check oracles examples fuzz sweep snapshots accuracy site pictures web web-archive web-test vscode lint format tables prices defaults upstream tapes bench owner dist dist-try notes release-check release-ready version clean
 .DEFAULT_GOAL := help
 
 help: ## List the verbs
@@ -85,6 +85,9 @@ web-archive: web ## Put that page into a zip in site/, as a release has it
 
 web-test: $(VENV)/.installed ## Drive the page and the HTML reports in Chromium
 	$(BIN)/python -m pytest tests/plugins/web tests/report/test_html.py
+
+vscode: $(VENV)/.installed ## Bundle the extension for VS Code, and drive it in Node.js against the server (needs npm)
+	cd plugins/language_server/vscode && npm ci --no-audit --no-fund && npm run build && ADVISOR="$(abspath $(BIN))/advisor" npm test
 
 lint: $(VENV)/.installed ## ruff and pyright
 	$(BIN)/ruff check

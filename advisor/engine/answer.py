@@ -6,6 +6,7 @@ from advisor.record import record
 
 if TYPE_CHECKING:
     from advisor.documents import Edit
+    from advisor.engine.states import Step
     from advisor.memory.ledger import Estimate, PhaseName, Range, Verdict
 
 Where = Literal["gpu", "host", "load", "evaluation", "refused", "not-counted", "no-gpus", "unknown-model"]
@@ -100,6 +101,8 @@ class Option:
     """The errors that stop it even so."""
     has_masters: bool = False
     """Whether it ends with weights in more than half precision, which small updates need."""
+    taken: "tuple[Step, ...]" = ()
+    """The steps of the plan behind it, each with the runs before and after."""
     written: int = 0
     """How many edits its command writes, where it is no way out all the same."""
     rungs: tuple[Rung, ...] = ()

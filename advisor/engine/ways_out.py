@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from advisor.documents import PatchError
 from advisor.engine.answer import AnswerStep, Letter, Option, Stop, Training
 from advisor.engine.answer_steps import seconds_of, step_of, steps_of, stop_of, stops_in, tokens_per_second
-from advisor.engine.check import Options, finding_of, fit_rules, lint_hits, planner, replayed
+from advisor.engine.check import Options, finding_of, fit_rules, lint_hits, planner, replayed, room_rules
 from advisor.engine.finding import OF_HOST, PLANNED, Finding, Report
 from advisor.engine.fix import Fixed, fixed
 from advisor.engine.flowchart_status import rungs_of
 from advisor.engine.plan_findings import step_edits, step_findings
-from advisor.engine.states import Plan, State
+from advisor.engine.states import Plan, State, Step
 from advisor.hardware import Hardware
 from advisor.memory.ledger import Estimate
 from advisor.opening import LoadedRun
@@ -133,8 +133,16 @@ def _way(asked: Asked, made: Fixed, letter: Letter, end: Estimate | None, *, sta
         tokens_per_second=tokens_per_second(made.run),
         starts=starts,
         has_masters=made.run.has_masters,
+        taken=_taken(asked, made, letter),
         rungs=rungs,
     )
+
+
+def _taken(asked: Asked, made: Fixed, letter: Letter) -> tuple[Step, ...]:
+    """The steps of the plan that was followed, or of the way to more speed."""
+    if letter == "F":
+        return asked.options.memo.speedup(made.before, room_rules(asked.options))
+    return made.plan.steps if made.plan is not None else ()
 
 
 def _still_stops(made: Fixed, options: Options) -> list[Stop]:

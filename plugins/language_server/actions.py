@@ -1,34 +1,37 @@
-"""Quick fixes: this finding, all safe ones, the whole plan as one edit, and comments that ignore a rule."""
+"""Quick fixes: this finding, all safe ones, the options of the answer, each step, the GPUs, comments that ignore."""
 
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from advisor.documents import Edit
-from advisor.engine.finding import Finding, Report
-from advisor.report.wording import SAFETY, VERDICT_RULES, VERDICTS, counted, number, room, room_words, steps
+from advisor.engine.finding import Finding
+from advisor.report.wording import SAFETY, VERDICT_RULES
 
 from .checking import Checked, all_safe
 from .diagnostics import shown
 from .hovering import MODEL
-from .texts import lsp, range_of, units, uri_of, workspace_edit
+from .options import of_answer
+from .planning import Planned
+from .stating import stating
+from .texts import insertion, lsp, range_of, units, uri_of, workspace_edit
 
 FIX_ALL = "source.fixAll.advisor"
 QUICK = lsp.CodeActionKind.QuickFix
 IGNORED = re.compile(r"#\s*advisor:\s*ignore\[([^\]]*)\]")
 
 
-def actions(checked: Checked, planned: Report | None, file: str, at: Any, wanted: Sequence[Any]) -> Iterator[Any]:
-    """What can be done at a range of one file of a run; ``planned`` is the report with its plan, once there is one."""
+def actions(checked: Checked, planned: Planned | None, file: str, at: Any, wanted: Sequence[Any]) -> Iterator[Any]:
+    """What can be done at a range of one file of a run; ``planned`` is the run with its answer, once there is one."""
     here = [each for each in shown(checked.report) if each.place.file == file and meets(each, checked, at)]
     kinds = [kind.value if hasattr(kind, "value") else kind for kind in wanted]
     if not kinds or any("quickfix".startswith(kind) for kind in kinds):
         for finding in here:
             yield from _of_finding(finding, checked)
-        if planned is not None and any(each.rule in VERDICT_RULES for each in here):
-            yield from _of_plan(planned, checked)
-        if planned is not None and is_at_model(checked, file, at):
-            yield from _of_room(planned, checked)
+        if planned is not None and is_about_the_run(checked, file, at):
+            yield from of_answer(planned, QUICK)
+        if file == checked.path and (at.start.line == 0 or is_about_the_run(checked, file, at)):
+            yield from stating(checked, QUICK)
         for finding in here:
             yield _ignoring(finding, checked)
     if not kinds or any(FIX_ALL.startswith(kind) for kind in kinds):
@@ -41,42 +44,22 @@ def meets(finding: Finding, checked: Checked, at: Any) -> bool:
     return span.start.line <= at.end.line and at.start.line <= span.end.line
 
 
+def is_about_the_run(checked: Checked, file: str, at: Any) -> bool:
+    """Whether a range has the line of the model, or of the verdict, where what is about the whole run is offered."""
+    span = checked.found.run.config.span(MODEL)
+    if span is not None and file == checked.path and at.start.line <= span.line - 1 <= at.end.line:
+        return True
+    verdicts = (each for each in shown(checked.report) if each.rule in VERDICT_RULES and each.place.file == file)
+    return any(meets(each, checked, at) for each in verdicts)
+
+
 def _of_finding(finding: Finding, checked: Checked) -> Iterator[Any]:
     """The fix of one finding, preferred where it changes nothing of the training."""
     if finding.fix is None:
         return
     title = f"Fix {finding.rule}" + ("" if finding.fix.safe else f" ({SAFETY[False]})")
-    edit = workspace_edit(finding.fix.edits, dict(checked.report.texts))
+    edit = workspace_edit(finding.fix.edits, checked.report.texts)
     yield lsp.CodeAction(f"advisor: {title}", kind=QUICK, edit=edit, is_preferred=finding.fix.safe)
-
-
-def _of_plan(planned: Report, checked: Checked) -> Iterator[Any]:
-    """All steps of the plan as one edit."""
-    plan = planned.plan
-    if plan is None:
-        return
-    count = counted(len(steps(planned)), "step")
-    words = "" if plan.safe else f", {SAFETY[False]}"
-    end = f"{number(plan.before)} -> {number(plan.after)} GiB: {VERDICTS[plan.verdict]}"
-    edit = workspace_edit(plan.edits, dict(checked.report.texts))
-    verb = "Make it fit" if plan.verdict in {"fits", "tight"} else "Get nearer"
-    yield lsp.CodeAction(f"advisor: {verb} ({count}{words}; {end})", kind=QUICK, edit=edit)
-
-
-def _of_room(planned: Report, checked: Checked) -> Iterator[Any]:
-    """All steps with which the room that is left is used, as one edit, where they change nothing of the training."""
-    whole = planned.room
-    if whole is None or not whole.safe:
-        return
-    edit = workspace_edit(whole.edits, dict(checked.report.texts))
-    title = f"Use the room that is left ({counted(len(room(planned)), 'step')}; {room_words(whole)})"
-    yield lsp.CodeAction(f"advisor: {title}", kind=QUICK, edit=edit)
-
-
-def is_at_model(checked: Checked, file: str, at: Any) -> bool:
-    """Whether a range has the line of the model, where what is about the whole run is offered."""
-    span = checked.found.run.config.span(MODEL)
-    return span is not None and file == checked.path and at.start.line <= span.line - 1 <= at.end.line
 
 
 def everything(checked: Checked) -> Iterator[Any]:
@@ -86,7 +69,7 @@ def everything(checked: Checked) -> Iterator[Any]:
     result = all_safe(checked)
     edits: tuple[Edit, ...] = tuple(edit for document in result.documents for edit in document.edits())
     if edits:
-        edit = workspace_edit(edits, dict(checked.report.texts))
+        edit = workspace_edit(edits, checked.report.texts)
         yield lsp.CodeAction("advisor: Fix all that is safe", kind=FIX_ALL, edit=edit)
 
 
@@ -109,9 +92,3 @@ def _ignoring(finding: Finding, checked: Checked) -> Any:
     uri = uri_of(path)
     edit = lsp.TextDocumentEdit(lsp.OptionalVersionedTextDocumentIdentifier(uri), [change])
     return lsp.CodeAction(f"advisor: Ignore {rule} here", kind=QUICK, edit=lsp.WorkspaceEdit(document_changes=[edit]))
-
-
-def insertion(line: int, column: int, text: str) -> Any:
-    """Text put in at a place."""
-    place = lsp.Position(line, column)
-    return lsp.TextEdit(lsp.Range(place, place), text)

@@ -4,7 +4,6 @@ import os
 
 from advisor.documents import parse
 from advisor.documents.discovery import is_config, is_deepspeed, may_be_deepspeed
-from advisor.engine.check import check_run
 from advisor.engine.finding import Report
 from advisor.engine.fix import Fixed, fixed
 from advisor.opening import LoadedRun, open_json, open_run
@@ -42,6 +41,8 @@ class Checker:
     def __init__(self, gpus: str | None = None, rules: tuple[str, ...] = (), tell: Tell = on_stderr) -> None:
         self.gpus, self.rules, self.tell = gpus, rules, tell
         self.buffers = Buffers()
+        self.created = dict[str, str]()
+        """Files that an action has made, which the editor has perhaps not saved: by absolute path."""
         self.sessions: dict[str, Session] = {}
 
     def refresh(self) -> None:
@@ -52,11 +53,25 @@ class Checker:
         """The session of a file, with the open texts in front of those on disk."""
         folder = os.path.dirname(path)
         if folder not in self.sessions:
-            own = text_session(path, RunOptions(details=True, rules=self.rules), settings=True, tell=self.tell)
+            own = text_session(path, RunOptions(rules=self.rules), settings=True, tell=self.tell)
             default = self.gpus or own.context.default_gpus
             self.sessions[folder] = replace(own, context=replace(own.context, default_gpus=default))
         session = self.sessions[folder]
-        return replace(session, context=replace(session.context, buffers=self.buffers, working_directory=os.getcwd()))
+        return replace(session, context=replace(session.context, buffers=self.texts(), working_directory=os.getcwd()))
+
+    def texts(self) -> Buffers:
+        """The open texts, and those of files that were made and are empty as yet, or not there."""
+        made = {file: text for file, text in self.created.items() if self._is_empty(file)}
+        return Buffers({**self.buffers, **made}) if made else self.buffers
+
+    def _is_empty(self, file: str) -> bool:
+        """Whether neither the editor nor the disk has a text of a file: some make it first, and fill it later."""
+        if file in self.buffers:
+            return not self.buffers[file].strip()
+        try:
+            return not os.path.getsize(file)
+        except OSError:
+            return True
 
     def checked(self, path: str, text: str) -> Checked | None:
         """Findings at once; None where the text is no config. ``InputError`` where it cannot be read."""
@@ -70,14 +85,9 @@ class Checker:
 
 
 def quick(opened: LoadedRun, session: Session) -> CheckedRun:
-    """Everything but plan, offers and time."""
-    fast = replace(session, options=replace(session.options, plans=False, details=False))
+    """Everything but plan, offers and answer."""
+    fast = replace(session, options=replace(session.options, plans=False))
     return check_loaded(opened, fast, speed=False)
-
-
-def with_plan(checked: Checked) -> Report:
-    """The report with plan, offers and time."""
-    return check_run(checked.found.opened, replace(checked.found.options, plans=True, speed=True, details=True))
 
 
 def all_safe(checked: Checked) -> Fixed:

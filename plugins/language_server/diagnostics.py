@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from advisor.engine.finding import Finding, Report
+from advisor.engine.answer import Answer
+from advisor.engine.finding import OF_HOST, Finding, Report
 from advisor.errors import InputError
 from advisor.report.as_json import url
-from advisor.report.wording import ON, VERDICT_RULES, fill, is_offer
+from advisor.report.wording import ON, VERDICT_RULES, is_offer, number
 
 from .texts import lsp, range_of, rows_of, units
 
@@ -28,22 +29,43 @@ def diagnostics(report: Report) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {file: [] for file in report.texts}
     for finding in shown(report):
         text = report.texts.get(finding.place.file, "")
-        found.setdefault(finding.place.file, []).append(_diagnostic(finding, text))
+        found.setdefault(finding.place.file, []).append(_diagnostic(finding, text, report.answer))
     return found
 
 
-def _diagnostic(finding: Finding, text: str) -> Any:
+def _diagnostic(finding: Finding, text: str, answer: Answer | None) -> Any:
     """One of them; its code leads to the page of its rule, where that has an address."""
     page = url(finding)
-    advice = finding.help if finding.rule in VERDICT_RULES else finding.help[:1]
+    if finding.rule in VERDICT_RULES and answer is not None and answer.starts:
+        lines = _of_answer(finding, answer)
+    else:
+        lines = [finding.message, *(finding.help if finding.rule in VERDICT_RULES else finding.help[:1])]
     return lsp.Diagnostic(
         range_of(finding.place, text),
-        "\n".join([finding.message.replace("`", ""), *(words.replace("`", "") for words in advice)]),
+        "\n".join(line.replace("`", "") for line in lines if line),
         severity=SEVERITIES[finding.level],
         source=SOURCE,
         code=finding.rule,
         code_description=lsp.CodeDescription(page) if page else None,
     )
+
+
+def _of_answer(finding: Finding, answer: Answer) -> list[str]:
+    """Does it fit, what to do, what batch size one needs, and how to say that one knows better."""
+    advice = finding.help
+    if any(option.command is not None for option in answer.options):
+        advice = advice[-1:] if finding.rule == OF_HOST else (*advice[:1], *advice[1:][-1:])
+    return [answer.headline, for_editors(answer), *advice]
+
+
+def for_editors(answer: Answer) -> str:
+    """The action; what a terminal gets by an option is a quick fix here."""
+    words = answer.action
+    if answer.reason is not None and answer.reason.where == "no-gpus":
+        return "Say which GPUs you have: quick fix, or `# advisor: gpus=8x a100-80gb`"
+    for option in sorted(answer.options, key=lambda option: -len(option.flags)):
+        words = words.replace(f"add {option.flags}", "quick fix") if option.flags else words
+    return words
 
 
 def broken(error: InputError) -> Any:
@@ -61,10 +83,12 @@ def too_large(text: str) -> Any:
     return lsp.Diagnostic(span, words, severity=SEVERITIES["note"], source=SOURCE, code="too-large")
 
 
-def verdict_hint(report: Report, line: int, column: int) -> Any:
-    """The verdict, behind a line."""
+def verdict_hint(report: Report, line: int, column: int, needs: int | None = None) -> Any:
+    """The verdict, behind a line; without GPUs what one would need, in bytes."""
     found = report.estimate
-    words = "no GPUs stated" if report.hardware is None else f"{ON[report.verdict]} {report.hardware}"
-    if found is not None:
-        words += f"{found.condition}: {fill(found)}"
+    words = f"{ON[report.verdict]} {report.hardware}"
+    if report.hardware is None:
+        words = f"needs {number(needs)} GiB; no GPUs stated" if needs is not None else "no GPUs stated"
+    elif found is not None:
+        words += f"{found.condition}: {number(found.needed.high)} of {number(found.usable)} GiB"
     return lsp.InlayHint(lsp.Position(line, column), words, padding_left=True, tooltip=report.summary)

@@ -2,28 +2,29 @@
 
 import re
 
-from advisor.engine.finding import Finding, Report
+from advisor.engine.finding import Finding
 from advisor.report.as_json import url
 from advisor.report.markdown_text import escaped
-from advisor.report.wording import SAFETY, room, room_words, rung_lines
 
 from .checking import Checked
 from .diagnostics import shown
-from .tables import cell, table
+from .overview import overview
+from .planning import Planned
+from .tables import table
 
 MODEL = "base_model"
 """Where the verdict stands, and what is about the whole run."""
 KEY = re.compile(r"^([A-Za-z_][\w-]*)\s*:")
 
 
-def hover(checked: Checked, file: str, line: int, planned: Report | None = None) -> str:
-    """Markdown for one line, counted from 0; empty where there is nothing to say. ``planned`` as in ``_overview``."""
+def hover(checked: Checked, file: str, line: int, planned: Planned | None = None) -> str:
+    """Markdown for one line, counted from 0; empty without anything to say. ``planned``: the run with its answer."""
     key = key_at(checked, file, line)
     blocks: list[str] = []
     if key and file == checked.path and checked.report.estimate is not None:
         blocks.append(table(checked.found.opened, key))
-        if key == MODEL and planned is not None:
-            blocks.append(_overview(planned))
+    if key == MODEL and file == checked.path and planned is not None and planned.answer is not None:
+        blocks.append(overview(planned.report, planned.answer))
     blocks += [page(each) for each in shown(checked.report) if each.place.file == file and each.place.line == line + 1]
     return "\n\n---\n\n".join(filter(None, blocks))
 
@@ -33,22 +34,6 @@ def key_at(checked: Checked, file: str, line: int) -> str:
     rows = checked.report.texts.get(file, "").split("\n")
     key = KEY.match(rows[line]) if line < len(rows) else None
     return key[1] if key is not None else ""
-
-
-def _overview(planned: Report) -> str:
-    """What became of each rung of the flowchart, and what the room that is left is good for.
-
-    ``planned`` is a report with its plan or offers.
-    """
-    rungs = [f"| {name} | {cell(word)} |" for name, word in rung_lines(planned.rungs)]
-    if rungs:
-        rungs[:0] = ["| flowchart | |", "| --- | --- |"]
-    blocks = ["\n".join(rungs)]
-    if planned.room is not None:
-        steps = "\n".join(f"- `{step.rule}`: {escaped(step.title or step.message)}" for step in room(planned))
-        words = f"{room_words(planned.room)}; {SAFETY[planned.room.safe]}"
-        blocks.append(f"**with the spare memory**: {words}\n\n{steps}")
-    return "\n\n".join(filter(None, blocks))
 
 
 def page(finding: Finding) -> str:

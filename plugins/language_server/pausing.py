@@ -14,22 +14,27 @@ PAUSE = 0.3
 
 
 class Pausing(Generic[Answer]):
-    """One piece of work about one text as it is now."""
+    """One piece of work about one text as it is now; without a ``pause`` it begins once somebody waits for it."""
 
-    def __init__(self, work: Callable[[], Answer], then: Callable[[Answer], None], pause: float = PAUSE) -> None:
+    def __init__(self, work: Callable[[], Answer], then: Callable[[Answer], None], pause: float | None = PAUSE) -> None:
         self.work, self.then = work, then
         self.loop = asyncio.get_running_loop()
         self.answer: asyncio.Future[Answer | None] = self.loop.create_future()
         self.thread: threading.Thread | None = None
         self.dropped = threading.Event()
-        self.timer = self.loop.call_later(pause, self.start)
+        self.timer = self.loop.call_later(pause, self.start) if pause is not None else None
 
     def start(self) -> None:
         """Begins at once; does nothing if it has begun, or was dropped."""
-        self.timer.cancel()
+        self.stop_waiting()
         if self.thread is None and not self.answer.done():
             self.thread = threading.Thread(target=self.run, daemon=True)
             self.thread.start()
+
+    def stop_waiting(self) -> None:
+        """The pause is over."""
+        if self.timer is not None:
+            self.timer.cancel()
 
     def run(self) -> None:
         """In a thread of its own, so that keys are answered meanwhile."""
@@ -55,7 +60,7 @@ class Pausing(Generic[Answer]):
 
         Never in the middle: a thread that is stopped in an import leaves half a module behind for those that go on.
         """
-        self.timer.cancel()
+        self.stop_waiting()
         self.dropped.set()
         if not self.answer.done():
             self.answer.set_result(None)

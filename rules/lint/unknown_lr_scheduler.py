@@ -4,13 +4,7 @@ from collections.abc import Iterator
 
 from advisor import Hit, Rule, Run, but, only
 from advisor.schemas import nearest
-
-# SchedulerType of transformers, then the two that axolotl builds itself.
-NAMES = (
-    *("linear", "cosine", "cosine_with_restarts", "polynomial", "constant", "constant_with_warmup", "inverse_sqrt"),
-    *("reduce_lr_on_plateau", "cosine_with_min_lr", "cosine_warmup_with_min_lr", "warmup_stable_decay", "greedy"),
-    *("one_cycle", "rex"),
-)
+from advisor.schemas.names import LR_SCHEDULERS as NAMES
 
 
 def finds(run: Run) -> Iterator[Hit]:

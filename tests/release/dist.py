@@ -17,7 +17,7 @@ ROOT_FILES = {"CHANGELOG.md", "LICENSE", "MANIFEST.in", "README.md", "pyproject.
 MADE = re.compile(r"PKG-INFO|setup\.cfg|[\w.-]+\.(?:egg|dist)-info/.+")
 """What setuptools adds."""
 SHIPPED = re.compile(r"(?:advisor|rules)/.+|plugins/(?!.+/README\.md).+")
-APART = re.compile(r"plugins/(?:github_action|site|zed)/")
+APART = re.compile(r"plugins/(?:github_action|site|zed|language_server/vscode)/")
 """Plugins that are taken from the repository."""
 
 

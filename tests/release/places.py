@@ -14,14 +14,17 @@ FILES = (
     "plugins/site/zensical.toml",
     "plugins/zed/**/*.toml",
     "plugins/zed/**/*.rs",
+    "plugins/language_server/vscode/package*.json",
 )
 NUMBER = r"\d+\.\d+\.\d+"
 PLACES = {
     "owner": re.compile(
         r"(?:(?<=github\.com/)|(?<=uses: ))[\w.-]+(?=/axolotl-advisor)|(?<=https://)[\w-]+(?=\.github\.io/axolotl-advisor)"
+        r"|(?<=\"publisher\": \")[\w.-]+"
     ),
     "version": re.compile(
-        r"(?:(?<=/axolotl-advisor@v)|(?<=/axolotl-advisor\n    rev: v)|(?<=^VERSION = \")|(?<=^version = \"))" + NUMBER,
+        r"(?:(?<=/axolotl-advisor@v)|(?<=/axolotl-advisor\n    rev: v)|(?<=^VERSION = \")|(?<=^version = \")"
+        r"|(?<=^  \"version\": \")|(?<=\"name\": \"axolotl-advisor\",\n      \"version\": \"))" + NUMBER,
         re.MULTILINE,
     ),
 }
