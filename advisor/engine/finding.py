@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from advisor.engine.answer import Rung
 from advisor.engine.rule import Level
+from advisor.engine.skipped import Skipped
 from advisor.record import record, replace
 
 if TYPE_CHECKING:
@@ -88,14 +89,6 @@ class Finding:
     """The steps with which the room that is left is used, one after the other."""
     offered: bool = True
     """False for a step that the current ``--fix`` would not take (an unsafe one, without ``--unsafe-fixes``)."""
-
-
-@record
-class Skipped:
-    """A step of the flowchart that was skipped, and why, in numbers."""
-
-    rule: str
-    reason: str
 
 
 @record

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from advisor.engine.axes import HALF, LENGTH, families
 from advisor.engine.bases import Search, Tier, search_from, smallest_first
-from advisor.engine.finding import Skipped
 from advisor.engine.plan_steps import Goal, plan_steps
 from advisor.engine.points import Move, Moves, Walk, with_rules
 from advisor.engine.search import EQUAL, WITHOUT_MASTERS, Point, fastest, leanest, needs_masters, points, usable_of
+from advisor.engine.skipped import Skipped
 from advisor.engine.states import Plan, State
 from advisor.engine.steps import alternatives, best_step, run_after
 from advisor.record import replace

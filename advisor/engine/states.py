@@ -3,8 +3,8 @@
 from functools import cached_property
 
 from advisor.engine.cancellation import end_if_cancelled
-from advisor.engine.finding import Skipped
 from advisor.engine.rule import Rule
+from advisor.engine.skipped import Skipped
 from advisor.memory import Estimate, Verdict, estimate, host_bytes, lower_bound
 from advisor.record import record
 from advisor.run import Fsdp, Run, Zero

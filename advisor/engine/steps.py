@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from advisor.engine.finding import Skipped
 from advisor.engine.regression import new_errors
 from advisor.engine.rule import Rule
+from advisor.engine.skipped import Skipped
 from advisor.engine.states import State, Step
 from advisor.errors import InputError
 from advisor.memory import lacks_host

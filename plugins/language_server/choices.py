@@ -36,13 +36,13 @@ class Choice:
     """Of a key: whether nothing but a mapping or a list may be its value."""
 
 
-def keys_at(path: Path, beside: frozenset[str], plugins: Iterable[str] = (), loss: str = "") -> Iterator[Choice]:
+def keys_at(path: Path, siblings: frozenset[str], plugins: Iterable[str] = (), loss: str = "") -> Iterator[Choice]:
     """The keys of a mapping that are not there yet, without those that are deprecated."""
     rows = dict(rows_at(path, loss))
     for plugin in plugins if not path else ():
         rows |= axolotl_keys().plugins.get(plugin, {})
     for key, row in rows.items():
-        if key not in beside and "deprecated" not in row:
+        if key not in siblings and "deprecated" not in row:
             yield Choice(key, ", ".join(dict.fromkeys(map(_in_words, row["kinds"]))), "Property", _opens(row["kinds"]))
 
 

@@ -65,7 +65,7 @@ def _of_yaml(spot: Spot, text: str) -> Iterator[Choice]:
     """Keys, values, or for a new item of a list both."""
     loss = found[1] if (found := LOSS.search(text)) else ""
     if spot.part in {"key", "item"} and not spot.quoted:
-        yield from keys_at(spot.path, spot.beside, PLUGIN.findall(text), loss)
+        yield from keys_at(spot.path, spot.siblings, PLUGIN.findall(text), loss)
     if spot.part in {"value", "item"}:
         yield from values_at(spot.path, loss)
 
@@ -89,7 +89,7 @@ def _in_json(text: str, offset: int, at: Any) -> list[Any]:
     if spot is None:
         return []
     path = (DEEPSPEED, *spot.path)
-    found = keys_at(path, spot.beside) if spot.part == "key" else values_at(path)
+    found = keys_at(path, spot.siblings) if spot.part == "key" else values_at(path)
     return _items(found, spot.typed, at, _word if spot.quoted else _json_word)
 
 

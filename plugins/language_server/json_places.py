@@ -45,7 +45,7 @@ def spot_in_json(text: str, offset: int) -> Spot | None:
         return Spot("value", path, typed, quoted=quoted)
     if here.is_value:
         return Spot("value", (*path, here.key), typed, quoted=quoted)
-    return Spot("key", path, typed, _beside(text, len(open_), path), quoted)
+    return Spot("key", path, typed, _siblings(text, len(open_), path), quoted)
 
 
 def _path(open_: list[Inside]) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def _path(open_: list[Inside]) -> tuple[str, ...]:
     return tuple(path)
 
 
-def _beside(text: str, depth: int, path: tuple[str, ...]) -> frozenset[str]:
+def _siblings(text: str, depth: int, path: tuple[str, ...]) -> frozenset[str]:
     """The keys of the mappings at that depth whose path is the same."""
     found: set[str] = set()
     open_: list[Inside] = []

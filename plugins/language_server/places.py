@@ -23,14 +23,14 @@ class Spot:
     """A place where something may be completed.
 
     ``path``: the keys around it, ``ITEM`` for an item of a list; of a value its own key last. ``typed``: the word so
-    far, which a choice replaces. ``beside``: the keys that the same mapping has already. ``quoted``: the word stands
+    far, which a choice replaces. ``siblings``: the keys that the same mapping has already. ``quoted``: the word stands
     in quotes, or in JSON between them.
     """
 
     part: Part
     path: Path
     typed: str
-    beside: frozenset[str] = frozenset()
+    siblings: frozenset[str] = frozenset()
     quoted: bool = False
 
 
@@ -44,13 +44,13 @@ def spot_in_yaml(rows: Sequence[str], line: int, column: int) -> Spot | None:
     row = ROW.fullmatch(before)
     assert row is not None, "it matches every line"
     lead = len(row["indent"]) + len(row["dashes"])
-    path, beside = _around(rows, line, lead, len(row["indent"]) if row["dashes"] else None)
+    path, siblings = _around(rows, line, lead, len(row["indent"]) if row["dashes"] else None)
     rest = row["rest"]
     if (key := KEY.fullmatch(rest)) and key["value"] is not None:
         return _value(path, key["name"], key["value"])
     if not OPENED.fullmatch(rest):
         return Spot("item", path, _word(rest), quoted=rest[:1] in {'"', "'"}) if row["dashes"] else None
-    return Spot("item" if row["dashes"] else "key", path, rest, beside)
+    return Spot("item" if row["dashes"] else "key", path, rest, siblings)
 
 
 def _value(path: Path, key: str, value: str) -> Spot | None:
@@ -70,11 +70,11 @@ def _word(text: str) -> str:
 
 
 def _around(rows: Sequence[str], line: int, column: int, dash: int | None) -> tuple[Path, frozenset[str]]:
-    """The keys that a place in a column is inside of, outermost first, and those beside it.
+    """The keys that a place in a column is inside of, outermost first, and those next to it.
 
     ``dash``: the column of the item's own dash, where that stands on the line.
     """
-    beside = {name for step in (1, -1) for name in _beside(rows, line, column, step, dash)}
+    siblings = {name for step in (1, -1) for name in _siblings(rows, line, column, step, dash)}
     path: list[str] = [ITEM] if dash is not None else []
     limit, is_item = (column, False) if dash is None else (dash, True)
     for at in range(line - 1, -1, -1):
@@ -93,10 +93,10 @@ def _around(rows: Sequence[str], line: int, column: int, dash: int | None) -> tu
         if inside_item and (key is not None or lead == limit):
             path.append(ITEM)
             limit, is_item = indent, True
-    return tuple(reversed(path)), frozenset(beside)
+    return tuple(reversed(path)), frozenset(siblings)
 
 
-def _beside(rows: Sequence[str], line: int, column: int, step: int, dash: int | None) -> Sequence[str]:
+def _siblings(rows: Sequence[str], line: int, column: int, step: int, dash: int | None) -> Sequence[str]:
     """The keys in the same column on the lines before or after, as far as the mapping goes."""
     found: list[str] = []
     at = line + step

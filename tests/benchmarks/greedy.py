@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from advisor.engine.bases import Tier
-from advisor.engine.finding import Skipped
+from advisor.engine.skipped import Skipped
 from advisor.engine.states import State, Step
 from advisor.engine.steps import best_step
 

@@ -10,13 +10,13 @@ from advisor.documents import Set
 from advisor.engine.cards import clusters_of, nodes_of
 from advisor.engine.check import Options, check_run, tiers_of
 from advisor.engine.choice import is_less
-from advisor.engine.finding import Skipped
 from advisor.engine.fix import fixed, merged
 from advisor.engine.flowchart_status import KINDS, rung_of
 from advisor.engine.hardware_that_fits import hardware_that_would_do
 from advisor.engine.placeholders import UNREADABLE, without_echoes
 from advisor.engine.plan import plan_fit
 from advisor.engine.rule import Hit, Rule
+from advisor.engine.skipped import Skipped
 from advisor.engine.states import Plan, State, Step, loads_alike
 from advisor.engine.steps import best_step, host_suffices
 from advisor.hardware import find_gpu, larger_gpus, parse_hardware

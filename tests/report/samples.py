@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from advisor.documents import Edit
-from advisor.engine.finding import Finding, Fix, Place, Report, Skipped
+from advisor.engine.finding import Finding, Fix, Place, Report
+from advisor.engine.skipped import Skipped
 from advisor.memory.ledger import Estimate, HostTerm, Phase, Range, Term
 
 GIB = 1 << 30
