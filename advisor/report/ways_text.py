@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from advisor.hardware.prices import Price, dates_of
 from advisor.new import Way, Ways
+from advisor.report.cards import money
 from advisor.report.style import Style
 from advisor.report.table import Row, table
 from advisor.report.wording import number
@@ -13,7 +14,7 @@ NOT_TAKEN = {"would change training": "not taken"}
 """Words of rungs that mean something else where nothing is trained yet."""
 MOST_NOTES = 3
 MUCH = 100
-"""Hours, and costs, from here on have no decimals."""
+"""Hours from here on have no decimals."""
 
 
 def ways_text(found: Ways, style: Style) -> str:
@@ -52,14 +53,14 @@ def _table(found: Ways, style: Style) -> list[str]:
     """The three ways with their figures."""
     timed = any(way.hours is not None for way in found.ways)
     priced = any(way.cost is not None for way in found.ways)
-    heads = ["way", "GiB", "tokens/s", *(["hours"] if timed else []), *(["cost"] if priced else [])]
-    rows = [_row(way, timed=timed, priced=priced) for way in found.ways]
+    heads = ["way", "GiB", "tokens/s", *(["time"] if timed else []), *(["cost"] if priced else [])]
+    rows = [_row(way, found.price, timed=timed, priced=priced) for way in found.ways]
     if not any(way.fits for way in found.ways):
         return [line for row in rows for line in style.prose(row.cells[0], "  ")]
     return table(heads, rows, style)
 
 
-def _row(way: Way, *, timed: bool, priced: bool) -> Row:
+def _row(way: Way, price: Price | None, *, timed: bool, priced: bool) -> Row:
     """One way; of one that is none, why."""
     mark = "->" if way.recommended else ""
     columns = 2 + timed + priced
@@ -68,7 +69,9 @@ def _row(way: Way, *, timed: bool, priced: bool) -> Row:
     title = way.title + (", part in host memory" if way.offloads else "")
     memory = number(way.estimate.needed.high) if way.estimate else "-"
     speed = f"{way.tokens_per_second:,.0f}" if way.tokens_per_second is not None else "-"
-    cells = [title, memory, speed, *([_figure(way.hours)] if timed else []), *([_figure(way.cost)] if priced else [])]
+    cells = [title, memory, speed]
+    cells += [_time(way.hours)] if timed else []
+    cells += [money(price, way.cost) or "-"] if priced else []
     return Row(mark, tuple(cells), strong=way.recommended)
 
 
@@ -79,11 +82,13 @@ def _at_best(way: Way) -> str:
     return f", {number(way.estimate.needed.high)} of {gib(way.estimate.usable)}"
 
 
-def _figure(value: float | None) -> str:
-    """Hours, or a cost."""
-    if value is None:
+def _time(hours: float | None) -> str:
+    """``8 min``, ``2.7 h``, ``120 h``."""
+    if hours is None:
         return "-"
-    return f"{value:,.0f}" if value >= MUCH else f"{value:,.1f}" if value >= 1 else f"{value:,.2f}"
+    if hours < 1:
+        return f"{max(1, round(hours * 60))} min"
+    return f"{hours:,.{0 if hours >= MUCH else 1}f} h"
 
 
 def _choice(found: Ways, style: Style) -> Iterator[str]:
@@ -111,7 +116,7 @@ def _flowchart(found: Ways, style: Style) -> list[str]:
 def _terms(found: Ways, style: Style) -> list[str]:
     """For how many tokens, at which price."""
     tokens, price = found.start.tokens, found.price
-    said = [f"Hours are of {_amount(tokens)} tokens in all epochs."] if tokens is not None else []
+    said = [f"Times are of {_amount(tokens)} tokens in all epochs."] if tokens is not None else []
     if price is not None and any(way.cost is not None for way in found.ways):
         said.append(_price_words(price))
     return style.prose(" ".join(said)) if said else []
