@@ -5,12 +5,30 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from advisor.new.reading import Rows
-from advisor.new.shapes import Shape, table
+from advisor.datasets.rows import Rows
+from advisor.datasets.shapes import Shape, table
+from advisor.record import record
 from advisor.util import is_list, is_mapping
 
 WIDE = frozenset("WF")
 LATIN = 0x250
+
+
+@record
+class Range:
+    """An amount that is known within its doubt."""
+
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.low:,.0f} to {self.high:,.0f}"
+
+
+def around(tokens: float) -> Range:
+    """What an estimated length may be: 30 % to each side, as the tokenizer of the model is not asked."""
+    doubt = table()["doubt"]
+    return Range(tokens * (1 - doubt), tokens * (1 + doubt))
 
 
 def lengths_of(rows: Rows, shape: Shape) -> list[float]:
