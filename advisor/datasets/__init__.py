@@ -1,7 +1,7 @@
 """A file of rows -> what they are, how axolotl reads them, and how long they are."""
 
 from advisor.datasets.entries import prompted, refuse_other_roles
-from advisor.datasets.lengths import Range, around, lengths_of, longest_of
+from advisor.datasets.lengths import Range, around, lengths_of, longest_of, texts_in, tokens_in
 from advisor.datasets.reading import rows_in
 from advisor.datasets.rows import Row, Rows
 from advisor.datasets.shapes import (
@@ -33,6 +33,8 @@ __all__ = [
     "rows_in",
     "shape_of",
     "table",
+    "texts_in",
+    "tokens_in",
     "turns_in",
     "turns_of",
 ]
