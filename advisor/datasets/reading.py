@@ -11,7 +11,7 @@ from advisor.datasets.parquet_rows import parquet_rows
 from advisor.datasets.rows import Row, Rows, gathered
 from advisor.errors import InputError
 
-STATE = "state what its rows are with --rows-as turns, pairs, instructions or text"
+NAME = "name a file of JSON lines, JSON, CSV, Parquet or text"
 KINDS = (".parquet", ".csv", ".txt")
 """Looked for anywhere in a path, in this order; all else is JSON: axolotl/utils/data/shared.py:102-119@0.19.0."""
 OTHERS = (".tsv", ".xlsx", ".xls", ".arrow", ".feather", ".zip", ".zst", ".xz", ".bz2", ".tar", ".md", ".pdf")
@@ -19,13 +19,13 @@ GZIP = b"\x1f\x8b"
 Opener = Callable[..., TextIO]
 
 
-def rows_in(path: str) -> Rows:
+def rows_in(path: str, remedy: str = NAME) -> Rows:
     """The rows of JSON lines, a JSON array, CSV, Parquet or text; ``.gz`` of them too, as `datasets` unpacks it.
 
     ``InputError`` with the line where one is no row.
     """
     if not os.path.isfile(path):
-        raise InputError("is no file of rows that can be read here", path, remedy=STATE)
+        raise InputError("is no file of rows that can be read here", path, remedy=remedy)
     low = path.lower()
     if low.endswith(OTHERS):
         kind = os.path.splitext(low)[1]

@@ -28,6 +28,7 @@ from advisor.new.request import Choice, Question, Request, Seen
 
 PLACE = "./data.jsonl"
 """Where the data will be, if nobody says."""
+STATE = "state what its rows are with --rows-as turns, pairs, instructions or text"
 PREFERRED = {"rl": "dpo"}
 WORDS = ("turns", "pairs", "instructions", "text")
 """What rows may be stated to be that are not read here."""
@@ -66,7 +67,7 @@ def seen_in(request: Request, chat: Chat | None, *, chats: bool) -> Seen:
     word = request.rows_as
     if not os.path.isfile(request.data) and word is not None and word in WORDS:
         return _stated(word, request.data, f"rows of {word}, as stated")
-    rows = rows_in(request.data)
+    rows = rows_in(request.data, STATE)
     shape = shape_of(rows)
     if (other := refusal(shape.get("method", ""))) is not None:
         raise other

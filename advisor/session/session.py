@@ -108,11 +108,8 @@ def session_for(
     tell_unused(settings, tell)
     tell_skipped(tell)
     own = own_rules(settings, options.rules, tell)
-    extra = {
-        **own.rules,
-        **(validating() if options.validate else {}),
-        **(of_data(options.data) if options.data else {}),
-    }
+    extra = {**own.rules, **(validating() if options.validate else {})}
+    extra |= of_data(options.data) if options.data else {}
     own = replace(own, rules=extra)
     flowchart = chosen(options.flowchart, settings, extra, lacks=own.lacks)
     formats = options.formats or ((settings.output_format,) if settings.output_format else ("full",))

@@ -8,7 +8,6 @@ from advisor.engine.rule import Hit
 from advisor.run import Run
 from advisor.schemas.data.entry import Entry
 from advisor.schemas.data.trims import trims
-from advisor.util import is_mapping
 
 WORDS = {"turns": "chats", "pairs": "pairs", "labels": "labelled answers", "instructions": "prompts with answers"}
 TO_THIRD = 1.33
@@ -75,6 +74,8 @@ def _by_roles(run: Run, entry: Entry) -> bool:
 
 def rows_not_trained(run: Run, entry: Entry) -> Iterator[Hit]:
     """Rows in which nothing is trained."""
+    if _none_there(entry):
+        return
     if _by_roles(run, entry):
         empty = [at for at, row in enumerate(entry.rows.first) if not _has_answer(entry, row)]
         what = "no turn that is trained"
@@ -158,8 +159,7 @@ def _share(entry: Entry, odd: list[int]) -> str:
     """How many of the rows, and where the first is."""
     line = entry.rows.lines[odd[0]]
     first = f"the first on line {line}" if line else f"the first is row {odd[0] + 1}"
-    where = entry.rows.path if is_mapping(entry.values) else ""
-    return f"{len(odd)} of {entry.rows.seen} ({first} of {where})"
+    return f"{len(odd)} of {entry.rows.seen} ({first} of {entry.rows.path})"
 
 
 FAULTS: dict[str, Callable[[Run, Entry], Iterator[Hit]]] = {
