@@ -37,7 +37,9 @@ def trained(values: dict[str, Any]) -> list[int]:
 
 def main() -> None:
     found: dict[str, Any] = {}
-    for name, values in json.load(open(sys.argv[1], encoding="utf-8")).items():
+    with open(sys.argv[1], encoding="utf-8") as file:
+        asked = json.load(file)
+    for name, values in asked.items():
         try:
             found[name] = trained(values)
         except Exception as error:

@@ -155,7 +155,7 @@ def test_of_several_entries_the_one_that_names_the_file_counts():
 def test_the_count_is_on_the_screen_and_in_every_format():
     from advisor.report import FORMATS
 
-    for name in ("full", *FORMATS.keys() - {"github-review"}):  # which has edits alone
+    for name in ("full", *FORMATS.keys() - {"github-review", "gitlab-review"}):  # which have edits alone
         said = check(CHAT, [talk(role="bot")] * 7, "--output-format", name).output
         assert "data-roles-not-trained" in said, name
     assert "7 turns" in " ".join(check(CHAT, [talk(role="bot")] * 7).output.split())
