@@ -23,6 +23,7 @@ FLOORS = {
     "allocations": "`Run` -> the order in which a step allocates, replayed through torch's allocator",
     "speed": "`Run` -> `StepTime`: kernels, links, host and optimizer, in seconds",
     "learning": "`Run` -> what decides how it learns: the usual values by method and size, the learning rate of an adapter",
+    "datasets": "a file of rows -> what they are, how axolotl reads them, how long they are; what an entry makes of them",
     "tracing": "what the formulas do not know, asked of transformers in a process of its own",
     "opening": "files -> `Run`: finds the JSON, the model and the hardware that a YAML means",
     "engine": "`Run`, `Estimate` -> findings, each with its edits: rules, plan, fixes, suppressions",

@@ -26,7 +26,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "Fix": ("fix", "unsafe_fixes", "faster", "diff", "patch", "output_dir"),
     "What is shown": ("ledger", "largest", "timeline"),
     "Output": ("quiet", "verbose", "formats", "format_", "output", "yes", "force", "fail_on", "exit_zero"),
-    "Which rules": ("select", "ignore", "flowchart", "rules", "validate", "isolated"),
+    "Which rules": ("select", "ignore", "flowchart", "rules", "validate", "data", "isolated"),
     "Git and folders": ("changed_since", "against", "exclude"),
 }
 """The parameters of each group, most asked for first."""
@@ -45,6 +45,7 @@ EXAMPLES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("advisor check --fix run.yaml", "Write the edits that leave the training as it is."),
         ("advisor check --diff --unsafe-fixes run.yaml", "Show what changes the training too, and write nothing."),
         ("advisor check -p run.yaml", "Answer for each edit."),
+        ("advisor check --data rows.jsonl run.yaml", "Do the rows fit the config?"),
         ("advisor check --changed-since origin/main .", "In CI: only what a branch changes."),
     ),
     "estimate": (

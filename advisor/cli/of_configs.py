@@ -39,6 +39,7 @@ EXCLUDE_HELP = (
     "--ignore", multiple=True, metavar="RULE", help="Skip these rules; a step is also taken off the flowchart."
 )
 @click.option("--validate", is_flag=True, help="Also validate with the installed axolotl and DeepSpeed.")
+@click.option("--data", metavar="FILE", help="Hold the rows of FILE up to the entry of `datasets` that names it.")
 @click.option("--changed-since", metavar="REV", help="Only configs that changed in git since REV.")
 @click.option("--against", metavar="REV", help="Compare with REV: what is found there too does not count.")
 @click.option("--exclude", multiple=True, metavar="PATTERN", help=EXCLUDE_HELP)

@@ -9,7 +9,7 @@ from advisor.engine.registry import built_in_rules, organisation_rules
 from advisor.engine.rule import Rule
 from advisor.errors import InputError
 from advisor.report.terminal import colored, width
-from advisor.session.rule_selection import near, own_rules
+from advisor.session.rule_selection import WITHOUT_A_FILE, near, own_rules, pages_without_a_file
 from advisor.settings import load_settings
 
 
@@ -21,6 +21,8 @@ def rule_command(name: str | None, format_: str, folders: tuple[str, ...] = ()) 
     for stage in ("fit", "speed", "lint"):
         rules |= built_in_rules(stage)
     rules |= own_rules(load_settings("."), folders).rules
+    if name in WITHOUT_A_FILE:
+        rules |= pages_without_a_file()
     if name is not None and name not in rules:
         raise InputError(f"unknown rule `{name}`", remedy=near(name, rules))
     chosen = [rules[name]] if name else list(rules.values())

@@ -56,8 +56,9 @@ class Options:
         return replace(self, ignore=(*self.ignore, *rules))
 
     def consults(self, rule: str) -> bool:
-        """Whether a rule that is wanted is there: those of ``--validate`` are only with that option."""
-        return self.wants(rule) and (not rule.endswith("-says") or rule in (self.extra_rules or {}))
+        """Whether a rule that is wanted is there: those of ``--validate`` and ``--data`` are only with that option."""
+        asked = rule.endswith("-says") or rule.startswith("data-")
+        return self.wants(rule) and (not asked or rule in (self.extra_rules or {}))
 
 
 def rules_of(stage: Stage, options: Options) -> Mapping[str, Rule]:

@@ -43,6 +43,12 @@ def chat_of(model_type: str, name: str) -> Chat | None:
     return next((chat for names, chat in _rows().get(model_type, ()) if re.search(names, low)), None)
 
 
+def trimming_templates() -> frozenset[str]:
+    """axolotl's own templates that strip blanks from the ends of what is said."""
+    chats = [chat for rows in _rows().values() for _, chat in rows if chat.trims]
+    return frozenset(one for chat in chats for one in (chat.template, chat.base_template) if "default" not in one)
+
+
 def end_of(template: str) -> str:
     """The token that closes an answer in one of axolotl's templates; empty where it is the eos token, or not known."""
     return _table()["ends"].get(template, "")

@@ -4,26 +4,31 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from advisor.errors import InputError
-from advisor.learning import Chat
-from advisor.new.lengths import lengths_of, longest_of
-from advisor.new.methods import refusal
-from advisor.new.reading import FIRST, Rows, rows_in
-from advisor.new.request import Choice, Question, Request, Seen
-from advisor.new.shapes import (
+from advisor.datasets import (
+    Rows,
     Shape,
+    around,
     lacks_an_answer,
+    lengths_of,
+    longest_of,
     mapping_of,
     prompted,
     refuse_other_roles,
     roles_for,
+    rows_in,
     shape_of,
     table,
+    turns_in,
     turns_of,
 )
+from advisor.errors import InputError
+from advisor.learning import Chat
+from advisor.new.methods import refusal
+from advisor.new.request import Choice, Question, Request, Seen
 
 PLACE = "./data.jsonl"
 """Where the data will be, if nobody says."""
+STATE = "state what its rows are with --rows-as turns, pairs, instructions or text"
 PREFERRED = {"rl": "dpo"}
 WORDS = ("turns", "pairs", "instructions", "text")
 """What rows may be stated to be that are not read here."""
@@ -51,7 +56,7 @@ def _roles(rows: Rows, shape: Shape) -> list[str]:
     """Who speaks, the last speaker of the first row last."""
     turns = list(turns_of(rows, shape))
     key = mapping_of(turns, rows)[0]
-    last = str(rows.first[0][shape["entry"]["field_messages"]][-1][key])
+    last = str(turns_in(rows.first[0][shape["entry"]["field_messages"]])[-1][key])
     return [*sorted({str(turn[key]) for turn in turns} - {last}), last]
 
 
@@ -62,7 +67,7 @@ def seen_in(request: Request, chat: Chat | None, *, chats: bool) -> Seen:
     word = request.rows_as
     if not os.path.isfile(request.data) and word is not None and word in WORDS:
         return _stated(word, request.data, f"rows of {word}, as stated")
-    rows = rows_in(request.data)
+    rows = rows_in(request.data, STATE)
     shape = shape_of(rows)
     if (other := refusal(shape.get("method", ""))) is not None:
         raise other
@@ -71,7 +76,7 @@ def seen_in(request: Request, chat: Chat | None, *, chats: bool) -> Seen:
     lengths = lengths_of(rows, shape)
     longest = round(max(longest_of(row, shape) for row in rows.first))
     mean = sum(lengths) / len(lengths)
-    said = f"about {mean:,.0f} tokens each, the longest of the first {len(lengths)} about {longest:,}"
+    said = f"{around(mean)} tokens each, the longest of the first {len(lengths)} {around(longest)}"
     return Seen(
         entry={"path": request.data, **entry},
         root=PREFERRED if paired else {},
@@ -82,7 +87,7 @@ def seen_in(request: Request, chat: Chat | None, *, chats: bool) -> Seen:
         rows=rows.count,
         mean=mean,
         longest=longest,
-        said=(said,) if rows.count <= FIRST else (f"{said}; all are taken to be like them",),
+        said=(said,) if rows.whole else (f"{said}; all are taken to be like them",),
     )
 
 
@@ -94,8 +99,7 @@ def _entry(request: Request, rows: Rows, shape: Shape, chat: Chat | None, *, cha
         refuse_other_roles(rows, shape)
         return dict(shape["entry"])
     finished = bool(shape.get("open")) and (request.rows_as == "finished" or (request.rows_as is None and not chats))
-    extra = any(row.get("input") for row in rows.first)
-    return prompted(shape, chat, chats=chats, finished=finished, extra=extra)
+    return prompted(rows, shape, chat, chats=chats, finished=finished)
 
 
 def _turn_keys(request: Request, rows: Rows, shape: Shape) -> dict[str, Any]:
@@ -104,9 +108,9 @@ def _turn_keys(request: Request, rows: Rows, shape: Shape) -> dict[str, Any]:
     role, content = mapping_of(turns, rows)
     roles = set(named := _roles(rows, shape))
     if lacks_an_answer(roles) and request.rows_as not in roles:
-        said = ", ".join(f"`{one}`" for one in named)
+        said = f"has turns of {', '.join(f'`{one}`' for one in named)}, and none is called `assistant`"
         remedy = f"state the role that is the model: --rows-as {named[-1]}"
-        raise InputError(f"has turns of {said}, and none is called `assistant`", rows.path, 1, remedy=remedy)
+        raise InputError(said, rows.path, rows.lines[0], remedy=remedy)
     keys: dict[str, Any] = {}
     if (role, content) != ("role", "content"):
         keys["message_property_mappings"] = {"role": role, "content": content}

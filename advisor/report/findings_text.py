@@ -29,6 +29,8 @@ OBVIOUS = "; remove or correct it"
 """A remedy that goes without saying where there is no room for it."""
 EACH = ("A key that ", "A key under ")
 """How the title of a rule begins that names what a key is."""
+COUNTED = "data-"
+"""How rules are called whose messages count rows: a title would lose the count."""
 NAME = regex(r"`[^`]*`")
 SUBJECT = regex(r"^`[^`]*`")
 LEVEL_WORDS = {"error": "error", "warning": "warn", "note": "note"}
@@ -126,14 +128,15 @@ def _lines_of(said: Said, report: Report, width: int, style: Style, *, short: bo
         words = f"{elsewhere}{printable(text)}{'' if said.others else more} [{finding.rule}]"
         return style.prose(words, lead, finding.level, indent=len(lead))
 
-    if finding.level == "note" and finding.title:
+    counted = finding.rule.startswith(COUNTED)
+    if finding.level == "note" and finding.title and not counted:
         texts = told(finding.message), told(brief(finding.message))
         return next((lines for lines in texts if len(lines) == 1), None) or told(finding.title)
     if said.others:
         return told(f"{_keys(said)}: each {_lowered(finding.title)}")
     plain = brief(finding.message)
     texts = [finding.message, plain, plain.removesuffix(OBVIOUS)]
-    if short and finding.level == "warning" and finding.title:
+    if short and finding.level == "warning" and finding.title and not counted:
         texts.append(_entitled(finding))
     return min(map(told, texts), key=len)
 

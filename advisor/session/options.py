@@ -29,6 +29,8 @@ class RunOptions:
     ignore: tuple[str, ...] = ()
     validate: bool = False
     """Also ask the installed axolotl and DeepSpeed."""
+    data: str | None = None
+    """A file of rows: what they say of the entry that names it."""
     fail_on: Level | None = None
     formats: tuple[str, ...] = ()
     images: str | None = None

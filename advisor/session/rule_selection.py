@@ -12,8 +12,19 @@ from advisor.settings import Settings
 from advisor.streams import tell as on_stderr
 from advisor.util import path_shown
 
-# Known by name without a rule file: the suppressions' own, and those of `--validate`.
-WITHOUT_A_FILE = ("unused-ignore", "axolotl-says", "deepspeed-says")
+ON_DATA = (
+    "data-shape-differs",
+    "data-fields-missing",
+    "data-roles-not-trained",
+    "data-rows-not-trained",
+    "data-rows-too-long",
+    "data-answers-trimmed",
+    "data-pairs-equal",
+    "data-labels-uneven",
+    "data-axolotl-trains",
+)
+# Known by name without a rule file: the suppressions' own, and those of `--validate` and `--data`.
+WITHOUT_A_FILE = ("unused-ignore", "axolotl-says", "deepspeed-says", *ON_DATA)
 
 
 Tell = Callable[[str], None]
@@ -61,6 +72,20 @@ def validating() -> Mapping[str, Rule]:
     from advisor.schemas.validate import rules_that_ask
 
     return rules_that_ask()
+
+
+def of_data(path: str) -> Mapping[str, Rule]:
+    """The rules about the rows of a file."""
+    from advisor.schemas.data import rules_on
+
+    return rules_on(path)
+
+
+def pages_without_a_file() -> Mapping[str, Rule]:
+    """The pages of rules that are there only where an option asks for them."""
+    from advisor.schemas.data import pages
+
+    return {**validating(), **pages()}
 
 
 def names(given: Sequence[str], extra: Mapping[str, Rule], file: str = "", line: int = 0) -> tuple[str, ...]:

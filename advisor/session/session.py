@@ -18,6 +18,7 @@ from advisor.session.rule_selection import (
     ignores_by_file,
     names,
     names_in,
+    of_data,
     on_stderr,
     own_rules,
     tell_skipped,
@@ -108,6 +109,7 @@ def session_for(
     tell_skipped(tell)
     own = own_rules(settings, options.rules, tell)
     extra = {**own.rules, **(validating() if options.validate else {})}
+    extra |= of_data(options.data) if options.data else {}
     own = replace(own, rules=extra)
     flowchart = chosen(options.flowchart, settings, extra, lacks=own.lacks)
     formats = options.formats or ((settings.output_format,) if settings.output_format else ("full",))

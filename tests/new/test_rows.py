@@ -60,16 +60,16 @@ def test_other_names_of_turns_are_mapped(tmp_path: Path):
 
 def test_a_role_that_answers_must_be_stated(tmp_path: Path):
     row = {
-        "messages": [{"role": "bot", "content": "b"}, {"role": "zoe", "content": "a"}, {"role": "bot", "content": ""}]
+        "messages": [{"role": "amy", "content": "b"}, {"role": "zoe", "content": "a"}, {"role": "amy", "content": ""}]
     }
     with pytest.raises(InputError, match="none is called `assistant`") as caught:
         entry(tmp_path, row)
-    assert caught.value.remedy.endswith("--rows-as bot")
-    found = entry(tmp_path, row, rows_as="bot")
-    assert "bot" in found["roles"]["assistant"] and "zoe" in found["roles"]["user"]
+    assert caught.value.remedy.endswith("--rows-as amy")
+    found = entry(tmp_path, row, rows_as="amy")
+    assert "amy" in found["roles"]["assistant"] and "zoe" in found["roles"]["user"]
     request = Request(model="Qwen/Qwen3-8B", data=str(tmp_path / "rows.jsonl"), options=RunOptions(gpus="24GB"))
     (question,) = questions(request, plain_session(request.options))
-    assert (question.option, question.default) == ("--rows-as", "bot")
+    assert (question.option, question.default) == ("--rows-as", "amy")
 
 
 @pytest.mark.parametrize(
