@@ -63,7 +63,8 @@ class Question:
 class Seen:
     """The data: how axolotl reads it, and how much there is. ``rows`` is None where there is no data yet.
 
-    ``entry``: the dataset's entry, ``root``: keys at the top. ``mean`` and ``longest``: tokens of a row, as trained.
+    ``entry``: the dataset's entry, ``root``: keys at the top. ``mean``: tokens of a row, as trained. ``longest``: the
+    most tokens that the longest row may have.
     """
 
     entry: Mapping[str, Any]

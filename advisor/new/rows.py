@@ -74,9 +74,9 @@ def seen_in(request: Request, chat: Chat | None, *, chats: bool) -> Seen:
     entry = _entry(request, rows, shape, chat, chats=chats)
     paired, words = shape["word"] == "pairs", shape["why"]
     lengths = lengths_of(rows, shape)
-    longest = round(max(longest_of(row, shape) for row in rows.first))
+    longest = around(max(longest_of(row, shape) for row in rows.first))
     mean = sum(lengths) / len(lengths)
-    said = f"{around(mean)} tokens each, the longest of the first {len(lengths)} {around(longest)}"
+    said = f"{around(mean)} tokens each, the longest of the first {len(lengths)} {longest}"
     return Seen(
         entry={"path": request.data, **entry},
         root=PREFERRED if paired else {},
@@ -86,7 +86,7 @@ def seen_in(request: Request, chat: Chat | None, *, chats: bool) -> Seen:
         why=f"{rows.count:,} rows: {words}",
         rows=rows.count,
         mean=mean,
-        longest=longest,
+        longest=round(longest.high),
         said=(said,) if rows.whole else (f"{said}; all are taken to be like them",),
     )
 
