@@ -68,11 +68,21 @@ async function stateGpus() {
   await vscode.commands.executeCommand("editor.action.triggerSuggest");
 }
 
+/** `advisor new` in a terminal, where it asks what is open; the model is left to be typed. */
+function newConfig() {
+  const settings = vscode.workspace.getConfiguration("advisor");
+  const gpus = settings.get("gpus");
+  const terminal = vscode.window.createTerminal("advisor new");
+  terminal.show();
+  terminal.sendText(`${settings.get("path") || "advisor"} new${gpus ? ` --gpus "${gpus}"` : ""} `, false);
+}
+
 async function activate(context) {
   const again = () => next(async () => (await stop(), await start()));
   context.subscriptions.push(
     vscode.commands.registerCommand("advisor.restart", again),
     vscode.commands.registerCommand("advisor.stateGpus", stateGpus),
+    vscode.commands.registerCommand("advisor.new", newConfig),
     vscode.workspace.onDidChangeConfiguration((change) => change.affectsConfiguration("advisor") && again()),
   );
   await next(start);

@@ -104,6 +104,11 @@ test("the command states GPUs at the top and lists cards", async () => {
   assert.ok(said.executed.includes("editor.action.triggerSuggest"));
 });
 
+test("a new config is begun in a terminal, and the model is left to be typed", () => {
+  said.commands.get("advisor.new")();
+  assert.deepEqual(said.typed, [[`${settings["advisor.path"]} new --gpus "1x rtx-4090" `, false]]);
+});
+
 test("an action that makes a JSON is applied, and the JSON counts as there", async () => {
   const fit = await until("the plan", async () => {
     const all = (await actions(1)) ?? [];

@@ -158,7 +158,7 @@ class Document {
 }
 
 const settings = {};
-const said = { diagnostics: new Map(), messages: [], providers: {}, commands: new Map(), executed: [] };
+const said = { typed: [], diagnostics: new Map(), messages: [], providers: {}, commands: new Map(), executed: [] };
 const fired = new Proxy({}, { get: (all, name) => (all[name] ??= new EventEmitter()) });
 const documents = [];
 const match = ({ scheme, language }, document) =>
@@ -201,6 +201,7 @@ const window = quiet({
   tabGroups: { all: [], onDidChangeTabs: fired.tabs.event, onDidChangeTabGroups: fired.groups.event },
   createOutputChannel: () =>
     new Proxy({ logLevel: 3, onDidChangeLogLevel: fired.level.event }, { get: (all, name) => all[name] ?? (() => {}) }),
+  createTerminal: () => ({ show() {}, sendText: (...words) => said.typed.push(words) }),
   showErrorMessage: message,
   showWarningMessage: message,
   showInformationMessage: message,
