@@ -4,6 +4,9 @@ from typing import Literal
 
 from advisor.record import record
 
+FULL_HOST = 8
+"""GPUs of a host in which there is seldom room for more."""
+
 
 @record(eq=False)
 class Rollouts:
@@ -28,6 +31,12 @@ class Rollouts:
     def server_here(self) -> bool:
         """Whether the server is asked for on the host that trains."""
         return self.server_host in {"", "0.0.0.0", "127.0.0.1", "::1", "localhost"}
+
+    def left_to_train(self, gpus_per_node: int) -> int | None:
+        """How many GPUs of a full host train if its server takes the others; None where it takes none of them."""
+        left = gpus_per_node - self.server_gpus
+        here = self.engine == "server" and self.server_here and gpus_per_node == FULL_HOST
+        return left if here and 0 < left < gpus_per_node else None
 
 
 @record(eq=False)

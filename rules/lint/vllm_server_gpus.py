@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 
 from advisor import Example, Hit, Rule, Run, but, only
-
-FULL_HOST = 8
-"""GPUs of a host in which there is seldom room for more."""
+from advisor.run.answers import FULL_HOST
 
 
 def finds(run: Run) -> Iterator[Hit]:
@@ -25,8 +23,8 @@ def finds(run: Run) -> Iterator[Hit]:
         return
     training = f" next to the {run.world_size} that train" if run.hardware is not None else ""
     message = f"the vLLM server needs {cards} of this host{training}"
-    left = 0 if run.hardware is None else run.hardware.gpus_per_node - made.server_gpus
-    if run.hardware is not None and 0 < left < run.hardware.gpus_per_node == FULL_HOST:
+    left = made.left_to_train(run.hardware.gpus_per_node) if run.hardware is not None else None
+    if run.hardware is not None and left is not None:
         less = f"{left}x {run.hardware.gpu.id}"
         yield Hit(
             at, f'{message}; if the host has {FULL_HOST} in all, {left} train: `--gpus "{less}"`', level="warning"

@@ -335,3 +335,14 @@ def test_what_tidies_up_comes_last_and_is_counted_apart(tmp_path: Path):
 
 def test_another_training_is_called_by_its_adapters_alone():
     assert option(sample("zero3-32b-small-host"), "B").title == "changes training"
+
+
+def test_a_server_on_a_full_host_is_named_with_the_gpus_that_are_left(tmp_path: Path):
+    file = written(
+        tmp_path, LORA + "rl: grpo\ntrl: {use_vllm: true, vllm_mode: server}\nvllm: {tensor_parallel_size: 2}\n"
+    )
+    said = answer_of(file, "8x h100-80gb").assumed
+    assert "takes 2 of them" in said and '--gpus "6x h100' in said
+    assert answer_of(file, "6x h100-80gb").assumed == ""
+    elsewhere = "rl: grpo\ntrl: {use_vllm: true, vllm_server_host: vllm.example.org}\n"
+    assert answer_of(written(tmp_path, LORA + elsewhere), "8x h100-80gb").assumed == ""
