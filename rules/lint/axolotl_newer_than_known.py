@@ -30,7 +30,7 @@ rule = Rule(
         keys and take what this one refused, so nothing that rests on the tables alone is called an error then.
     """,
     safe=False,
-    source="advisor/schemas/axolotl.json",
+    source="axolotl/utils/schemas/config.py:214@0.19.0, by way of advisor/schemas/axolotl.json",
     examples=(
         only("base_model: meta-llama/Llama-3.1-8B", stack={"axolotl": "0.20.0"}, fires=True),
         but(stack={"axolotl": "0.20.0", "trainer": "trl-sft"}),
