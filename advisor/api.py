@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from advisor.engine.check import Options, replayed
+from advisor.engine.check import replayed
 from advisor.engine.finding import Report
+from advisor.engine.options import Options
 from advisor.errors import InputError
 from advisor.memory import Estimate
 from advisor.opening import Config, config_document, open_configs

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from advisor.documents import PatchError, read, write_all
-from advisor.engine.check import Options, check_run
+from advisor.engine.check import check_run
 from advisor.engine.finding import Finding, Report
 from advisor.engine.fix import Fixed, fixed
 from advisor.engine.fix_report import report_after
+from advisor.engine.options import Options
 from advisor.errors import InputError
 from advisor.opening import Context, LoadedRun, open_run
 

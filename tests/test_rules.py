@@ -369,6 +369,11 @@ def test_a_variation_takes_what_it_is_given_and_leaves_the_rest():
     assert (last.gpus, last.deepspeed, last.stack, last.fires) == ("", None, {"torch": "2.9"}, True)
 
 
+def test_a_finding_without_an_edit_ends_as_it_begins():
+    (_, last) = rule_of(FULL, but("adapter: qlora", kept=True)).expanded
+    assert last.expects_finding and last.after == last.before
+
+
 def test_a_pack_with_a_variation_of_nothing_is_named(tmp_path):
     (tmp_path / "our_rule.py").write_text(
         GOOD.replace("import Example", "import but, Example").replace("examples=(", "examples=(but('seed: 1'), ")

@@ -10,10 +10,11 @@ import yaml
 
 from advisor.documents import read
 from advisor.engine.answering import answered
-from advisor.engine.check import Options, check_run
+from advisor.engine.check import check_run
 from advisor.engine.finding import OF_HOST, Report
 from advisor.engine.fix import fixed
 from advisor.engine.fix_report import report_after
+from advisor.engine.options import Options
 from advisor.opening import Context, LoadedRun, open_run
 from advisor.report import render_check
 

@@ -11,7 +11,9 @@ import pytest
 
 from advisor.documents import parse
 from advisor.documents import source as places
-from advisor.engine.check import Options, check_run, lint_hits
+from advisor.engine.check import check_run
+from advisor.engine.lint import lint_hits
+from advisor.engine.options import Options
 from advisor.opening import Context, open_run
 from advisor.report import render_check, snippet
 from advisor.schemas import axolotl_keys, spelling

@@ -9,9 +9,10 @@ from advisor.cli.output import exit_code, say
 from advisor.cli.output_dir import moved_to
 from advisor.documents import write_all
 from advisor.documents.repository import refuse_links
-from advisor.engine.check import Options, check_run
+from advisor.engine.check import check_run
 from advisor.engine.fix import Fixed, fixed, merged
 from advisor.engine.fix_report import report_after
+from advisor.engine.options import Options
 from advisor.engine.shared_json import shared_out
 from advisor.engine.suppression import said_once
 from advisor.errors import InputError

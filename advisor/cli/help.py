@@ -1,6 +1,6 @@
 """The words of ``--help``: commands in the order of their use, options in groups, examples; no word is cut."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
 
 import click
@@ -94,15 +94,27 @@ def write_commands(commands: Mapping[str, click.Command], formatter: click.HelpF
 
 
 def write_options(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    """The options of a command, by what they are about."""
+    """The options of a command, by what they are about; a few in one list."""
+    rows = option_rows(command, ctx)
+    few = [("Options", list(rows.values()))]
+    for title, found in few if len(rows) <= FEW else grouped_options(command, ctx):
+        _write_section(title, found, formatter)
+
+
+def option_rows(command: click.Command, ctx: click.Context) -> dict[str, tuple[str, str]]:
+    """What is said of each option, in the order in which they are declared."""
     options = [param for param in command.get_params(ctx) if isinstance(param, click.Option)]
-    rows = {option.name or "": row for option in options if (row := option.get_help_record(ctx))}
-    if len(rows) <= FEW:
-        _write_section("Options", list(rows.values()), formatter)
-        return
+    return {option.name or "": row for option in options if (row := option.get_help_record(ctx))}
+
+
+def grouped_options(command: click.Command, ctx: click.Context) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """The groups that a command has options of, each with what is said of them."""
+    rows = option_rows(command, ctx)
     for title, names in GROUPS.items():
-        _write_section(title, [rows.pop(name) for name in names if name in rows], formatter)
-    _write_section(REST, list(rows.values()), formatter)
+        if found := [rows.pop(name) for name in names if name in rows]:
+            yield title, found
+    if rows:
+        yield REST, list(rows.values())
 
 
 def write_examples(name: str, formatter: click.HelpFormatter) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import click
 
-from advisor.engine.check import Options, planner
 from advisor.engine.max_value import MaxValue, check_key, max_value, max_value_planned
+from advisor.engine.options import Options, planner
 from advisor.errors import InputError
 from advisor.opening import LoadedRun
 from advisor.progress import doing, shown

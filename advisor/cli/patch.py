@@ -11,10 +11,10 @@ from advisor.cli.prompt.loop import Prompt, reviewed
 from advisor.cli.prompt.proposal import Review
 from advisor.documents import read, write_all
 from advisor.documents.repository import refuse_links
-from advisor.engine.check import Options
 from advisor.engine.finding import Report
 from advisor.engine.fix import Fixed, merged
 from advisor.engine.fix_report import report_after
+from advisor.engine.options import Options
 from advisor.engine.suppression import said_once
 from advisor.errors import InputError
 from advisor.opening import LoadedRun

@@ -102,7 +102,7 @@ class Option:
     has_masters: bool = False
     """Whether it ends with weights in more than half precision, which small updates need."""
     taken: "tuple[Step, ...]" = ()
-    """The steps of the plan behind it, each with the runs before and after."""
+    """The steps of the plan behind it, each with the runs before and after; where that is asked for."""
     written: int = 0
     """How many edits its command writes, where it is no way out all the same."""
     rungs: tuple[Rung, ...] = ()

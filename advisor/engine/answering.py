@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from advisor.engine.answer import Answer, NotTaken, Option, Reason
 from advisor.engine.answer_steps import seconds_of, stops_in, tokens_per_second
-from advisor.engine.check import Options, planner, room_rules
 from advisor.engine.corrections import by_hand_first
 from advisor.engine.finding import Finding, Report
 from advisor.engine.headline import Facts, action, headline, no_gpus_hint, unknown_model_hints
+from advisor.engine.options import Options, planner, room_rules
 from advisor.engine.ways_out import Asked, options_of
 from advisor.opening import LoadedRun
 from advisor.record import replace

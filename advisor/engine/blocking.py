@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from advisor.engine.check import Options, rules_of
 from advisor.engine.finding import Finding, Report
+from advisor.engine.options import Options, rules_of
 from advisor.engine.rule import Rule
 
 NO_BLOCK = "ADVISOR_NO_BLOCK"

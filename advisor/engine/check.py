@@ -7,7 +7,7 @@ from advisor.engine.advice import with_advice
 from advisor.engine.finding import LEVELS, OF_HOST, PLANNED, Finding, Report, WholePlan
 from advisor.engine.flowchart_status import rungs_of
 from advisor.engine.lint import finding_of, lint_hits
-from advisor.engine.options import Options, fit_rules, planner, room_rules, rules_of, tiers_of
+from advisor.engine.options import Options, fit_rules, planner, room_rules, tiers_of
 from advisor.engine.plan_findings import step_finding, step_findings, whole_plan
 from advisor.engine.regression import stopped_by
 from advisor.engine.speedups import offers
@@ -22,22 +22,6 @@ if TYPE_CHECKING:
     from advisor.memory.basis import Basis
     from advisor.memory.shorter_rows import ShorterRows
     from advisor.speed import StepTime, Unpriced
-
-__all__ = [
-    "Options",
-    "basis_of",
-    "check_run",
-    "finding_of",
-    "fit_rules",
-    "lint_hits",
-    "planned",
-    "planner",
-    "replayed",
-    "room_rules",
-    "rules_of",
-    "tiers_of",
-    "time_of",
-]
 
 UNTRAINABLE = "quantized-checkpoint-untrainable"
 

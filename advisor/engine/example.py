@@ -33,7 +33,8 @@ class Example:
 class Variation:
     """What an example has otherwise than the last full one before it that fires; ``but`` and ``without`` make them.
 
-    What is None is as there. It promises nothing of the edit: it stays silent, or with ``fires`` it speaks up.
+    What is None is as there. It promises nothing of the edit: it stays silent, or with ``fires`` it speaks up; with
+    ``kept`` it speaks up and edits nothing.
     """
 
     lines: tuple[str, ...] = ()
@@ -45,14 +46,17 @@ class Variation:
     fires: bool = False
     fixed: bool = False
     """Whether it starts from the files as the edit of the full example leaves them."""
+    kept: bool = False
 
     def of(self, full: Example) -> Example:
         """The example in full."""
         before, deepspeed = full.before, full.deepspeed
         if self.fixed:
             before, deepspeed = full.after or before, full.after_deepspeed or deepspeed
+        varied = _varied(text_of(before), "".join(map(text_of, self.lines)), self.dropped)
         return Example(
-            before=_varied(text_of(before), "".join(map(text_of, self.lines)), self.dropped),
+            before=varied,
+            after=varied if self.kept else None,
             gpus=full.gpus if self.gpus is None else self.gpus,
             deepspeed=(deepspeed if self.deepspeed is None else self.deepspeed) or None,
             stack=full.stack if self.stack is None else self.stack,
@@ -68,12 +72,14 @@ def but(
     stack: Mapping[str, object] | None = None,
     fires: bool = False,
     fixed: bool = False,
+    kept: bool = False,
 ) -> Variation:
     """The last full example that fires, with other lines: a key that is there keeps its place, a new one is the last.
 
     ``without``: keys that it lacks. ``deepspeed=""``: no DeepSpeed JSON. ``fixed``: as the edit leaves it.
+    ``kept``: a finding without an edit.
     """
-    return Variation(lines, tuple(without), gpus, deepspeed, stack, fires, fixed)
+    return Variation(lines, tuple(without), gpus, deepspeed, stack, fires, fixed, kept)
 
 
 def only(

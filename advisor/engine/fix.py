@@ -4,8 +4,10 @@ import os
 from collections.abc import Iterable
 
 from advisor.documents import Change, Document, as_path
-from advisor.engine.check import Options, finding_of, lint_hits, planned, room_rules
+from advisor.engine.check import planned
 from advisor.engine.finding import Finding
+from advisor.engine.lint import finding_of, lint_hits
+from advisor.engine.options import Options, room_rules
 from advisor.engine.plan_findings import step_findings, unified
 from advisor.engine.regression import new_errors, stops_less
 from advisor.engine.rule import Hit

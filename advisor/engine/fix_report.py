@@ -4,9 +4,10 @@ import os
 
 from advisor.documents.repository import checkout_of
 from advisor.engine.answering import answered
-from advisor.engine.check import Options, check_run
+from advisor.engine.check import check_run
 from advisor.engine.finding import Report
 from advisor.engine.fix import Fixed, as_written, relative
+from advisor.engine.options import Options
 from advisor.record import replace
 
 

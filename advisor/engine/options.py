@@ -43,6 +43,8 @@ class Options:
     """Whether other hardware is among them."""
     outlook: bool = False
     """Whether the answer also says how large a batch there is room for, and what helps where links take the time."""
+    steps: bool = False
+    """Whether options keep the steps of the plan behind them, with the runs before and after: an editor offers each."""
     given: tuple[str, ...] = ()
     """The words of the call that say where and with what the run will be, as a command repeats them."""
     memo: PlanMemo = field(default_factory=PlanMemo)

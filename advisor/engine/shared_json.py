@@ -3,8 +3,8 @@
 import os
 from collections.abc import Sequence
 
-from advisor.engine.check import Options
 from advisor.engine.fix import Fixed, fixed
+from advisor.engine.options import Options
 from advisor.opening import LoadedRun
 from advisor.record import replace
 from advisor.run import Run

@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 from advisor.documents import PatchError
 from advisor.engine.answer import AnswerStep, Letter, Option, Stop, Training
 from advisor.engine.answer_steps import seconds_of, step_of, steps_of, stop_of, stops_in, tokens_per_second
-from advisor.engine.check import Options, finding_of, fit_rules, lint_hits, planner, replayed, room_rules
+from advisor.engine.check import replayed
 from advisor.engine.finding import OF_HOST, PLANNED, Finding, Report
 from advisor.engine.fix import Fixed, fixed
 from advisor.engine.flowchart_status import rungs_of
+from advisor.engine.lint import finding_of, lint_hits
+from advisor.engine.options import Options, fit_rules, planner, room_rules
 from advisor.engine.plan_findings import step_edits, step_findings
 from advisor.engine.states import Plan, State, Step
 from advisor.hardware import Hardware
@@ -133,7 +135,7 @@ def _way(asked: Asked, made: Fixed, letter: Letter, end: Estimate | None, *, sta
         tokens_per_second=tokens_per_second(made.run),
         starts=starts,
         has_masters=made.run.has_masters,
-        taken=_taken(asked, made, letter),
+        taken=_taken(asked, made, letter) if asked.options.steps else (),
         rungs=rungs,
     )
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from advisor.documents import parse
 from advisor.documents.patching import fresh_text
-from advisor.engine.check import Options, lint_hits
 from advisor.engine.fix import Fixed, fixed
+from advisor.engine.lint import lint_hits
+from advisor.engine.options import Options
 from advisor.engine.registry import built_in_rules
 from advisor.engine.search import EQUAL, LOW_RATE, WITHOUT_MASTERS
 from advisor.engine.states import State

@@ -7,10 +7,10 @@ import os
 from collections.abc import Mapping
 
 from advisor.documents.patching import fresh_text
-from advisor.engine.check import fit_rules
 from advisor.engine.finding import Finding, Rung
 from advisor.engine.fix import Fixed
 from advisor.engine.flowchart_status import offloads, rungs_of
+from advisor.engine.options import fit_rules
 from advisor.engine.states import Plan, State
 from advisor.hardware.prices import Price, Prices
 from advisor.learning import Training

@@ -6,11 +6,8 @@ from advisor.engine.answer import Answer, AnswerStep, Option
 from advisor.engine.finding import Report
 from advisor.memory.ledger import Estimate
 from advisor.report.html_markup import Piece, bar, diff, folded, plain, prose, table, tag
-from advisor.report.wording import arrow, counted, number
+from advisor.report.wording import SAFETY, arrow, counted, number
 from advisor.util import GIB, seconds
-
-TRAINING = {"same": "same training", "changes": "changes what is trained"}
-ROLES = {"same": "same", "changes": "changes"}
 
 
 def banner(report: Report, answer: Answer) -> str:
@@ -93,7 +90,7 @@ def _figures(end: Estimate | None, tokens: float | None) -> tuple[str, str, str]
 
 def _way(option: Option) -> str:
     """What to type for an option, and what that writes; unfolded where it is the one to take."""
-    training = tag("span", TRAINING[option.training], f"badge {ROLES[option.training]}")
+    training = tag("span", SAFETY[option.training == "same"], f"badge {option.training}")
     edits = f", {counted(option.changes, 'edit')}" if option.changes else ""
     head = f"{tag('b', option.letter)} {plain(option.title)}{edits} {training}"
     steps = tag("ol", "".join(map(_step, option.steps))) if option.steps else ""

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from advisor.engine.cards import Row, all_gpus
-from advisor.engine.check import planner
 from advisor.engine.choice import Wanted, chosen_rows, every_row
 from advisor.engine.hardware_that_fits import on_hardware
+from advisor.engine.options import planner
 from advisor.errors import InputError
 from advisor.hardware import Gpu, gpu_named, parse_hardware
 from advisor.hardware.prices import Price, Prices

@@ -4,8 +4,9 @@ from functools import cached_property
 
 from advisor.documents import Document
 from advisor.engine.blocking import blockers
-from advisor.engine.check import Options, check_run
+from advisor.engine.check import check_run
 from advisor.engine.finding import Finding, Report
+from advisor.engine.options import Options
 from advisor.hardware import Hardware
 from advisor.opening import LoadedRun, open_run
 from advisor.record import record, replace

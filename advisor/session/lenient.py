@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from advisor.engine.check import tiers_of
+from advisor.engine.options import tiers_of
 from advisor.errors import InputError
 from advisor.record import replace
 from advisor.session.options import RunOptions

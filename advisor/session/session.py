@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from advisor.documents.excluding import Excluded, excluded
-from advisor.engine.check import Options
+from advisor.engine.options import Options
 from advisor.engine.rule import Level
 from advisor.opening import Context, LoadedRun
 from advisor.record import record, replace

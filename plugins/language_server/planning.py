@@ -6,9 +6,10 @@ from advisor.documents import Edit, PatchError
 from advisor.engine.answer import Answer, Option
 from advisor.engine.answering import answered
 from advisor.engine.cancellation import end_if_cancelled
-from advisor.engine.check import Options, check_run
+from advisor.engine.check import check_run
 from advisor.engine.finding import Report
 from advisor.engine.hardware_that_fits import on_any_gpu
+from advisor.engine.options import Options
 from advisor.engine.plan_findings import step_edits
 from advisor.engine.regression import new_errors
 from advisor.engine.states import State, Step, trains_the_same
@@ -79,5 +80,5 @@ def needs_of(checked: Checked) -> int | None:
 def planned(checked: Checked) -> Planned:
     """The report with its plan, its offers and its answer."""
     opened = checked.found.opened
-    options: Options = replace(checked.found.options, plans=True, speed=True, answers=True)
+    options: Options = replace(checked.found.options, plans=True, speed=True, answers=True, steps=True)
     return Planned(opened, answered(opened, options, check_run(opened, options)))

@@ -155,66 +155,14 @@ rule = Rule(
             """,
             after_deepspeed=FOLLOWS,
         ),
-        Example(
-            gpus="2x t4",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                bf16: true
-                deepspeed: ds.json
-            """,
-            deepspeed=FOLLOWS,
-            after="""
-                base_model: Qwen/Qwen2.5-1.5B
-                bf16: true
-                deepspeed: ds.json
-            """,
-        ),
-        Example(
-            gpus="2x t4",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                bf16: true
-                deepspeed: deepspeed_configs/zero2.json
-            """,
-            deepspeed='{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}',
-            after="""
-                base_model: Qwen/Qwen2.5-1.5B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                bf16: true
-                deepspeed: deepspeed_configs/zero2.json
-            """,
-        ),
-        Example(
-            gpus="2x t4",
-            before="""
-                base_model: Qwen/Qwen2.5-1.5B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                bf16: true
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
-            after="""
-                base_model: Qwen/Qwen2.5-1.5B
-                adapter: lora
-                lora_r: 16
-                lora_alpha: 32
-                lora_target_linear: true
-                bf16: true
-                fsdp_version: 2
-                fsdp_config:
-                  auto_wrap_policy: TRANSFORMER_BASED_WRAP
-            """,
+        but(without=("adapter", "lora_r", "lora_alpha", "lora_target_linear"), deepspeed=FOLLOWS, kept=True),
+        but("deepspeed: deepspeed_configs/zero2.json", kept=True),
+        but(
+            "fsdp_version: 2",
+            "fsdp_config:\n  auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+            without=("deepspeed",),
+            deepspeed="",
+            kept=True,
         ),
         only(
             "base_model: Qwen/Qwen2.5-1.5B",

@@ -15,7 +15,8 @@ from advisor.allocations.refine import least, settled, with_reserved
 from advisor.allocations.replay import replayed, reserved_peaks
 from advisor.allocations.step.assembly import recorded
 from advisor.allocations.timeline import timeline
-from advisor.engine.check import Options, check_run
+from advisor.engine.check import check_run
+from advisor.engine.options import Options
 from advisor.memory import Estimate, estimate
 from advisor.memory.ledger import Range
 from advisor.models.blocks import LinearShape

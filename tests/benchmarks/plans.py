@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from advisor.documents import parse
-from advisor.engine.check import Options, tiers_of
+from advisor.engine.options import Options, tiers_of
 from advisor.engine.plan import plan_fit
 from advisor.engine.search import EQUAL, needs_masters
 from advisor.engine.states import State, Step

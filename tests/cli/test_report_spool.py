@@ -11,6 +11,7 @@ import pytest
 from advisor.cli.report_spool import ReportSpool
 from advisor.documents import read
 from advisor.engine.finding import Report
+from advisor.record import replace
 from advisor.report import FORMATS, render_check
 from advisor.session import RunOptions, Session, check_config, session_for
 
@@ -19,7 +20,8 @@ SAMPLES = sorted((Path(__file__).parents[2] / "sample_configs").glob("*.yaml"))
 
 @pytest.fixture(scope="module")
 def session() -> Session:
-    return session_for([str(path) for path in SAMPLES], RunOptions(isolated=True, gpus="8x h100-80gb"))
+    asked = session_for([str(path) for path in SAMPLES], RunOptions(isolated=True, gpus="8x h100-80gb", details=True))
+    return replace(asked, formats=tuple(FORMATS)).answering.with_outlook
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,9 @@ from pathlib import Path
 from advisor.documents import read
 from advisor.engine.answer import Answer, Option
 from advisor.engine.answering import answer_of
-from advisor.engine.check import Options, check_run
+from advisor.engine.check import check_run
 from advisor.engine.finding import Report
+from advisor.engine.options import Options
 from advisor.errors import InputError
 from advisor.opening import Context, LoadedRun, open_run
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from advisor.documents import Document, read
 from advisor.documents.discovery import gathered
-from advisor.engine.check import Options, check_run
+from advisor.engine.check import check_run
 from advisor.engine.finding import Report
 from advisor.engine.fix import Fixed, fixed
+from advisor.engine.options import Options
 from advisor.memory import estimate
 from advisor.opening import Context, LoadedRun, open_run
 

@@ -16,7 +16,8 @@ from advisor.documents import read
 from advisor.engine.answer import NotTaken
 from advisor.engine.answering import answer_of
 from advisor.engine.axes import EXPERTS, FIRST
-from advisor.engine.check import Options, check_run, planner, tiers_of
+from advisor.engine.check import check_run
+from advisor.engine.options import Options, planner, tiers_of
 from advisor.engine.states import Plan
 from advisor.errors import InputError
 from advisor.opening import LoadedRun, open_run

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from advisor.documents import Document
 from advisor.documents.discovery import gathered
-from advisor.engine.check import Options
+from advisor.engine.options import Options
 from advisor.errors import InputError
 from advisor.opening import Context
 

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from advisor.documents import Document, Rename, as_path, read, write_all
-from advisor.engine.check import Options
 from advisor.engine.fix import fixed
+from advisor.engine.options import Options
 from advisor.errors import InputError
 
 from .configs import (

@@ -8,7 +8,8 @@ from click.testing import CliRunner
 
 from advisor.cli.main import main
 from advisor.documents import read
-from advisor.engine.check import Options, lint_hits
+from advisor.engine.lint import lint_hits
+from advisor.engine.options import Options
 from advisor.engine.registry import built_in_rules
 from advisor.opening import Context, open_json, open_run
 from advisor.run.stack import read_stack

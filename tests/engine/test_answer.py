@@ -12,8 +12,9 @@ from advisor.cli.options import config_at
 from advisor.documents import Edit
 from advisor.engine.answer import Answer, Option
 from advisor.engine.answering import answered
-from advisor.engine.check import Options, check_run
+from advisor.engine.check import check_run
 from advisor.engine.fix import fixed
+from advisor.engine.options import Options
 from advisor.record import replace
 from advisor.session import RunOptions, check_config, session_for
 

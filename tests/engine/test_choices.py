@@ -8,11 +8,12 @@ import pytest
 
 from advisor.documents import Set
 from advisor.engine.cards import clusters_of, nodes_of
-from advisor.engine.check import Options, check_run, tiers_of
+from advisor.engine.check import check_run
 from advisor.engine.choice import is_less
 from advisor.engine.fix import fixed, merged
 from advisor.engine.flowchart_status import KINDS, rung_of
 from advisor.engine.hardware_that_fits import hardware_that_would_do
+from advisor.engine.options import Options, tiers_of
 from advisor.engine.placeholders import UNREADABLE, without_echoes
 from advisor.engine.plan import plan_fit
 from advisor.engine.rule import Hit, Rule

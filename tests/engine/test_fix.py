@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from advisor.documents import parse, read, write_all
-from advisor.engine.check import Options, check_run
+from advisor.engine.check import check_run
 from advisor.engine.examples import opened
 from advisor.engine.fix import Fixed, fixed
 from advisor.engine.fix_report import report_after
+from advisor.engine.options import Options
 from advisor.engine.registry import built_in_folder, built_in_rules
 from advisor.engine.regression import AT_TIMES, error_rules, errors_of, new_errors
 from advisor.engine.rule import Rule

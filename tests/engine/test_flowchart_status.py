@@ -1,7 +1,7 @@
 """The user's flowchart next to a plan, a word for each rung."""
 
-from advisor.engine.check import Options, fit_rules, tiers_of
 from advisor.engine.flowchart_status import rungs_of
+from advisor.engine.options import Options, fit_rules, tiers_of
 from advisor.engine.plan import plan_fit
 from advisor.engine.states import State
 

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from advisor.documents import Remove, Set, read
-from advisor.engine.check import Options, finding_of, lint_hits
 from advisor.engine.fix import fixed
+from advisor.engine.lint import finding_of, lint_hits
 from advisor.engine.locations import json_hit
+from advisor.engine.options import Options
 from advisor.opening import Context, LoadedRun, open_run
 
 MODEL = "base_model: Qwen/Qwen2.5-3B\n"

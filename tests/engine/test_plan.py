@@ -4,9 +4,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 from advisor.engine.bases import search_from
-from advisor.engine.check import Options, fit_rules, tiers_of
 from advisor.engine.check import planned as checked_plan
 from advisor.engine.flowchart_status import rungs_of
+from advisor.engine.options import Options, fit_rules, tiers_of
 from advisor.engine.plan import plan_fit
 from advisor.engine.registry import built_in_rules, flowcharts, tiers
 from advisor.engine.states import State

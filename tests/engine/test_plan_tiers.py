@@ -3,7 +3,7 @@
 
 import pytest
 
-from advisor.engine.check import Options, tiers_of
+from advisor.engine.options import Options, tiers_of
 from advisor.engine.plan import plan_fit
 from advisor.engine.plan_findings import step_findings
 from advisor.engine.registry import built_in_rules

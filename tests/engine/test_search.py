@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from advisor.engine.check import Options, tiers_of
+from advisor.engine.options import Options, tiers_of
 from advisor.engine.plan import plan_fit
 from advisor.engine.states import State, loses_masters
 from advisor.run.build import edited

@@ -8,8 +8,9 @@ from click.testing import CliRunner
 
 from advisor.cli.main import main
 from advisor.documents import read
-from advisor.engine.check import Options, check_run, room_rules
+from advisor.engine.check import check_run
 from advisor.engine.fix import fixed
+from advisor.engine.options import Options, room_rules
 from advisor.engine.speedups import GAIN, offers, sequence
 from advisor.engine.states import State, loses_masters
 from advisor.opening import Context, open_run

@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from advisor.cli.main import main
-from advisor.engine.check import Options, check_run
+from advisor.engine.check import check_run
 from advisor.engine.fix import fixed
+from advisor.engine.options import Options
 from advisor.opening import LoadedRun
 from tests.conftest import opened
 

@@ -21,8 +21,8 @@ from advisor.cli.main import main
 from advisor.documents import Document, PatchError
 from advisor.documents.discovery import gathered
 from advisor.documents.node import same
-from advisor.engine.check import Options
 from advisor.engine.fix import fixed
+from advisor.engine.options import Options
 from advisor.errors import InputError
 from advisor.opening import Context, open_run
 from advisor.schemas.sweeps import as_config

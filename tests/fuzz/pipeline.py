@@ -8,7 +8,8 @@ from typing import Any
 
 from advisor.documents import read
 from advisor.engine import plan_memo
-from advisor.engine.check import Options, check_run
+from advisor.engine.check import check_run
+from advisor.engine.options import Options
 from advisor.errors import InputError
 from advisor.opening import Context, open_run
 from advisor.report import render_check

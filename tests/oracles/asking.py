@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from advisor.engine.check import Options, lint_hits
+from advisor.engine.lint import lint_hits
+from advisor.engine.options import Options
 from advisor.run import Run
 
 Configs = Mapping[str, Mapping[str, Any]]

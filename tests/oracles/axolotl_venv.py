@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -9,6 +10,8 @@ import sys
 import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "advisor", "rules", "plugins")
@@ -86,6 +89,16 @@ def environment(*, trains: bool = False) -> Environment:
             install(found)
             installed.write_text(this_run)
     return found
+
+
+def available(*, trains: bool = False) -> Environment:
+    """The same for a test, which is skipped where axolotl, or what its commands need, cannot be had."""
+    if importlib.util.find_spec("axolotl") is None:
+        pytest.skip("axolotl is not installed with these tests")
+    try:
+        return environment(trains=trains)
+    except UnavailableError as error:
+        pytest.skip(f"what axolotl's commands need cannot be had: {error}")
 
 
 def install(found: Environment) -> None:

@@ -17,7 +17,8 @@ from typing import Any
 import yaml
 
 from advisor.documents import parse
-from advisor.engine.check import Options, check_run
+from advisor.engine.check import check_run
+from advisor.engine.options import Options
 from advisor.opening import Context, LoadedRun, open_run
 from advisor.run import Run
 from advisor.run.stack import read_stack

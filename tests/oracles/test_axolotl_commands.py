@@ -1,6 +1,5 @@
 """The plugin and ``axolotl advise`` under axolotl's own commands, up to where they would load something."""
 
-import importlib.util
 import json
 import os
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ..llama import LLAMA_3_8B
-from .axolotl_venv import Environment, UnavailableError, environment
+from .axolotl_venv import Environment, available
 
 pytestmark = pytest.mark.oracle
 
@@ -41,12 +40,7 @@ VERDICT = "[axolotl.advisor] fits "
 
 @pytest.fixture(scope="module")
 def axolotl() -> Environment:
-    if importlib.util.find_spec("axolotl") is None:
-        pytest.skip("axolotl is not installed with these tests")
-    try:
-        return environment()
-    except UnavailableError as error:
-        pytest.skip(f"what axolotl's commands need cannot be had: {error}")
+    return available()
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from advisor.documents import read, write_all
-from advisor.engine.check import Options
 from advisor.engine.example import Example, text_of
 from advisor.engine.examples import opened
 from advisor.engine.fix import fixed
+from advisor.engine.options import Options
 from advisor.engine.registry import built_in_rules, flowcharts
 from advisor.engine.rule import Rule
 from advisor.engine.steps import alternatives

@@ -1,6 +1,5 @@
 """What `new` writes, trained by the real axolotl on the CPU: the loss falls, and not where the format is wrong."""
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import yaml
 from advisor.new import Request, ways
 from advisor.session import RunOptions
 
-from .axolotl_venv import Environment, UnavailableError, environment
+from .axolotl_venv import Environment, available
 from .new_families import FAMILIES, write_family
 
 pytestmark = pytest.mark.oracle
@@ -27,12 +26,7 @@ FALLS = 0.9
 
 @pytest.fixture(scope="module")
 def axolotl() -> Environment:
-    if importlib.util.find_spec("axolotl") is None:
-        pytest.skip("axolotl is not installed with these tests")
-    try:
-        return environment(trains=True)
-    except UnavailableError as error:
-        pytest.skip(f"what axolotl's commands need cannot be had: {error}")
+    return available(trains=True)
 
 
 def rows(count: int = 60) -> list[dict[str, Any]]:

@@ -1,6 +1,5 @@
 """Rows as axolotl itself reads them: every entry that `new` writes trains in every row, and `check --data` says so."""
 
-import importlib.util
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from ..datasets.odd_files import FILES, OddFile
 from ..datasets.test_odd_files import NOT_WRITTEN, new
 from .asking import Axolotl
-from .axolotl_venv import Environment, UnavailableError, environment
+from .axolotl_venv import Environment, available
 from .tiny_model import write_tiny_model
 
 pytestmark = pytest.mark.oracle
@@ -31,12 +30,7 @@ CHAT = '{"messages": [{"role": "user", "content": "a"}, {"role": "%s", "content"
 
 @pytest.fixture(scope="module")
 def installed() -> Environment:
-    if importlib.util.find_spec("axolotl") is None:
-        pytest.skip("axolotl is not installed with these tests")
-    try:
-        return environment()
-    except UnavailableError as error:
-        pytest.skip(f"what axolotl's commands need cannot be had: {error}")
+    return available()
 
 
 @pytest.fixture(scope="module")

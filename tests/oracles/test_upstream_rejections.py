@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from advisor.documents import parse
-from advisor.engine.check import Options, check_run
+from advisor.engine.check import check_run
+from advisor.engine.options import Options
 from advisor.opening import Context, open_run
 
 from ..corpus.configs import folder

@@ -1,6 +1,5 @@
 """``advisor verify`` with the real axolotl: a tiny model is trained on the CPU, and counted as it is foreseen."""
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -9,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from .axolotl_venv import Environment, UnavailableError, environment
+from .axolotl_venv import Environment, available
 from .tiny_model import CONFIG, write_tiny_model
 
 pytestmark = pytest.mark.oracle
@@ -34,12 +33,7 @@ MOST_OFF = 0.01
 
 @pytest.fixture(scope="module")
 def axolotl() -> Environment:
-    if importlib.util.find_spec("axolotl") is None:
-        pytest.skip("axolotl is not installed with these tests")
-    try:
-        return environment(trains=True)
-    except UnavailableError as error:
-        pytest.skip(f"what axolotl's commands need cannot be had: {error}")
+    return available(trains=True)
 
 
 @pytest.fixture(scope="module")

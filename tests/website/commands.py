@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import click
 
-from advisor.cli.help import EXAMPLES, GROUPS, REST, ordered
+from advisor.cli.help import EXAMPLES, grouped_options, ordered
 from advisor.cli.main import main
 
 from .rules import fenced, prose
@@ -38,12 +38,8 @@ def _page(name: str, command: click.Command) -> str:
 
 def _options(command: click.Command, ctx: click.Context) -> Iterator[str]:
     """Each group, and each option in it, under titles of their own, so that both have addresses."""
-    options = [param for param in command.get_params(ctx) if isinstance(param, click.Option)]
-    rows = {option.name or "": row for option in options if (row := option.get_help_record(ctx))}
-    groups = {title: [rows.pop(name) for name in names if name in rows] for title, names in GROUPS.items()}
-    for title, found in {**groups, REST: [*rows.values()]}.items():
-        if found:
-            yield f"## {title}"
+    for title, found in grouped_options(command, ctx):
+        yield f"## {title}"
         for words, said in found:
             yield f"### `{words}`"
             yield prose(said)

@@ -8,8 +8,8 @@ import click
 from advisor.cli.prompt.editing import edited
 from advisor.cli.prompt.proposal import Proposal, Review, proposal_for
 from advisor.cli.prompt.screen import file_lines, help_lines, letters, plan_lines, proposal_lines, question
-from advisor.engine.check import finding_of, lint_hits
 from advisor.engine.finding import Finding
+from advisor.engine.lint import finding_of, lint_hits
 from advisor.errors import InputError
 from advisor.opening import Context
 from advisor.record import record, replace

@@ -7,9 +7,11 @@ from functools import cached_property
 from itertools import chain
 
 from advisor.documents import PatchError, as_path
-from advisor.engine.check import Options, finding_of, lint_hits, planned, tiers_of
+from advisor.engine.check import planned
 from advisor.engine.finding import Finding, Fix
 from advisor.engine.fix import attempted
+from advisor.engine.lint import finding_of, lint_hits
+from advisor.engine.options import Options, tiers_of
 from advisor.engine.plan import plan_fit
 from advisor.engine.plan_findings import step_edits, step_finding
 from advisor.engine.states import Plan, State

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor import Hit, Rule, Run
 from advisor.cli.prompt.proposal import Review, proposal_for
 from advisor.documents import Set, parse
-from advisor.engine.check import Options
+from advisor.engine.options import Options
 from advisor.opening import Context, open_run
 
 CONFIG = (
