@@ -98,11 +98,19 @@ def _death_in(log: str) -> Death | None:
     return None
 
 
+def _foreseen(trial: Trial) -> list[str]:
+    """What ``advisor check`` says of it."""
+    stops = [each for each in trial.found.report.findings if each.level == "error"]
+    rules = dict.fromkeys(each.rule for each in stops)
+    return [f"`advisor check {trial.config.file}` says that it stops: {', '.join(rules)}"] if rules else []
+
+
 def _failure(trial: Trial, seen: Seen | None, log: str, code: int) -> InputError:
     """Why there are no figures, in a line."""
     file = trial.config.file
     if code:
         where = f" in {seen.during}" if seen is not None else ""
-        return InputError(f"the training failed{where}: {last_error(log)}", file, remedy="`-v` shows its log")
+        remedy = "; ".join([*_foreseen(trial), "`-v` shows its log"])
+        return InputError(f"the training failed{where}: {last_error(log)}", file, remedy=remedy)
     message = "the training ended, and the plugin saw nothing of it"
     return InputError(message, file, remedy="install axolotl-advisor next to axolotl, in the same environment")

@@ -8,6 +8,7 @@ from advisor.memory.deepspeed import bucket_terms, flattened_terms, gathered_ter
 from advisor.memory.forward import SAVED, WORKING, kept_terms
 from advisor.memory.gradients import (
     between_micro_steps,
+    cuts_units,
     gradient_terms,
     reduces_early,
     reduction_terms,
@@ -172,7 +173,7 @@ def _arrived_gradient(run: Run, model: Architecture, weights: Weights) -> tuple[
 
 def head_gradient(run: Run, model: Architecture) -> tuple[Term, ...]:
     """The head's gradient exists before any layer's; buckets hold it where DeepSpeed reduces."""
-    waits = isinstance(run.sharding, Fsdp) and run.world_size > 1  # fsdp.waiting_head has it
+    waits = cuts_units(run)  # fsdp.waiting_head has it
     if isinstance(run.sharding, Zero) or waits or not run.full_finetune or run.gradient_accumulation_steps > 1:
         return ()
     elements = model.outputs * model.hidden_size

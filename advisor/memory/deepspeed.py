@@ -4,6 +4,7 @@ from math import prod
 
 from advisor.memory.activations.lora_kernels import MLP, fused
 from advisor.memory.fsdp import Moment, gathered_units
+from advisor.memory.gradients import cuts_units
 from advisor.memory.ledger import Term
 from advisor.memory.weight_groups import Weights
 from advisor.models import Architecture, Block, WeightShape
@@ -87,7 +88,7 @@ def overflow_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
 def gathered_terms(run: Run, model: Architecture, weights: Weights, moment: Moment) -> tuple[Term, ...]:
     """Parameters that are gathered from all ranks at a moment."""
     match run.sharding:
-        case Fsdp() if run.world_size > 1:
+        case Fsdp() if cuts_units(run):
             return gathered_units(run, model, moment)
         case Zero(stage=3) if gathers(run) and moment != "end of backward":
             at_head = moment in {"end of forward", "start of backward"}

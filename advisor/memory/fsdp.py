@@ -4,7 +4,7 @@ from typing import Literal
 
 from advisor.memory.activations import checkpoint_bytes
 from advisor.memory.activations.lora_kernels import all_adapter_elements
-from advisor.memory.gradients import accumulates_whole, gradient_terms
+from advisor.memory.gradients import accumulates_whole, cuts_units, gradient_terms
 from advisor.memory.ledger import Term
 from advisor.memory.weight_groups import Group, Weights
 from advisor.models import Architecture
@@ -79,7 +79,8 @@ def _layers_at(run: Run, model: Architecture, moment: Moment) -> int:
     """
     if not isinstance(run.sharding, Fsdp):
         return 0
-    two, reshards = run.sharding.version == 2, run.sharding.reshard_after_forward
+    # A process alone has no gathered output to copy from, and gathers nothing ahead.
+    two, reshards = run.sharding.version == 2 and run.world_size > 1, run.sharding.reshard_after_forward
     outlives = two and (run.adapter is None or _gathered_by_hand(run, model) > 0)
     match moment:
         case "end of backward":
@@ -149,7 +150,7 @@ def layer_gradients(run: Run, model: Architecture, weights: Weights, *, done: bo
 
     FSDP1 reduces a flat copy of them; FSDP2 keeps that of the layer behind until it makes this one's.
     """
-    if not isinstance(run.sharding, Fsdp) or run.world_size == 1:
+    if not isinstance(run.sharding, Fsdp) or not cuts_units(run):
         return ()
     two, layer = run.sharding.version == 2, _trained_layer(run.sharding, model, weights)
     inner = (group.largest for group in weights.trained if not _is_table(group) and group.name != "adapter")
@@ -163,7 +164,7 @@ def layer_gradients(run: Run, model: Architecture, weights: Weights, *, done: bo
 
 def waiting_head(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """The head's gradient while layers are at work; where FSDP2 accumulates whole ones, it joins them at once."""
-    if not isinstance(run.sharding, Fsdp) or run.world_size == 1:
+    if not isinstance(run.sharding, Fsdp) or not cuts_units(run):
         return ()
     if run.sharding.version == 2 and accumulates_whole(run) and not model.tied:
         return ()
@@ -174,7 +175,7 @@ def waiting_head(run: Run, model: Architecture, weights: Weights) -> tuple[Term,
 def gradients_of_layers(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """Gradients once every layer's are reduced: those of the root unit and of adapters in kernels are still whole."""
     (found,) = gradient_terms(run, weights)
-    if accumulates_whole(run) or run.world_size == 1 or not found.bytes:
+    if accumulates_whole(run) or not cuts_units(run) or not found.bytes:
         return (found,)
     whole, computed = _gathered_by_hand(run, model), run.compute_bytes
     stored = max((group.width for group in weights.trained if group.name == "adapter"), default=0)
@@ -189,7 +190,7 @@ def gradients_of_layers(run: Run, model: Architecture, weights: Weights) -> tupl
 
 def root_gradients(run: Run, model: Architecture, weights: Weights) -> tuple[Term, ...]:
     """When backward ends: the root unit's gradients, of a tied table both and their sum; the unit last reduced."""
-    if not isinstance(run.sharding, Fsdp) or run.world_size == 1:
+    if not isinstance(run.sharding, Fsdp) or not cuts_units(run):
         return ()
     two, tables, width = run.sharding.version == 2, _trained_tables(weights), run.compute_bytes
     if model.tied:

@@ -31,13 +31,24 @@ def gradient_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
             return _sharded_gradients(run, weights)
 
 
+def cuts_units(run: Run) -> bool:
+    """Whether FSDP cuts units and gathers them again. FSDP1 leaves a process alone; FSDP2 copies each unit there too.
+
+    torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py:392-402,437-462@2.13.0, and measured on one H100.
+    """
+    match run.sharding:
+        case Fsdp(version=version):
+            return run.world_size > 1 or version == 2
+        case _:
+            return False
+
+
 def accumulates_whole(run: Run) -> bool:
     """Whether FSDP keeps gradients whole until the last micro-step, the only one in which the Trainer has them reduced.
 
     ``accelerator_config: {gradient_accumulation_kwargs: {sync_each_batch: true}}`` reduces them each time.
     """
-    sharded = isinstance(run.sharding, Fsdp) and run.world_size > 1
-    return sharded and run.gradient_accumulation_steps > 1 and not run.sync_each_batch
+    return cuts_units(run) and run.gradient_accumulation_steps > 1 and not run.sync_each_batch
 
 
 def _whole_gradients(run: Run, weights: Weights) -> tuple[Term, ...]:

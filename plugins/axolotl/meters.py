@@ -36,7 +36,7 @@ class CudaMeter:
         return (torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()) if self.used else (0, 0)
 
     def restart(self) -> None:
-        """axolotl's own log does so, too: axolotl/utils/bench.py:45-50@0.19.0."""
+        """axolotl's own log does so, too: axolotl/utils/bench.py:59-63@0.19.0."""
         if self.used:
             torch.cuda.reset_peak_memory_stats()
 

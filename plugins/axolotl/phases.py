@@ -51,10 +51,11 @@ class Phases:
         self.write(ended=True)
 
     def watch(self, trainer: Any) -> None:
-        """Marks backward, which every trainer asks of its accelerator, and evaluation."""
+        """Marks backward, which every trainer asks of its accelerator, and evaluation; reads before a log resets."""
         self.stepping = STEP if trainer.is_deepspeed_enabled else BACKWARD
         trainer.accelerator.backward = self.within(self.stepping, trainer.accelerator.backward)
         trainer.evaluate = self.within(EVALUATION, trainer.evaluate)
+        trainer.log = self.read_before(trainer.log)
 
     def within(self, name: str, act: Callable[..., Any]) -> Callable[..., Any]:
         """``act`` as a phase of its own, after which the next forward begins."""
@@ -66,6 +67,18 @@ class Phases:
             return result
 
         return marked
+
+    def read_before(self, act: Callable[..., Any]) -> Callable[..., Any]:
+        """``act`` once the peak is read: axolotl's log, which an evaluation ends with, resets torch's.
+
+        axolotl/core/trainers/base.py:746-751, axolotl/utils/bench.py:59-63@0.19.0.
+        """
+
+        def late(*arguments: Any, **named: Any) -> Any:
+            self.enter(self.during)
+            return act(*arguments, **named)
+
+        return late
 
     def write(self, *, ended: bool) -> None:
         """The figures so far, whole or not at all."""

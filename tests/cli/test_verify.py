@@ -107,11 +107,11 @@ def stub(monkeypatch: pytest.MonkeyPatch, code: int = 0, factor: float | None = 
     monkeypatch.setenv("STUB", json.dumps({"code": code, "phases": peaks, **more}))
 
 
-def verified(*words: str) -> Result:
+def verified(*words: str, config: str = CONFIG) -> Result:
     """The command, and nothing that it left."""
     result = CliRunner().invoke(main, ["verify", "run.yaml", *words], env={"COLUMNS": "200"})
     assert list(Path(os.environ["TMPDIR"]).iterdir()) == []
-    assert Path("run.yaml").read_text() == CONFIG
+    assert Path("run.yaml").read_text() == config
     return result
 
 
@@ -241,6 +241,14 @@ def test_a_training_that_fails_is_one_line_with_its_own_words(folder: Path, monk
     assert "the training failed: ValueError: the tokenizer has no such template" in result.stderr
     assert "Traceback" not in result.stderr
     assert "Traceback" in verified("-v").stderr
+
+
+def test_what_a_check_foresees_is_said_of_a_training_that_fails(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    stub(monkeypatch, code=1, factor=None, said=FAILED)
+    config = CONFIG + "warmup_steps: 3\nwarmup_ratio: 0.1\n"
+    (folder / "run.yaml").write_text(config)
+    said = " ".join(verified(config=config).stderr.split())
+    assert "`advisor check run.yaml` says that it stops: schedule-keys-exclude-each-other" in said
 
 
 def test_a_plugin_that_was_not_there_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch):
