@@ -44,8 +44,8 @@ def checked(report: Report) -> Said:
     loud = [each for each in found if each.level != "note"]
     notes = [each for each in found if each.level == "note"]
     shown = [*loud[:MOST_FINDINGS], *notes[:MOST_NOTES]]
-    said = head(report) | (_answered(answer) if answer is not None else {})
-    said["findings"] = [finding(each) for each in shown]
+    said = head(report) | (answered(answer) if answer is not None else {})
+    said["findings"] = [finding(each, report.file) for each in shown]
     return said | ({"more_findings": len(found) - len(shown)} if len(found) > len(shown) else {})
 
 
@@ -63,7 +63,7 @@ def needs(found: Estimate) -> Said:
     return said | ({"host_gib_per_node": gib(found.host_peak)} if found.host_peak >= GIB else {})
 
 
-def _answered(answer: Answer) -> Said:
+def answered(answer: Answer) -> Said:
     """Two sentences, and the options with what each writes by its flags."""
     options = [_option(each) for each in answer.options if each.command is not None and each.letter != "C"]
     room = answer.room
@@ -110,16 +110,18 @@ def _step(value: AnswerStep) -> Said:
     return known(said)
 
 
-def finding(found: Finding) -> Said:
-    """One finding at its line; ``edit`` says whether there is one, and whether it changes the training."""
-    place = found.place
-    said: Said = {"rule": found.rule, "level": found.level, "file": place.file, "line": place.line}
-    said["message"] = found.message
-    if found.help:
-        said["help"] = list(found.help)
-    if found.fix:
-        said["edit"] = TRAINING[found.fix.safe]
-    return said
+def finding(found: Finding, own: str) -> Said:
+    """One finding at its line, ``file`` being another than its own; ``edit``: whether it has one, and of which sort."""
+    said = {
+        "rule": found.rule,
+        "level": found.level,
+        "file": found.place.file if found.place.file != own else None,
+        "line": found.place.line,
+        "message": found.message,
+        "help": list(found.help) or None,
+        "edit": TRAINING[found.fix.safe] if found.fix else None,
+    }
+    return known(said)
 
 
 def known(said: Mapping[str, Any]) -> Said:
