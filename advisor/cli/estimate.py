@@ -58,8 +58,13 @@ def estimate_command(path: str, options: RunOptions, asked: EstimateOptions) -> 
     from advisor.report import render_estimate
     from advisor.report.wording import step_rows
 
+    report = with_seen(found.report, found.run, isolated=options.isolated)
+    if asked.format == "html":
+        from advisor.allocations.timeline import envelope
+
+        report = replace(report, timeline=envelope(found.run))
     text = render_estimate(
-        with_seen(found.report, found.run, isolated=options.isolated),
+        report,
         asked.format,
         run=found.run,
         rows=step_rows(found.report),

@@ -84,7 +84,7 @@ def _option(way: Option) -> Said:
     end, speed = way.end, way.tokens_per_second
     said = {
         "id": way.letter,
-        "title": way.title,
+        "title": way.title if way.letter != "A" else None,
         "training": way.training,
         "fits": way.fits,
         "recommended": way.recommended or None,

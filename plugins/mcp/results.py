@@ -54,7 +54,7 @@ class Option(Result):
     """One way out; ``plan`` takes its ``id``, the command line its ``flags``."""
 
     id: Literal["A", "B", "F"]
-    title: str
+    title: str | None = None
     training: Training
     fits: bool
     recommended: bool | None = None
