@@ -72,6 +72,25 @@ def launched() -> Iterator[Any]:
         browser.close()
 
 
+AXE = "axe-core@4"
+"""The newest of its rules for accessibility that npm has."""
+
+
+def axe_core() -> str:
+    """The source of axe-core, fetched by npm once for a machine; skips where there is no npm or no network."""
+    folder = Path(tempfile.gettempdir()) / f"advisor-axe-{os.getuid()}"
+    source = folder / "node_modules" / "axe-core" / "axe.min.js"
+    with one_at_a_time("advisor-axe"):
+        npm = shutil.which("npm")
+        if not source.is_file() and npm is not None:
+            words = [npm, "install", "--silent", "--ignore-scripts", "--no-save", "--prefix", str(folder), AXE]
+            with suppress(OSError, subprocess.SubprocessError):
+                subprocess.run(words, capture_output=True, timeout=200, check=False)
+    if not source.is_file():
+        missing("npm cannot fetch axe-core")
+    return source.read_text(encoding="utf-8")
+
+
 CLIPPED = """() => {
   const bad = [], wide = document.documentElement.clientWidth;
   if (document.scrollingElement.scrollWidth > wide) bad.push("the page scrolls sideways");

@@ -75,9 +75,29 @@ class Timeline:
 COLUMNS = 600
 """How many moments are kept of a run; no phase has fewer than ``LEAST``."""
 LEAST = 24
+FEW, FEWEST = 120, 8
+"""The same of a small picture."""
 
 
-def timeline(run: Run) -> Timeline:
+def envelope(run: Run) -> Timeline | None:
+    """Each phase once, where it is highest, in few moments; None where no tape has the run after all."""
+    from advisor.allocations.coverage import covered
+
+    if run.hardware is None or not covered(run):
+        return None
+    try:
+        found = timeline(run, FEW, FEWEST)
+    except Exception:  # whatever is raised inside a replay means that it does not cover the run
+        return None
+    highest: dict[str, Span] = {}
+    for span in found.spans:
+        known = highest.setdefault(span.name, span)
+        if span.peak.allocated > known.peak.allocated:
+            highest[span.name] = span
+    return Timeline(tuple(highest.values()))
+
+
+def timeline(run: Run, columns: int = COLUMNS, least: int = LEAST) -> Timeline:
     """The timeline of a run that ``coverage.covered`` knows, with the weights loaded in the order of the modules."""
     tape = recorded(run)
     kinds = kinds_of(tape)
@@ -86,7 +106,7 @@ def timeline(run: Run) -> Timeline:
     spans: list[Span] = []
     moments = _after_each(tape, kinds, run)
     for name, end in marks:
-        count = max(LEAST, COLUMNS * (end - start) // total)
+        count = max(least, columns * (end - start) // total)
         spans.append(Span(name, tuple(_condensed(moments, end - start, count))))
         start = end
     return Timeline(tuple(spans))

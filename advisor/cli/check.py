@@ -106,8 +106,9 @@ def _reporter(formats: Sequence[str], against: str | None) -> Callable[[CheckedR
         nonlocal left
         left -= 1
         asks = session.options.others and found.run.hardware is None
-        cards = _with_cards(found, session) if left >= 0 or asks else found.report
-        return cards if against is None else compare(replace(found, report=cards), session, against, bases)
+        shown = _with_cards(found, session) if left >= 0 or asks else found.report
+        shown = with_timeline(shown, found) if left >= 0 else shown
+        return shown if against is None else compare(replace(found, report=shown), session, against, bases)
 
     return report
 
@@ -135,6 +136,13 @@ def _with_cards(found: CheckedRun, session: Session) -> Report:
         card_caption=caption_of(offers),
         card_notes=tuple(notes_of(offers)),
     )
+
+
+def with_timeline(report: Report, found: CheckedRun) -> Report:
+    """The report with what is alive when, where a tape has the run."""
+    from advisor.allocations.timeline import envelope
+
+    return replace(report, timeline=envelope(found.run))
 
 
 def changes(paths: Sequence[str], options: CheckOptions) -> "Changed | None":

@@ -46,19 +46,25 @@ def estimate_command(path: str, options: RunOptions, asked: EstimateOptions) -> 
     session = session_for([path], replace(options, details=True), detects=True)
     config = config_at(path)
     if asked.largest is not None:
-        from advisor.cli.max_value import answered, show
+        from advisor.cli.max_value import show
+        from advisor.session.largest import largest
 
         opened = open_run(config, session.context)
         _check_hardware(opened.run, path)
-        return show(answered(asked.largest, opened, session.options_of(opened)), asked.format, own_style())
+        return show(largest(asked.largest, opened, session.options_of(opened)), asked.format, own_style())
     with shown(), doing(path):
         found = check_config(config, session, speed=False)
     _check_hardware(found.run, path)
     from advisor.report import render_estimate
     from advisor.report.wording import step_rows
 
+    report = with_seen(found.report, found.run, isolated=options.isolated)
+    if asked.format == "html":
+        from advisor.allocations.timeline import envelope
+
+        report = replace(report, timeline=envelope(found.run))
     text = render_estimate(
-        with_seen(found.report, found.run, isolated=options.isolated),
+        report,
         asked.format,
         run=found.run,
         rows=step_rows(found.report),

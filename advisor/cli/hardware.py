@@ -8,14 +8,13 @@ import click
 from advisor.cli.options import config_at
 from advisor.cli.prices import read_prices
 from advisor.errors import InputError
-from advisor.hardware import Gpu, gpu_named
 from advisor.hardware.prices import Prices
 from advisor.opening import open_run
 from advisor.progress import doing, shown
 from advisor.record import record, replace
 from advisor.report import cards
 from advisor.report.cards import Offer
-from advisor.report.offers import ANYWHERE, MOST_PLANNED, Asked, chosen_offers, every_gpu
+from advisor.report.offers import ANYWHERE, MOST_PLANNED, Asked, chosen_offers, gpus_named
 from advisor.report.terminal import own_style
 from advisor.report.time import steps_of
 from advisor.run import Run
@@ -48,7 +47,7 @@ def hardware_command(path: str, options: RunOptions, asked: HardwareOptions) -> 
     within = None if asked.within is None else _parse_hours(asked.within)
     session = session_for([path], options, detects=False)
     prices = Prices(asked.price, read_prices(asked.prices, session.context.own) if asked.prices else None)
-    gpus = chosen(asked.cards, session)
+    gpus = gpus_named(asked.cards, session)
     with shown(), doing(path):
         run = opened(path, session)
         _check_limits(run, asked)
@@ -102,11 +101,3 @@ def _parse_hours(text: str) -> float:
     if match is None:
         raise InputError(f"`--within {text}` is not a duration", remedy="write for example `--within 6h`")
     return float(match[1]) * HOURS[match[2].lower()]
-
-
-def chosen(names: str | None, session: Session) -> list[Gpu]:
-    """The cards that were named, or all of the catalogue and the settings. ``InputError`` for an unknown one."""
-    if names is None:
-        return every_gpu(session)
-    named = filter(None, map(str.strip, names.lower().split(",")))
-    return [gpu_named(name, session.context.own) for name in named]

@@ -10,6 +10,7 @@ from advisor.engine.skipped import Skipped
 from advisor.record import record, replace
 
 if TYPE_CHECKING:
+    from advisor.allocations.timeline import Timeline
     from advisor.documents import Edit
     from advisor.engine.answer import Answer
     from advisor.memory.basis import Basis
@@ -140,6 +141,8 @@ class Report:
     """How well the estimate is founded, where that was asked."""
     second: "ShorterRows | None" = None
     """The estimate for rows of another length, where that was asked (``--row-length``)."""
+    timeline: "Timeline | None" = None
+    """What is alive when, where a page shows it."""
     cards: tuple[tuple[str, ...], ...] = ()
     """The table of ``advisor hardware`` for this run, its heads first, where that was asked."""
     answer: "Answer | None" = None

@@ -31,6 +31,7 @@ FORMATS: Mapping[str, str] = {
     "concise": "concise",
     "pre-commit": "pre_commit",
     "json": "as_json",
+    "agent": "agent",
     "github": "github",
     "gitlab": "gitlab",
     "sarif": "sarif",

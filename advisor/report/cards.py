@@ -265,6 +265,11 @@ def _captions_of(offers: Offers) -> Iterator[str]:
 def notes_of(offers: Offers) -> Iterator[str]:
     """What the table is of, and what it leaves open."""
     yield from _captions_of(offers)
+    yield from doubts_of(offers)
+
+
+def doubts_of(offers: Offers) -> Iterator[str]:
+    """What is taken for granted, or is rough."""
     yield from dict.fromkeys(offer.row.hardware.gpu.roughly for offer in offers if offer.row.hardware.gpu.approximate)
     priced = [offer.row.hardware for offer in offers if offer.row.time is not None]
     if assumed := [hardware.gpu.title for hardware in priced if hardware.link_assumed]:

@@ -1,11 +1,13 @@
 """The answer at the head of a page: headline and action, before and after, the options with what to type."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 
 from advisor.engine.answer import Answer, AnswerStep, Option
 from advisor.engine.finding import Report
-from advisor.memory.ledger import Estimate
-from advisor.report.html_markup import Piece, bar, diff, folded, plain, prose, table, tag
+from advisor.memory.ledger import PARTS, Estimate
+from advisor.record import record
+from advisor.report.html_markup import Piece, bar, diff, folded, legend, plain, prose, scrolling, table, tag
 from advisor.report.wording import SAFETY, arrow, counted, number
 from advisor.util import GIB, seconds
 
@@ -26,36 +28,51 @@ def before_and_after(report: Report, answer: Answer) -> str:
     if found is None or not answer.starts or found.verdict == "unknown":
         return ""
     if answer.reason is not None and answer.reason.where == "host" and found.host_usable:
-        rows = [("host", found.host_peak, found.host_usable), ("GPU", found.needed.high, found.usable)]
-        return "".join(_bars([each], each[2]) for each in rows)
+        host = Needed("host", found.host_peak, found.host_usable)
+        return _bars([host]) + _bars([of_gpu("GPU", found)])
     after = chosen.end if chosen is not None and chosen.letter != "C" else None
-    ends = [("now", found.needed.high, found.usable)]
-    if after is not None:
-        ends.append(("after", after.needed.high, after.usable))
-    return _bars(ends, found.usable)
+    return _bars([of_gpu("now", found), *([of_gpu("after", after)] if after is not None else [])])
 
 
-def _bars(rows: Sequence[tuple[str, int, int]], usable: int) -> str:
-    """Bars of one scale with one line; what is over it is marked in words too."""
-    most = max(usable, *(needed for _, needed, _ in rows)) * 1.02
-    cells = [
-        (name, bar(_parts(needed, usable), most, usable), number(needed), _against(needed, usable))
-        for name, needed, usable in rows
-    ]
-    return table(
-        f"GiB needed; the line is what is usable: {number(usable)}", ("When", "", "GiB", "Against it"), cells, "chart"
-    )
+@record
+class Needed:
+    """What is needed of what there is, in bytes, with the parts that are known."""
+
+    name: str
+    needed: int
+    usable: int
+    parts: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def pieces(self) -> Iterator[Piece]:
+        """The parts, then what is kept for rounding and fragmentation; what is over the line, hatched."""
+        end = 0
+        for part, bytes_ in (*self.parts.items(), ("rest", max(0, self.needed - sum(self.parts.values())))):
+            start, end = end, end + bytes_
+            yield Piece(part, start, end)
+        yield Piece("over", self.usable, max(self.needed, self.usable))
 
 
-def _parts(needed: int, usable: int) -> Iterator[Piece]:
-    """What is below the line, and what is over it."""
-    yield Piece("rest", 0, min(needed, usable))
-    yield Piece("over", usable, max(needed, usable))
+def of_gpu(name: str, found: Estimate) -> Needed:
+    """The high end of a GPU's need."""
+    return Needed(name, found.needed.high, found.usable, {part: found.parts[part] for part in PARTS})
 
 
-def _against(needed: int, usable: int) -> str:
+def _bars(rows: Sequence[Needed]) -> str:
+    """Bars of one scale with one line, each colour named below; what is over the line is said in words too."""
+    usable = rows[0].usable
+    most = max(usable, *(row.needed for row in rows)) * 1.02
+    cells = [(row.name, bar(row.pieces(), most, usable), number(row.needed), _against(row)) for row in rows]
+    named = [part for part in PARTS if any(row.parts.get(part) for row in rows)]
+    reserve = "needed" if not named else "room for rounding and fragmentation"
+    roles = [*((part, part) for part in named), ("rest", reserve)]
+    over = [("over", "over the line")] if any(row.needed > usable for row in rows) else []
+    words = [*roles, *over, ("limit", f"the line: {number(usable)} usable")]
+    return table("GiB needed", ("When", "Needed", "GiB", "Against the line"), cells, "chart") + legend(words)
+
+
+def _against(row: Needed) -> str:
     """How far over the line, or under it."""
-    return f"{number(abs(needed - usable))} {'over' if needed > usable else 'free'}"
+    return f"{number(abs(row.needed - row.usable))} {'over' if row.needed > row.usable else 'free'}"
 
 
 def options(report: Report, answer: Answer) -> str:
@@ -69,7 +86,7 @@ def options(report: Report, answer: Answer) -> str:
     filled = [place for place in range(len(heads)) if place < 1 or any(cells[place] for cells in rows)]
     shown = [[cells[place] for place in filled] for cells in (heads, *rows)]
     found = table("GiB of one GPU, tokens a second of all", shown[0], shown[1:])
-    return tag("h3", "Options") + tag("div", found, "scroll") + "".join(map(_way, ways))
+    return tag("h3", "Options") + scrolling(found) + "".join(map(_way, ways))
 
 
 def _row(option: Option, now: Estimate) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from advisor.record import record
 from advisor.util import printable, regex
 
 NUMBER = regex(r"[+-]?[\d.,]+(?: (?:of|to) [\d.,]+)?")
+FINEST = 2000
+"""Of a bar: what is thinner is not seen."""
 CODE = regex(r"(`+)([^`]+)\1(?!`)")
 
 
@@ -41,6 +43,11 @@ def folded(title: str, content: str, *, unfolded: bool = False) -> str:
     return f"<details{' open' * unfolded}><summary>{title}</summary>{content}</details>"
 
 
+def scrolling(content: str) -> str:
+    """What scrolls sideways where it is too wide, by keys as well."""
+    return f'<div class="scroll" tabindex="0">{content}</div>'
+
+
 def listed(items: Iterable[str], role: str = "") -> str:
     """A list of markup."""
     return tag("ul", "".join(tag("li", item) for item in items), role)
@@ -69,9 +76,9 @@ def is_number(cell: str) -> bool:
 
 def bar(pieces: Iterable[Piece], most: float, limit: float | None = None) -> str:
     """A bar as wide as its cell, ``most`` being all of it, with a line at ``limit``. Numbers stand next to it."""
-    drawn = "".join(_rectangle(piece, most) for piece in pieces if piece.end > piece.start)
+    drawn = "".join(_rectangle(piece, most) for piece in pieces if piece.end - piece.start > most / FINEST)
     if limit is not None and most > 0:
-        drawn += f'<rect class="limit" x="{share(limit, most)}" width="2" height="100%"/>'
+        drawn += f'<rect class="limit" x="{share(limit, most)}" width="2"/>'
     return f'<svg aria-hidden="true">{drawn}</svg>'
 
 
@@ -79,12 +86,12 @@ def _rectangle(piece: Piece, most: float) -> str:
     """One part of a bar."""
     title = tag("title", plain(piece.title)) if piece.title else ""
     width = share(piece.end - piece.start, most)
-    return f'<rect class="{piece.role}" x="{share(piece.start, most)}" width="{width}" height="100%">{title}</rect>'
+    return f'<rect class="{piece.role}" x="{share(piece.start, most)}" width="{width}">{title}</rect>'
 
 
 def share(value: float, most: float) -> str:
     """A part of the whole in per cent."""
-    return f"{100 * value / most:.4g}%" if most > 0 else "0%"
+    return f"{100 * value / most:.2f}%" if most > 0 else "0%"
 
 
 def legend(roles: Iterable[tuple[str, str]]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from advisor.memory.ledger import PARTS, Estimate, HostTerm, Phase, Term
-from advisor.report.html_markup import Piece, bar, folded, legend, plain, table, tag
+from advisor.report.html_markup import Piece, bar, folded, legend, plain, scrolling, table, tag
 from advisor.report.wording import number, span
 from advisor.util import GIB, gib
 
@@ -31,7 +31,7 @@ def phases(estimate: Estimate) -> str:
     roles = [*((part, part) for part in PARTS if any(p.parts()[part] for p in estimate.phases))]
     line = ("limit", f"usable: {number(estimate.usable)}")
     caption = "Memory by phase, GiB on the GPU that needs most"
-    return table(caption, ("Phase", "", "GiB"), rows, "chart") + legend([*roles, line])
+    return table(caption, ("Phase", "Parts", "GiB"), rows, "chart") + legend([*roles, line])
 
 
 def _phase_name(phase: Phase, estimate: Estimate) -> str:
@@ -44,7 +44,7 @@ def pieces(phase: Phase) -> Iterator[Piece]:
     end = 0
     for part, bytes_ in phase.parts().items():
         start, end = end, end + bytes_
-        yield Piece(part, start, end, f"{part}: {gib(bytes_)}")
+        yield Piece(part, start, end)
 
 
 def parts(estimate: Estimate) -> str:
@@ -53,7 +53,7 @@ def parts(estimate: Estimate) -> str:
         (_phase_name(phase, estimate), *(number(bytes_) for bytes_ in phase.parts().values()), number(phase.bytes))
         for phase in estimate.phases
     ]
-    return tag("div", table("Phases and parts, GiB", ("Phase", *PARTS, "sum"), rows), "scroll")
+    return scrolling(table("Phases and parts, GiB", ("Phase", *PARTS, "sum"), rows))
 
 
 def host(estimate: Estimate) -> str:

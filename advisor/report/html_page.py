@@ -7,12 +7,24 @@ from advisor.about import VERSION
 from advisor.engine.finding import Finding, Report
 from advisor.report.as_json import url
 from advisor.report.html_answer import banner, before_and_after, options
-from advisor.report.html_markup import Piece, bar, diff, folded, listed, plain, prose, table, tag
+from advisor.report.html_markup import Piece, bar, diff, folded, listed, plain, prose, scrolling, table, tag
 from advisor.report.html_memory import ledger, memory
 from advisor.report.html_plan import plan, room
+from advisor.report.html_timeline import over_time
 from advisor.report.style import Style
 from advisor.report.time import Training, run_lines
-from advisor.report.wording import ON, VERDICTS, compared, fill, known_words, number, remarks, span, totals
+from advisor.report.wording import (
+    ON,
+    VERDICT_RULES,
+    VERDICTS,
+    compared,
+    fill,
+    known_words,
+    number,
+    remarks,
+    span,
+    totals,
+)
 from advisor.speed import StepTime, Unpriced
 from advisor.speed.step_time import KINDS
 from advisor.util import seconds
@@ -71,7 +83,7 @@ def contents(reports: Sequence[Report]) -> str:
         )
         for place, report in enumerate(reports)
     )
-    return tag("div", table("All configs, GiB", ("Config", "Verdict", "GPUs", "needed", "usable"), rows), "scroll")
+    return scrolling(table("All configs, GiB", ("Config", "Verdict", "GPUs", "needed", "usable"), rows))
 
 
 def section(report: Report, place: int = 0, training: Training | None = None, *, is_folded: bool = False) -> str:
@@ -88,9 +100,10 @@ def _details(report: Report, training: Training) -> str:
     blocks = [
         before_and_after(report, answer) + options(report, answer) if answer else "",
         memory(found) if found else "",
+        over_time(report.timeline, found.usable) if found else "",
         plan(report),
         time(report.time, training),
-        findings(remarks(report)),
+        findings([each for each in remarks(report) if answer is None or each.rule not in VERDICT_RULES]),
         room(report),
         cards(report.cards, report.card_notes),
         folded("Ledger: every term with its arithmetic and source", ledger(found)) if found else "",
@@ -146,7 +159,7 @@ def time(found: StepTime | Unpriced | None, training: Training) -> str:
         + tag("p", words)
         + doubts
         + tag("p", plain(whole)) * bool(whole)
-        + table("Seconds by kind of work", ("Work", "", "s"), rows, "chart")
+        + table("Seconds by kind of work", ("Work", "Share", "s"), rows, "chart")
     )
 
 
@@ -177,7 +190,7 @@ def cards(rows: Iterable[Sequence[str]], notes: Sequence[str] = ()) -> str:
     kept = [[plain(cells[place]) for place in shown] for cells in others]
     body = table("Best first", [heads[place] for place in shown], kept)
     said = listed(map(prose, notes)) if notes else ""
-    return tag("h3", "Cards that would do") + tag("div", body, "scroll") + said
+    return tag("h3", "Cards that would do") + scrolling(body) + said
 
 
 def hardware(file: str, rows: Iterable[Sequence[str]], notes: Sequence[str]) -> str:

@@ -24,10 +24,12 @@ ROLES = {True: "same", False: "changes"}
 
 
 def plan(report: Report) -> str:
-    """The steps as a picture and as a list; nothing without a plan."""
+    """The steps as a picture and as a list, unless the options tell them; nothing without a plan."""
     found = [step for step in steps(report) if step.fix]
     if not found or report.estimate is None:
         return ""
+    if _is_told(report):
+        return rungs(report) + skipped(report)
     planned = report.planned
     end = f", then {VERDICTS[planned.verdict]}{planned.condition}: {fill(planned)}" if planned else ""
     title = tag("h3", plain(f"Plan: {counted(len(found), 'step')}{end}"))
@@ -35,7 +37,7 @@ def plan(report: Report) -> str:
         title
         + rungs(report)
         + _waterfall(report.estimate, found)
-        + ("" if _is_told(report) else tag("ol", "".join(map(step, found))))
+        + tag("ol", "".join(map(step, found)))
         + skipped(report)
     )
 
@@ -47,7 +49,8 @@ def _is_told(report: Report) -> bool:
 
 def rungs(report: Report) -> str:
     """The user's flowchart, a word for each rung."""
-    rows = [(plain(name), plain(word)) for name, word in rung_lines(report.rungs)]
+    found = report.answer.rungs if report.answer is not None and report.answer.rungs else report.rungs
+    rows = [(plain(name), plain(word)) for name, word in rung_lines(found)]
     return folded("The flowchart, rung by rung", table("Rungs", ("Rung", "Outcome"), rows)) if rows else ""
 
 
@@ -64,9 +67,8 @@ def _waterfall(estimate: Estimate, found: Sequence[Finding]) -> str:
         drawn = [Piece("rest", 0, min(before, left)), _falling(fix, before, left)]
         rows.append((plain(each.rule), bar(drawn, most, estimate.usable), number(left), SAFETY[fix.safe]))
     words = [("same", SAFETY[True]), ("changes", SAFETY[False]), ("limit", f"usable: {number(estimate.usable)}")]
-    return table("The plan, GiB needed on each GPU after each step", ("Step", "", "GiB", ""), rows, "chart") + legend(
-        words
-    )
+    heads = ("Step", "Bar", "GiB", "Training")
+    return table("The plan, GiB needed on each GPU after each step", heads, rows, "chart") + legend(words)
 
 
 def _falling(fix: Fix, before: int, after: int) -> Piece:

@@ -37,17 +37,27 @@ class Asked:
     all: bool = False
 
 
-def offers_of(run: Run, session: Session, tokens: float | None = None, price: float | None = None) -> Offers:
+def offers_of(
+    run: Run, session: Session, tokens: float | None = None, price: float | None = None, names: str | None = None
+) -> Offers:
     """The cards that would do for a run, best first, whatever its own are; none where its model is unknown."""
     if run.model is None or run.unreadable or run.is_json_alone:
         return Offers()
     somewhere = run if run.hardware is not None else on_hardware(run, parse_hardware(ANYWHERE))
-    return chosen_offers(somewhere, every_gpu(session), session, Asked(tokens, Prices(price)))
+    return chosen_offers(somewhere, gpus_named(names, session), session, Asked(tokens, Prices(price)))
 
 
 def every_gpu(session: Session) -> list[Gpu]:
     """Every card of the catalogue and of the settings."""
     return [*session.context.own.values(), *all_gpus()]
+
+
+def gpus_named(names: str | None, session: Session) -> list[Gpu]:
+    """The cards that were named, or all of the catalogue and the settings. ``InputError`` for an unknown one."""
+    if names is None:
+        return every_gpu(session)
+    named = filter(None, map(str.strip, names.lower().split(",")))
+    return [gpu_named(name, session.context.own) for name in named]
 
 
 def owned_by(session: Session) -> frozenset[str]:

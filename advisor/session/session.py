@@ -29,9 +29,9 @@ from advisor.session.stack import stack_for
 from advisor.settings import Settings, load_settings
 from advisor.streams import is_terminal
 
-DETAILED = frozenset({"json", "html"})
+DETAILED = frozenset({"json", "agent", "html"})
 """Formats that also say the time of a step and the basis of the estimate."""
-ANSWERING = frozenset({"full", "json", "html", "markdown", "pre-commit"})
+ANSWERING = frozenset({"full", "json", "agent", "html", "markdown", "pre-commit"})
 """Formats that show the options of a run."""
 
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 
+from advisor.cli.crash_log.log import log_text
 from advisor.documents import read
 from advisor.documents.repository import lies_in
 from advisor.errors import InputError
@@ -10,7 +11,7 @@ from advisor.record import record
 from advisor.session import CheckedRun, RunOptions, Session, check_config_text, text_session
 from advisor.session.rule_selection import Tell
 
-UNSAVED = "config.yaml"
+UNSAVED, UNNAMED_LOG = "config.yaml", "log"
 """What a text without a name is called."""
 
 
@@ -48,6 +49,16 @@ def asked(
     file = inside(root, path) if path is not None else UNSAVED
     text = read(file).text if config is None else config
     return Asked(text, file, text_session(file, options, files=files, settings=True, tell=tell))
+
+
+def text_of(root: str, log: str | None, log_path: str | None) -> tuple[str, str]:
+    """A log and its name. ``InputError`` for none, for two, and for a file outside of ``root``."""
+    if (log is None) == (log_path is None):
+        raise InputError("give `log`, the text, or `log_path`, a file", remedy="give one of the two")
+    if log_path is None:
+        return log or "", UNNAMED_LOG
+    file = inside(root, log_path)
+    return log_text(file), file
 
 
 def inside(root: str, path: str) -> str:

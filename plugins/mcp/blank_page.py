@@ -3,11 +3,12 @@
 from advisor.new import Request, Way, ways
 from advisor.new.methods import method_named
 from advisor.record import replace
+from advisor.report.agent import needs
 from advisor.session import RunOptions, session_for
 from advisor.session.amounts import parse_tokens
 from advisor.session.rule_selection import Tell
 
-from .answers import Answer, needs, rounded
+from .answers import Answer, rounded
 from .asked import inside
 
 

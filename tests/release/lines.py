@@ -11,7 +11,7 @@ import yaml
 from advisor.about import REPOSITORY, VERSION
 
 SITE = "plugins/site/docs/*.md"
-TEXTS = ("README.md", "CONTRIBUTING.md", "plugins/*/*.md", SITE)
+TEXTS = ("README.md", "CONTRIBUTING.md", "plugins/*/*.md", "plugins/agents/*/*.md", SITE)
 INSTALL = re.compile(r"pip install (\"[^\"\n]+\"|'[^'\n]+'|[^\s`\"']+)")
 TAG = f"git+{REPOSITORY}@v{VERSION}"
 NAME = "axolotl-advisor"

@@ -26,7 +26,7 @@ def test_every_text_for_newcomers_installs_from_the_tag():
     assert {file for file, kind in first.items() if kind == "tag"} >= {
         "README.md",
         "plugins/agents/README.md",
-        "plugins/agents/SKILL.md",
+        "plugins/agents/axolotl-advisor/SKILL.md",
         "plugins/agents/axolotl-docs.md",
         "plugins/language_server/README.md",
     }

@@ -1,6 +1,7 @@
 """The HTML report: what it says, how large it is, and how it looks in a real browser."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -11,10 +12,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from advisor.allocations.timeline import envelope, timeline
 from advisor.cli.main import main
+from advisor.documents import read
+from advisor.opening import open_run
+from advisor.record import replace as with_field
 from advisor.report import render_check
+from advisor.report.html_timeline import over_time
+from advisor.run import Run
+from advisor.session import RunOptions, plain_session
 
-from ..browser import CLIPPED, FAINT, launched
+from ..browser import CLIPPED, FAINT, axe_core, launched
 from .samples import DOES_NOT_FIT, FITS, JSON_ALONE, LINT, ROOM, TIGHT
 
 SAMPLES = Path(__file__).parents[2] / "sample_configs"
@@ -58,6 +66,12 @@ def page(name: str, *more: str, gpus: str = "1x rtx-4090") -> str:
     return result.output
 
 
+def opened_sample(name: str, gpus: str | None) -> Run:
+    document = read(str(SAMPLES / f"{name}.yaml"))
+    run = open_run(document, plain_session(RunOptions(gpus=gpus)).context).run
+    return run if gpus else with_field(run, hardware=None)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.stem for path in SAMPLES.glob("*.yaml")))
 def test_every_sample_has_a_page_under_40_kb_without_a_script(name: str):
@@ -71,10 +85,11 @@ def test_a_page_has_verdict_memory_plan_time_cards_findings_and_ledger():
     text = page("full-8b-out-of-memory")
     order = [
         "Does not fit: needs ",
-        "GiB needed; the line is what is usable",
+        "GiB needed</caption>",
         "Options</h3>",
         "Memory by phase",
-        "Plan: ",
+        "Memory over a step",
+        "The flowchart, rung by rung",
         "Time of a step",
         "Findings",
         "Cards that would do",
@@ -85,6 +100,47 @@ def test_a_page_has_verdict_memory_plan_time_cards_findings_and_ledger():
     assert places == sorted(places)
     assert "<ins>+" in text and "<del>-" in text
     assert "gradient_checkpointing: true" in text
+
+
+def test_every_colour_and_line_of_before_and_after_has_its_word_next_to_it():
+    text = page("full-8b-out-of-memory")
+    start = text.index("GiB needed</caption>")
+    drawn = text[start : text.index("</ul>", start)]
+    roles = set(re.findall(r'<rect class="(\w+)"', drawn))
+    words = dict(re.findall(r'<i class="(\w+)"></i>([^<]+)', drawn))
+    assert roles <= set(words) and {"weights", "activations", "rest", "over", "limit"} <= roles
+    assert words["limit"] == "the line: 23.1 usable" and words["over"] == "over the line"
+
+
+def test_the_timeline_has_each_phase_once_and_few_points_a_part():
+    text = page("full-8b-out-of-memory")
+    start = text.index("Memory over a step")
+    drawn = text[start : text.index("</ul>", start)]
+    heads = re.findall(r'<th scope="col"[^>]*>([^<]+)</th>', drawn)
+    assert heads == ["Phase", "load", "forward", "backward", "optimizer step", "evaluation"]
+    points: Counter[str] = Counter()
+    for role, outline in re.findall(r'<path class="(\w+)" d="([^"]+)"', drawn):
+        points[role] += len(re.findall("H", outline))
+    assert set(points) >= {"weights", "gradients", "optimizer", "activations", "loss"}
+    assert max(points.values()) <= 200 and points["activations"] > 20
+    assert 'class="limit" y="' in drawn or "usable:" not in drawn
+
+
+def test_the_timeline_is_as_high_as_what_is_allocated():
+    run = opened_sample("full-8b-out-of-memory", "1x rtx-4090")
+    found = envelope(run)
+    assert found is not None
+    whole = timeline(run)
+    assert found.peak[1].allocated == whole.peak[1].allocated
+    text = over_time(found, 1 << 50)
+    tops = [int(y) for path in re.findall(r' d="M0 200([^"]+)"', text) for y in re.findall(r"V(\d+)", path)]
+    assert min(tops) == round(200 * (1 - found.peak[1].allocated / (found.reserved * 1.03)))
+    assert "usable" not in text
+
+
+def test_a_run_that_no_tape_has_gets_no_timeline():
+    assert envelope(opened_sample("qlora-8b-24gb", None)) is None
+    assert over_time(None, 1) == ""
 
 
 def test_a_step_that_changes_the_training_has_another_colour_than_one_that_does_not():
@@ -187,12 +243,38 @@ def test_a_screen_reader_gets_the_numbers_of_the_pictures(browser: Any, pages: d
     for words in (
         "table ",
         'rowheader "forward and loss (peak)"',
-        'heading "Plan: ',
+        'heading "Memory over a step"',
         "same training",
         "Phases and parts",
     ):
         assert words in told, words
-    assert re.search(r'row "lora [\d.]+ changes what is trained"', told)
+    assert re.search(r'row "peak [\d.]+ [\d.]+ ', told)
+    tab.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_paper_is_white_whatever_the_scheme(browser: Any, pages: dict[str, Path], scheme: str):
+    tab = browser.new_page(color_scheme=scheme)
+    tab.goto(pages["plan"].as_uri())
+    tab.emulate_media(media="print", color_scheme=scheme)
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert tab.evaluate("getComputedStyle(document.querySelector('svg')).backgroundColor") == "rgb(243, 245, 248)"
+    assert tab.evaluate(FAINT) == []
+    tab.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [360, 1400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_or_moderate(browser: Any, pages: dict[str, Path], width: int, scheme: str):
+    axe = axe_core()
+    tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True)
+    for name, path in pages.items():
+        tab.goto(path.as_uri())
+        tab.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        tab.evaluate(axe)
+        found = tab.evaluate("axe.run().then((result) => result.violations.map((one) => [one.impact, one.id]))")
+        assert [one for one in found if one[0] != "minor"] == [], name
     tab.close()
 
 

@@ -5,7 +5,6 @@ import re
 import shlex
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -15,9 +14,29 @@ from advisor.cli.main import main
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "plugins" / "agents"
-TEXTS = ("SKILL.md", "axolotl-docs.md")
+SKILL = "axolotl-advisor/SKILL.md"
+TEXTS = (SKILL, "axolotl-docs.md")
 COMMAND = re.compile(r"^(advisor .*?)(?:\s{2,}#.*)?$", re.MULTILINE)
 SAMPLE = ROOT / "sample_configs" / "lora-8b-large-batch.yaml"
+TOO_LARGE = ROOT / "sample_configs" / "full-8b-out-of-memory.yaml"
+FIELDS = {
+    "verdict",
+    "starts",
+    "needed_gib",
+    "usable_gib",
+    "host_gib_per_node",
+    "headline",
+    "action",
+    "options",
+    "flags",
+    "recommended",
+    "steps",
+    "findings",
+    "level",
+    "rule",
+    "line",
+    "message",
+}
 OOM = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.53 GiB\n"
 )
@@ -41,24 +60,26 @@ def test_every_command_runs(command: str, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_there_are_commands_of_all_kinds():
-    assert {line.split()[1] for line in commands()} == {"check", "hardware", "estimate", "rule", "oom"}
+    kinds = {line.split()[1] for line in commands()}
+    assert kinds == {"check", "hardware", "estimate", "rule", "oom", "new"}
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_the_fields_are_in_the_json(name: str):
-    result = CliRunner().invoke(main, ["check", "--gpus", "1x rtx-4090", "--output-format", "json", str(SAMPLE)])
-    run: Any = json.loads(result.output)["runs"][0]
-    fields = set(re.findall(r"`((?:findings|memory|time|plan|verdict|fix)[\w.\[\]]*)`", (FOLDER / name).read_text()))
-    assert len(fields) > 4
-    for field in fields:
-        at: Any = run if not field.startswith("fix.") else run["findings"][-1]
-        for part in field.split("."):
-            at = at[part.removesuffix("[]")]
-            at = at[-1] if part.endswith("[]") else at
+def test_the_fields_are_in_the_answer(name: str):
+    fields = set(re.findall(r"`([a-z_]+)`", (FOLDER / name).read_text())) & FIELDS
+    assert len(fields) > 7
+    result = CliRunner().invoke(main, ["check", "--gpus", "2x rtx-4090", "--output-format", "agent", str(TOO_LARGE)])
+    (run,) = json.loads(result.output)["runs"]
+    (chosen,) = (option for option in run["options"] if option.get("recommended"))
+    assert fields <= {*run, *chosen, "starts", *run["findings"][0]}
+    assert {option["id"] for option in run["options"]} <= {"A", "B", "F"}
 
 
-def test_a_skill_has_a_name_and_says_when_to_use_it():
-    text = (FOLDER / "SKILL.md").read_text()
+def test_a_skill_has_the_form_of_the_convention_and_says_when_to_use_it():
+    text = (FOLDER / SKILL).read_text()
     head = yaml.safe_load(text.split("---")[1])
-    assert head["name"] == "axolotl-advisor" and "Use it whenever" in head["description"]
-    assert len(head["description"]) <= 1024 and len(text) < 5000
+    assert head["name"] == (FOLDER / SKILL).parent.name and re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", head["name"])
+    assert "Use whenever" in head["description"] and len(head["description"]) <= 500
+    assert len(head["compatibility"]) <= 500 and head["license"] == "Apache-2.0"
+    assert set(head) <= {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
+    assert len(text) < 5000

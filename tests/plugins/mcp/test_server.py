@@ -6,13 +6,14 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from threading import Timer
 from typing import Any
 
 import anyio
+import jsonschema
 import pytest
 from click.testing import CliRunner
 
@@ -23,12 +24,26 @@ mcp: Any = pytest.importorskip("mcp.client.client", reason="the SDK `mcp` is not
 stdio: Any = pytest.importorskip("mcp.client.stdio")
 
 ROOT = Path(__file__).parents[3]
+INSTRUCTIONS: str = importlib.import_module("advisor.plugins.mcp.server").INSTRUCTIONS
 SAMPLES = ROOT / "sample_configs"
 ADVISOR = [sys.executable, "-m", "advisor", "mcp"]
 LORA = "lora-8b-large-batch.yaml"
 Call = tuple[str, dict[str, Any]]
-SMALLEST = 4000
-ALL_TOOLS = 4800
+TOOLS = ["check", "plan", "estimate", "max", "oom", "hardware", "new", "explain"]
+MOST_READ = 9000
+"""Bytes of names, descriptions and arguments, which a model reads."""
+MOST_LISTED = 20_000
+"""The same with the schemas of the answers, which clients read."""
+MOST = {"check": 1100, "plan": 900, "estimate": 2400, "max": 300, "oom": 1100, "hardware": 2700, "explain": 800}
+"""Bytes of the answers about one sample."""
+DEATH = """\
+Traceback (most recent call last):
+  File "/site-packages/transformers/trainer.py", line 3736, in training_step
+    loss = self.compute_loss(model, inputs)
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.64 GiB. GPU 0 has a total capacity of 23.53 GiB of \
+which 1.20 GiB is free. Including non-PyTorch memory, this process has 22.32 GiB memory in use. Of the allocated \
+memory 21.20 GiB is allocated by PyTorch, and 310.00 MiB is reserved by PyTorch but unallocated.
+"""
 SMALL = """\
 base_model: Qwen/Qwen3-0.6B
 datasets: [{path: a, type: alpaca}]
@@ -69,8 +84,10 @@ def text(result: Any) -> str:
 
 
 def answer(result: Any) -> Any:
+    """What a call answers, which is the same as text and as a value."""
     assert not result.is_error, text(result)
-    return json.loads(text(result))
+    assert json.loads(text(result)) == result.structured_content
+    return result.structured_content
 
 
 @pytest.fixture(scope="module")
@@ -85,26 +102,37 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_an_agent_checks_plans_and_chooses_cards(folder: Path):
     on = {"path": LORA, "gpus": "1x rtx-4090"}
-    tools, *results = asked(
-        folder,
+    calls: list[Call] = [
         ("check", on),
+        ("plan", on),
         ("estimate", on | {"ledger": True}),
-        ("plan", on | {"text": True}),
-        ("hardware", on | {"tokens": "10M", "price": 2.0}),
+        ("max", on | {"key": "micro_batch_size"}),
+        ("oom", on | {"log": DEATH}),
+        ("hardware", on | {"tokens": "10M"}),
         ("explain", {"rule": "zero-2"}),
-    )
-    assert [tool.name for tool in tools.tools] == ["check", "estimate", "plan", "hardware", "new", "explain"]
+    ]
+    tools, *results = asked(folder, *calls)
+    assert [tool.name for tool in tools.tools] == TOOLS
     assert all(tool.annotations.read_only_hint for tool in tools.tools)
-    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in tools.tools) < ALL_TOOLS
-    check, estimate, plan, hardware = map(answer, results[:4])
-    assert check["verdict"] == "does-not-fit" and check["plan"][0]["rule"] == "smaller-micro-batch"
-    assert check["findings"][0] | {"line": 3} == check["findings"][0]
-    assert estimate["peak_phase"] == "forward and loss" and estimate["terms"][0][1] > 10
+    read = [[tool.name, tool.description, tool.input_schema] for tool in tools.tools]
+    assert len(json.dumps([INSTRUCTIONS, *read])) < MOST_READ
+    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in tools.tools) < MOST_LISTED
+    schemas = {tool.name: tool.output_schema for tool in tools.tools}
+    for (name, _), result in zip(calls, results, strict=True):
+        jsonschema.validate(answer(result), schemas[name])
+        assert len(text(result).encode()) < MOST[name], name
+    check, plan, estimate, most, oom, hardware, explained = map(answer, results)
+    (option,) = check["options"]
+    assert check["verdict"] == "does-not-fit" and option["id"] == "A" and option["recommended"]
+    assert option["steps"][0]["rule"] == plan["steps"][0]["rule"] == "smaller-micro-batch"
+    assert option["needed_gib"] == plan["after"]["needed_gib"][1] == plan["steps"][-1]["needed_gib"]
     assert plan["after"]["verdict"] == "fits" and "+micro_batch_size: 1" in plan["diff"]
-    assert "micro_batch_size: 1\n" in plan["files"][LORA]
-    assert hardware["cards"][0]["hours"] <= hardware["cards"][-1]["hours"]
-    assert text(results[4]).startswith("zero-2 (fit)")
-    assert all(len(text(result)) < SMALLEST for result in results)
+    assert estimate["peak_phase"] == "forward and loss" and estimate["terms"][0]["gib"] > 10
+    assert most["as_written"]["value"] == 1 and most["with_steps"]["value"] > 8
+    assert oom["phase"] == "forward and loss" and oom["options"][0]["id"] == "A" and "remedies" not in oom
+    costs = [card["cost"] for card in hardware["cards"]]
+    assert costs == sorted(costs) and hardware["currency"] == "USD" and "cheapest" in hardware["cards"][0]["best"]
+    assert explained["applicability"] == "safe"
     assert (folder / LORA).read_text() == (SAMPLES / LORA).read_text()
 
 
@@ -123,11 +151,11 @@ def test_an_agent_gets_a_config_from_a_blank_page(folder: Path):
 
 @pytest.mark.slow
 def test_an_agent_hears_how_the_room_that_is_left_is_used(folder: Path):
-    (folder / "small.yaml").write_text(SMALL)
+    (folder / "small.yaml").write_text(SMALL + "lora_alpha: 16\n")
     _, result = asked(folder, ("check", {"path": "small.yaml", "gpus": "1x h100-80gb"}))
     said = answer(result)
-    assert said["verdict"] == "fits"
-    assert "no-checkpointing" in {each["rule"] for each in said["with_room_left"]}
+    assert said["verdict"] == "fits" and [option["id"] for option in said["options"]] == ["F"]
+    assert "no-checkpointing" in {each["rule"] for each in said["options"][0]["steps"]}
 
 
 @pytest.mark.slow
@@ -137,7 +165,7 @@ def test_texts_that_are_on_no_disk_are_checked_with_their_json(folder: Path):
     _, result = asked(folder, ("check", {"config": config, "files": files}), options=("--gpus", "8x h100-80gb"))
     said = answer(result)
     assert said["hardware"] == "8x H100-80GB SXM"
-    assert any("ds.json" in found["file"] and found["level"] == "error" for found in said["findings"])
+    assert any("ds.json" in found.get("file", "") and found["level"] == "error" for found in said["findings"])
 
 
 @pytest.mark.slow
@@ -191,13 +219,24 @@ def sub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
+def schemas_of(own: Any) -> dict[str, Any]:
+    """The schema of each tool's answers."""
+    tools: list[Any] = anyio.run(own.list_tools)
+    return {tool.name: tool.output_schema for tool in tools}
+
+
+def server(root: Path = SAMPLES, gpus: str | None = "8x a100-80gb") -> Any:
+    """A server in this process."""
+    module: Any = importlib.import_module("advisor.plugins.mcp.server")
+    return module.server_of(str(root), RunOptions(gpus=gpus, details=True))
+
+
 def served(root: Path, name: str, arguments: dict[str, Any]) -> str:
     """What a tool of a server in this process says, also where it is an error."""
-    module: Any = importlib.import_module("advisor.plugins.mcp.server")
-    server = module.server_of(str(root), RunOptions(gpus="8x a100-80gb", details=True))
+    strict: Any = importlib.import_module("advisor.plugins.mcp.strict")
     try:
-        return text(anyio.run(server.call_tool, name, arguments))
-    except module.ToolError as error:
+        return text(anyio.run(server(root).call_tool, name, arguments))
+    except strict.ToolError as error:
         return str(error)
 
 
@@ -222,7 +261,7 @@ def test_of_a_json_outside_the_root_only_names_of_keys_are_said(sub: Path, named
     for name in ("check", "plan", "estimate", "hardware"):
         said += served(sub, name, {"path": "run.yaml"})
         said += served(sub, name, {"config": (sub / "run.yaml").read_text()})
-    said += served(sub, "plan", {"path": "run.yaml", "change_training": True, "text": True})
+    said += served(sub, "plan", {"path": "run.yaml", "option": "B", "text": True})
     assert "outside the repository" in said
     assert not re.search(r"SECRET-\d", said), said
 
@@ -297,6 +336,15 @@ def test_a_price_that_is_none_is_refused(folder: Path):
         ("estimate", {"path": LORA, "gpus": "1x rtx-9990"}, "name it as nvidia-smi does"),
         ("hardware", {"path": LORA, "tokens": "many"}, "--tokens 200M"),
         ("explain", {"rule": "zero-22"}, "did you mean `zero-2`?"),
+        ("max", {"path": LORA}, "missing argument `key`"),
+        ("max", {"path": LORA, "key": "lora_r"}, "`key` is 'lora_r': input should be 'micro_batch_size' or"),
+        ("max", {"config": SMALL, "key": "sequence_len"}, "no GPUs are stated"),
+        ("plan", {"path": LORA, "option": "C"}, "`option` is 'C'"),
+        ("check", {"path": ["a"]}, "`path` is ['a']: input should be a valid string"),
+        ("oom", {}, "give `log`, the text, or `log_path`"),
+        ("oom", {"log": "all is well"}, "no out-of-memory error found"),
+        ("oom", {"log_path": "../secret.yaml"}, "is not below"),
+        ("hardware", {"path": LORA, "cards": "rtx-9990"}, "name it as nvidia-smi does"),
     ],
 )
 def test_what_is_wrong_comes_with_its_remedy(folder: Path, name: str, arguments: dict[str, Any], words: str):
@@ -341,3 +389,52 @@ def test_an_argument_that_a_tool_does_not_have_is_refused_with_the_near_one(fold
     assert all(tool.input_schema["additionalProperties"] is False for tool in tools.tools)
     assert wrong.is_error and "unknown argument `gpu`; did you mean `gpus`?" in text(wrong)
     assert other.is_error and "known: `config`, `path`, `gpus`" in text(other)
+
+
+def test_every_argument_says_what_it_is():
+    tools: list[Any] = anyio.run(server().list_tools)
+    for tool in tools:
+        for name, schema in tool.input_schema["properties"].items():
+            assert schema.get("description"), f"{tool.name}: {name}"
+        assert tool.description and tool.output_schema["additionalProperties"] is False
+
+
+CALLS: Mapping[str, Sequence[dict[str, Any]]] = {
+    "check": ({}, {"gpus": "2x rtx-4090"}, {"gpus": "1x 48GB"}),
+    "plan": ({"option": "B", "text": True}, {"option": "F"}, {"gpus": "1x rtx-4090"}),
+    "estimate": ({"ledger": True},),
+    "oom": ({"log": DEATH}, {"log": DEATH, "gpus": "4x rtx-4090 host=64GiB"}),
+    "hardware": ({"cards": "rtx-4090,a100-80gb,mi300x", "price": 2.0},),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "sample", [LORA, "full-8b-out-of-memory.yaml", "zero3-32b-small-host.yaml", "full-1b-fits.yaml"]
+)
+def test_answers_about_samples_are_as_their_schemas_say_and_small(sample: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(SAMPLES)
+    own = server(SAMPLES, gpus=None)
+    schemas = schemas_of(own)
+    for name, variants in CALLS.items():
+        for more in variants:
+            result = anyio.run(own.call_tool, name, {"path": sample, **more})
+            jsonschema.validate(answer(result), schemas[name])
+            assert name != "check" or len(text(result).encode()) <= 2048, sample
+
+
+def test_a_death_without_a_config_gets_what_usually_helps():
+    own = server()
+    result = anyio.run(own.call_tool, "oom", {"log": DEATH})
+    said = answer(result)
+    assert {one["training"] for one in said["remedies"]} == {"same", "changes"} and "options" not in said
+    schemas = schemas_of(own)
+    jsonschema.validate(said, schemas["oom"])
+
+
+def test_a_config_that_is_unknown_or_wrong_has_an_answer_of_the_same_form():
+    own = server(gpus=None)
+    schemas = schemas_of(own)
+    for config in ("base_model: x/y\nmicro_batch_sise: 1\n", SMALL, SMALL + "deepspeed: gone.json\n"):
+        for name in ("check", "estimate", "plan"):
+            jsonschema.validate(answer(anyio.run(own.call_tool, name, {"config": config})), schemas[name])
