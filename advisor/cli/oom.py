@@ -81,6 +81,7 @@ def ways_out(opened: LoadedRun, session: Session, style: Style) -> Iterator[str]
     """With which edits the run fits what was really free: the findings of its plan."""
     from advisor.engine.ways_out import without_gpus
     from advisor.report import render_check
+    from advisor.report.to_write import to_write_lines
     from advisor.report.wording import VERDICT_RULES
 
     hardware = opened.run.hardware
@@ -95,20 +96,5 @@ def ways_out(opened: LoadedRun, session: Session, style: Style) -> Iterator[str]
     yield ""
     shown = [replace(report, findings=kept)]
     yield render_check(shown, "full", color=style.color, width=style.width, unicode=style.unicode)
-    chosen = report.answer.recommended if report.answer else None
-    if chosen is not None and chosen.command is not None:
-        yield from ("", "To write the edits:" if chosen.letter in "AB" else "To see it there:")
-        yield from _typed(chosen.command, style.width)
-
-
-def _typed(command: str, width: int) -> Iterator[str]:
-    """A command as it may be pasted, on as many lines as it takes."""
-    from shlex import join, split
-
-    line = " "
-    for word in split(command):
-        if len(f"{line} {join([word])}") > width - len(" \\"):
-            yield line + " \\"
-            line = " " * 3
-        line += f" {join([word])}"
-    yield line
+    if report.answer is not None and (lines := list(to_write_lines(report.answer, style.width))):
+        yield from ("", *lines)

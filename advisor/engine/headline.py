@@ -43,7 +43,7 @@ def headline(facts: Facts, reason: Reason | None, needs: int | None) -> str:
         case "no-gpus":
             return f"No GPUs stated{_nor_model(run)}." if needs is None else f"Needs {number(needs)} GiB on one GPU."
         case "unknown-model":
-            return f"No verdict: {_unknown(run)}."
+            return f"No verdict: {unknown_model(run)}."
         case "not-counted":
             return _uncounted(run, found)
         case _:
@@ -56,20 +56,25 @@ def _memory_of(report: Report) -> str:
     return f"Would fit: {words.removeprefix('fits ')}" if report.verdict == "fits" else _capital(words)
 
 
-def _unknown(run: Run) -> str:
+def unknown_model(run: Run) -> str:
     """``unknown model `acme/orca```, with what is in its way where a config of it was found."""
     return f"unknown model `{run.base_model}`{run.model_reason.removesuffix(f' ({NOWHERE})')}"
 
 
 def _nor_model(run: Run) -> str:
     """``, and unknown model `acme/orca```, where that is so."""
-    return f", and {_unknown(run)}" if run.model is None and run.base_model else ""
+    return f", and {unknown_model(run)}" if run.model is None and run.base_model else ""
 
 
 def no_gpus_hint(facts: Facts) -> str:
     """How to say which GPUs there are; of an unknown model the likeliest way to make it known, too."""
-    hints = [each for each in (_model_hints(facts) if facts.run.model is None else [])[:1] if each]
-    return f"{SAY_GPUS}. {_sentence(hints)}" if hints else SAY_GPUS
+    hint = likeliest_hint(facts) if facts.run.model is None else ""
+    return f"{SAY_GPUS}. {hint}" if hint else SAY_GPUS
+
+
+def likeliest_hint(facts: Facts) -> str:
+    """The likeliest way to make an unknown model known."""
+    return _sentence(_model_hints(facts)[:1])
 
 
 def unknown_model_hints(facts: Facts) -> str:

@@ -11,6 +11,8 @@ from advisor.engine.corrections import corrections
 from advisor.engine.finding import Finding, Report
 from advisor.engine.fix import Fixed, fixed
 from advisor.engine.headline import end_words, more_time, repairs
+from advisor.engine.options import Options
+from advisor.hardware import Hardware
 from advisor.opening import Context
 from advisor.record import record, replace
 from advisor.run.stack import installed_stack, read_stack
@@ -64,16 +66,17 @@ class Blocked:
 
 def blocked_by(checked: CheckedRun, against: tuple[Finding, ...], *, here: bool) -> Blocked:
     """With the options, which a run that is not blocked has no use for. ``here``: with what is installed."""
-    options = replace(checked.options, answers=True, others=True, given=_given(checked, here=here))
+    given = given_again(checked.options, checked.run.hardware, here=here)
+    options = replace(checked.options, answers=True, others=True, given=given)
     report = answered(checked.opened, options, checked.report)
     assert report.answer is not None, "options ask for it"
     made = fixed(checked.opened, options, unsafe=False)
     return Blocked(replace(checked, options=options), against, report, report.answer, made)
 
 
-def _given(checked: CheckedRun, *, here: bool) -> tuple[str, ...]:
+def given_again(options: Options, hardware: Hardware | None, *, here: bool) -> tuple[str, ...]:
     """The words with which ``advisor check`` means the same hardware and libraries, wherever it is typed."""
-    words, hardware = checked.options.given, checked.run.hardware
+    words = options.given
     if "--gpus" not in words and hardware is not None:
         words = ("--gpus", hardware.spec, *words)
     if here and "--stack" not in words and read_stack(installed_stack()) != read_stack({}):
@@ -122,7 +125,8 @@ def _ways(blocked: Blocked) -> Iterator[str]:
     """What to do, what else could be done, and where all of it is told."""
     same, others = blocked.answer.option("A"), [way for way in blocked.answer.options if way.letter != "A"]
     command = same.command if same is not None and blocked.reproducible else None
-    yield action_of(blocked) + (f": {command}" if command else "")
+    action = action_of(blocked)
+    yield f"{action[:1].lower()}{action[1:]}" + (f": {command}" if command else "")
     if ways := "; ".join(_in_words(way, blocked) for way in others if way.command):
         yield f"other ways: {ways}"
     yield f"all of it: {_whole_report(blocked)}"
@@ -151,6 +155,7 @@ def _as_option(change: Change) -> Iterator[str]:
 def _in_words(way: Option, blocked: Blocked) -> str:
     """``on 2x RTX 4090: 21.2 GiB``."""
     end = f": {end_words(way.end, blocked.report.estimate)}" if way.end is not None else ""
-    trains = ", which changes training" if way.training == "changes" else ""
+    is_said = way.training == "same" or way.title == "changes training"
+    trains = "" if is_said else ", which changes training"
     flags = f" ({way.flags})" if blocked.reproducible else ""
     return f"{way.title}{trains}{end}{flags}"
