@@ -11,9 +11,7 @@ from advisor.util import GIB, gib
 
 def memory(estimate: Estimate) -> str:
     """Phases as bars against the card's line, what they rest on, and the host."""
-    words = (
-        f"Needs {span(estimate.needed)} GiB, {number(estimate.usable)} usable on each GPU; {on_monitor(estimate)}."
-    )
+    words = f"Needs {span(estimate.needed)} GiB, {number(estimate.usable)} usable on each GPU; {on_monitor(estimate)}."
     notes = "".join(tag("p", plain(note), "small") for note in estimate.notes)
     return (
         phases(estimate) + tag("p", words) + host(estimate) + notes + folded("Phases and parts in GiB", parts(estimate))

@@ -10,8 +10,9 @@ from advisor.engine.blocking import verdict_words
 from advisor.engine.corrections import corrections
 from advisor.engine.finding import Finding, Report
 from advisor.engine.fix import Fixed, fixed
-from advisor.engine.headline import end_words, more_time, repairs
+from advisor.engine.headline import end_words, repairs
 from advisor.engine.options import Options
+from advisor.engine.pace import Pace, more_time
 from advisor.hardware import Hardware
 from advisor.opening import Context
 from advisor.record import record, replace
@@ -104,6 +105,7 @@ def headline_of(blocked: Blocked) -> str:
 def action_of(blocked: Blocked) -> str:
     """``2 edits, same training: 21.2 GiB, +0.1 s a step``, or that there is no such way."""
     answer, same = blocked.answer, blocked.answer.option("A")
+    pace = Pace(answer.seconds, answer.tokens_per_second)
     if same is None or same.command is None:
         reached = same.best_of(blocked.report.estimate) if same is not None else None
         if not answer.starts:
@@ -111,12 +113,12 @@ def action_of(blocked: Blocked) -> str:
         at_best = f": {number(reached)} GiB at best" if reached else ""
         return f"No edits make it fit with the same training{at_best}"
     if not answer.starts and same.starts:
-        return repairs(same, answer.seconds)
+        return repairs(same, pace)
     assert same.end is not None, "a way out of a lack of memory ends somewhere"
     near = ", near the limit" if same.verdict == "tight" else ""
     keys = blocked.said_elsewhere
     given = f"; {', '.join(f'`{key}`' for key in keys)}: change on the command line" if keys else ""
-    end = f"{end_words(same.end, blocked.report.estimate)}{near}{more_time(same, answer.seconds)}"
+    end = f"{end_words(same.end, blocked.report.estimate)}{near}{more_time(same, pace)}"
     first = "" if answer.starts else f"{corrections(same.left, ())} Then "
     return f"{first}{counted(same.changes, 'edit')}, same training: {end}{given}"
 

@@ -2,7 +2,7 @@
 
 from advisor.engine.blocking import in_one_line
 from advisor.engine.finding import Report
-from advisor.engine.headline import Facts, likeliest_hint, unknown_model, unknown_model_hints
+from advisor.engine.model_hints import likeliest_hint, unknown_model, unknown_model_hints
 from advisor.record import replace
 from advisor.report.time import steps_of
 from advisor.session import CheckedRun
@@ -15,8 +15,7 @@ def verdict_lines(found: CheckedRun, *, with_options: bool) -> list[str]:
     """The verdict; of an unknown model also how to make it known, ``with_options`` by those of a command, too."""
     report, run = found.report, found.run
     if report.estimate is None and run.model is None and run.base_model:
-        facts = Facts(run, report)
-        hint = unknown_model_hints(facts) if with_options else likeliest_hint(facts)
+        hint = unknown_model_hints(report) if with_options else likeliest_hint(report)
         return [f"no verdict: {unknown_model(run)}", *([hint] if hint else [])]
     return [in_one_line(report, steps_of(run, None)) if report.hardware is not None else NO_GPUS]
 
