@@ -13,6 +13,8 @@ from advisor.streams import aside, silence_output, take_places, write_all_letter
 GPUS_HELP = 'The target: "8x a100-80gb", "2n8x h100-80gb host=1TiB", "rtx-4090 free=22GiB".'
 RULES_HELP = "Run the rules of this folder, instead of those that settings name. May repeat."
 FORMAT_HELP = f"{' or '.join(', '.join(FORMATS).rsplit(', ', 1))}; FORMAT=FILE writes it to a file. May repeat."
+QUIET_HELP = "Say the answer alone: fits, what to do, the ways out."
+VERBOSE_HELP = "Also say why, with ranges, sources and each step's own diff."
 rules_option = click.option("--rules", metavar="FOLDER", multiple=True, help=RULES_HELP)
 
 

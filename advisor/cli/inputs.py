@@ -89,4 +89,4 @@ def nothing(changed: "Changed | None") -> str:
     """Why there is nothing to check."""
     if changed is not None:
         return f"nothing to check: no config here has changed since {changed.revision}"
-    return "nothing to check: no axolotl config was found, which is a YAML with a `base_model`"
+    return "nothing to check: no axolotl config found (looked for YAML with `base_model`)"

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from advisor.cli.launchers import Command, read_command
 from advisor.cli.launchers.placement import cloud_of, config_of, hardware_of, session_of
 from advisor.cli.question.own_files import is_alone, is_first
-from advisor.engine.blocking import NO_BLOCK, in_one_line
+from advisor.cli.question.starting import rest_against, verdict_lines
+from advisor.engine.blocking import NO_BLOCK
 from advisor.engine.finding import Finding
 from advisor.errors import InputError
 from advisor.record import record, replace
 from advisor.report.disagreement import asks_to_verify, disagreement
 from advisor.report.terminal import colored, draws, width
-from advisor.report.time import steps_of
 from advisor.session import CheckedRun, RunOptions, check_config
 from advisor.session.disk import shortage
 from advisor.streams import aside, flush, hushed, tell
@@ -145,11 +145,12 @@ def explain(found: CheckedRun) -> None:
     """The verdict of a run that starts, with errors and warnings in a line each."""
     from advisor.report import render_check
 
-    shown = found.report.without_notes()
+    shown = rest_against(found)
     if shown.findings:
         text = render_check([shown], "concise", color=colored(sys.stderr), width=width(), unicode=draws(sys.stderr))
         aside(text, color=True)
-    tell(in_one_line(found.report, steps_of(found.run, None)))
+    for line in verdict_lines(found, with_options=True):
+        tell(line)
     if asks_to_verify(found.report):
         tell(disagreement(found.run.config.file))
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from advisor.cli.group import FORMAT_HELP
+from advisor.cli.group import FORMAT_HELP, QUIET_HELP, VERBOSE_HELP
 from advisor.cli.own_command import OwnCommand
 from advisor.cli.run_options import Amount, row_length, run_options
 
@@ -24,8 +24,8 @@ EXCLUDE_HELP = (
 @click.option("--faster", is_flag=True, help="With --fix or --diff: also use the memory that is left to save time.")
 @click.option("--diff", is_flag=True, help="Show what --fix would write, and write nothing.")
 @click.option("-p", "--patch", is_flag=True, help="Prompt for each edit, as `git add -p` does.")
-@click.option("-q", "--quiet", is_flag=True, help="Say the answer alone: fits, what to do, the ways out.")
-@click.option("-v", "--verbose", is_flag=True, help="Also say why, with ranges, sources and each step's own diff.")
+@click.option("-q", "--quiet", is_flag=True, help=QUIET_HELP)
+@click.option("-v", "--verbose", is_flag=True, help=VERBOSE_HELP)
 @click.option("--output-dir", metavar="DIR", help="Write patched copies there instead of the originals.")
 @click.option("--output-format", "formats", multiple=True, metavar="FORMAT[=FILE]", help=FORMAT_HELP)
 @click.option("-o", "--output", metavar="FILE", help="Write the report to a file.")

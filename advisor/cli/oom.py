@@ -49,24 +49,10 @@ def _blocks(found: Dead, said: Explained, style: Style, *, asks: bool) -> Iterat
 def ways_out(report: Report, hardware: Hardware, style: Style) -> Iterator[str]:
     """With which edits the run fits what was really free."""
     from advisor.report import render_check
+    from advisor.report.to_write import to_write_lines
 
     yield from style.prose(f"With {hardware.usable / GIB:.1f} GiB for torch on each of {hardware.title}:")
     yield ""
     yield render_check([report], "full", color=style.color, width=style.width, unicode=style.unicode)
-    chosen = report.answer.recommended if report.answer else None
-    if chosen is not None and chosen.command is not None:
-        yield from ("", "To write the edits:" if chosen.letter in "AB" else "To see it there:")
-        yield from _typed(chosen.command, style.width)
-
-
-def _typed(command: str, width: int) -> Iterator[str]:
-    """A command as it may be pasted, on as many lines as it takes."""
-    from shlex import join, split
-
-    line = " "
-    for word in split(command):
-        if len(f"{line} {join([word])}") > width - len(" \\"):
-            yield line + " \\"
-            line = " " * 3
-        line += f" {join([word])}"
-    yield line
+    if report.answer is not None and (lines := list(to_write_lines(report.answer, style.width))):
+        yield from ("", *lines)

@@ -6,13 +6,15 @@ from advisor.engine.answer import Answer, NotTaken, Option, Reason
 from advisor.engine.answer_steps import seconds_of, stops_in, tokens_per_second
 from advisor.engine.corrections import by_hand_first
 from advisor.engine.finding import Finding, Report
-from advisor.engine.headline import Facts, action, headline, no_gpus_hint, unknown_model_hints
+from advisor.engine.headline import Facts, action, headline, no_gpus_hint
+from advisor.engine.model_hints import unknown_model_hints
 from advisor.engine.options import Options, planner, room_rules
+from advisor.engine.pace import Pace
 from advisor.engine.ways_out import Asked, options_of
 from advisor.opening import LoadedRun
 from advisor.record import replace
 from advisor.run import Run
-from advisor.util import counted
+from advisor.util import as_typed, counted
 
 DEEPSPEED = ("zero-1", "zero-2", "zero-3", "offload-optimizer")
 """The steps that bring DeepSpeed, and its fp32 masters with it."""
@@ -31,7 +33,9 @@ def answer_of(opened: LoadedRun, options: Options, report: Report) -> Answer:
     asked = Asked(opened, options, report)
     stops = stops_in(report.findings)
     ways = tuple(_recommended(options_of(asked, stops)))
-    facts = Facts(opened.run, report, by_hand_first(stops, ways), seconds_of(opened.run))
+    facts = Facts(
+        opened.run, report, by_hand_first(stops, ways), Pace(seconds_of(opened.run), tokens_per_second(opened.run))
+    )
     reason = _reason_of(opened.run, report, stops)
     chosen = next((way for way in ways if way.recommended), None)
     needs = _needs_of(opened.run) if opened.run.hardware is None else None
@@ -39,7 +43,7 @@ def answer_of(opened: LoadedRun, options: Options, report: Report) -> Answer:
         report.verdict,
         not stops,
         reason,
-        headline(facts, reason, needs),
+        headline(facts, reason, needs, ends=chosen is not None and chosen.starts and chosen.verdict != "unknown"),
         action(facts, ways, hint=_hint(facts, reason)),
         little_room=report.estimate is not None and report.estimate.has_little_room,
         needs=needs,
@@ -47,8 +51,8 @@ def answer_of(opened: LoadedRun, options: Options, report: Report) -> Answer:
         options=ways,
         rungs=chosen.rungs if chosen is not None and chosen.rungs else report.rungs,
         not_taken=tuple(_not_taken(asked, chosen)),
-        seconds=facts.seconds,
-        tokens_per_second=tokens_per_second(opened.run),
+        seconds=facts.pace.seconds,
+        tokens_per_second=facts.pace.tokens,
     )
 
 
@@ -109,7 +113,9 @@ def _hint(facts: Facts, reason: Reason | None) -> str:
         case "no-gpus":
             return no_gpus_hint(facts)
         case "unknown-model":
-            return unknown_model_hints(facts)
+            return unknown_model_hints(facts.report)
+        case "not-counted":
+            return f"To measure it, a few steps: `{as_typed('advisor', 'verify', facts.run.config.file)}`"
         case _:
             return ""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from advisor.documents import Change, Document, as_path
 from advisor.engine.check import planned
 from advisor.engine.finding import Finding
+from advisor.engine.in_plan import is_in_plan
 from advisor.engine.lint import finding_of, lint_hits
 from advisor.engine.options import Options, room_rules
 from advisor.engine.plan_findings import step_findings, unified
@@ -148,6 +149,8 @@ def _lint_pass(opened: LoadedRun, options: Options, *, unsafe: bool, memory: boo
         allowed = hit.changes and not rule.offer and (unsafe or rule.is_safe(run))
         paths = {(name, as_path(change.path)) for name, changes in hit.changes for change in changes}
         if not allowed or paths & touched or is_ignored(run, found := finding_of(run, rule, hit)):
+            continue
+        if not rule.is_safe(run) and is_in_plan(run, hit.changes, options):
             continue
         after = attempted(replace(opened, run=run), hit, memory=memory)
         if after is None:

@@ -8,42 +8,41 @@ from advisor.engine.blocking import verdict_words
 from advisor.engine.clauses import cause_of, remedy_of
 from advisor.engine.corrections import corrections
 from advisor.engine.finding import Finding, Report
+from advisor.engine.model_hints import likeliest_hint, unknown_model
+from advisor.engine.pace import NO_PACE, Pace, more_time
 from advisor.memory.ledger import Estimate
-from advisor.models.search import NOWHERE
 from advisor.record import record, replace
 from advisor.run import Run
-from advisor.util import GIB, as_typed, counted, number, regex
+from advisor.util import GIB, as_typed, counted, number
 
 OLD_KEY = "deprecated-key"
 SAY_GPUS = 'Say which GPUs you have: --gpus "1x rtx-4090", or --gpus 24GB'
-CACHED = "put it in the Hugging Face cache"
-"""A way for which there is no room where ``--online`` does the same."""
-ASIDE = regex(r" \([^()]*\)")
-SAME_TIME = 0.01
-"""A part of a step that nobody would notice."""
 
 
 @record(eq=False)
 class Facts:
-    """What the sentences are made of: the run, what was found, the errors that stop it, the seconds of a step."""
+    """What the sentences are made of: the run, what was found, the errors that stop it, how fast it is as written."""
 
     run: Run
     report: Report
     stops: Sequence[Finding] = ()
-    seconds: float | None = None
+    pace: Pace = NO_PACE
 
 
-def headline(facts: Facts, reason: Reason | None, needs: int | None) -> str:
-    """``Does not fit: needs 349.5 GiB on each of 2x A100-80GB SXM, which have 78.0.``"""
+def headline(facts: Facts, reason: Reason | None, needs: int | None, *, ends: bool = False) -> str:
+    """``Does not fit: needs 349.5 GiB on each of 2x A100-80GB SXM, which have 78.0.``
+
+    ``ends``: the action says what memory it takes once it is repaired.
+    """
     run, found = facts.run, facts.report.estimate
     if facts.stops:
-        memory = f" {_memory_of(facts.report)}." if facts.report.verdict != "unknown" else ""
+        memory = "" if ends or facts.report.verdict == "unknown" else f" {_memory_of(facts.report)}."
         return f"Does not start: {_stopped_by(facts.stops)}.{memory}"
     match reason.where if reason else "":
         case "no-gpus":
             return f"No GPUs stated{_nor_model(run)}." if needs is None else f"Needs {number(needs)} GiB on one GPU."
         case "unknown-model":
-            return f"No verdict: {_unknown(run)}."
+            return f"No verdict, no error: {unknown_model(run)}."
         case "not-counted":
             return _uncounted(run, found)
         case _:
@@ -56,40 +55,15 @@ def _memory_of(report: Report) -> str:
     return f"Would fit: {words.removeprefix('fits ')}" if report.verdict == "fits" else _capital(words)
 
 
-def _unknown(run: Run) -> str:
-    """``unknown model `acme/orca```, with what is in its way where a config of it was found."""
-    return f"unknown model `{run.base_model}`{run.model_reason.removesuffix(f' ({NOWHERE})')}"
-
-
 def _nor_model(run: Run) -> str:
     """``, and unknown model `acme/orca```, where that is so."""
-    return f", and {_unknown(run)}" if run.model is None and run.base_model else ""
+    return f", and {unknown_model(run)}" if run.model is None and run.base_model else ""
 
 
 def no_gpus_hint(facts: Facts) -> str:
     """How to say which GPUs there are; of an unknown model the likeliest way to make it known, too."""
-    hints = [each for each in (_model_hints(facts) if facts.run.model is None else [])[:1] if each]
-    return f"{SAY_GPUS}. {_sentence(hints)}" if hints else SAY_GPUS
-
-
-def unknown_model_hints(facts: Facts) -> str:
-    """The ways to make it known, in two sentences: the likeliest, then the others."""
-    first, *others = [*_model_hints(facts), ""]
-    rest = [ASIDE.sub("", each) for each in others if each and not each.startswith(CACHED)]
-    return " ".join(filter(None, (_sentence([first]), _sentence(["or " + ", or ".join(rest)] if rest else []))))
-
-
-def _model_hints(facts: Facts) -> list[str]:
-    """Each way to make a model known, as the finding has them."""
-    said = next((each.message for each in facts.report.findings if each.rule == "unknown-model"), "")
-    _, mark, rest = said.partition("so its memory is not estimated; ")
-    return rest.replace("? ", "?; ").split("; ") if mark else []
-
-
-def _sentence(clauses: Sequence[str]) -> str:
-    """Clauses as a sentence; empty without any."""
-    words = "; ".join(filter(None, clauses))
-    return f"{_capital(words)}{'' if words.endswith('?') else '.'}" if words else ""
+    hint = likeliest_hint(facts.report) if facts.run.model is None else ""
+    return f"{SAY_GPUS}. {hint}" if hint else SAY_GPUS
 
 
 def _capital(words: str) -> str:
@@ -163,7 +137,7 @@ def _uncounted(run: Run, found: Estimate | None) -> str:
         return "No verdict."
     keys = ", ".join(f"`{each.key}`" for each in found.uncounted)
     known = f"{number(found.needed.high)} of {number(found.usable)} GiB"
-    return f"No verdict: {keys} is not counted; without it the run needs {known} {_on(run)}."
+    return f"No verdict, no error: {keys} is not counted; without it the run needs {known} {_on(run)}."
 
 
 def _stopped_by(stops: Sequence[Finding]) -> str:
@@ -225,7 +199,7 @@ def _of_option(facts: Facts, option: Option, *, rest: bool = False) -> str:
             f"{corrections(option.left, ())} {_of_option(replace(facts, stops=()), option, rest=len(facts.stops) > 1)}"
         )
     if facts.stops:
-        return f"{repairs(option, facts.seconds, by=option.flags)}."
+        return f"{repairs(option, facts.pace, by=option.flags)}."
     assert option.end is not None
     end = f"{end_words(option.end, facts.report.estimate)}{room_words(option.end)}"
     if option.letter == "B":
@@ -235,7 +209,7 @@ def _of_option(facts: Facts, option: Option, *, rest: bool = False) -> str:
         does = f"repair{_s(option)} the rest and bring{_s(option)}" if rest else f"bring{_s(option)}"
         way = f"{edits} {does} it down to {end}, same training"
     package = ", with a package to install" if any(step.requires for step in option.steps) else ""
-    return f"{way}{more_time(option, facts.seconds)}{package}: add {option.flags}"
+    return f"{way}{more_time(option, facts.pace)}{package}: add {option.flags}"
 
 
 def room_words(end: Estimate) -> str:
@@ -243,7 +217,7 @@ def room_words(end: Estimate) -> str:
     return " (near the limit)" if end.verdict == "tight" else " (little room)" if end.has_little_room else ""
 
 
-def repairs(option: Option, before: float | None, *, by: str = "") -> str:
+def repairs(option: Option, before: Pace, *, by: str = "") -> str:
     """``2 edits repair it, same training, +11% time; it then fits, 24.5 of 78.0 GiB``; else that it only starts.
 
     ``by``: the options that write them, which come first.
@@ -278,20 +252,12 @@ def end_words(end: Estimate, now: Estimate | None = None) -> str:
     return f"{number(end.needed.high)} GiB{host}"
 
 
-def more_time(option: Option, before: float | None) -> str:
-    """``, +15% time``: of an optimizer step."""
-    if not option.steps or option.seconds is None or before is None:
-        return ""
-    more = option.seconds / before - 1
-    return ", same time" if abs(more) < SAME_TIME else f", {more:+.0%} time"
-
-
 def _faster(option: Option, facts: Facts) -> str:
     """``1 edit takes 24% off the time, same training; 8 more rename keys``."""
     tidy = [step for step in option.steps if step.tidies]
     count = option.changes - len(tidy)
     does = f"{counted(count, 'edit')} take{'s' if count == 1 else ''}"
-    before, after = facts.seconds, option.seconds
+    before, after = facts.pace.seconds, option.seconds
     assert before is not None, "what is faster has a time"
     assert after is not None, "both have"
     return f"{does} {1 - after / before:.0%} off the time, same training{_more(tidy)}"

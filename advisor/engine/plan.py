@@ -22,7 +22,7 @@ def plan_fit(start: State, flowchart: Sequence[Tier], *, safe_only: bool = False
         return Plan((), (), start)
     safe_only = safe_only or start.verdict == "tight"
     search = search_from(start, flowchart, safe_only=safe_only)
-    plan = _as_asked(search)
+    plan = _as_asked(search, flowchart)
     if plan is not None:
         return plan
     plan = _first_that_fits(search, flowchart, safe_only=safe_only)
@@ -30,15 +30,23 @@ def plan_fit(start: State, flowchart: Sequence[Tier], *, safe_only: bool = False
     return _with_reasons(plan, search, safe_only=safe_only)
 
 
-def _as_asked(search: Search) -> Plan | None:
-    """What comes first as the whole plan, as much of it as is enough."""
+def _as_asked(search: Search, flowchart: Sequence[Tier]) -> Plan | None:
+    """What comes first as the whole plan, as much of it as is enough; with more edits where these make it faster."""
     all_of_it = search.bases[0].asked
     parts_of_it = [walk for walk in search.bases if walk.asked and walk.asked == all_of_it[: len(walk.asked)]]
     for walk in sorted(parts_of_it, key=lambda walk: len(walk.asked)):
         end = walk.after(walk.asked)
         if end is not None and end.verdict == "fits":
-            return _plan_to(search, walk, walk.asked, Goal("fits"))
+            plan = _plan_to(search, walk, walk.asked, Goal("fits"))
+            return plan and _faster_with(search, walk, flowchart, plan)
     return None
+
+
+def _faster_with(search: Search, walk: Walk, flowchart: Sequence[Tier], plan: Plan) -> Plan:
+    """The best plan of the first tier on top of what comes first, where that is faster than it alone."""
+    part = next(parts((walk,), flowchart[:1], safe_only=True))
+    best = end_in(search, part)
+    return best if best is not None and EQUAL * _seconds(best) < _seconds(plan) else plan
 
 
 def _first_that_fits(search: Search, flowchart: Sequence[Tier], *, safe_only: bool) -> Plan | None:

@@ -62,7 +62,7 @@ class Offers(Sequence[Offer]):
     tokens: float | None = None
     """Of the whole run, where nobody said how many; None where somebody did."""
     more: int = 0
-    """Cards that would do, too."""
+    """GPUs that would work, too."""
     changing: int = 0
     """Of these, the ones on which only another training fits."""
     untried: int = 0

@@ -14,7 +14,7 @@ from advisor.util import gib, path_shown
 
 BAR_COLUMNS = 20
 EIGHTHS = " ▏▎▍▌▋▊▉"
-BASES = {"exact": "this family is compared with the real modules", "traced": "measured on the model's own modules"}
+BASES = {"exact": "formulas checked against the real model's modules", "traced": "measured on the model's own modules"}
 ANSWERS: Mapping[Verdict, str] = {"fits": "yes", "tight": "tight", "does-not-fit": "no", "unknown": "?"}
 
 
@@ -147,12 +147,15 @@ def margin(estimate: Estimate) -> str:
 
 def _range_lines(estimate: Estimate, style: Style) -> list[str]:
     """The ranges, which mean different things: what is needed, and what people will see reserved."""
-    words = [
-        f"needed {span(estimate.needed)} GiB",
-        f"torch will have reserved up to {gib(estimate.reserved_peak.high)}",
-        f"CUDA and NCCL hold {gib(estimate.outside_torch)} more",
-    ]
-    return style.prose("; ".join(words), "  ")
+    return style.prose(f"needs {span(estimate.needed)} GiB; {on_monitor(estimate)}", "  ")
+
+
+def on_monitor(estimate: Estimate) -> str:
+    """``nvidia-smi will show up to about 34.1 GiB``: what torch reserves, and what CUDA and NCCL hold."""
+    shown = f"up to about {gib(estimate.reserved_peak.high + estimate.outside_torch)}"
+    if estimate.verdict == "does-not-fit":
+        return f"on a large enough card nvidia-smi would show {shown}"
+    return f"nvidia-smi will show {shown}"
 
 
 def _phase_lines(estimate: Estimate, style: Style) -> list[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from advisor.memory.ledger import PARTS, Estimate, HostTerm, Phase, Term
+from advisor.report.estimate import on_monitor
 from advisor.report.html_markup import Piece, bar, folded, legend, plain, scrolling, table, tag
 from advisor.report.wording import number, span
 from advisor.util import GIB, gib
@@ -10,11 +11,7 @@ from advisor.util import GIB, gib
 
 def memory(estimate: Estimate) -> str:
     """Phases as bars against the card's line, what they rest on, and the host."""
-    words = (
-        f"{span(estimate.needed)} GiB are needed, {number(estimate.usable)} usable on each GPU."
-        f" torch will have reserved up to {gib(estimate.reserved_peak.high)};"
-        f" CUDA and NCCL hold {gib(estimate.outside_torch)} more."
-    )
+    words = f"Needs {span(estimate.needed)} GiB, {number(estimate.usable)} usable on each GPU; {on_monitor(estimate)}."
     notes = "".join(tag("p", plain(note), "small") for note in estimate.notes)
     return (
         phases(estimate) + tag("p", words) + host(estimate) + notes + folded("Phases and parts in GiB", parts(estimate))

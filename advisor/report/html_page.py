@@ -188,9 +188,9 @@ def cards(rows: Iterable[Sequence[str]], notes: Sequence[str] = ()) -> str:
         return ""
     shown = [place for place in range(len(heads)) if any(cells[place] for cells in others)]
     kept = [[plain(cells[place]) for place in shown] for cells in others]
-    body = table("Best first", [heads[place] for place in shown], kept)
+    body = table("First the cheapest, where prices are known", [heads[place] for place in shown], kept)
     said = listed(map(prose, notes)) if notes else ""
-    return tag("h3", "Cards that would do") + scrolling(body) + said
+    return tag("h3", "GPUs that would work") + scrolling(body) + said
 
 
 def hardware(file: str, rows: Iterable[Sequence[str]], notes: Sequence[str]) -> str:

@@ -5,12 +5,14 @@ from typing import Any
 
 import click
 
-from advisor.cli.group import FORMAT_HELP, GPUS_HELP, Telling, rules_option
+from advisor.cli.group import FORMAT_HELP, GPUS_HELP, QUIET_HELP, VERBOSE_HELP, Telling, rules_option
 
 
 @click.command(cls=Telling, context_settings={"ignore_unknown_options": True})
 @click.argument("tokens", nargs=-1, required=True, metavar="CONFIG [--KEY VALUE]...", type=click.UNPROCESSED)
 @click.option("--gpus", metavar="SPEC", help=GPUS_HELP + " Default: the GPUs of this machine.")
+@click.option("-q", "--quiet", is_flag=True, help=QUIET_HELP)
+@click.option("-v", "--verbose", is_flag=True, help=VERBOSE_HELP)
 @click.option("--output-format", "formats", multiple=True, metavar="FORMAT[=FILE]", help=FORMAT_HELP)
 @click.option(
     "--fail-on", type=click.Choice(["error", "warning", "note"]), help="The level from which the exit code is 1."
@@ -22,8 +24,8 @@ def advise(tokens: tuple[str, ...], **given: Any) -> None:
 
     Takes what `axolotl train` takes: the keys that override the config, and `-- LAUNCHER OPTIONS`.
     """
-    from advisor.session import RunOptions
+    from advisor.cli.options import CheckOptions
 
     from .advising import advise_command
 
-    sys.exit(advise_command(tokens, RunOptions(**given)))
+    sys.exit(advise_command(tokens, CheckOptions(**given)))

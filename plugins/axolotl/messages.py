@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from advisor.cli.question.blocked import blocked_lines
-from advisor.engine.blocking import in_one_line
+from advisor.cli.question.starting import rest_against, verdict_lines
 from advisor.engine.finding import Finding
 from advisor.report import render_check
-from advisor.report.time import steps_of
 from advisor.session import CheckedRun
 from advisor.util import path_shown
 
@@ -23,6 +22,6 @@ def refusal(checked: CheckedRun, against: Sequence[Finding], *, whole: bool) -> 
 
 def verdict(checked: CheckedRun) -> str:
     """The verdict in one line, with errors and warnings in a line each."""
-    shown = checked.report.without_notes()
+    shown = rest_against(checked)
     lines = render_check([shown], "concise") if shown.findings else ""
-    return "\n".join(part for part in (in_one_line(checked.report, steps_of(checked.run, None)), lines) if part)
+    return "\n".join(part for part in (*verdict_lines(checked, with_options=False), lines) if part)

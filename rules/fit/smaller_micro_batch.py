@@ -15,7 +15,7 @@ def edits(run: Run) -> list[RunEdits]:
 rule = Rule(
     id="smaller-micro-batch",
     stage="fit",
-    title="Take a smaller micro batch at the same global batch",
+    title="Use a smaller micro batch, keep the global batch",
     label=batches,
     when=lambda run: run.micro_batch_size > 1,
     edits=edits,

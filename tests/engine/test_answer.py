@@ -10,11 +10,12 @@ from click.testing import CliRunner
 from advisor.cli.main import main
 from advisor.cli.options import config_at
 from advisor.documents import Edit
-from advisor.engine.answer import Answer, Option
+from advisor.engine.answer import Answer, AnswerStep, Option
 from advisor.engine.answering import answered
 from advisor.engine.check import check_run
 from advisor.engine.fix import fixed
 from advisor.engine.options import Options
+from advisor.engine.pace import Pace, more_time
 from advisor.record import replace
 from advisor.session import RunOptions, check_config, session_for
 
@@ -129,7 +130,7 @@ def test_without_gpus_the_need_is_said(tmp_path: Path):
 def test_an_unknown_model_says_how_to_make_it_known(tmp_path: Path):
     answer = answer_of(written(tmp_path, LORA.replace("meta-llama/Llama-3.1-8B", "acme/orca-9b")), "1x rtx-4090")
     assert answer.reason is not None and answer.reason.where == "unknown-model"
-    assert answer.headline == "No verdict: unknown model `acme/orca-9b`."
+    assert answer.headline == "No verdict, no error: unknown model `acme/orca-9b`."
     assert answer.action == (
         "If it is a fine-tune, add a line with its base, such as `# advisor: model=Qwen/Qwen2.5-7B`. "
         "Or give its config.json with --model-config PATH, or fetch its config with --online."
@@ -206,6 +207,38 @@ def test_an_error_that_a_safe_edit_repairs_is_repaired_by_a(tmp_path: Path):
     assert not answer.starts and answer.verdict == "fits"
     assert option(answer, "A").starts and option(answer, "A").fits
     assert answer.action.startswith("--fix repairs it in 1 edit, same training, same time; it then fits, ")
+
+
+def test_memory_is_said_once_where_edits_repair_what_stops_it(tmp_path: Path):
+    text = LORA.replace("micro_batch_size: 8", "micro_batch_size: 1") + TWICE
+    answer = answer_of(written(tmp_path, text), "2x a100-80gb")
+    assert "it then fits, " in answer.action and "Would fit" not in answer.headline
+    by_hand = answer_of(written(tmp_path, text.replace("sequence_len: 4096", "sequence_len: many")), "2x a100-80gb")
+    assert not by_hand.starts and "it then" not in by_hand.action
+
+
+def test_time_is_told_by_the_token_where_an_edit_changes_how_many_a_step_has():
+    step = AnswerStep("sequence", "", "", "", safe=False)
+    longer = Option("B", "changes", "", (step,), seconds=8.0, tokens_per_second=100.0)
+    assert more_time(longer, Pace(1.0, 100.0)) == ", same time a token"
+    assert more_time(longer, Pace(1.0, 110.0)) == ", +10% time a token"
+    assert more_time(longer, Pace(4.0, 200.0)) == ", +100% time"
+    assert more_time(longer, Pace()) == ""
+
+
+def test_a_key_that_is_not_counted_leads_to_what_measures_it(tmp_path: Path):
+    file = written(tmp_path, LORA + "reinit_weights: true\n")
+    answer = answer_of(file, "1x b300")
+    assert answer.headline.startswith("No verdict, no error: `reinit_weights` is not counted")
+    assert answer.action.startswith("To measure it, a few steps: `advisor verify ")
+
+
+def test_bits_that_are_asked_for_leave_no_option_that_changes_training():
+    """The finding writes the same key as the plan, which goes on from there."""
+    answer = sample("qlora-moe-30b")
+    assert [way.letter for way in answer.options] == ["A"]
+    steps = [step.rule for step in option(answer, "A").steps]
+    assert steps[0] == "quantize-moe-experts" and "larger-micro-batch" in steps
 
 
 def test_a_selection_of_other_rules_wants_no_options(tmp_path: Path):

@@ -30,8 +30,7 @@ llama.yaml   full fine-tune, bf16, seq 4096, micro batch 2, global batch 128
                ──────────
   peak           60.0 GiB  of 78.2 usable on each GPU: fits (12.0 GiB to spare)
 
-  needed 61.0 to 66.2 GiB; torch will have reserved up to 66.0 GiB; CUDA and
-  NCCL hold 1.1 GiB more
+  needs 61.0 to 66.2 GiB; nvidia-smi will show up to about 67.1 GiB
 
   phase                 GiB
   load                 15.0
@@ -55,8 +54,8 @@ llama.yaml   full fine-tune, bf16, seq 4096, micro batch 2, global batch 128
                ──────────
   peak           90.7 GiB  of 78.2 usable on each GPU: does not fit (+12.5 GiB)
 
-  needed 90.7 to 95.0 GiB; torch will have reserved up to 99.8 GiB; CUDA and
-  NCCL hold 1.1 GiB more
+  needs 90.7 to 95.0 GiB; on a large enough card nvidia-smi would show up to
+  about 100.9 GiB
 
   phase                 GiB
   load                 15.0

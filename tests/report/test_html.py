@@ -92,7 +92,7 @@ def test_a_page_has_verdict_memory_plan_time_cards_findings_and_ledger():
         "The flowchart, rung by rung",
         "Time of a step",
         "Findings",
-        "Cards that would do",
+        "GPUs that would work",
         "Ledger: ",
     ]
     places = [text.index(words) for words in order]

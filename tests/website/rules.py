@@ -41,7 +41,7 @@ def page(rule: Rule) -> str:
         blocks += ["## Proof", prose(PROOFS[rule.proof])]
     if rows := list(covered(rule.id)):
         blocks += ["## What it covers", "\n".join(rows)]
-    for title, wanted in (("## Examples", True), ("## Says nothing about", False)):
+    for title, wanted in (("## Examples", True), ("## Does not fire on", False)):
         shown = [example for example in rule.expanded if example.expects_finding is wanted]
         blocks += [title, *(block for example in shown for block in example_blocks(example))] if shown else []
     return "\n\n".join([*blocks, "## Source", prose(rule.source), "[All rules](index.md)"]) + "\n"

@@ -10,7 +10,10 @@ from advisor.engine.blocking import verdict_words
 from advisor.engine.corrections import corrections
 from advisor.engine.finding import Finding, Report
 from advisor.engine.fix import Fixed, fixed
-from advisor.engine.headline import end_words, more_time, repairs
+from advisor.engine.headline import end_words, repairs
+from advisor.engine.options import Options
+from advisor.engine.pace import Pace, more_time
+from advisor.hardware import Hardware
 from advisor.opening import Context
 from advisor.record import record, replace
 from advisor.run.stack import installed_stack, read_stack
@@ -64,16 +67,17 @@ class Blocked:
 
 def blocked_by(checked: CheckedRun, against: tuple[Finding, ...], *, here: bool) -> Blocked:
     """With the options, which a run that is not blocked has no use for. ``here``: with what is installed."""
-    options = replace(checked.options, answers=True, others=True, given=_given(checked, here=here))
+    given = given_again(checked.options, checked.run.hardware, here=here)
+    options = replace(checked.options, answers=True, others=True, given=given)
     report = answered(checked.opened, options, checked.report)
     assert report.answer is not None, "options ask for it"
     made = fixed(checked.opened, options, unsafe=False)
     return Blocked(replace(checked, options=options), against, report, report.answer, made)
 
 
-def _given(checked: CheckedRun, *, here: bool) -> tuple[str, ...]:
+def given_again(options: Options, hardware: Hardware | None, *, here: bool) -> tuple[str, ...]:
     """The words with which ``advisor check`` means the same hardware and libraries, wherever it is typed."""
-    words, hardware = checked.options.given, checked.run.hardware
+    words = options.given
     if "--gpus" not in words and hardware is not None:
         words = ("--gpus", hardware.spec, *words)
     if here and "--stack" not in words and read_stack(installed_stack()) != read_stack({}):
@@ -101,6 +105,7 @@ def headline_of(blocked: Blocked) -> str:
 def action_of(blocked: Blocked) -> str:
     """``2 edits, same training: 21.2 GiB, +0.1 s a step``, or that there is no such way."""
     answer, same = blocked.answer, blocked.answer.option("A")
+    pace = Pace(answer.seconds, answer.tokens_per_second)
     if same is None or same.command is None:
         reached = same.best_of(blocked.report.estimate) if same is not None else None
         if not answer.starts:
@@ -108,12 +113,12 @@ def action_of(blocked: Blocked) -> str:
         at_best = f": {number(reached)} GiB at best" if reached else ""
         return f"No edits make it fit with the same training{at_best}"
     if not answer.starts and same.starts:
-        return repairs(same, answer.seconds)
+        return repairs(same, pace)
     assert same.end is not None, "a way out of a lack of memory ends somewhere"
     near = ", near the limit" if same.verdict == "tight" else ""
     keys = blocked.said_elsewhere
     given = f"; {', '.join(f'`{key}`' for key in keys)}: change on the command line" if keys else ""
-    end = f"{end_words(same.end, blocked.report.estimate)}{near}{more_time(same, answer.seconds)}"
+    end = f"{end_words(same.end, blocked.report.estimate)}{near}{more_time(same, pace)}"
     first = "" if answer.starts else f"{corrections(same.left, ())} Then "
     return f"{first}{counted(same.changes, 'edit')}, same training: {end}{given}"
 
@@ -122,7 +127,8 @@ def _ways(blocked: Blocked) -> Iterator[str]:
     """What to do, what else could be done, and where all of it is told."""
     same, others = blocked.answer.option("A"), [way for way in blocked.answer.options if way.letter != "A"]
     command = same.command if same is not None and blocked.reproducible else None
-    yield action_of(blocked) + (f": {command}" if command else "")
+    action = action_of(blocked)
+    yield f"{action[:1].lower()}{action[1:]}" + (f": {command}" if command else "")
     if ways := "; ".join(_in_words(way, blocked) for way in others if way.command):
         yield f"other ways: {ways}"
     yield f"all of it: {_whole_report(blocked)}"
@@ -151,6 +157,7 @@ def _as_option(change: Change) -> Iterator[str]:
 def _in_words(way: Option, blocked: Blocked) -> str:
     """``on 2x RTX 4090: 21.2 GiB``."""
     end = f": {end_words(way.end, blocked.report.estimate)}" if way.end is not None else ""
-    trains = ", which changes training" if way.training == "changes" else ""
+    is_said = way.training == "same" or way.title == "changes training"
+    trains = "" if is_said else ", which changes training"
     flags = f" ({way.flags})" if blocked.reproducible else ""
     return f"{way.title}{trains}{end}{flags}"

@@ -118,6 +118,21 @@ def test_what_cannot_be_checked_is_one_line_and_launches(folder: Path, name: str
     assert "advisor: no" in done.stderr
 
 
+def test_an_unknown_model_is_two_short_lines_and_launches(folder: Path):
+    (folder / "unknown.yml").write_text("base_model: nobody/knows-this\n" + REST)
+    done = launch(folder, "--gpus", "1x rtx-4090", *train("unknown.yml"))
+    verdict, hint = [line for line in done.stderr.splitlines() if line.startswith("advisor: ")]
+    assert done.returncode == 7 and verdict == "advisor: no verdict: unknown model `nobody/knows-this`"
+    assert "`# advisor: model=" in hint and "--model-config" in hint and len(hint) < 200
+    assert "unknown-model" not in done.stderr
+
+
+def test_without_gpus_it_says_where_to_state_them(folder: Path):
+    done = launch(folder, *train("small.yml", "--learning_rate=1e-4"))
+    assert done.returncode == 7 and "no verdict: no GPUs were found" in done.stderr
+    assert "`# advisor: gpus=8x a100-80gb`" in done.stderr
+
+
 UNUSABLE = {
     "fail-on of the environment": ("", {"ADVISOR_FAIL_ON": "zzz"}),
     "rules of the environment": ("", {"ADVISOR_RULES": "{folder}/nowhere"}),

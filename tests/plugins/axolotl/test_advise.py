@@ -1,6 +1,7 @@
 """``axolotl advise``: the command's own words, axolotl's overrides, and the codes of ``advisor check``."""
 
 import json
+import shlex
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -32,6 +33,30 @@ def test_it_exits_as_check_does(folder: Path):
     assert run("--micro-batch-size=2").exit_code == 2
     (folder / "other.yml").write_text("a: 1\n")
     assert run("other.yml", *GPU).exit_code == 2
+
+
+def test_it_ends_with_the_whole_command_that_writes_the_edits(folder: Path):
+    blocked = CONFIG.replace("micro_batch_size: 1", "micro_batch_size: 64")
+    assert blocked != CONFIG
+    (folder / "run.yml").write_text(blocked)
+    said = run("run.yml", *GPU, "-q").output
+    assert "--fix" in said.splitlines()[1]
+    last = said[said.index("To write the edits:") :].replace("\\\n", "")
+    assert main_says_it_fits(last.split("\n", 1)[1].strip().removeprefix("advisor "))
+    assert "To write" not in run("run.yml", *GPU, "--output-format", "json").output
+    assert "To write" not in run("run.yml", *GPU, "--sequence-len=1024").output  # a key that is in no file
+
+
+def main_says_it_fits(words: str) -> bool:
+    result = CliRunner().invoke(main, shlex.split(words))
+    return result.exit_code == 0 and run("run.yml", *GPU).output.startswith(("Fits", "Near the limit"))
+
+
+def test_it_is_as_quiet_or_verbose_as_check(folder: Path):
+    (folder / "run.yml").write_text(CONFIG)
+    quiet, normal, verbose = (run("run.yml", *GPU, *words).output for words in (("-q",), (), ("-v",)))
+    assert len(quiet) < len(normal) < len(verbose)
+    assert run("run.yml", *GPU, "-q", "-v").exit_code == 2
 
 
 def test_settings_that_cannot_be_used_are_left_out(folder: Path, monkeypatch: pytest.MonkeyPatch):

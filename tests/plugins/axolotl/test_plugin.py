@@ -312,6 +312,9 @@ def test_an_unknown_model_and_unknown_hardware_block_nothing(plugin: Any, cfg: C
     plugin.register(cfg(base_model="nobody/nothing", advisor=SMALL))
     plugin.register(cfg(**LARGE))
     assert log.text.count("no verdict") == 2
+    unknown = log.records[0].getMessage()
+    assert unknown.startswith("no verdict: unknown model `nobody/nothing`\nIf it is a fine-tune, add a line")
+    assert "--model-config" not in unknown  # axolotl has no such option
 
 
 def test_the_key_of_the_plugin_refuses_what_it_does_not_know():

@@ -99,7 +99,7 @@ def page(browser: Any, address: str) -> Page:
 def test_a_config_is_checked_while_it_is_typed(page: Page):
     assert "Does not fit 1x RTX 4090" in page.tab.inner_text("#quick")
     assert "then fits" in page.tab.inner_text("#full")
-    assert "Cards that would do" in page.tab.inner_text("#cards")
+    assert "GPUs that would work" in page.tab.inner_text("#cards")
     page.tab.click("#full summary:has-text('Ledger')")
     page.fill("config", page.config.replace("micro_batch_size: 8", "micro_batch_size: 1\nlora_dropuot: 0.1"))
     page.settled()
@@ -215,7 +215,7 @@ def test_nothing_leaves_the_page(page: Page, address: str):
 def test_the_page_works_from_disk_without_a_server(browser: Any, site: Path):
     page = Page(browser, (site / "index.html").as_uri())
     assert "Does not fit 1x RTX 4090" in page.tab.inner_text("#quick")
-    assert "Cards that would do" in page.tab.inner_text("#cards")
+    assert "GPUs that would work" in page.tab.inner_text("#cards")
     page.tab.click("#files button")
     page.settled()
     assert page.config != page.example and "Fits 1x RTX 4090" in page.tab.inner_text("#quick")
