@@ -67,7 +67,7 @@ EQUIVALENT: Mapping[str, str] = {
     "gather-on-save: finds: without `section is None`": SECTION,
     "gradient-clipping-off: finds: without `section is None`": SECTION,
     "grpo-batch: finds: without `not is_mapping(trl)`": TYPES,
-    "grpo-batch: remedy: without `if run.config.at('trl.generation_batch_size') is not None`": WORDS,
+    "grpo-batch: accumulation: without `if run.config.at('trl.generation_batch_size') is not None`": WORDS,
     "host-memory-exceeded: finds: without `run.hardware is not None`": HARDWARE,
     "host-memory-exceeded: finds: without `if any((term.name == MERGED for term in found.host))`": WORDS,
     "host-memory-unstated: finds: without `hardware is None`": HARDWARE,

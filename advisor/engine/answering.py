@@ -43,28 +43,13 @@ def answer_of(opened: LoadedRun, options: Options, report: Report) -> Answer:
         action(facts, ways, hint=_hint(facts, reason)),
         little_room=report.estimate is not None and report.estimate.has_little_room,
         needs=needs,
-        assumed=_assumed(opened.run),
+        assumed=opened.run.hardware.assumed if opened.run.hardware is not None else "",
         options=ways,
         rungs=chosen.rungs if chosen is not None and chosen.rungs else report.rungs,
         not_taken=tuple(_not_taken(asked, chosen)),
         seconds=facts.seconds,
         tokens_per_second=tokens_per_second(opened.run),
     )
-
-
-def _assumed(run: Run) -> str:
-    """What the figures take for granted of the hardware, as sentences."""
-    if run.hardware is None:
-        return ""
-    hardware = run.hardware
-    left = run.rollouts.left_to_train(hardware.gpus_per_node) if run.rollouts is not None else None
-    if run.rollouts is None or left is None:
-        return hardware.assumed
-    served = (
-        f"All {hardware.gpus_per_node} GPUs are counted as training; if the vLLM server takes"
-        f' {run.rollouts.server_gpus} of them, check with `--gpus "{left}x {hardware.gpu.id}"`.'
-    )
-    return " ".join(filter(None, (hardware.assumed, served)))
 
 
 def _with_outlook(run: Run, options: Options, answer: Answer) -> Answer:
