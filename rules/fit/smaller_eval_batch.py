@@ -1,6 +1,6 @@
 """Evaluate in smaller batches."""
 
-from advisor import Example, Rule, Run, RunEdits, only
+from advisor import Example, Rule, Run, RunEdits
 from advisor.util import divisors
 
 
@@ -18,7 +18,8 @@ rule = Rule(
     edits=edits,
     why="""
         Evaluation materialises the logits of a whole batch, and axolotl evaluates before the first step. Without
-        `eval_batch_size` it takes as many rows as `micro_batch_size`. The metric does not depend on how rows are batched.
+        `eval_batch_size` it takes as many rows as `micro_batch_size`. The metric does not depend on how rows are
+        batched.
     """,
     cost="Evaluation takes a little longer.",
     because="Evaluation holds the logits of a whole batch.",
