@@ -47,28 +47,13 @@ def answer_of(opened: LoadedRun, options: Options, report: Report) -> Answer:
         action(facts, ways, hint=_hint(facts, reason)),
         little_room=report.estimate is not None and report.estimate.has_little_room,
         needs=needs,
-        assumed=_assumed(opened.run),
+        assumed=opened.run.hardware.assumed if opened.run.hardware is not None else "",
         options=ways,
         rungs=chosen.rungs if chosen is not None and chosen.rungs else report.rungs,
         not_taken=tuple(_not_taken(asked, chosen)),
         seconds=facts.pace.seconds,
         tokens_per_second=facts.pace.tokens,
     )
-
-
-def _assumed(run: Run) -> str:
-    """What the figures take for granted of the hardware, as sentences."""
-    if run.hardware is None:
-        return ""
-    hardware = run.hardware
-    left = run.rollouts.left_to_train(hardware.gpus_per_node) if run.rollouts is not None else None
-    if run.rollouts is None or left is None:
-        return hardware.assumed
-    served = (
-        f"All {hardware.gpus_per_node} GPUs are counted as training; if the vLLM server takes"
-        f' {run.rollouts.server_gpus} of them, check with `--gpus "{left}x {hardware.gpu.id}"`.'
-    )
-    return " ".join(filter(None, (hardware.assumed, served)))
 
 
 def _with_outlook(run: Run, options: Options, answer: Answer) -> Answer:
@@ -158,9 +143,11 @@ def _without_masters(asked: Asked) -> Iterator[NotTaken]:
     """The plan that FSDP2 makes, where it takes less time or fewer edits than DeepSpeed's."""
     plan = planner(asked.options.without(DEEPSPEED))(asked.run, True)
     if "fsdp-2" in plan.names and plan.verdict == "fits":
+        lost = "its weights have no fp32 masters, so small updates are lost"
+        why = "DeepSpeed comes first unless it takes 15 % longer" if plan.end.run.has_masters else lost
         yield NotTaken(
             f"FSDP2 in place of DeepSpeed, {counted(len(plan.steps), 'edit')}",
-            "its weights have no fp32 masters, so small updates are lost; `--flowchart pytorch` prefers it",
+            f"{why}; `--flowchart pytorch` prefers it",
             plan.end.estimate.needed.high,
             plan.end.shown_seconds,
         )

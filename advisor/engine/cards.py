@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 from functools import cached_property
 
-from advisor.engine.hardware_that_fits import on_hardware
+from advisor.engine.hardware_that_fits import on_hardware, on_machines
 from advisor.engine.regression import errors_but_memory
 from advisor.engine.states import State
 from advisor.hardware import Gpu, Hardware, find_gpu, gpu_names
@@ -91,7 +91,7 @@ def clusters_of(run: Run, gpu: Gpu) -> Iterator[Hardware]:
 
 def rows_on(run: Run, places: Iterable[Hardware], errors: frozenset[str]) -> list[Row]:
     """The run as written on each of these; ``errors`` as in ``errors_anywhere``."""
-    moved = (on_hardware(run, hardware) for hardware in places)
+    moved = (on_machines(run, hardware) for hardware in places)
     return [Row(one, State(one).estimate, of_config=errors) for one in moved]
 
 

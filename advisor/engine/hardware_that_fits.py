@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from advisor.engine.states import Plan
 from advisor.hardware import Hardware, find_gpu, larger_gpus
+from advisor.opening import that_trains
 from advisor.record import replace
 from advisor.run import Run
 from advisor.run.build import rebuilt
@@ -27,7 +28,7 @@ def other_hardware(run: Run, planned: Callable[[Run], Plan]) -> Iterator[tuple[P
     more = [replace(hardware, gpus_per_node=n // on, nodes=on) for n, on in zip(counts, nodes, strict=True)]
     larger = [replace(hardware, gpu=gpu, free_bytes=None) for gpu in larger_gpus(hardware.gpu)]
     for places in (more, larger):
-        ends = ((planned(on_hardware(run, place)), place) for place in places)
+        ends = ((planned(on_machines(run, place)), place) for place in places)
         first = next(((plan, place) for plan, place in ends if plan.verdict in {"fits", "tight"}), None)
         if first is not None:
             yield first
@@ -43,3 +44,8 @@ def on_any_gpu(run: Run) -> Run:
 def on_hardware(run: Run, hardware: Hardware) -> Run:
     """The same documents on other hardware, read again: precision and kernels may depend on it."""
     return rebuilt(replace(run, hardware=hardware), run.config, run.deepspeed)
+
+
+def on_machines(run: Run, hardware: Hardware) -> Run:
+    """The same on machines, of which a vLLM server may take some GPUs."""
+    return on_hardware(run, that_trains(run.config, hardware))

@@ -4,16 +4,14 @@ from collections.abc import Sequence
 
 from advisor.hardware import Hardware
 from advisor.memory.activations import checkpoint_bytes, saved_bytes
-from advisor.memory.activations.experts import stacks
 from advisor.memory.deepspeed import SECONDARY
+from advisor.memory.host_loading import ZEROS, loading_terms
 from advisor.memory.ledger import HostTerm, Range
-from advisor.memory.lora_targets import stacked
 from advisor.memory.nvme import nvme_terms, rounded_up
 from advisor.memory.offloading import recomputes_under_hooks, weight_bytes
 from advisor.memory.optimizer_states import effective_optimizer, flat_state_width, state_bytes, sub_groups_kept
 from advisor.memory.weight_groups import Weights
 from advisor.models import Architecture
-from advisor.models.family import family_of
 from advisor.run import Fsdp, Run, Zero
 
 ZERO_OFFLOAD = (
@@ -24,11 +22,6 @@ ONE_GRADIENT = "deepspeed/runtime/zero/stage_1_and_2.py:563-570@0.18.9: temp_gra
 PARAM_OFFLOAD = "deepspeed/runtime/zero/stage3.py:905-911@0.18.9: trainable shards always pinned"
 ACTIVATIONS = "trl OffloadActivations, axolotl hidden_states offload: pinned copies of what is offloaded"
 FSDP_OFFLOAD = "torch CPUOffloadPolicy(pin_memory=True): shards, gradients and states"
-MERGED = "experts, stacked by each rank"
-MERGING = (
-    "transformers/integrations/deepspeed.py:386-428,463-464, transformers/modeling_utils.py:4477-4490@5.16.1; "
-    "https://github.com/huggingface/transformers/issues/47514"
-)
 PAGED = "bitsandbytes paged optimizers: CUDA managed memory, evicted to the host under pressure"
 
 
@@ -49,7 +42,7 @@ def host_terms(run: Run, model: Architecture, weights: Weights) -> tuple[HostTer
     """Bytes on each node, over all its ranks: in training, or while it loads, whichever is more."""
     local = run.hardware.gpus_per_node if run.hardware else 1
     training, loading = _in_training(run, model, weights, local), _while_loading(run, model, weights, local)
-    return max(training, loading, key=lambda terms: sum(term.least for term in terms))
+    return max(training, loading, key=_least)
 
 
 def _in_training(run: Run, model: Architecture, weights: Weights, local: int) -> tuple[HostTerm, ...]:
@@ -63,24 +56,32 @@ def _in_training(run: Run, model: Architecture, weights: Weights, local: int) ->
 
 
 def _while_loading(run: Run, model: Architecture, weights: Weights, local: int) -> tuple[HostTerm, ...]:
-    """Stacks of experts next to the shards that are offloaded already; nothing where tensors stay in mapped files.
-
-    Of a split checkpoint each rank stacks the experts of all layers before the first weight is handed out, also those
-    that only rank 0 copies; what it does not stack lies in files that are mapped, and can be dropped.
-    """
-    layers = sum(block.count * sum(stacks(block).values()) for block in model.blocks)
-    if not (layers and run.zero_stage == 3 and run.quantization is None and stacked(run) and _merges_experts(model)):
+    """What its processes hold while they load, next to the shards that are offloaded already."""
+    made = loading_terms(run, model, local)
+    if not made:
         return ()
-    made = HostTerm(MERGED, 2 * layers * local, False, f"2 B x {layers:,} x {local} ranks, while loading", MERGING)
-    if not isinstance(run.sharding, Zero) or run.sharding.offload_params != "cpu":
-        return (made,)
-    return tuple(term for term in (made, *_offloaded_shards(run, weights, local, run.sharding)) if term.bytes)
+    match run.sharding:
+        case Zero(offload_params="cpu") as zero:
+            terms = (*made, *_offloaded_shards(run, weights, local, zero))
+        case Fsdp(offload_params=True) as fsdp:
+            terms = max(made, _with_shards(fsdp, made, weights, run.shard_size, local), key=_least)
+        case _:
+            terms = made
+    return tuple(term for term in terms if term.bytes)
 
 
-def _merges_experts(model: Architecture) -> bool:
-    """Whether transformers stacks the experts of its checkpoint, by the row of the model or of its decoder."""
-    decoder = family_of(model.decoder_type) if model.decoder_type else None
-    return model.family.merges_experts or (decoder is not None and decoder.merges_experts)
+def _with_shards(
+    fsdp: Fsdp, made: tuple[HostTerm, ...], weights: Weights, shards: int, local: int
+) -> tuple[HostTerm, ...]:
+    """The first process's weights while all shards are made of them; the zeros of the others are gone by then."""
+    text = f"{weights.bytes:,} B / {shards} x {local} ranks"
+    kept = HostTerm("shards", weights.bytes // shards * local, fsdp.pin_memory, text, FSDP_OFFLOAD)
+    return (*(term for term in made if term.name != ZEROS), kept)
+
+
+def _least(terms: tuple[HostTerm, ...]) -> int:
+    """The low end of several."""
+    return sum(term.least for term in terms)
 
 
 def _zero_offload(run: Run, weights: Weights, local: int) -> tuple[HostTerm, ...]:

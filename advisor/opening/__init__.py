@@ -3,7 +3,7 @@
 from advisor.opening.context import Context, LoadedRun
 from advisor.opening.runs import Config, config_document, open_configs, open_json, open_run
 from advisor.opening.which_deepspeed import deepspeed_for, json_of, left_alone
-from advisor.opening.which_hardware import detected, hardware_for, plugin_hardware, pragma
+from advisor.opening.which_hardware import detected, hardware_for, plugin_hardware, pragma, that_trains
 
 __all__ = [
     "Config",
@@ -20,4 +20,5 @@ __all__ = [
     "open_run",
     "plugin_hardware",
     "pragma",
+    "that_trains",
 ]

@@ -11,7 +11,7 @@ from advisor.errors import InputError
 from advisor.models import Architecture, Unknown, resolve_with_config
 from advisor.opening.context import Context, LoadedRun
 from advisor.opening.which_deepspeed import deepspeed_for, unshown
-from advisor.opening.which_hardware import hardware_for, pragma
+from advisor.opening.which_hardware import hardware_for, pragma, that_trains
 from advisor.record import replace
 from advisor.run import Run
 from advisor.run.build import build_run
@@ -32,6 +32,8 @@ PREPARED = "last_run_prepared"
 def open_run(config: Document, context: Context) -> LoadedRun:
     """The run that a YAML describes. What is wrong with its values is an ``InputError`` at their place."""
     hardware = hardware_for(config, context)
+    if hardware is not None and context.hardware is None:
+        hardware = that_trains(config, hardware)
     section, editable = deepspeed_for(config, context)
 
     def built(model: Architecture | None) -> Run:

@@ -29,8 +29,8 @@ OBVIOUS = "; remove or correct it"
 """A remedy that goes without saying where there is no room for it."""
 EACH = ("A key that ", "A key under ")
 """How the title of a rule begins that names what a key is."""
-COUNTED = "data-"
-"""How rules are called whose messages count rows: a title would lose the count."""
+COUNTED = ("data-", "bf16-unsupported")
+"""How rules are called whose messages count something, such as rows: a title would lose the count."""
 NAME = regex(r"`[^`]*`")
 SUBJECT = regex(r"^`[^`]*`")
 LEVEL_WORDS = {"error": "error", "warning": "warn", "note": "note"}

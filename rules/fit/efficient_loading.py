@@ -1,6 +1,7 @@
 """Load the weights once a node, and cut them there."""
 
 from advisor import Example, Rule, Run, only
+from advisor.memory.host_loading import FILLS
 
 
 def applies(run: Run) -> bool:
@@ -8,6 +9,13 @@ def applies(run: Run) -> bool:
     fsdp = run.fsdp
     whole = fsdp is not None and fsdp.version == 2 and run.world_size > 1 and not fsdp.cpu_ram_efficient_loading
     return whole and run.quantization is None and not run.config.get("model_quantization_config")
+
+
+def price(_before: Run, after: Run) -> str:
+    """What it takes of the host, where all weights are trained."""
+    if after.adapter is not None or not after.stack.at_least("transformers", FILLS):
+        return "None."
+    return "While they load, the other processes hold zeros as large as the model."
 
 
 rule = Rule(
@@ -21,11 +29,17 @@ rule = Rule(
         Without `cpu_ram_efficient_loading` axolotl moves the whole model to every GPU before FSDP2 cuts it, so that
         all of it must fit on one GPU, however many there are.
     """,
-    cost="None: it also saves the host as many copies of the model as there are processes.",
+    cost=(
+        "None with an adapter. Where all weights are trained, transformers 5.6 and later fill a model of zeros on the"
+        " host in each other process, until FSDP2 has cut it."
+    ),
     because="No GPU holds the whole model while it is loaded.",
-    price="None: it also saves copies of the model on the host.",
+    price=price,
     safe=True,
-    source="axolotl/loaders/model.py:582-590,990-1004, monkeypatch/accelerate/fsdp2.py:524-670@0.19.0",
+    source=(
+        "axolotl/loaders/model.py:582-590,990-1004, monkeypatch/accelerate/fsdp2.py:524-670@0.19.0; "
+        "transformers/modeling_utils.py:4790-4796@5.16.1"
+    ),
     examples=(
         Example(
             gpus="8x rtx-4090",

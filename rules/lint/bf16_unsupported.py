@@ -25,11 +25,18 @@ def finds(run: Run) -> Iterator[Hit]:
     remedy = (
         f"write `bf16: false` and `fp16: true`{also}" if half else "write `bf16: false`, or train an adapter in fp16"
     )
-    what = f"`{asked}: true` on" if asked else f"`bf16: auto`{'' if given else ' (the default)'} becomes true even on"
-    message = f"{what} {run.hardware.gpu.title} {slower(run)}: it has no bf16 units, torch emulates them; {remedy}"
+    card, default = run.hardware.gpu.title, "" if given else " (the default)"
+    what = f"`{asked}: true` on {card}" if asked else f"`bf16: auto`{default} becomes true even on {card} and"
+    message = f"{what} {slower(run)}: it has no bf16 units, torch emulates them; {remedy}"
     at = asked or ("bf16" if given else "base_model")
-    editable = run.adapter is not None and run.fsdp is None and (not json or owns_json(run))
+    follows = run.adapter is not None and run.fsdp is None and (not json or owns_json(run))
+    editable = follows or gains_fp32(run)
     yield Hit(at, message, edits(run) if editable else (), json_edits=json if editable else ())
+
+
+def gains_fp32(run: Run) -> bool:
+    """Whether fp32 is what is left: whole weights without DeepSpeed, which fp16 cannot train and fp32 trains alike."""
+    return run.adapter is None and run.sharding is None
 
 
 def slower(run: Run) -> str:
@@ -52,8 +59,10 @@ def json_edits(run: Run) -> tuple[Change, ...]:
 
 
 def edits(run: Run) -> tuple[Change, ...]:
-    """fp16 instead; an adapter's own weights are in fp32, so that loss scaling works."""
+    """fp16 instead; an adapter's own weights are in fp32, so that loss scaling works. Else fp32."""
     stale = tuple(Remove(key) for key in ("bfloat16",) if run.config.has(key))
+    if gains_fp32(run):
+        return (Set("bf16", False), *stale)
     return (Set("bf16", False), Set("fp16", True, after="bf16"), *stale)
 
 
@@ -69,8 +78,11 @@ rule = Rule(
         nor the trainer's check stops: the run starts, and its matrix products pass the tensor cores by. fp16 uses them.
         It cannot train weights that are themselves in fp16, only an adapter, or under DeepSpeed, which keeps fp32 ones.
     """,
-    cost="fp16 has a narrower range: gradients need loss scaling, and a model that was trained in bf16 can overflow.",
-    safe=False,
+    cost=(
+        "In fp32 weights and activations take twice the memory. fp16 has a narrower range: gradients need scaling, "
+        "and a model that was trained in bf16 can overflow."
+    ),
+    safe=gains_fp32,
     source=(
         "torch/cuda/__init__.py:191-220@2.13.0; transformers/utils/import_utils.py:611-618@5.16.1; "
         "axolotl/utils/config/__init__.py:163-175@0.19.0; https://github.com/pytorch/pytorch/pull/148322"
@@ -96,7 +108,17 @@ rule = Rule(
                 fp16: true
             """,
         ),
-        only("base_model: Qwen/Qwen2.5-0.5B", "bf16: auto", gpus="1x v100-32gb", fires=True),
+        Example(
+            gpus="1x v100-32gb",
+            before="""
+                base_model: Qwen/Qwen2.5-0.5B
+                bf16: auto
+            """,
+            after="""
+                base_model: Qwen/Qwen2.5-0.5B
+                bf16: false
+            """,
+        ),
         but(
             "base_model: Qwen/Qwen2.5-1.5B",
             "adapter: lora",

@@ -9,25 +9,38 @@ LOW = 2e-5
 DIGITS = 2**9
 """Half a step of bf16, which keeps eight binary digits: a number moves by at least 1/512 of itself, or not at all."""
 
+TYPICAL = 0.02
+"""A usual size of a weight: GPT-2's initializer_range, and that of most since."""
+FALLING = {"cosine", "linear", "polynomial", "one_cycle"}
+
 
 def finds(run: Run) -> Iterator[Hit]:
-    """All weights in bf16 without fp32 masters, at a rate at which AdamW moves few of them."""
+    """All weights in bf16 without fp32 masters, at a rate at which AdamW moves few of them, now or as it falls."""
     rate = rate_of(run)
-    if rate is None or rate > LOW or run.has_masters or run.precision != "bf16":
+    if rate is None or run.has_masters or run.precision != "bf16" or "adam" not in run.optimizer:
         return
-    if "adam" not in run.optimizer:
-        return
-    yield Hit(
-        "learning_rate",
-        f"all weights are trained in bf16 without fp32 masters; AdamW moves a weight by about {rate:g} a step, which "
-        f"is lost in every weight above {rate * DIGITS:.2g}; DeepSpeed (ZeRO-1 or higher) keeps fp32 masters",
-    )
+    head = "all weights are trained in bf16 without fp32 masters"
+    remedy = "DeepSpeed (ZeRO-1 or higher) keeps fp32 masters"
+    moves = "AdamW moves a weight by about"
+    if rate <= LOW:
+        lost = f"{moves} {rate:g} a step, which is lost in every weight above {rate * DIGITS:.2g}"
+        yield Hit("learning_rate", f"{head}; {lost}; {remedy}")
+    elif run.config.has("pretraining_dataset") and falls(run):
+        least = f"{TYPICAL / DIGITS:.0e}".replace("e-0", "e-")
+        lost = f"{moves} the rate, and once that falls below {least} it is lost in typical weights of {TYPICAL:g}"
+        yield Hit("learning_rate", f"{head}; {lost}; {remedy}")
+
+
+def falls(run: Run) -> bool:
+    """Whether the schedule ends far below the rate: cosine is axolotl's own, and goes to zero unless told."""
+    stays = run.config.get("cosine_min_lr_ratio") or run.config.get("cosine_constant_lr_ratio")
+    return str(run.config.get("lr_scheduler") or "cosine") in FALLING and not stays
 
 
 rule = Rule(
     id="pure-bf16-low-rate",
     stage="lint",
-    title="Keep fp32 masters where the learning rate is low",
+    title="Keep fp32 masters where the learning rate is low, or falls low",
     finds=finds,
     level="note",
     proof="read",
@@ -35,7 +48,8 @@ rule = Rule(
     why="""
         bf16 keeps eight binary digits, so an update below 1/512 of a weight rounds to nothing. AdamW's update is about
         as large as the learning rate, and typical weights are around 0.02: at 1e-5 most of them never move. Plain
-        axolotl, DDP and FSDP2 train the bf16 weights themselves; DeepSpeed updates fp32 copies.
+        axolotl, DDP and FSDP2 train the bf16 weights themselves; DeepSpeed updates fp32 copies. A pretraining starts
+        higher, and its schedule comes down to such rates in its last quarter.
     """,
     source="https://arxiv.org/abs/2010.06192; axolotl/loaders/model.py:779-810@0.19.0",
     examples=(
@@ -50,5 +64,16 @@ rule = Rule(
             gpus="8x a100-80gb",
             deepspeed='{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}',
         ),
+        only(
+            "base_model: nobody/knows-this",
+            "learning_rate: 3e-4",
+            "pretraining_dataset: allenai/c4",
+            "max_steps: 10000",
+            fires=True,
+        ),
+        but("lr_scheduler: constant_with_warmup"),
+        but("cosine_min_lr_ratio: 0.2"),
+        but("cosine_constant_lr_ratio: 0.5"),
+        without("pretraining_dataset"),
     ),
 )

@@ -16,6 +16,7 @@ from advisor.engine.check import check_run
 from advisor.engine.fix import fixed
 from advisor.engine.options import Options
 from advisor.engine.pace import Pace, more_time
+from advisor.hardware import parse_hardware
 from advisor.record import replace
 from advisor.session import RunOptions, check_config, session_for
 
@@ -371,12 +372,42 @@ def test_another_training_is_called_by_its_adapters_alone():
     assert option(sample("zero3-32b-small-host"), "B").title == "changes training"
 
 
-def test_a_server_on_a_full_host_is_named_with_the_gpus_that_are_left(tmp_path: Path):
-    file = written(
-        tmp_path, LORA + "rl: grpo\ntrl: {use_vllm: true, vllm_mode: server}\nvllm: {tensor_parallel_size: 2}\n"
-    )
-    said = answer_of(file, "8x h100-80gb").assumed
-    assert "takes 2 of them" in said and '--gpus "6x h100' in said
+GRPO = f"{LORA.replace('sample_packing: true', 'val_set_size: 0').replace('2e-4', '1e-5')}rl: grpo\n"
+SERVED = (
+    GRPO
+    + "trl: {use_vllm: true, vllm_mode: server, num_generations: 8, reward_funcs: [rewards.f]}\nvllm: {tensor_parallel_size: 2}\n"
+)
+
+
+def test_a_server_on_a_full_host_leaves_the_other_gpus_to_train(tmp_path: Path):
+    file = written(tmp_path, SERVED)
+    assert "2 of the 8 GPUs are counted as the vLLM server's, so 6 train" in answer_of(file, "8x h100-80gb").assumed
     assert answer_of(file, "6x h100-80gb").assumed == ""
-    elsewhere = "rl: grpo\ntrl: {use_vllm: true, vllm_server_host: vllm.example.org}\n"
-    assert answer_of(written(tmp_path, LORA + elsewhere), "8x h100-80gb").assumed == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GRPO + "trl: {use_vllm: true, vllm_server_host: vllm.example.org}\n",
+        GRPO + "trl: {use_vllm: true, vllm_mode: colocate}\n",
+        SERVED + "fsdp_version: 2\nfsdp_config: {offload_params: false}\ndp_shard_size: 8\n",
+    ],
+)
+def test_all_gpus_train_where_the_server_takes_none(tmp_path: Path, text: str):
+    assert answer_of(written(tmp_path, text), "8x h100-80gb").assumed == ""
+
+
+def test_a_launch_trains_on_as_many_gpus_as_it_has_processes(tmp_path: Path):
+    file = written(tmp_path, SERVED)
+    session = session_for([file], RunOptions(), detects=False)
+    launched = check_config(config_at(file), session, hardware=parse_hardware("8x h100-80gb"))
+    assert launched.opened.run.world_size == 8
+
+
+def test_grpo_with_a_server_starts_and_fits_after_its_fix(tmp_path: Path):
+    file = written(tmp_path, SERVED)
+    assert not answer_of(file, "8x h100-80gb").starts
+    CliRunner().invoke(main, ["check", "--isolated", "--gpus", "8x h100-80gb", "--fix", file])
+    after = answer_of(file, "8x h100-80gb")
+    assert (after.starts, after.verdict) == (True, "fits")
+    assert "generation_batch_size: 48" in Path(file).read_text()

@@ -199,3 +199,12 @@ def test_before_transformers_5_each_expert_has_linears_that_lora_wraps(targets):
     assert adapter("4.57.1") == 48 * 128 * 3 * 4 * (2048 + 768)
     stacks = 48 * 128 * (8 * (2048 + 2 * 768) + 4 * (768 + 2048))
     assert adapter("5.16.1") == (stacks if isinstance(targets, list) else 0)
+
+
+def test_ligers_experts_fill_gradients_of_frozen_stacks():
+    facts = lora(targets=ATTENTION, target_linear=False)
+    run, fused = of(**facts), of(**facts, liger=frozenset({"glu"}))
+    more = backward_peak_bytes(fused, BLOCK) - backward_peak_bytes(run, BLOCK)
+    assert more == 2 * ALL
+    full, fused = of(), of(liger=frozenset({"glu"}))
+    assert backward_peak_bytes(full, BLOCK) == backward_peak_bytes(fused, BLOCK)

@@ -50,10 +50,12 @@ PINNED = {"device": "cpu", "pin_memory": True}
             {"zero": {"stage": 3, "offload_param": {"device": "nvme", "nvme_path": "/d", "max_in_cpu": 1000}}},
             {"parameter swap buffers": 2 * 2**30, "trained shards": 2 * 2**11},
         ),
-        (fsdp(2), {}),
+        # The other of two processes fills zeros while the first one loads.
+        (fsdp(2), {"zeros of the other processes": 2 * P}),
+        (fsdp(2, cpu_ram_efficient_loading=False), {}),
         # Weights, gradients and two states of 2 B each.
         (fsdp(2, offload_params=True), {"shards, gradients, states": (2 + 2 + 4) * P}),
-        ({**fsdp(2), **PAGED}, {"paged optimizer states": 8 * P}),
+        ({**fsdp(2, cpu_ram_efficient_loading=False), **PAGED}, {"paged optimizer states": 8 * P}),
         ({"zero": {"stage": 2}, **PAGED}, {"paged optimizer states": 8 * P}),
         # Each of two ranks has all states.
         (PAGED, {"paged optimizer states": 2 * 8 * P}),
@@ -121,3 +123,41 @@ def test_the_host_needs_the_larger_of_load_and_training():
     loading = on_host(both, **lora)
     assert set(loading) == MERGED | {"trained shards", "frozen shards"}
     assert loading["frozen shards"] < STACKS * 1.1
+
+
+FSDP2 = {"fsdp_version": 2, "fsdp_config": {"cpu_ram_efficient_loading": True, "auto_wrap_policy": "X"}}
+ADAPTED: dict[str, Any] = {"adapter": "lora", "lora_r": 8, "lora_alpha": 16, "lora_target_modules": ["q_proj"]}
+QWEN_30B, LLAMA_8B = 2 * 30_532_122_624, 2 * 8_030_261_248
+
+
+def test_fsdp_loads_once_and_fills_zeros_in_the_other_processes_of_a_full_fine_tune():
+    one = "experts, stacked by one process"
+    zeros = "zeros of the other processes"
+    assert on_host(None, **FSDP2) == {one: STACKS, zeros: 7 * QWEN_30B}
+    assert on_host(None, "2n8x h100-80gb", **FSDP2) == {one: STACKS, zeros: 7 * QWEN_30B}
+    assert on_host(None, **FSDP2, **ADAPTED) == {one: STACKS}
+    assert on_host(None, **FSDP2, base_model="meta-llama/Llama-3.1-8B") == {zeros: 7 * LLAMA_8B}
+    assert on_host(None, **FSDP2, base_model="meta-llama/Llama-3.1-8B", **ADAPTED) == {}
+
+
+def test_a_reference_model_is_loaded_besides():
+    keys = {**FSDP2, "base_model": "meta-llama/Llama-3.1-8B", "rl": "dpo"}
+    assert on_host(None, **keys) == {"zeros of the other processes": 14 * LLAMA_8B}
+
+
+def test_older_transformers_reserve_what_they_do_not_fill():
+    config = {**MOE, **FSDP2, "base_model": "meta-llama/Llama-3.1-8B"}
+    found = estimate(open_configs(config, gpus=EIGHT, stack={"transformers": "5.5.4"}).run)
+    assert found is not None and named(found.host) == {}
+
+
+def test_each_process_of_fsdp_stacks_where_loading_is_not_efficient():
+    every = {"fsdp_version": 2, "fsdp_config": {"auto_wrap_policy": "X"}}
+    assert on_host(None, **every, **ADAPTED) == {"experts, stacked by each rank": 8 * STACKS}
+
+
+def test_one_process_holds_its_experts_while_shards_are_offloaded():
+    keys = {**FSDP2, "fsdp_config": {**FSDP2["fsdp_config"], "offload_params": True}}
+    loading = on_host(None, **keys, **ADAPTED)
+    assert set(loading) == {"experts, stacked by one process", "shards"}
+    assert loading["shards"] > QWEN_30B

@@ -15,7 +15,8 @@ from transformers.core_model_loading import MergeModulelist, WeightConverter  # 
 from transformers.integrations.deepspeed import _apply_weight_conversions_to_state_dict  # noqa: E402
 from transformers.modeling_utils import load_state_dict  # noqa: E402
 
-from advisor.memory.host import MERGED, host_terms  # noqa: E402
+from advisor.memory.host import host_terms  # noqa: E402
+from advisor.memory.host_loading import CAST, MERGED, MERGED_ONCE, ZEROS  # noqa: E402
 from advisor.memory.weights import weights_of  # noqa: E402
 from advisor.models.family import families  # noqa: E402
 from advisor.opening import open_configs  # noqa: E402
@@ -86,3 +87,63 @@ def test_a_dense_checkpoint_stays_in_its_files(tmp_path):
     read = {name: tensor for file in files for name, tensor in load_state_dict(file).items()}
     assert read and in_memory(read.values()) == 0
     assert get_checkpoint_conversion_mapping("llama") is None
+
+
+@pytest.fixture
+def processes():
+    """A group of one process, which transformers takes for a rank of several."""
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+
+
+def loaded_by(rank: int, folder: Path, monkeypatch) -> int:
+    """Bytes that FSDP2's efficient loading leaves in the memory of a rank: axolotl/loaders/model.py:995-1004@0.19.0."""
+    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
+    monkeypatch.setenv("FSDP_CPU_RAM_EFFICIENT_LOADING", "true")
+    monkeypatch.setenv("LOCAL_RANK", str(rank))
+    place = "cpu" if rank == 0 else "meta"
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, device_map=place, dtype=torch.bfloat16)
+    return in_memory(each for each in model.parameters() if not each.is_meta)
+
+
+def host_under_fsdp(folder: Path, **keys: object) -> dict[str, int]:
+    """What the advisor counts of three processes."""
+    fsdp = {"cpu_ram_efficient_loading": True, "auto_wrap_policy": "TRANSFORMER_BASED_WRAP"}
+    config = {"base_model": str(folder), "bf16": True, "fsdp_version": 2, "fsdp_config": fsdp, **keys}
+    run = open_configs(config, gpus="3x h100-80gb").run
+    return {term.name: term.bytes for term in host_terms(run, run.model, weights_of(run, run.model))}
+
+
+LORA = {"adapter": "lora", "lora_r": 8, "lora_alpha": 16, "lora_target_modules": ["q_proj"]}
+
+
+@pytest.mark.parametrize("config", [transformers.Qwen3MoeConfig(**MOE), transformers.LlamaConfig(**DENSE)])
+def test_fsdp_loads_in_one_process_and_fills_zeros_in_the_others(tmp_path, monkeypatch, processes, config):
+    stored(config, tmp_path)
+    first, other = (loaded_by(rank, tmp_path, monkeypatch) for rank in (0, 1))
+    expected = {MERGED_ONCE: first, ZEROS: 2 * other}
+    assert host_under_fsdp(tmp_path) == {name: size for name, size in expected.items() if size}
+
+
+def test_with_an_adapter_axolotl_leaves_the_others_on_meta(tmp_path, monkeypatch, processes):
+    modules = pytest.importorskip("axolotl.monkeypatch.accelerate.fsdp2")
+    kept = transformers.PreTrainedModel._move_missing_keys_from_meta_to_device
+    monkeypatch.setattr(transformers.PreTrainedModel, "_move_missing_keys_from_meta_to_device", kept)
+    modules.patch_move_missing_keys_meta_for_fsdp()
+    stored(transformers.Qwen3MoeConfig(**MOE), tmp_path)
+    assert loaded_by(1, tmp_path, monkeypatch) == 0
+    assert host_under_fsdp(tmp_path, **LORA) == {MERGED_ONCE: loaded_by(0, tmp_path, monkeypatch)}
+
+
+def test_another_dtype_than_the_files_is_memory_of_the_process(tmp_path, monkeypatch, processes):
+    stored(transformers.LlamaConfig(**DENSE), tmp_path)
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, device_map="cpu", dtype=torch.float32)
+    made = in_memory(model.parameters())
+    assert made == sum(each.nbytes for each in model.parameters())
+    fsdp = {"fsdp_version": 2, "fsdp_config": {"cpu_ram_efficient_loading": False}}
+    config = {"base_model": str(tmp_path), "bf16": False, "fp16": False, **fsdp}
+    run = open_configs(config, gpus="2x h100-80gb").run
+    assert {term.name: term.bytes for term in host_terms(run, run.model, weights_of(run, run.model))} == {
+        CAST: 2 * made
+    }

@@ -128,9 +128,12 @@ def passing_weights(run: Run, compute: int, block: Block) -> int:
     """Bytes of the largest copy of a stack that comes and goes in one layer's backward.
 
     The gradient of a merged one; what ScatterMoE unpacks again, or the gradient that it works out of a stack without
-    an adapter, frozen or not (the same folder's parallel_experts.py, ParallelLinear.backward@0.19.0).
+    an adapter, frozen or not (the same folder's parallel_experts.py, ParallelLinear.backward@0.19.0). Liger's experts
+    fill the gradients of both stacks, frozen or not (liger_kernel/ops/fused_moe.py, backward@0.8.1).
     """
     sizes = stacks(block)
+    if run.lora is not None and run.experts != "scattermoe" and "glu" in run.liger and stacked(run):
+        return compute * sum(sizes.values())
     if run.experts != "scattermoe" or run.lora is None:
         return max(merged(run, compute, block), default=0)
     targets = adapted(run)
