@@ -65,24 +65,24 @@ def _row(way: Way, price: Price | None, *, timed: bool, priced: bool) -> Row:
     mark = "->" if way.recommended else ""
     columns = 2 + timed + priced
     if not way.fits:
-        return Row(mark, (f"{way.title}: {way.why_not}{_at_best(way)}", *("" for _ in range(columns))))
+        return Row(mark, (f"{way.title}: {way.why_not}{at_best(way)}", *("" for _ in range(columns))))
     title = way.title + (", part in host memory" if way.offloads else "")
     memory = number(way.estimate.needed.high) if way.estimate else "-"
     speed = f"{way.tokens_per_second:,.0f}" if way.tokens_per_second is not None else "-"
     cells = [title, memory, speed]
-    cells += [_time(way.hours)] if timed else []
+    cells += [time_words(way.hours)] if timed else []
     cells += [money(price, way.cost) or "-"] if priced else []
     return Row(mark, tuple(cells), strong=way.recommended)
 
 
-def _at_best(way: Way) -> str:
+def at_best(way: Way) -> str:
     """What is needed where it does not fit."""
     if way.why_not != "does not fit" or way.estimate is None:
         return ""
     return f", {number(way.estimate.needed.high)} of {gib(way.estimate.usable)}"
 
 
-def _time(hours: float | None) -> str:
+def time_words(hours: float | None) -> str:
     """``8 min``, ``2.7 h``, ``120 h``."""
     if hours is None:
         return "-"
@@ -116,18 +116,18 @@ def _flowchart(found: Ways, style: Style) -> list[str]:
 def _terms(found: Ways, style: Style) -> list[str]:
     """For how many tokens, at which price."""
     tokens, price = found.start.tokens, found.price
-    said = [f"Times are of {_amount(tokens)} tokens in all epochs."] if tokens is not None else []
+    said = [f"Times are of {amount(tokens)} tokens in all epochs."] if tokens is not None else []
     if price is not None and any(way.cost is not None for way in found.ways):
-        said.append(_price_words(price))
+        said.append(price_words(price))
     return style.prose(" ".join(said)) if said else []
 
 
-def _amount(tokens: float) -> str:
+def amount(tokens: float) -> str:
     """``20M``."""
     return f"{tokens / 1e6:,.3g}M" if tokens >= 1e5 else f"{tokens:,.0f}"
 
 
-def _price_words(price: Price) -> str:
+def price_words(price: Price) -> str:
     """What a cost is made of."""
     if not price.is_shipped:
         return f"Cost at {price.amount:g} a GPU-hour."
