@@ -8,7 +8,21 @@ from advisor.engine.finding import PLANNED
 from advisor.hardware import Hardware, parse_hardware
 from advisor.hardware.prices import Price, Prices
 from advisor.new import Way, Ways
-from advisor.report.cards import GPU_HOURS, Offers, caption_of, entries, money, notes_of
+from advisor.report.cards import (
+    COST,
+    GPUS,
+    HOST,
+    HOURS,
+    MEMORY,
+    NAMED,
+    SPEED,
+    STEPS,
+    Offers,
+    caption_of,
+    entries,
+    money,
+    notes_of,
+)
 from advisor.report.html_answer import step
 from advisor.report.html_markup import diff, folded, listed, plain, prose, table, tag
 from advisor.report.time import steps_of
@@ -18,6 +32,8 @@ from advisor.run import Run
 from advisor.session import CheckedRun
 from advisor.util import GIB
 
+COLUMNS = (GPUS, COST, MEMORY, HOURS, SPEED, STEPS, HOST, NAMED)
+"""Of the table of cards: a phone shows the first ones."""
 LOOKS = "Looking for a way to make it fit ..."
 BELOW = "No edits make it fit. See the cards below."
 CONFIG_BELOW = "Get its `config.json` from Hugging Face, or paste it: see below."
@@ -152,7 +168,8 @@ def _option(found: CheckedRun, option: Option, key: str, tokens: float) -> str:
 
 def _badges(option: Option) -> str:
     """What becomes of the training, and whether it is the one to take."""
-    training = tag("span", SAFETY[option.training == "same"], f"badge {option.training}")
+    words = SAFETY[option.training == "same"]
+    training = "" if words in option.title else tag("span", words, f"badge {option.training}")
     return training + (tag("span", "recommended", "badge note") if option.recommended else "")
 
 
@@ -214,7 +231,7 @@ def cards_table(offers: Offers) -> str:
     heads, *others = entries(offers)
     if not others:
         return ""
-    shown = [place for place in range(len(heads)) if place != GPU_HOURS and any(cells[place] for cells in others)]
+    shown = [place for place in COLUMNS if any(cells[place] for cells in others)]
     rows = [
         (*(plain(cells[place]) for place in shown), f'<button type="button" data-card="{at}">Use</button>')
         for at, cells in enumerate(others)

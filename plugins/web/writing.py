@@ -10,6 +10,7 @@ from typing import Any
 from advisor.new import Request, drafted
 from advisor.new import ways as all_ways
 from advisor.new.methods import method_named
+from advisor.record import replace
 from advisor.session import RunOptions
 
 from .asking import CONFIG, MODEL
@@ -41,9 +42,9 @@ def draft(request: str) -> dict[str, Any]:
 
 
 def ways(request: str) -> dict[str, Any]:
-    """The three ways, and the one to take. ``InputError`` where something must be stated."""
+    """The three ways whatever the method, and the one to take. ``InputError`` where something must be stated."""
     with wanted(request) as asked:
-        found = all_ways(asked)
+        found = all_ways(asked if asked.method == "dpo" else replace(asked, method="auto"))
     files = {way.training: dict(way.files) for way in found.ways if way.fits}
     return {
         "html": ways_table(found),

@@ -2,6 +2,8 @@
 
 /** How often the menus were used; whether the ways of `new` are still to be asked for; the text that the menus wrote. */
 let menus = 0, waysDue = false, written = null;
+/** The ways that were found, by what was asked but for the method: another method is there at once. */
+const found = new Map();
 
 /** The menus write the text again until a person has a hand in it. */
 const untouched = () => written !== null && written === at("config").value;
@@ -10,9 +12,29 @@ const untouched = () => written !== null && written === at("config").value;
 function fromMenus() {
   version += 1;
   menus += 1;
+  const known = found.get(waysKey());
+  if (known) return newWays(known, true);
   waysDue = true;
   for (const id of ["quick", "options", "ways"]) at(id).classList.add("stale");
   workers.quick?.ask("draft", version, wanted());
+}
+
+function waysKey() {
+  return JSON.stringify({ ...wanted(), method: at("method").value === "dpo" });
+}
+
+/** The ways into the page; of them the one that is asked for, else the one to take, into the editor. */
+function newWays(answer, writes) {
+  at("ways").hidden = Boolean(answer.error);
+  if (answer.error) return;
+  found.set(waysKey(), answer);
+  show("ways", answer.html);
+  kinds = answer.files;
+  const { value } = at("method");
+  const chosen = ["full", "lora", "qlora"].includes(value) ? value : answer.chosen;
+  if (!writes) return;
+  if (kinds[chosen]) fromNew(kinds[chosen]);
+  else workers.quick?.ask("draft", version, wanted());
 }
 
 function fromNew(files) {

@@ -62,6 +62,7 @@ function put(files) {
 function remember() {
   before.push(values());
   at("undo-button").hidden = false;
+  at("said").textContent = "";
 }
 
 /** What the last button changed, as it was. */

@@ -1,5 +1,7 @@
 // The page: questions to Python in three workers (for each key, for pauses, for the cards), answers into the page.
 const PAUSE = 400;
+/** What takes seconds waits for a longer one. */
+const REST = 2000;
 const DATA = JSON.parse(at("data").textContent);
 const workers = {};
 const shown = {};
@@ -50,13 +52,7 @@ const ANSWERS = {
     if (answer.files) fromNew(answer.files);
     else waysDue = false;
   },
-  ways(answer) {
-    at("ways").hidden = Boolean(answer.error);
-    if (answer.error) return;
-    show("ways", answer.html);
-    kinds = answer.files;
-    if (answer.chosen && untouched()) fromNew(kinds[answer.chosen]);
-  },
+  ways: (answer) => newWays(answer, untouched()),
 };
 
 function answered(data) {
@@ -91,7 +87,7 @@ function heard(data) {
 function startCards({ data }) {
   if (data.what !== "others" || workers.cards) return;
   workers.cards = new Python(source, answered);
-  workers.cards.ask("matrix", version, request());
+  atRest();
 }
 
 function changed() {
@@ -101,7 +97,7 @@ function changed() {
   for (const name of ["slow", "cards"]) workers[name]?.forget();
   workers.quick?.ask("quick", version, request());
   timers.forEach(clearTimeout);
-  timers = [setTimeout(later, PAUSE), setTimeout(keepLink, PAUSE)];
+  timers = [setTimeout(later, PAUSE), setTimeout(keepLink, PAUSE), setTimeout(atRest, REST)];
 }
 
 function later() {
@@ -111,8 +107,12 @@ function later() {
     waysDue = false;
     workers.slow.ask("ways", menus, wanted());
   }
-  for (const what of ["full", "others", "reserved"]) workers.slow.ask(what, version, asked);
-  workers.cards?.ask("matrix", version, asked);
+  for (const what of ["full", "others"]) workers.slow.ask(what, version, asked);
+}
+
+function atRest() {
+  workers.slow?.ask("reserved", version, request());
+  workers.cards?.ask("matrix", version, request());
 }
 
 async function keepLink() {
