@@ -34,7 +34,7 @@ from advisor.util import GIB
 
 COLUMNS = (GPUS, COST, MEMORY, HOURS, SPEED, STEPS, HOST, NAMED)
 """Of the table of cards: a phone shows the first ones."""
-LOOKS = "Looking for a way to make it fit ..."
+LOOKS = "Looking for a way ..."
 BELOW = "No edits make it fit. See the cards below."
 CONFIG_BELOW = "Get its `config.json` from Hugging Face, or paste it: see below."
 

@@ -32,6 +32,7 @@ UNUSED = (
     "advisor/report/git*.py",
     "advisor/report/sarif*.py",
     "advisor/report/schema*",
+    "advisor/sample_configs/*",
     "advisor/schemas/validate/ask_*.py",
     "advisor/tracing/__main__.py",
     "advisor/tracing/cuda_emulation.py",

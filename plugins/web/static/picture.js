@@ -41,8 +41,10 @@ function bar(canvas, words, needed, { usable, most }, y, colour) {
   canvas.fillStyle = "#16191d";
   canvas.fillRect(EDGE + usable * scale - 2, y - 6, 4, 46);
   canvas.font = `600 20px ${FONT}`;
-  canvas.fillStyle = needed * scale > 320 ? "#fff" : "#16191d";
-  canvas.fillText(`${words} ${needed.toFixed(1)} GiB`, EDGE + (needed * scale > 320 ? 12 : needed * scale + 14), y + 24);
+  const isInside = needed * scale > 320;
+  const end = (needed < usable && usable - needed < 220 / scale ? usable : needed) * scale + 14;
+  canvas.fillStyle = isInside ? "#fff" : "#16191d";
+  canvas.fillText(`${words} ${needed.toFixed(1)} GiB`, EDGE + (isInside ? 12 : end), y + 24);
   return y + 58;
 }
 
