@@ -6,11 +6,14 @@ import re
 import pytest
 from advisor.plugins.web.build import HERE, PAGE
 from advisor.plugins.web.menus import FIRST, examples, filled, samples
+from PIL import Image
 
 from advisor.about import SITE
 from advisor.hardware import gpu_names
 from advisor.models.catalogue import entries
 from advisor.new import METHODS
+
+from .preview import FILE, SIZE, VERDICT, headline
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +58,9 @@ def test_what_is_said_at_once_is_what_the_buttons_do(page: str):
 def test_a_preview_has_an_address_of_its_own(page: str):
     assert f'property="og:image" content="{SITE}/try/preview.png"' in page
     assert not re.search("@@[a-z]+@@", page)
+
+
+def test_the_preview_is_a_screen_with_the_verdict_of_now():
+    with Image.open(FILE) as picture:
+        assert picture.size == SIZE and picture.info[VERDICT] == headline(), "`make pictures` draws it again"
+    assert FILE.stat().st_size < 100_000
