@@ -1,6 +1,7 @@
 """What the page asks of Python, inside the browser: texts in JSON -> markup and patched files in JSON."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from advisor.engine.answering import answered
@@ -20,7 +21,6 @@ from advisor.report.time import Training
 from advisor.report.wording import remarks
 from advisor.session import CheckedRun
 
-from . import writing
 from .asking import Asked, asked, fields_of, gpus_in, soon, stated, whole
 from .showing import answer_of, banner, cards_table, keyed, options, picture, spec_of
 
@@ -85,15 +85,19 @@ def matrix(request: str) -> str:
 
 def draft(request: str) -> str:
     """A config of the menus, at once."""
+    from . import writing
+
     return _written(writing.draft, request)
 
 
 def ways(request: str) -> str:
     """The configs of the menus that fit."""
+    from . import writing
+
     return _written(writing.ways, request)
 
 
-def _written(write: Any, request: str) -> str:
+def _written(write: Callable[[str], dict[str, Any]], request: str) -> str:
     try:
         return json.dumps(write(request))
     except InputError as error:

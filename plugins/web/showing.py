@@ -1,4 +1,4 @@
-"""The answer as markup for the page: verdict, what to do, cost; options, ways of ``new`` and cards, with buttons."""
+"""The answer as markup for the page: verdict, what to do, cost; options and cards, with buttons."""
 
 import shlex
 from collections.abc import Iterator
@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from advisor.engine.answer import Answer, Option
 from advisor.engine.finding import PLANNED
 from advisor.hardware import Hardware, parse_hardware
-from advisor.hardware.prices import Price, Prices
-from advisor.new import Way, Ways
+from advisor.hardware.prices import Prices
 from advisor.report.cards import (
     COST,
     GPUS,
@@ -26,7 +25,7 @@ from advisor.report.cards import (
 from advisor.report.html_answer import step
 from advisor.report.html_markup import diff, folded, listed, plain, prose, table, tag
 from advisor.report.time import steps_of
-from advisor.report.ways_text import amount, at_best, price_words, time_words
+from advisor.report.ways_text import amount, price_words, time_words
 from advisor.report.wording import SAFETY, counted, number
 from advisor.run import Run
 from advisor.session import CheckedRun
@@ -201,29 +200,6 @@ def picture(found: CheckedRun, tokens: float) -> dict[str, object]:
         "usable": estimate.usable / GIB if estimate is not None else None,
         "after": after if chosen is not None and chosen.letter != "C" else None,
     }
-
-
-def ways_table(found: Ways) -> str:
-    """Full, LoRA and QLoRA with their figures and a button for each that fits."""
-    heads = ("Way", "GiB", "tokens/s", "time", "cost", "")
-    rows = [_way(way, found.price) for way in found.ways]
-    tokens = found.start.tokens
-    said = [found.why, f"Times are of {amount(tokens)} tokens." if tokens else ""]
-    said += [price_words(found.price)] if found.price is not None else []
-    name = plain(found.start.hardware.title)
-    return tag("div", table(f"Ways on {name}", heads, rows), "scroll") + tag("p", prose(" ".join(said)), "small")
-
-
-def _way(way: Way, price: Price | None) -> tuple[str, ...]:
-    """One of them."""
-    title = way.title + (", part in host memory" if way.offloads else "")
-    if not way.fits:
-        return f"{plain(title)}: {prose(way.why_not + at_best(way))}", "", "", "", "", ""
-    memory = number(way.estimate.needed.high) if way.estimate is not None else ""
-    speed = f"{way.tokens_per_second:,.0f}" if way.tokens_per_second is not None else ""
-    use = f'<button type="button" data-kind="{way.training}">Use</button>'
-    name = tag("b", plain(title)) if way.recommended else plain(title)
-    return name, memory, speed, time_words(way.hours), money(price, way.cost), use
 
 
 def cards_table(offers: Offers) -> str:

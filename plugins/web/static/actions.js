@@ -10,7 +10,7 @@ const untouched = () => written !== null && written === at("config").value;
 
 /** A config for what the menus say: the plainest at once, and after a pause the fastest that fits. */
 function fromMenus() {
-  version += 1;
+  document.body.dataset.version = version += 1;
   menus += 1;
   const known = found.get(waysKey());
   if (known) return newWays(known, true);

@@ -91,8 +91,7 @@ function startCards({ data }) {
 }
 
 function changed() {
-  version += 1;
-  document.body.dataset.version = version;
+  document.body.dataset.version = version += 1;
   for (const id of ["options", "full", "cards"]) at(id).classList.add("stale");
   for (const name of ["slow", "cards"]) workers[name]?.forget();
   workers.quick?.ask("quick", version, request());

@@ -196,7 +196,7 @@ def test_tokens_change_time_and_cost_alone(page: Page):
     hundred = page.text("quick")
     page.slide("tokens", 9)
     page.settled("quick")
-    assert "100M tokens" in hundred and "1,000M tokens" in page.text("quick")
+    assert "100M tokens" in hundred and "1B tokens" in page.text("quick")
     assert hundred.partition("\n")[0] == page.text("quick").partition("\n")[0]
     page.slide("tokens", 6)
 
@@ -235,7 +235,7 @@ def test_an_option_is_applied_and_taken_back_by_keys_and_by_a_button(page: Page)
     page.tab.click("#options [data-way=A]")
     page.settled("quick")
     after = page.config
-    assert after == page.example.replace("size: 8", "size: 1").replace("steps: 1", "steps: 8")
+    assert after == page.example.replace("batch_size: 8", "batch_size: 1").replace("on_steps: 1", "on_steps: 8")
     assert "Fits: needs 19.8 of 23.1 GiB" in page.text("quick")
     page.tab.focus("#config")
     page.tab.keyboard.press("Control+z")
@@ -248,7 +248,7 @@ def test_an_option_is_applied_and_taken_back_by_keys_and_by_a_button(page: Page)
 
 
 def test_what_was_typed_can_be_typed_back_past_an_option(page: Page):
-    page.settled()
+    page.open("lora-8b-large-batch")
     page.tab.focus("#config")
     page.tab.keyboard.press("Control+End")
     page.tab.keyboard.type("# mine")
@@ -261,7 +261,8 @@ def test_what_was_typed_can_be_typed_back_past_an_option(page: Page):
 
 
 def test_other_hardware_is_taken_by_its_button(page: Page):
-    page.settled("quick", "others")
+    page.open("lora-8b-large-batch")
+    page.settled("others")
     page.tab.click("#options [data-way=C1]")
     page.settled("quick")
     assert page.tab.input_value("#count") == "2" and "on each of 2x RTX 4090" in page.text("quick")
@@ -272,6 +273,7 @@ def test_other_hardware_is_taken_by_its_button(page: Page):
 
 
 def test_cards_stand_side_by_side_and_one_is_taken(page: Page):
+    page.open("lora-8b-large-batch")
     page.settled("matrix")
     assert "cost" in page.text("cards") and "1x RTX 5090" in page.text("cards")
     page.tab.click("#cards tr:has-text('1x RTX 5090') button")
@@ -290,6 +292,7 @@ def test_texts_are_downloaded(page: Page):
 
 
 def test_the_verdict_is_saved_as_a_picture(page: Page):
+    page.open("lora-8b-large-batch")
     with page.tab.expect_download() as download:
         page.tab.click("#picture-button")
     with Image.open(download.value.path()) as picture:
@@ -327,7 +330,7 @@ def test_a_config_json_comes_from_the_hub_on_a_click_alone(browser: Any, address
 
 
 def test_a_json_and_a_model_of_ones_own_count(page: Page):
-    page.fill("config", page.config.replace("meta-llama/Llama-3.1-8B", "nobody/mine") + "deepspeed: ds.json\n")
+    page.fill("config", page.example.replace("meta-llama/Llama-3.1-8B", "nobody/mine") + "deepspeed: ds.json\n")
     page.fill("json", '{"zero_optimization": {"stage": 9}}')
     page.settled()
     assert "unknown model" in page.text("quick")
@@ -397,7 +400,7 @@ def test_nothing_leaves_the_page(page: Page, address: str):
     page.asked.clear()
     page.fill("config", page.example.replace("micro_batch_size: 8", "micro_batch_size: 4"))
     page.settled()
-    assert page.asked == []
+    assert set(page.asked) <= {address + "icon.svg"}
     refuses_to_send(page)
     page.fill("config", page.example)
 
