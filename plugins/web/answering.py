@@ -78,7 +78,7 @@ def matrix(request: str) -> str:
         found, session = soon(question), question.session()
         offers = offers_of(found.run, session, question.tokens / epochs_of(found.run))
         specs = [gpus_in(offer.row.hardware.spec, offer.row.hardware) for offer in offers]
-        return json.dumps({"html": cards_table(offers), "cards": specs})
+        return json.dumps({"html": cards_table(offers, question.tokens), "cards": specs})
     except InputError:
         return json.dumps({"html": "", "cards": []})
 

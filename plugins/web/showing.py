@@ -31,7 +31,7 @@ from advisor.run import Run
 from advisor.session import CheckedRun
 from advisor.util import GIB
 
-COLUMNS = (GPUS, COST, MEMORY, HOURS, SPEED, STEPS, HOST, NAMED)
+COLUMNS = (COST, MEMORY, HOURS, SPEED, STEPS, HOST, NAMED)
 """Of the table of cards: a phone shows the first ones."""
 LOOKS = "Looking for a way ..."
 BELOW = "No edits make it fit. See the cards below."
@@ -202,17 +202,21 @@ def picture(found: CheckedRun, tokens: float) -> dict[str, object]:
     }
 
 
-def cards_table(offers: Offers) -> str:
+def cards_table(offers: Offers, tokens: float) -> str:
     """The cards that would do side by side, by cost, each with a button."""
     heads, *others = entries(offers)
     if not others:
         return ""
     shown = [place for place in COLUMNS if any(cells[place] for cells in others)]
     rows = [
-        (*(plain(cells[place]) for place in shown), f'<button type="button" data-card="{at}">Use</button>')
+        (
+            f'<button type="button" data-card="{at}">{plain(cells[GPUS])}</button>',
+            *(plain(cells[place]) for place in shown),
+        )
         for at, cells in enumerate(others)
     ]
-    body = table(plain(caption_of(offers)), [*(heads[place] for place in shown), ""], rows)
+    body = table("By cost; a click takes the card", ["GPUs", *(heads[place] for place in shown)], rows)
+    said = tag("p", prose(": ".join(filter(None, (f"Of {amount(tokens)} tokens", caption_of(offers))))), "small")
     # What names an option of the command line is no help here.
     notes = [note for note in notes_of(offers) if "--" not in note]
-    return tag("h2", "Cards that would do") + tag("div", body, "scroll") + listed(map(prose, notes), "small")
+    return tag("h2", "Cards that would do") + said + tag("div", body, "scroll") + listed(map(prose, notes), "small")

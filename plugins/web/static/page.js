@@ -18,6 +18,7 @@ function show(id, html) {
   if (shown[id] !== html) {
     const open = [...box.querySelectorAll("details[open] > summary")].map((summary) => summary.textContent);
     box.innerHTML = shown[id] = html;
+    for (const wide of box.querySelectorAll(".scroll")) wide.tabIndex = 0;
     for (const summary of box.querySelectorAll("details > summary")) {
       if (open.includes(summary.textContent)) summary.parentElement.open = true;
     }
@@ -63,8 +64,12 @@ function answered(data) {
   const slides = what === "quick" && Object.keys(pending).length;
   if (data.version !== (what === "ways" ? menus : version) && !slides) return;
   ANSWERS[what](answer);
-  if (answer.top !== undefined && data.version === version) picture = answer.picture;
-  if (answer.top !== undefined) show("quick", answer.top);
+  if (answer.top !== undefined) {
+    if (data.version === version) picture = answer.picture;
+    show("quick", answer.top);
+    at("mini").textContent = answer.picture.headline;
+    at("mini").className = `verdict ${answer.picture.role}`;
+  }
   if (answer.verdict) document.title = `${answer.verdict.replaceAll("-", " ")}: advisor`;
   document.body.dataset[what] = data.version;
 }
@@ -144,6 +149,8 @@ async function begin() {
   }
   showTokens();
   listen();
+  // Where the verdict is out of sight, a line of it stays.
+  new IntersectionObserver(([{ isIntersecting }]) => { at("mini").hidden = isIntersecting; }).observe(at("quick"));
   source = await workerSource();
   workers.quick = new Python(source, heard);
 }

@@ -7,6 +7,7 @@ class Python {
     this.worker.postMessage({ base: new URL(".", location.href).href, files: unpackedBlobs });
     this.busy = true;
     this.next = {};
+    this.asked = {};
     this.worker.onmessage = ({ data }) => {
       if (data.ready || data.what) this.busy = false;
       heard(data);
@@ -15,12 +16,16 @@ class Python {
     this.worker.onerror = (event) => heard({ failed: event.message || "the worker could not start" });
   }
 
+  /** Of one version a question is asked once. */
   ask(what, version, request) {
+    if (this.asked[what] === version) return;
+    this.asked[what] = version;
     this.next[what] = { what, version, request };
     this.send();
   }
 
   forget() {
+    for (const what of Object.keys(this.next)) delete this.asked[what];
     this.next = {};
   }
 
