@@ -35,7 +35,7 @@ def quick(request: str) -> str:
     question = asked(request)
     try:
         found = soon(question)
-        said = stated(found) if question.is_stated else None
+        said = stated(question, found)
     except InputError as error:
         return json.dumps({"error": unreadable(error), "verdict": "unknown"})
     more = {"stated": said, "fields": fields_of(found.run), "memory": details(found.report)}

@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
-from advisor.documents import parse
+from advisor.documents import Document, parse
 from advisor.hardware import Hardware
 from advisor.hardware.parse import options_of
 from advisor.opening import pragma
 from advisor.record import record, replace
 from advisor.run import Run
-from advisor.session import CheckedRun, RunOptions, Session, check_config_text, text_session
+from advisor.session import CheckedRun, RunOptions, Session, check_config, text_session
 from advisor.util import GIB
 
 CONFIG = "run.yaml"
@@ -30,11 +31,21 @@ class Asked:
     taken: str
     tokens: float
 
+    @cached_property
+    def document(self) -> Document:
+        """The YAML. ``InputError`` where it cannot be read."""
+        return parse(self.config.encode(), CONFIG, "yaml")
+
+    @cached_property
+    def comment(self) -> str:
+        """What a comment ``# advisor: gpus=...`` says; empty without one. ``InputError`` where there is no YAML."""
+        said = pragma(self.document, "gpus")
+        return said.argument if said else ""
+
     @property
     def is_stated(self) -> bool:
-        """Whether a comment says something of the GPUs that the fields have not taken over. ``InputError``: no YAML."""
-        said = comment(self.config)
-        return bool(said) and said != self.taken
+        """Whether the comment says something that the fields of the page have not taken over."""
+        return bool(self.comment) and self.comment != self.taken
 
     def session(self, *, details: bool = False) -> Session:
         """Of these texts. ``InputError`` where the YAML cannot be read."""
@@ -56,26 +67,18 @@ def soon(question: Asked, *, details: bool = False) -> CheckedRun:
     """What a key waits for: no plan, and no replay but for ``details``. ``InputError`` where a text cannot be read."""
     session = question.session(details=details)
     options = replace(session.options, plans=False, replays=details)
-    return check_config_text(question.config, CONFIG, replace(session, options=options), speed=False)
+    return check_config(question.document, replace(session, options=options), speed=False)
 
 
 def whole(question: Asked) -> CheckedRun:
     """The same with plans and options."""
-    return check_config_text(question.config, CONFIG, question.session())
+    return check_config(question.document, question.session())
 
 
-def comment(config: str) -> str:
-    """What a comment ``# advisor: gpus=...`` of the YAML says; empty without one. ``InputError`` for no YAML."""
-    if "advisor:" not in config:
-        return ""
-    said = pragma(parse(config.encode(), CONFIG, "yaml"), "gpus")
-    return said.argument if said else ""
-
-
-def stated(found: CheckedRun) -> dict[str, Any] | None:
-    """The GPUs of the comment as the fields of the page have them."""
+def stated(question: Asked, found: CheckedRun) -> dict[str, Any] | None:
+    """The GPUs of the comment as the fields of the page have them; None where they have them already."""
     hardware = found.run.hardware
-    return None if hardware is None else gpus_in(comment(found.run.config.text), hardware)
+    return gpus_in(question.comment, hardware) if question.is_stated and hardware is not None else None
 
 
 def gpus_in(said: str, hardware: Hardware) -> dict[str, Any]:

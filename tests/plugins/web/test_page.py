@@ -333,9 +333,11 @@ def test_a_json_and_a_model_of_ones_own_count(page: Page):
     page.fill("config", page.example.replace("meta-llama/Llama-3.1-8B", "nobody/mine") + "deepspeed: ds.json\n")
     page.fill("json", '{"zero_optimization": {"stage": 9}}')
     page.settled()
+    assert "must be 0, 1, 2 or 3" in page.text("quick")
+    page.fill("json", '{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}')
+    page.settled()
     assert "unknown model" in page.text("quick")
     page.fill("model", MODEL)
-    page.fill("json", '{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}')
     page.settled()
     assert "ZeRO-3" in page.tab.text_content("#quick") and "GiB are needed" in page.text("memory")
 
