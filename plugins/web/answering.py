@@ -147,5 +147,6 @@ def rest(found: CheckedRun) -> str:
 def unreadable(error: InputError) -> str:
     """An error as the page shows it."""
     place = f"line {error.line}: " if error.line else ""
-    remedy = f"; {error.remedy}" if error.remedy else ""
+    # What names an option of the command line is no help here.
+    remedy = f"; {error.remedy}" if error.remedy and "--" not in error.remedy else ""
     return tag("p", prose(place + error.message + remedy), "verdict does-not-fit")
