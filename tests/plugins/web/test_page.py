@@ -323,7 +323,7 @@ def test_a_config_json_comes_from_the_hub_on_a_click_alone(browser: Any, address
     page.tab.select_option("#base", "")
     page.tab.fill("#hub-name", "nobody/gated")
     page.tab.click("#hub-button")
-    page.until("document.getElementById('said').textContent.includes('gated')")
+    page.until("document.getElementById('said').textContent.includes('is gated')")
     assert heard == [f"https://huggingface.co/nobody/{name}/resolve/main/config.json" for name in ("mine", "gated")]
     assert page.errors == []
     page.context.close()
