@@ -74,8 +74,9 @@ accuracy: $(VENV)/.installed ## Rewrite the ranges and the figures of the README
 site: $(VENV_SITE)/.installed ## Build the site into build/site/out; PAGE=site/web puts the page of `make web` into it
 	$(VENV_SITE)/bin/python -m tests.website.build build/site $(PAGE)
 
-pictures: $(VENV)/.installed ## Draw the README's screen again
+pictures: $(VENV)/.installed ## Draw the README's screen and the preview of the page again (needs Chromium)
 	$(BIN)/python -m tests.pictures
+	$(BIN)/python -m tests.plugins.web.preview
 
 web: $(VENV_DEMO)/.installed ## Build the page that runs in the browser into site/web (needs npm)
 	$(DEMO)/python -m advisor.plugins.web.build site/web

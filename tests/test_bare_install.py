@@ -11,7 +11,7 @@ import pytest
 import advisor
 
 ROOT = Path(__file__).parents[1]
-SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "advisor", "rules", "plugins")
+SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "advisor", "rules", "plugins", "sample_configs")
 HEAVY = ("torch", "transformers", "deepspeed", "pydantic", "jsonschema", "numpy", "axolotl")
 CONFIG = """\
 base_model: meta-llama/Llama-3.1-8B

@@ -14,7 +14,16 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 MANIFEST = ROOT / ".pre-commit-hooks.yaml"
-SHIPPED = (".pre-commit-hooks.yaml", "pyproject.toml", "README.md", "LICENSE", "advisor", "rules", "plugins")
+SHIPPED = (
+    ".pre-commit-hooks.yaml",
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+    "advisor",
+    "rules",
+    "plugins",
+    "sample_configs",
+)
 CONFIG = """\
 # advisor: gpus=1x a100-80gb
 base_model: meta-llama/Llama-3.1-8B

@@ -332,8 +332,11 @@ import json, sys
 from advisor.plugins.web import answering
 text = sys.argv[1]
 request = json.dumps({"config": text, "gpus": "1x rtx-4090", "files": {"ds.json": sys.argv[2]}})
-for asked in (answering.quick, answering.full, answering.reserved, answering.matrix):
+for asked in (answering.quick, answering.full, answering.others, answering.reserved, answering.matrix):
     print(asked(request))
+menus = {"model": text, "method": "lora", "length": 2048, "tokens": 1e8, "gpus": "1x rtx-4090", "files": {}}
+for asked in (answering.draft, answering.ways):
+    print(asked(json.dumps(menus)))
 """
 
 

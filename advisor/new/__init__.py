@@ -2,7 +2,7 @@
 
 from advisor.new.questions import answered, questions, which_way
 from advisor.new.request import METHODS, Choice, Method, Question, Request, Seen
-from advisor.new.ways import TITLES, Way, Ways, ways
+from advisor.new.ways import TITLES, Way, Ways, drafted, ways
 
 __all__ = [
     "METHODS",
@@ -15,6 +15,7 @@ __all__ = [
     "Way",
     "Ways",
     "answered",
+    "drafted",
     "questions",
     "ways",
     "which_way",

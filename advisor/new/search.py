@@ -37,8 +37,7 @@ def searched(start: Start, training: Training) -> Fixed:
     """
     first = first_run(start, training)
     options = replace(start.session.options, ignore=(*start.session.options.ignore, *HELD), faster=True)
-    low = training == "full" and rate_for(start, training).default < LOW_RATE
-    if not low or not first.run.takes_deepspeed:
+    if not needs_masters(start, training, first.run):
         return _fastest(first, options)
     found = _fastest(with_masters(first), options.without(tuple(WITHOUT_MASTERS)))
     if fits(found):
@@ -113,6 +112,11 @@ def _opened(start: Start, training: Training, *, packs: bool, attention: bool = 
     opened = open_run(parse(text.encode(), start.request.file, "yaml"), context)
     kernel = {"attention": WORDS[without_scores(opened.run)]}
     return replace(opened, run=edited(opened.run, kernel, "new"))
+
+
+def needs_masters(start: Start, training: Training, run: Run) -> bool:
+    """Whether updates are so small that bf16 weights would lose them, and DeepSpeed can keep copies in fp32."""
+    return training == "full" and rate_for(start, training).default < LOW_RATE and run.takes_deepspeed
 
 
 def with_masters(opened: LoadedRun) -> LoadedRun:

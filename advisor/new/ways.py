@@ -17,10 +17,11 @@ from advisor.learning import Training
 from advisor.memory import Estimate
 from advisor.new.choosing import recommended
 from advisor.new.request import Request
-from advisor.new.search import first_run, searched
+from advisor.new.search import first_run, needs_masters, searched, with_masters
 from advisor.new.start import Start, start_of
 from advisor.new.telling import config_text
 from advisor.record import record, replace
+from advisor.run import Run
 from advisor.session import Session, check_config_text, text_session
 from advisor.speed import StepTime, step_time
 
@@ -88,6 +89,17 @@ def ways(request: Request, session: Session | None = None) -> Ways:
     return Ways(start=start, ways=found, why=why, rungs=rungs, price=price)
 
 
+def drafted(request: Request, training: Training, session: Session | None = None) -> Mapping[str, str]:
+    """The files that the search of one way begins with: they are there at once, and may be too large.
+
+    ``InputError`` as of ``ways``.
+    """
+    start = start_of(request, session)
+    first = first_run(start, training)
+    begun = with_masters(first) if needs_masters(start, training, first.run) else first
+    return files_of(start, begun.run, training)
+
+
 def _way(start: Start, training: Training, price: Price | None) -> tuple[Way, Fixed]:
     """One kind, searched, written and checked afresh."""
     found = searched(start, training)
@@ -116,7 +128,7 @@ def _checked(start: Start, found: Fixed, way: Way) -> Way:
     """The way with its files, if a fresh check of them has no word against them."""
     if way.estimate is None or way.estimate.verdict != "fits":
         return replace(way, why_not="does not fit")
-    files = files_of(start, found, way.training)
+    files = files_of(start, found.run, way.training)
     file, text = next(iter(files.items()))
     options = replace(start.session.options, speed=False)
     session = replace(text_session(file, start.request.options, files=_others_of(file, files)), options=options)
@@ -139,16 +151,16 @@ def _others_of(file: str, files: Mapping[str, str]) -> Mapping[str, str]:
     return {os.path.relpath(name, folder): text for name, text in files.items() if name != file}
 
 
-def files_of(start: Start, found: Fixed, training: Training) -> Mapping[str, str]:
+def files_of(start: Start, run: Run, training: Training) -> Mapping[str, str]:
     """The config, and the DeepSpeed JSON next to it."""
-    values = dict(found.run.config.values_mapping)
-    section, file = found.run.deepspeed, start.request.file
+    values = dict(run.config.values_mapping)
+    section, file = run.deepspeed, start.request.file
     others: dict[str, str] = {}
     if section is not None:
         name = f"{os.path.splitext(file)[0]}.deepspeed.json"
         values["deepspeed"] = name
         others[name] = fresh_text("json", dict(section))
-    return {file: config_text(start, found.run, values, training), **others}
+    return {file: config_text(start, run, values, training), **others}
 
 
 def _rungs(start: Start, found: Fixed) -> tuple[Rung, ...]:

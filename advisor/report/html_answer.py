@@ -110,13 +110,13 @@ def _way(option: Option) -> str:
     training = tag("span", SAFETY[option.training == "same"], f"badge {option.training}")
     edits = f", {counted(option.changes, 'edit')}" if option.changes else ""
     head = f"{tag('b', option.letter)} {plain(option.title)}{edits} {training}"
-    steps = tag("ol", "".join(map(_step, option.steps))) if option.steps else ""
+    steps = tag("ol", "".join(map(step, option.steps))) if option.steps else ""
     command = tag("pre", plain(option.command or ""))
     written = folded("What it writes", diff(option.diff)) if option.diff else ""
     return folded(head, command + steps + written, unfolded=option.recommended)
 
 
-def _step(step: AnswerStep) -> str:
+def step(step: AnswerStep) -> str:
     """One edit: its figures, its reason, its cost."""
     said = [f"<b>{plain(step.title)}</b> {tag('small', plain(', '.join(_changes(step))))}"]
     said += [prose(step.because)] if step.because else []

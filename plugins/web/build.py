@@ -13,6 +13,7 @@ from advisor.errors import InputError
 from advisor.report.html_page import STYLE
 
 from .fetching import LOCK, done_by, node, pyodide
+from .menus import filled, samples
 from .sources import sources
 
 HERE = Path(__file__).parent
@@ -21,6 +22,7 @@ PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.
 COMPILED = ("advisor.zip", "pyodide/python_stdlib.zip")
 PACKED = ("worker.js", "advisor.zip", *(f"pyodide/{name}" for name in PYODIDE))
 """What a page opened from ``file://`` may not load, and packed.js holds."""
+PAGE = "index.html"
 SPACE = HERE / "space.md"
 """What a Space of Hugging Face reads first, so that the folder is one as it is."""
 COMPILING = (HERE / "compile.mjs", HERE / "compiling.py")
@@ -28,7 +30,8 @@ COMPILING = (HERE / "compile.mjs", HERE / "compiling.py")
 
 def key() -> str:
     """A name for the page, another one as soon as anything has changed that it is built from."""
-    own = [Path(__file__), LOCK, STYLE, SPACE, *COMPILING, *sorted((HERE / "static").iterdir())]
+    own = [Path(__file__), HERE / "menus.py", LOCK, STYLE, SPACE, *COMPILING, *sorted((HERE / "static").iterdir())]
+    own += sorted(path for path in samples().rglob("*") if path.is_file())
     digest = hashlib.sha256()
     for path, name in [*((path, path.name) for path in own), *sources()]:
         content = path.read_bytes()
@@ -41,6 +44,8 @@ def build(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for path in (HERE / "static").iterdir():
         shutil.copyfile(path, folder / path.name)
+    page = (HERE / "static" / PAGE).read_text(encoding="utf-8")
+    (folder / PAGE).write_text(filled(page), encoding="utf-8")
     shutil.copyfile(STYLE, folder / "report.css")
     shutil.copyfile(SPACE, folder / "README.md")
     with zipfile.ZipFile(folder / "advisor.zip", "w", zipfile.ZIP_DEFLATED) as archive:

@@ -8,7 +8,11 @@ from pathlib import Path
 
 PACKAGES = ("advisor", "advisor.rules", "advisor.plugins", "yaml", "click")
 SUFFIXES = (".py", ".json", ".jsonl", ".csv", ".toml", ".css")
-PLUGINS = ("advisor/plugins/__init__.py", "advisor/plugins/web/__init__.py", "advisor/plugins/web/answering.py")
+PLUGINS = (
+    "advisor/plugins/__init__.py",
+    "advisor/plugins/web/__init__.py",
+    *(f"advisor/plugins/web/{name}.py" for name in ("answering", "asking", "showing", "writing")),
+)
 """All that the page runs of the plugins, by their place in the archive; of the rest it takes what is not ``UNUSED``."""
 UNUSED = (
     "*/__pycache__/*",
@@ -28,6 +32,7 @@ UNUSED = (
     "advisor/report/git*.py",
     "advisor/report/sarif*.py",
     "advisor/report/schema*",
+    "advisor/sample_configs/*",
     "advisor/schemas/validate/ask_*.py",
     "advisor/tracing/__main__.py",
     "advisor/tracing/cuda_emulation.py",

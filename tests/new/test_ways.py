@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from advisor.errors import InputError
-from advisor.new import Request, Way, Ways, ways
+from advisor.new import Request, Way, Ways, drafted, ways
 from advisor.new.methods import method_named
 from advisor.session import RunOptions
 
@@ -178,3 +178,10 @@ def test_other_methods_are_one_sentence_and_an_example(word: str):
 def test_an_unknown_method_lists_those_that_there_are():
     with pytest.raises(InputError, match="none of these"):
         method_named("sgd")
+
+
+def test_a_draft_is_where_the_search_begins_and_may_be_too_large():
+    request = Request(model="Qwen/Qwen3-8B", options=RunOptions(gpus="1x rtx-4090"))
+    written = yaml.safe_load(drafted(request, "lora")["run.yaml"])
+    assert (written["adapter"], written["micro_batch_size"]) == ("lora", 1)
+    assert set(drafted(request, "full")) == {"run.yaml", "run.deepspeed.json"}

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "advisor", "rules", "plugins")
+SHIPPED = ("pyproject.toml", "README.md", "LICENSE", "advisor", "rules", "plugins", "sample_configs")
 # What `axolotl train` imports before it registers plugins, in addition to torch, transformers, peft and accelerate.
 LACKING = (
     *("python-dotenv", "requests", "fire", "posthog", "colorama", "pyarrow", "datasets==4.8.4", "numba"),

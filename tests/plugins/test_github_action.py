@@ -537,7 +537,16 @@ def test_the_html_report_is_kept_and_linked(workspace: Path):
 @pytest.mark.parametrize("folder", [".", "plugins/github_action"])
 def test_the_command_is_installed_from_the_checkout_of_the_action(workspace: Path, folder: str):
     source = workspace.parent / "source"
-    for name in ("action.yml", "pyproject.toml", "README.md", "LICENSE", "advisor", "rules", "plugins"):
+    for name in (
+        "action.yml",
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "advisor",
+        "rules",
+        "plugins",
+        "sample_configs",
+    ):
         copied = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         copied(ROOT / name, source / name)

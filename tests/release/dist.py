@@ -16,7 +16,7 @@ DIST = ROOT / "dist"
 ROOT_FILES = {"CHANGELOG.md", "LICENSE", "MANIFEST.in", "README.md", "pyproject.toml"}
 MADE = re.compile(r"PKG-INFO|setup\.cfg|[\w.-]+\.(?:egg|dist)-info/.+")
 """What setuptools adds."""
-SHIPPED = re.compile(r"(?:advisor|rules)/.+|plugins/(?!.+/README\.md).+")
+SHIPPED = re.compile(r"(?:advisor|rules|sample_configs)/.+|plugins/(?!.+/README\.md).+")
 APART = re.compile(r"plugins/(?:github_action|site|zed|language_server/vscode)/")
 """Plugins that are taken from the repository."""
 
@@ -59,7 +59,7 @@ def look(dist: Path) -> Iterator[str]:
         names = {member.name.partition("/")[2] for member in packed.getmembers() if member.isfile()}
     yield from (f"{sdist.name} {each}" for each in faults(names, tracked, ROOT_FILES))
     with zipfile.ZipFile(wheel) as packed:
-        names = {re.sub(r"^advisor/(rules|plugins)/", r"\1/", name) for name in packed.namelist()}
+        names = {re.sub(r"^advisor/(rules|plugins|sample_configs)/", r"\1/", name) for name in packed.namelist()}
     yield from (f"{wheel.name} {each}" for each in faults(names, tracked, set()))
 
 

@@ -17,6 +17,7 @@ TRACKED = (
     "plugins/web/build.py",
     "plugins/web/README.md",
     "plugins/web/static/page.js",
+    "sample_configs/lora-8b.yaml",
     "plugins/zed/src/lib.rs",
     "plugins/language_server/vscode/src/extension.js",
     "plugins/github_action/suggest.py",
@@ -29,6 +30,7 @@ WHOLE = [
     "plugins/__init__.py",
     "plugins/web/build.py",
     "plugins/web/static/page.js",
+    "sample_configs/lora-8b.yaml",
 ]
 
 

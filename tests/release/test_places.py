@@ -45,7 +45,7 @@ def test_no_other_text_names_it(copy: Path, what: str):
     others = [
         path.relative_to(copy).as_posix()
         for path in copy.rglob("*")
-        if path.is_file() and PLACES[what].search(path.read_text(encoding="utf-8"))
+        if path.is_file() and path.suffix != ".png" and PLACES[what].search(path.read_text(encoding="utf-8"))
     ]
     assert sorted(others) == sorted(known)
 

@@ -37,3 +37,23 @@ async function unpacked(text) {
     return null;
   }
 }
+
+async function keepLink() {
+  offerFiles();
+  history.replaceState(null, "", "#" + (await packed(values())));
+}
+
+/** What the link says of the fields; whether there is one. */
+async function fromLink() {
+  const found = location.hash.length > 1 ? await unpacked(location.hash.slice(1)) : null;
+  if (!found) return false;
+  for (const id of FIELDS) {
+    if (typeof found[id] !== "string") continue;
+    if (id === "card") choose(at(id), found[id]);
+    else at(id).value = found[id];
+    if (found[id] && at(`${id}-box`)) at(`${id}-box`).open = true;
+  }
+  taken = typeof found.taken === "string" ? found.taken : "";
+  net = typeof found.net === "string" ? found.net : "";
+  return true;
+}

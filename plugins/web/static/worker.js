@@ -30,7 +30,7 @@ async function start(page) {
   python.runPython("import os, sys; sys.path.insert(0, '/advisor'); os.makedirs('/work', exist_ok=True); os.chdir('/work')");
   say({ progress: 75 });
   const answering = python.pyimport("advisor.plugins.web.answering");
-  say({ progress: 90, gpus: JSON.parse(answering.gpus()) });
+  say({ progress: 90 });
   return answering;
 }
 
