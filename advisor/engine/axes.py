@@ -13,7 +13,6 @@ AT_ONCE: tuple[Way, ...] = (
     (HALF,),
     ("flash-attention",),
     ("smaller-eval-batch",),
-    ("efficient-loading",),
 )
 """What costs no time: tried with every point, and left out again where the end does without."""
 LOSS: tuple[Way, ...] = (("fused-loss",),)

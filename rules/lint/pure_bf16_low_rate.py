@@ -40,7 +40,7 @@ def falls(run: Run) -> bool:
 rule = Rule(
     id="pure-bf16-low-rate",
     stage="lint",
-    title="Keep fp32 masters where the learning rate is low, or falls low",
+    title="Keep fp32 masters where the learning rate is low",
     finds=finds,
     level="note",
     proof="read",

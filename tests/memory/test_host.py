@@ -125,7 +125,8 @@ def test_the_host_needs_the_larger_of_load_and_training():
     assert loading["frozen shards"] < STACKS * 1.1
 
 
-FSDP2 = {"fsdp_version": 2, "fsdp_config": {"cpu_ram_efficient_loading": True, "auto_wrap_policy": "X"}}
+EFFICIENT: dict[str, object] = {"cpu_ram_efficient_loading": True, "auto_wrap_policy": "X"}
+FSDP2: dict[str, Any] = {"fsdp_version": 2, "fsdp_config": EFFICIENT}
 ADAPTED: dict[str, Any] = {"adapter": "lora", "lora_r": 8, "lora_alpha": 16, "lora_target_modules": ["q_proj"]}
 QWEN_30B, LLAMA_8B = 2 * 30_532_122_624, 2 * 8_030_261_248
 
@@ -141,7 +142,7 @@ def test_fsdp_loads_once_and_fills_zeros_in_the_other_processes_of_a_full_fine_t
 
 
 def test_a_reference_model_is_loaded_besides():
-    keys = {**FSDP2, "base_model": "meta-llama/Llama-3.1-8B", "rl": "dpo"}
+    keys: dict[str, Any] = {**FSDP2, "base_model": "meta-llama/Llama-3.1-8B", "rl": "dpo"}
     assert on_host(None, **keys) == {"zeros of the other processes": 14 * LLAMA_8B}
 
 
@@ -152,12 +153,12 @@ def test_older_transformers_reserve_what_they_do_not_fill():
 
 
 def test_each_process_of_fsdp_stacks_where_loading_is_not_efficient():
-    every = {"fsdp_version": 2, "fsdp_config": {"auto_wrap_policy": "X"}}
+    every: dict[str, Any] = {"fsdp_version": 2, "fsdp_config": {"auto_wrap_policy": "X"}}
     assert on_host(None, **every, **ADAPTED) == {"experts, stacked by each rank": 8 * STACKS}
 
 
 def test_one_process_holds_its_experts_while_shards_are_offloaded():
-    keys = {**FSDP2, "fsdp_config": {**FSDP2["fsdp_config"], "offload_params": True}}
+    keys: dict[str, Any] = {**FSDP2, "fsdp_config": {**EFFICIENT, "offload_params": True}}
     loading = on_host(None, **keys, **ADAPTED)
     assert set(loading) == {"experts, stacked by one process", "shards"}
     assert loading["shards"] > QWEN_30B
