@@ -1,6 +1,6 @@
 """What this is: its version, and where it lives."""
 
-VERSION = "0.2.0"
+VERSION = "0.3.0"
 """Of the wheel, the reports, the servers and the page."""
 REPOSITORY = "https://github.com/OWNER/axolotl-advisor"
 """``make owner NAME=...`` writes the account here, and everywhere else."""

@@ -11,6 +11,7 @@ FILES = (
     "pyproject.toml",
     "advisor/about.py",
     "plugins/**/*.md",
+    "plugins/agents/axolotl-docs.patch",
     "plugins/site/zensical.toml",
     "plugins/zed/**/*.toml",
     "plugins/zed/**/*.rs",
