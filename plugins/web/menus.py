@@ -35,7 +35,7 @@ Example = Mapping[str, str]
 
 
 def samples() -> Path:
-    """The folder of the sample configs: in a wheel within the package, in a checkout beside it."""
+    """The folder of the sample configs: in a wheel within the package, in a checkout next to it."""
     package = Path(str(advisor.__file__)).parent
     return next(each for each in (package / "sample_configs", package.parent / "sample_configs") if each.is_dir())
 
