@@ -1,4 +1,4 @@
-"""The estimate beside what was measured on an H100: by measure.py, and by `advisor verify` with the real axolotl."""
+"""The estimate, held up to what was measured on an H100 by measure.py, and by `advisor verify` with the real axolotl."""
 
 from pathlib import Path
 
