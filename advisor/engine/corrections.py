@@ -6,6 +6,9 @@ from advisor.engine.answer import Option, Stop
 from advisor.engine.answer_steps import stop_of
 from advisor.engine.finding import Finding
 
+LONGEST = 80
+"""Characters of a remedy that is told whole next to what else is to be done."""
+
 
 def by_hand_first(stops: Sequence[Finding], options: Sequence[Option]) -> list[Finding]:
     """The errors that are left after the edits of the option to take, else after as many edits as there are, first."""
@@ -33,7 +36,7 @@ def _most_able(options: Sequence[Option]) -> Option | None:
 def _remedy(left: Sequence[Stop]) -> str:
     """What to do about the first error, and where the others are."""
     first, *others = left
-    remedy = first.remedy
+    remedy = _in_short(first.remedy)
     places = list(dict.fromkeys(each.place.removeprefix("line ") for each in others))
     if len(others) == 1:
         remedy = f"{remedy}; then {others[0].place}: {others[0].remedy}"
@@ -41,3 +44,9 @@ def _remedy(left: Sequence[Stop]) -> str:
         noun = "" if not places[0].isdecimal() else "lines " if len(places) > 1 else "line "
         remedy = f"{remedy}; then {noun}{' and '.join(filter(None, (', '.join(places[:-1]), places[-1])))}"
     return f"{remedy}{'' if remedy.endswith('?') else '.'}"
+
+
+def _in_short(remedy: str) -> str:
+    """The first clause of a long remedy: the error itself has the rest."""
+    clause, more, _ = remedy.partition(", and ")
+    return f"{clause}, as the error says" if more and len(remedy) > LONGEST else remedy
