@@ -70,7 +70,6 @@ EQUIVALENT: Mapping[str, str] = {
     "grpo-batch: accumulation: without `if run.config.at('trl.generation_batch_size') is not None`": WORDS,
     "host-memory-exceeded: finds: without `run.hardware is not None`": HARDWARE,
     "host-memory-exceeded: finds: without `if name in names`": WORDS,
-    "host-memory-exceeded: finds: without `if (remedy := next((REMEDIES[name] for name in REMEDIES if name in names), None)) is not None`": WORDS,
     "host-memory-unstated: finds: without `hardware is None`": HARDWARE,
     "initial-scale-power: scales_dynamically: without `section is None`": SECTION,
     "large-vocabulary-logits: finds: without `logits(found) < LEAST`": QUICK,

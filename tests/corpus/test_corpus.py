@@ -159,8 +159,8 @@ def test_most_runs_that_do_not_fit_are_made_to_fit(cases: list[Case]):
     lacking = [one for one in cases if lacks_memory(one)]
     made = [one for one in lacking if one.fits_when_fixed]
     assert all(one.fixed.plan.verdict in {"fits", "tight"} for one in lacking if one.fixed.plan)
-    # Plans that offload more than a common host has are not made.
-    assert len(made) >= 0.8 * len(lacking) > 0, [one.name for one in lacking if one not in made]
+    # Plans that load or offload more than a common host has are not made.
+    assert len(made) >= 0.75 * len(lacking) > 0, [one.name for one in lacking if one not in made]
 
 
 def test_a_run_that_cannot_be_made_to_fit_is_told_how_many_bytes_are_missing(cases: list[Case]):
