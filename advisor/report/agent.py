@@ -14,7 +14,7 @@ from advisor.speed import StepTime
 from advisor.util import GIB
 
 MOST_FINDINGS = 40
-MOST_NOTES = 2
+MOST_NOTES = 3
 TRAINING: Mapping[bool, str] = {True: "same", False: "changes"}
 Said = dict[str, Any]
 
