@@ -138,6 +138,11 @@ def number(bytes_: int) -> str:
     return f"{bytes_ / GIB:,.1f}"
 
 
+def capital(words: str) -> str:
+    """Words that begin a sentence."""
+    return f"{words[:1].upper()}{words[1:]}"
+
+
 def counted(count: int, noun: str) -> str:
     """``1 error``, ``2 errors``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

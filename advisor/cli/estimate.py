@@ -60,9 +60,9 @@ def estimate_command(path: str, options: RunOptions, asked: EstimateOptions) -> 
 
     report = with_seen(found.report, found.run, isolated=options.isolated)
     if asked.format == "html":
-        from advisor.allocations.timeline import envelope
+        from advisor.cli.check import with_timeline
 
-        report = replace(report, timeline=envelope(found.run))
+        report = with_timeline(report, found)
     text = render_estimate(
         report,
         asked.format,

@@ -52,6 +52,10 @@ class Fixed:
         """The new content of each file. A change that cannot be written is a ``PatchError``."""
         return {document.file: document.patched() for document in self.documents}
 
+    def texts(self) -> dict[str, str]:
+        """The new text of each file. ``PatchError`` as of ``files``."""
+        return {file: content.decode() for file, content in self.files().items()}
+
     def diff(self) -> str:
         """All changes as one unified diff, which ``git apply`` takes in the folder where it was made."""
         texts = [("" if d.is_new else d.text, d.patched().decode(), relative(d.file)) for d in self.documents]

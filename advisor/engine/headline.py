@@ -13,7 +13,7 @@ from advisor.engine.pace import NO_PACE, Pace, more_time
 from advisor.memory.ledger import Estimate
 from advisor.record import record, replace
 from advisor.run import Run
-from advisor.util import GIB, as_typed, counted, number
+from advisor.util import GIB, as_typed, capital, counted, number
 
 OLD_KEY = "deprecated-key"
 SAY_GPUS = 'Say which GPUs you have: --gpus "1x rtx-4090", or --gpus 24GB'
@@ -52,7 +52,7 @@ def headline(facts: Facts, reason: Reason | None, needs: int | None, *, ends: bo
 def _memory_of(report: Report) -> str:
     """``Would fit: 4.8 of 23.1 GiB``, of a run that does not start."""
     words = verdict_words(report)
-    return f"Would fit: {words.removeprefix('fits ')}" if report.verdict == "fits" else _capital(words)
+    return f"Would fit: {words.removeprefix('fits ')}" if report.verdict == "fits" else capital(words)
 
 
 def _nor_model(run: Run) -> str:
@@ -64,11 +64,6 @@ def no_gpus_hint(facts: Facts) -> str:
     """How to say which GPUs there are; of an unknown model the likeliest way to make it known, too."""
     hint = likeliest_hint(facts.report) if facts.run.model is None else ""
     return f"{SAY_GPUS}. {hint}" if hint else SAY_GPUS
-
-
-def _capital(words: str) -> str:
-    """As a sentence begins."""
-    return f"{words[:1].upper()}{words[1:]}"
 
 
 def _verdict(run: Run, found: Estimate) -> str:

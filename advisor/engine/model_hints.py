@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from advisor.engine.finding import Report
 from advisor.models.search import NOWHERE
 from advisor.run import Run
-from advisor.util import regex
+from advisor.util import capital, regex
 
 CACHED = "put it in the Hugging Face cache"
 """A way for which there is no room where ``--online`` does the same."""
@@ -39,4 +39,4 @@ def _model_hints(report: Report) -> list[str]:
 def _sentence(clauses: Sequence[str]) -> str:
     """Clauses as a sentence; empty without any."""
     words = "; ".join(filter(None, clauses))
-    return f"{words[:1].upper()}{words[1:]}{'' if words.endswith('?') else '.'}" if words else ""
+    return f"{capital(words)}{'' if words.endswith('?') else '.'}" if words else ""

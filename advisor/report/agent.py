@@ -15,6 +15,8 @@ from advisor.util import GIB
 
 MOST_FINDINGS = 40
 MOST_NOTES = 3
+TOLD = VERDICT_RULES | {"hardware-assumed"}
+"""Findings whose words an answer has itself."""
 TRAINING: Mapping[bool, str] = {True: "same", False: "changes"}
 Said = dict[str, Any]
 
@@ -40,7 +42,7 @@ def compact(value: object) -> str:
 def checked(report: Report) -> Said:
     """Verdict and figures, the options, and what is wrong; steps are those of the option to take."""
     answer = report.answer
-    found = [each for each in remarks(report) if answer is None or each.rule not in VERDICT_RULES]
+    found = [each for each in remarks(report) if answer is None or each.rule not in TOLD]
     loud = [each for each in found if each.level != "note"]
     notes = [each for each in found if each.level == "note"]
     shown = [*loud[:MOST_FINDINGS], *notes[:MOST_NOTES]]
@@ -59,8 +61,17 @@ def head(report: Report) -> Said:
 
 def needs(found: Estimate) -> Said:
     """Memory of one GPU, and of each host where something is offloaded."""
-    said: Said = {"needed_gib": span(found.needed), "usable_gib": gib(found.usable)}
-    return said | ({"host_gib_per_node": gib(found.host_peak)} if found.host_peak >= GIB else {})
+    said = {
+        "needed_gib": span(found.needed),
+        "usable_gib": gib(found.usable),
+        "host_gib_per_node": host_gib(found),
+    }
+    return known(said)
+
+
+def host_gib(found: Estimate) -> float | None:
+    """Memory of each host; None below one GiB, as where nothing is offloaded."""
+    return gib(found.host_peak) if found.host_peak >= GIB else None
 
 
 def answered(answer: Answer) -> Said:
@@ -90,7 +101,7 @@ def _option(way: Option) -> Said:
         "recommended": way.recommended or None,
         "edits": way.changes,
         "needed_gib": gib(end.needed.high) if end is not None else None,
-        "host_gib_per_node": gib(end.host_peak) if end is not None and end.host_peak >= GIB else None,
+        "host_gib_per_node": host_gib(end) if end is not None else None,
         "tokens_per_second": round(speed) if speed is not None else None,
         "flags": way.flags,
         "steps": [_step(each) for each in way.steps] if way.recommended else None,

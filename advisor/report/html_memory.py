@@ -63,12 +63,13 @@ def host(estimate: Estimate) -> str:
 
 
 def ledger(estimate: Estimate) -> str:
-    """Every term of the peak with its arithmetic; of the other phases too, folded once more; and of the host."""
+    """Every term of the peak with its arithmetic, folded; of the other phases, folded once more; and of the host."""
     peak = estimate.peak
     others = [phase for phase in estimate.phases if phase is not peak]
     held = folded("Host", terms("host memory of each node", estimate.host)) if estimate.host else ""
     more = "".join(folded(f"{phase.name}: {gib(phase.bytes)}", terms(phase.name, phase.terms)) for phase in others)
-    return terms(f"{peak.name}, the peak", peak.terms) + more + held
+    content = terms(f"{peak.name}, the peak", peak.terms) + more + held
+    return folded("Ledger: every term with its arithmetic and source", content)
 
 
 def terms(name: str, found: tuple[Term, ...] | tuple[HostTerm, ...]) -> str:

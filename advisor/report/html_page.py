@@ -106,7 +106,7 @@ def _details(report: Report, training: Training) -> str:
         findings([each for each in remarks(report) if answer is None or each.rule not in VERDICT_RULES]),
         room(report),
         cards(report.cards, report.card_notes),
-        folded("Ledger: every term with its arithmetic and source", ledger(found)) if found else "",
+        ledger(found) if found else "",
     ]
     return "".join(blocks)
 

@@ -6,7 +6,7 @@ from advisor.allocations.timeline import ALIVE, Alive, Span, Timeline
 from advisor.report.html_markup import legend, plain, table, tag
 from advisor.report.timeline import told
 from advisor.report.wording import number
-from advisor.util import GIB
+from advisor.util import GIB, capital
 
 ROLES: dict[Alive, str] = {
     "weights": "weights",
@@ -43,7 +43,7 @@ def over_time(timeline: Timeline | None, usable: int) -> str:
     drawn = table(caption, heads, (("by part", *pictures), ("peak", *peaks)), "timeline")
     title = tag("h3", "Memory over a step")
     words = told(timeline)
-    return title + drawn + legend(marks) + tag("p", plain(f"{words[:1].upper()}{words[1:]}."))
+    return title + drawn + legend(marks) + tag("p", plain(f"{capital(words)}."))
 
 
 def _picture(span: Span, top: float, usable: int) -> str:

@@ -3,11 +3,11 @@
 from typing import Any
 
 from advisor.engine.finding import Finding
-from advisor.engine.fix import Fixed, fixed
+from advisor.engine.fix import fixed
 from advisor.engine.fix_report import report_after
 from advisor.hardware.prices import dates_of
 from advisor.record import replace
-from advisor.report.agent import TRAINING, finding, gib, head, known, span
+from advisor.report.agent import TRAINING, finding, gib, head, host_gib, known, span
 from advisor.report.cards import Offer, doubts_of
 from advisor.report.offers import offers_of
 from advisor.report.wording import remarks
@@ -50,7 +50,7 @@ def planned(one: Asked, option: str, *, text: bool) -> Answer:
     if left := [finding(each, after.file) for each in remarks(after) if each.level == "error"]:
         said["still_wrong"] = left
     if text:
-        said["files"] = contents(result)
+        said["files"] = result.texts()
     return said
 
 
@@ -67,11 +67,6 @@ def _step(found: Finding) -> Answer:
         "install": list(found.requires) or None,
     }
     return known(said)
-
-
-def contents(result: Fixed) -> dict[str, str]:
-    """The new text of each file."""
-    return {file: content.decode() for file, content in result.files().items()}
 
 
 def cards(one: Asked, tokens: float | None, price: float | None, names: str | None) -> Answer:
@@ -98,7 +93,7 @@ def card(offer: Offer) -> Answer:
         "gpus": row.hardware.spec,
         "needed_gib": gib(row.estimate.needed.high),
         "usable_gib": gib(row.estimate.usable),
-        "host_gib_per_node": gib(row.estimate.host_peak) if row.estimate.host_peak >= GIB else None,
+        "host_gib_per_node": host_gib(row.estimate),
         "steps": list(row.steps) or None,
         "training": TRAINING[not row.changes_training] if row.steps else None,
         "tokens_per_second": round(rate) if rate is not None else None,

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 
 from advisor.cli.crash_log.log import log_text
-from advisor.documents import read
+from advisor.documents import Document, parse, read
 from advisor.documents.repository import lies_in
 from advisor.errors import InputError
 from advisor.record import record
@@ -22,6 +22,11 @@ class Asked:
     text: str
     file: str
     session: Session
+
+    @property
+    def document(self) -> Document:
+        """The YAML. ``InputError`` where it cannot be read."""
+        return parse(self.text.encode(), self.file, "yaml")
 
     def checked_run(self, *, speed: bool = True) -> CheckedRun:
         """Everything that is found of it. ``InputError`` where it cannot be read."""

@@ -2,7 +2,6 @@
 
 from advisor.cli.crash_log.explained import dead, with_config, without_config
 from advisor.cli.crash_log.next_steps import Advice
-from advisor.documents import parse
 from advisor.engine.max_value import MaxValue
 from advisor.errors import InputError
 from advisor.opening import open_run
@@ -16,7 +15,7 @@ from .asked import Asked
 def largest_of(one: Asked, key: str) -> Answer:
     """The largest value of a key, as written and with steps. ``InputError`` without GPUs or an estimate."""
     session = one.session
-    opened = open_run(parse(one.text.encode(), one.file, "yaml"), session.context)
+    opened = open_run(one.document, session.context)
     hardware = opened.run.hardware
     if hardware is None:
         raise InputError("no GPUs are stated", one.file, remedy='state them: `gpus`: "8x a100-80gb"')
@@ -47,10 +46,7 @@ def _value(found: MaxValue) -> Answer:
 def died(text: str, log: str, one: Asked | None, *, stated: bool) -> Answer:
     """Why a run died, and what helps: with its config the edits that suffice for what was free."""
     found = dead(text, log, stated=stated)
-    if one is None:
-        said = without_config(found)
-    else:
-        said = with_config(found, parse(one.text.encode(), one.file, "yaml"), one.session)
+    said = without_config(found) if one is None else with_config(found, one.document, one.session)
     answer = said.report.answer if said.report is not None else None
     hardware = said.hardware if said.report is not None else None
     head = {

@@ -12,7 +12,7 @@ from advisor.errors import InputError
 from advisor.hardware import parse_hardware
 from advisor.record import replace
 from advisor.report.html_answer import before_and_after
-from advisor.report.html_markup import folded, plain, prose, tag
+from advisor.report.html_markup import plain, prose, tag
 from advisor.report.html_memory import ledger, memory
 from advisor.report.html_page import findings, time
 from advisor.report.html_plan import plan, room
@@ -22,7 +22,7 @@ from advisor.report.wording import remarks
 from advisor.session import CheckedRun
 
 from .asking import Asked, asked, fields_of, gpus_in, soon, stated, whole
-from .showing import answer_of, banner, cards_table, keyed, options, picture, spec_of
+from .showing import about_run, answer_of, banner, cards_table, keyed, options, picture, spec_of
 
 LETTERS = {"A": (False, False), "B": (True, False), "F": (False, True)}
 """What each option takes of ``--unsafe-fixes`` and ``--faster``."""
@@ -107,7 +107,7 @@ def _written(write: Callable[[str], dict[str, Any]], request: str) -> str:
 def head(found: CheckedRun, question: Asked, *, looks: bool = False) -> dict[str, Any]:
     """What stands first, and what a picture of it says."""
     report = found.report
-    about = tag("p", plain("; ".join(part for part in (report.summary, report.hardware) if part)), "about")
+    about = tag("p", plain(about_run(report)), "about")
     top = banner(found, question.tokens, looks=looks) + before_and_after(report, answer_of(found)) + about
     return {"verdict": report.verdict, "top": top, "picture": picture(found, question.tokens)}
 
@@ -126,8 +126,7 @@ def of_options(found: CheckedRun, question: Asked) -> dict[str, Any]:
 def patched(found: CheckedRun, letter: str) -> dict[str, str]:
     """The files as the command of an option leaves them."""
     unsafe, faster = LETTERS[letter]
-    result = fixed(found.opened, replace(found.options, faster=faster), unsafe=unsafe)
-    return {file: content.decode() for file, content in result.files().items()}
+    return fixed(found.opened, replace(found.options, faster=faster), unsafe=unsafe).texts()
 
 
 def details(report: Report) -> str:
@@ -140,8 +139,7 @@ def rest(found: CheckedRun) -> str:
     """What waits for a pause."""
     report = found.report
     terms = ledger(report.estimate) if report.estimate else ""
-    folds = folded("Ledger: every term with its arithmetic and source", terms) if terms else ""
-    return plan(report) + time(time_of(found.run), Training()) + room(report) + folds
+    return plan(report) + time(time_of(found.run), Training()) + room(report) + terms
 
 
 def unreadable(error: InputError) -> str:

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from advisor.engine.answer import Answer, Option
-from advisor.engine.finding import PLANNED
+from advisor.engine.finding import PLANNED, Report
 from advisor.hardware import Hardware, parse_hardware
 from advisor.hardware.prices import Prices
 from advisor.report.cards import (
@@ -23,13 +23,13 @@ from advisor.report.cards import (
     notes_of,
 )
 from advisor.report.html_answer import step
-from advisor.report.html_markup import diff, folded, listed, plain, prose, table, tag
+from advisor.report.html_markup import diff, folded, listed, plain, prose, scrolling, table, tag
 from advisor.report.time import steps_of
 from advisor.report.ways_text import amount, price_words, time_words
 from advisor.report.wording import SAFETY, counted, number
 from advisor.run import Run
 from advisor.session import CheckedRun
-from advisor.util import GIB
+from advisor.util import GIB, capital
 
 COLUMNS = (COST, MEMORY, HOURS, SPEED, STEPS, HOST, NAMED)
 """Of the table of cards: a phone shows the first ones."""
@@ -50,6 +50,11 @@ def answer_of(found: CheckedRun) -> Answer:
     """The answer that every question of the page asks for."""
     assert found.report.answer is not None, "the page asks for answers"
     return found.report.answer
+
+
+def about_run(report: Report) -> str:
+    """What is trained, on what."""
+    return "; ".join(filter(None, (report.summary, report.hardware)))
 
 
 def role(found: CheckedRun) -> str:
@@ -151,7 +156,7 @@ def options(found: CheckedRun, tokens: float) -> str:
 
 def _option(found: CheckedRun, option: Option, key: str, tokens: float) -> str:
     """One of them."""
-    name = f"{tag('b', option.letter)} {plain(option.title[:1].upper() + option.title[1:])}"
+    name = f"{tag('b', option.letter)} {plain(capital(option.title))}"
     if not key:
         assert found.report.estimate is not None or not option.starts, "only a run that is refused has no estimate"
         best = option.best_of(found.report.estimate)
@@ -195,7 +200,7 @@ def picture(found: CheckedRun, tokens: float) -> dict[str, object]:
         "role": role(found),
         "headline": answer.headline.replace("`", ""),
         "action": "\n".join(filter(None, (words, cost(found, tokens)))).replace("`", ""),
-        "about": "; ".join(filter(None, (found.report.summary, found.report.hardware))),
+        "about": about_run(found.report),
         "needed": estimate.needed.high / GIB if estimate is not None else None,
         "usable": estimate.usable / GIB if estimate is not None else None,
         "after": after if chosen is not None and chosen.letter != "C" else None,
@@ -219,4 +224,4 @@ def cards_table(offers: Offers, tokens: float) -> str:
     said = tag("p", prose(": ".join(filter(None, (f"Of {amount(tokens)} tokens", caption_of(offers))))), "small")
     # What names an option of the command line is no help here.
     notes = [note for note in notes_of(offers) if "--" not in note]
-    return tag("h2", "Cards that would do") + said + tag("div", body, "scroll") + listed(map(prose, notes), "small")
+    return tag("h2", "Cards that would do") + said + scrolling(body) + listed(map(prose, notes), "small")

@@ -13,7 +13,7 @@ from advisor.new import ways as all_ways
 from advisor.new.methods import method_named
 from advisor.record import replace
 from advisor.report.cards import money
-from advisor.report.html_markup import plain, prose, table, tag
+from advisor.report.html_markup import plain, prose, scrolling, table, tag
 from advisor.report.ways_text import amount, at_best, price_words, time_words
 from advisor.report.wording import number
 from advisor.session import RunOptions
@@ -65,7 +65,7 @@ def ways_table(found: Ways) -> str:
     said = [found.why, f"Times are of {amount(tokens)} tokens." if tokens else ""]
     said += [price_words(found.price)] if found.price is not None else []
     name = plain(found.start.hardware.title)
-    return tag("div", table(f"Ways on {name}", heads, rows), "scroll") + tag("p", prose(" ".join(said)), "small")
+    return scrolling(table(f"Ways on {name}", heads, rows)) + tag("p", prose(" ".join(said)), "small")
 
 
 def _way(way: Way, price: Price | None) -> tuple[str, ...]:

@@ -154,15 +154,11 @@ rule = Rule(
             gpus="1x rtx-4090",
         ),
         only("base_model: meta-llama/Llama-3.1-70B", gpus="2x rtx-4090"),
-        only(
+        but(
             "base_model: meta-llama/Llama-3.1-8B",
             "adapter: lora",
-            "lora_r: 16",
-            "lora_alpha: 32",
-            "lora_target_linear: true",
             "sequence_len: 16384",
-            "gradient_checkpointing: true",
-            gpus="2x rtx-4090",
+            without=("load_in_4bit", "fsdp_version", "fsdp_config"),
         ),
         only("base_model: x", "deepspeed: deepspeed_configs/zero3.json"),
         Example(

@@ -18,7 +18,6 @@ function show(id, html) {
   if (shown[id] !== html) {
     const open = [...box.querySelectorAll("details[open] > summary")].map((summary) => summary.textContent);
     box.innerHTML = shown[id] = html;
-    for (const wide of box.querySelectorAll(".scroll")) wide.tabIndex = 0;
     for (const summary of box.querySelectorAll("details > summary")) {
       if (open.includes(summary.textContent)) summary.parentElement.open = true;
     }
