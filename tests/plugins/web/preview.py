@@ -40,7 +40,7 @@ def screen() -> bytes:
 
 def main() -> None:
     """Writes it, in few colours."""
-    picture = Image.open(BytesIO(screen())).convert("RGB").crop((0, 0, *SIZE)).quantize(96)
+    picture = Image.open(BytesIO(screen())).convert("RGB").crop((0, 0, *SIZE)).quantize(256, kmeans=2)
     said = PngInfo()
     said.add_text(VERDICT, headline())
     picture.save(FILE, optimize=True, pnginfo=said)
