@@ -10,6 +10,8 @@ from advisor.engine.lint import finding_of, lint_hits
 from advisor.engine.options import Options, fit_rules, planner, room_rules, tiers_of
 from advisor.engine.plan_findings import step_finding, step_findings, whole_plan
 from advisor.engine.regression import stopped_by
+from advisor.engine.skipped import Skipped
+from advisor.engine.skipped_steps import skipped_steps
 from advisor.engine.speedups import offers
 from advisor.engine.states import Plan, State
 from advisor.engine.suppression import quiet_in, suppressed
@@ -50,7 +52,7 @@ def check_run(opened: LoadedRun, options: Options) -> Report:
         verdict=found.verdict if found else "unknown",
         estimate=found,
         findings=tuple(sorted(kept, key=lambda finding: (LEVELS.index(finding.level), finding.step or 0))),
-        skipped=plan.skipped if plan else (),
+        skipped=_skipped(start, plan, options),
         summary=summary(run),
         texts=texts(run),
         planned=plan.end.estimate if plan else None,
@@ -61,6 +63,14 @@ def check_run(opened: LoadedRun, options: Options) -> Report:
         basis=basis_of(run, found) if options.details and found else None,
         second=_second_of(run, options),
     )
+
+
+def _skipped(start: State, plan: Plan | None, options: Options) -> tuple[Skipped, ...]:
+    """The steps that a plan does without, and why."""
+    if plan is None:
+        return ()
+    safe_only = options.safe_only or start.verdict == "tight"
+    return tuple(skipped_steps(start, plan, tiers_of(options), safe_only=safe_only))
 
 
 def _second_of(run: Run, options: Options) -> "ShorterRows | None":
@@ -131,7 +141,7 @@ def _room_of(start: State, options: Options) -> tuple[WholePlan | None, list[Fin
     rules = room_rules(options)
     steps = options.memo.speedup(start.run, rules)
     placed = step_findings(steps, numbered=False) or []
-    whole = whole_plan(start, Plan(steps, (), steps[-1].after)) if placed else None
+    whole = whole_plan(start, Plan(steps, steps[-1].after)) if placed else None
     others = (step_finding(step) for step in offers(start, rules.values()))
     found = [replace(finding, sequence="room") for finding in placed]
     return whole, [*found, *(finding for finding in others if finding is not None)]

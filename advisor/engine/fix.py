@@ -130,7 +130,7 @@ def _ending_in(plan: Plan, run: Run) -> Plan:
 
 def joined(plan: Plan, more: Plan) -> Plan:
     """Two plans, one after the other."""
-    return Plan((*plan.steps, *more.steps), more.skipped, more.end)
+    return Plan((*plan.steps, *more.steps), more.end)
 
 
 def _lint_fixed(opened: LoadedRun, options: Options, *, unsafe: bool, memory: bool) -> tuple[Run, list[Finding]]:

@@ -20,7 +20,7 @@ def hardware_that_would_do(run: Run, planned: Callable[[Run], Plan]) -> list[str
 
 
 def other_hardware(run: Run, planned: Callable[[Run], Plan]) -> Iterator[tuple[Plan, Hardware]]:
-    """The same with the plans, each of which ends well."""
+    """The same with the plans, each of which ends well: none where the largest of its kind does not."""
     hardware = run.hardware
     assert hardware is not None
     counts = [n for n in COUNTS if n > hardware.world_size]
@@ -28,10 +28,17 @@ def other_hardware(run: Run, planned: Callable[[Run], Plan]) -> Iterator[tuple[P
     more = [replace(hardware, gpus_per_node=n // on, nodes=on) for n, on in zip(counts, nodes, strict=True)]
     larger = [replace(hardware, gpu=gpu, free_bytes=None) for gpu in larger_gpus(hardware.gpu)]
     for places in (more, larger):
+        if not places or not _ends_well(planned(on_machines(run, places[-1]))):
+            continue
         ends = ((planned(on_machines(run, place)), place) for place in places)
-        first = next(((plan, place) for plan, place in ends if plan.verdict in {"fits", "tight"}), None)
+        first = next(((plan, place) for plan, place in ends if _ends_well(plan)), None)
         if first is not None:
             yield first
+
+
+def _ends_well(plan: Plan) -> bool:
+    """Whether a plan is for a run that goes through."""
+    return plan.verdict in {"fits", "tight"}
 
 
 def on_any_gpu(run: Run) -> Run:

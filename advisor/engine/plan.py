@@ -7,9 +7,8 @@ from advisor.engine.bases import Search, Tier, search_from, smallest_first
 from advisor.engine.plan_steps import Goal, plan_steps
 from advisor.engine.points import Move, Moves, Walk, with_rules
 from advisor.engine.search import EQUAL, WITHOUT_MASTERS, Point, fastest, leanest, needs_masters, points, usable_of
-from advisor.engine.skipped import Skipped
 from advisor.engine.states import Plan, State
-from advisor.engine.steps import alternatives, best_step, run_after
+from advisor.engine.steps import alternatives, run_after
 from advisor.record import replace
 
 MOST_ENDS = 24
@@ -19,15 +18,14 @@ MOST_ENDS = 24
 def plan_fit(start: State, flowchart: Sequence[Tier], *, safe_only: bool = False) -> Plan:
     """The plan for a run that does not fit. One that is tight as written gets safe steps alone."""
     if start.verdict == "fits":
-        return Plan((), (), start)
+        return Plan((), start)
     safe_only = safe_only or start.verdict == "tight"
     search = search_from(start, flowchart, safe_only=safe_only)
     plan = _as_asked(search, flowchart)
     if plan is not None:
         return plan
     plan = _first_that_fits(search, flowchart, safe_only=safe_only)
-    plan = (_with_masters(search, flowchart, plan) if plan is not None else None) or plan or _smallest(search)
-    return _with_reasons(plan, search, safe_only=safe_only)
+    return (_with_masters(search, flowchart, plan) if plan is not None else None) or plan or _smallest(search)
 
 
 def _as_asked(search: Search, flowchart: Sequence[Tier]) -> Plan | None:
@@ -156,7 +154,7 @@ def _plan_to(search: Search, walk: Walk, moves: Moves, goal: Goal) -> Plan | Non
     steps = plan_steps(walk, search.order, moves, goal, kept=walk.asked)
     if steps is None:
         return None
-    return Plan(steps, (), steps[-1].after if steps else walk.start)
+    return Plan(steps, steps[-1].after if steps else walk.start)
 
 
 def _smallest(search: Search) -> Plan:
@@ -166,7 +164,7 @@ def _smallest(search: Search) -> Plan:
         plan = _plan_to(search, walk, point.moves, goal)
         if plan is not None:
             return plan
-    return Plan((), (), search.start)
+    return Plan((), search.start)
 
 
 def _smallest_ends(search: Search) -> Iterator[tuple[Walk, Point]]:
@@ -177,19 +175,3 @@ def _smallest_ends(search: Search) -> Iterator[tuple[Walk, Point]]:
     yield from smallest_first(
         (walk, point) for walk, family in search.vain for point in leanest(walk, family, float("inf"))
     )
-
-
-def _with_reasons(plan: Plan, search: Search, *, safe_only: bool) -> Plan:
-    """The plan with the steps that were no help, and why; where it fits, only those that lack a host."""
-    taken, hopeless = set(plan.names), plan.verdict == "does-not-fit"
-    at = plan.end if hopeless else search.start
-    skipped: list[Skipped] = []
-    for rule in search.bases[0].rules.values():
-        if rule.id in taken or (plan.safe and not hopeless) or not rule.when(at.run):
-            continue
-        if not rule.is_safe(at.run) and (safe_only or not hopeless):
-            continue
-        found = best_step(rule, at)
-        if isinstance(found, Skipped) and (hopeless or "host memory" in found.reason):
-            skipped.append(found)
-    return Plan(plan.steps, tuple(skipped), plan.end)

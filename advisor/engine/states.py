@@ -4,7 +4,6 @@ from functools import cached_property
 
 from advisor.engine.cancellation import end_if_cancelled
 from advisor.engine.rule import Rule
-from advisor.engine.skipped import Skipped
 from advisor.memory import Estimate, Verdict, estimate, host_bytes, lower_bound
 from advisor.record import record
 from advisor.run import Fsdp, Run, Zero
@@ -77,10 +76,9 @@ class Step:
 
 @record(eq=False)
 class Plan:
-    """The steps that are needed, in order; what was skipped and why; where it starts and ends."""
+    """The steps that are needed, in order, and where they end."""
 
     steps: tuple[Step, ...]
-    skipped: tuple[Skipped, ...]
     end: State
 
     @property

@@ -166,4 +166,4 @@ def files_of(start: Start, run: Run, training: Training) -> Mapping[str, str]:
 def _rungs(start: Start, found: Fixed) -> tuple[Rung, ...]:
     """The flowchart next to the way that is taken, from a full fine-tune on."""
     whole = State(first_run(start, "full").run)
-    return rungs_of(whole, Plan((), (), State(found.run)), fit_rules(start.session.options))
+    return rungs_of(whole, Plan((), State(found.run)), fit_rules(start.session.options))

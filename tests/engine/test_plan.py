@@ -9,6 +9,7 @@ from advisor.engine.flowchart_status import rungs_of
 from advisor.engine.options import Options, fit_rules, tiers_of
 from advisor.engine.plan import plan_fit
 from advisor.engine.registry import built_in_rules, flowcharts, tiers
+from advisor.engine.skipped_steps import skipped_steps
 from advisor.engine.states import State
 from advisor.memory import estimate
 from advisor.memory.ledger import Uncounted
@@ -37,6 +38,11 @@ EVALUATED = (
 def planned(run, **options):
     safe_only = options.pop("safe_only", False)
     return plan_fit(State(run), tiers_of(Options(**options)), safe_only=safe_only)
+
+
+def skipped(run, plan, *, safe_only=False):
+    """Why the plan does without the steps that it does not take."""
+    return {one.rule: one.reason for one in skipped_steps(State(run), plan, tiers_of(Options()), safe_only=safe_only)}
 
 
 def test_every_flowchart_holds_rules_that_exist_each_once():
@@ -136,8 +142,9 @@ def test_what_4_bits_ask_for_comes_before_all_that_would_make_up_for_them(make_r
 
 def test_nothing_is_sharded_over_one_gpu(make_run):
     for text in (FULL, QLORA, QLORA.replace("adapter: qlora", "adapter: lora")):
-        plan = planned(make_run(text, "1x rtx-4090"))
-        tried = {step.rule.id for step in plan.steps} | {one.rule for one in plan.skipped}
+        run = make_run(text, "1x rtx-4090")
+        plan = planned(run)
+        tried = {*plan.names, *skipped(run, plan)}
         assert not {"zero-2", "zero-3"} & tried
 
 
@@ -147,10 +154,11 @@ def test_an_ignored_step_is_left_out_of_the_plan(make_run):
 
 
 def test_offloading_beyond_the_stated_host_memory_is_passed_over(make_run):
-    small = planned(make_run(FULL, "1x a100-40gb host=32GiB"), safe_only=True)
+    run = make_run(FULL, "1x a100-40gb host=32GiB")
+    small = planned(run, safe_only=True)
     large = planned(make_run(FULL, "1x a100-40gb host=512GiB"), safe_only=True)
     assert "offload-optimizer" not in {step.rule.id for step in small.steps}
-    assert any("host memory" in skipped.reason for skipped in small.skipped)
+    assert any("host memory" in reason for reason in skipped(run, small, safe_only=True).values())
     assert "offload-optimizer" in {step.rule.id for step in large.steps}
 
 
@@ -189,10 +197,11 @@ gradient_checkpointing: true
 
 def test_no_plan_offloads_more_than_is_common_with_the_cards(make_run):
     """A full fine-tune of 24B keeps more than half a TiB on the host."""
-    plan = planned(make_run(LARGE, "1x rtx-4090"), safe_only=True)
+    run = make_run(LARGE, "1x rtx-4090")
+    plan = planned(run, safe_only=True)
     assert plan.verdict == "does-not-fit"
     assert "offload-optimizer" not in {step.rule.id for step in plan.steps}
-    (reason,) = [one.reason for one in plan.skipped if one.rule == "offload-optimizer"]
+    reason = skipped(run, plan, safe_only=True)["offload-optimizer"]
     assert "of host memory a node, 64.0 GiB is common with 1x RTX 4090; if yours has more, state it" in reason
     stated = planned(make_run(LARGE, "1x rtx-4090 host=1TiB"), safe_only=True)
     assert "offload-optimizer" in {step.rule.id for step in stated.steps}
@@ -224,10 +233,10 @@ def test_no_step_leads_to_memory_that_nobody_counts(make_run):
     plan = planned(run)
     assert plan.steps and plan.verdict == "does-not-fit"
     assert not any(step.after.estimate.uncounted for step in plan.steps)
-    skipped = {one.rule: one.reason for one in plan.skipped}
-    assert skipped["lora"] == "memory would not be known: nothing counts `fp8` (fp8 copies next to adapters)"
+    reason = skipped(run, plan)["lora"]
+    assert reason == "memory would not be known: nothing counts `fp8` (fp8 copies next to adapters)"
     rungs = {rung.name: (rung.word, rung.detail) for rung in rungs_of(State(run), plan, fit_rules(Options()))}
-    assert rungs["LoRA"] == ("impossible", skipped["lora"])
+    assert rungs["LoRA"] == ("impossible", reason)
 
 
 def test_no_plan_is_made_where_memory_is_not_counted_though_the_run_does_not_fit(make_run):
