@@ -107,6 +107,8 @@ class Option:
     """How many edits its command writes, where it is no way out all the same."""
     rungs: tuple[Rung, ...] = ()
     """The user's flowchart next to its plan; empty where it has none."""
+    more_room: str = ""
+    """What else makes room where it ends with little; where that is asked for."""
 
     @property
     def verdict(self) -> "Verdict":
@@ -173,7 +175,7 @@ class Answer:
     room: "Room | None" = None
     """The larger micro batch that fits, where that is asked for (``Options.outlook``)."""
     more_room: str = ""
-    """What makes room where a run fits with little; where that is asked for."""
+    """What makes room where the run, or the option to take, fits with little; where that is asked for."""
     network: str = ""
     """What the links take of the step, where that is most of it, and what helps; where that is asked for."""
 

@@ -50,7 +50,7 @@ def step_of(finding: Finding) -> AnswerStep:
         diff=fix.diff,
         help=finding.help,
         heading=finding.title,
-        tidies=fix.needed is None and finding.level != "error",
+        tidies=fix.needed is None and finding.level != "error" and fix.safe,
     )
 
 
@@ -67,7 +67,7 @@ def title_of(finding: Finding) -> str:
 
 
 def steps_of(findings: Iterable[Finding]) -> tuple[AnswerStep, ...]:
-    """What is done, as a person reads it: what tidies up comes last."""
+    """What is done, as a person reads it: what tidies up, and changes no training, comes last."""
     return tuple(sorted(map(step_of, findings), key=lambda step: step.tidies))
 
 

@@ -53,6 +53,7 @@ def answer_of(opened: LoadedRun, options: Options, report: Report) -> Answer:
         not_taken=tuple(_not_taken(asked, chosen)),
         seconds=facts.pace.seconds,
         tokens_per_second=facts.pace.tokens,
+        more_room=chosen.more_room if chosen is not None else "",
     )
 
 
@@ -70,7 +71,7 @@ def _with_outlook(run: Run, options: Options, answer: Answer) -> Answer:
         run, room_rules(options), taken, way.seconds if way else None, room.micro_batch_size if room else None
     )
     more = more_room(run, room_rules(options)) if answer.little_room and way is None else ""
-    return replace(answer, room=room, more_room=more, network=network_words(links))
+    return replace(answer, room=room, more_room=more or answer.more_room, network=network_words(links))
 
 
 def _reason_of(run: Run, report: Report, stops: Sequence[Finding]) -> Reason | None:

@@ -38,7 +38,7 @@ def room_for(run: Run, *, instead: bool = False) -> Room | None:
     return None
 
 
-def more_room(run: Run, rules: Mapping[str, Rule]) -> str:
+def more_room(run: Run, rules: Mapping[str, Rule], *, lead: str = "More room") -> str:
     """What makes room for the same training without a package or more time; empty where nothing does, or none lacks."""
     before = State(run)
     if not before.estimate.has_little_room:
@@ -48,7 +48,7 @@ def more_room(run: Run, rules: Mapping[str, Rule]) -> str:
             made = run_after(run, edits, rule)
             after = State(made) if made is not None and not rule.requires(run, made) else None
             if after is not None and _is_better(before, after):
-                return f"More room with {rule.named(run, after.run)}, same training: {_filled(after)}."
+                return f"{lead} with {rule.named(run, after.run)}, same training: {_filled(after)}."
     return ""
 
 

@@ -137,7 +137,17 @@ def _way(asked: Asked, made: Fixed, letter: Letter, end: Estimate | None, *, sta
         has_masters=made.run.has_masters,
         taken=_taken(asked, made, letter) if asked.options.steps else (),
         rungs=rungs,
+        more_room=_more_room(asked, made.run, end),
     )
+
+
+def _more_room(asked: Asked, run: Run, end: Estimate | None) -> str:
+    """What else makes room, as the run is then."""
+    if not asked.options.outlook or end is None or end.verdict != "fits" or not end.has_little_room:
+        return ""
+    from advisor.engine.room import more_room
+
+    return more_room(run, room_rules(asked.options), lead="Then more room")
 
 
 def _taken(asked: Asked, made: Fixed, letter: Letter) -> tuple[Step, ...]:

@@ -1,6 +1,7 @@
 """Shard everything with PyTorch."""
 
 from advisor import Example, Rule, Run, RunEdits, but, only
+from advisor.engine.sharing import sharing
 
 
 def applies(run: Run) -> bool:
@@ -42,7 +43,7 @@ rule = Rule(
         too small to change a bf16 weight.
     """,
     cost="An all-gather of each layer in forward and backward, in every micro-step; slow over PCIe or between nodes.",
-    because="Each GPU holds its share of weights, gradients and states.",
+    because=sharing("weights, gradients and states"),
     price="Each layer is gathered in forward and backward of every micro-step.",
     safe=lambda run: not eight_bit(run) and (run.zero is None or run.adapter is not None),
     source="https://arxiv.org/abs/2304.11277; axolotl/monkeypatch/accelerate/fsdp2.py:539-802@0.19.0",

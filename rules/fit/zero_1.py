@@ -1,6 +1,7 @@
 """Shard optimizer states across the GPUs."""
 
 from advisor import Example, Rule, Run, only
+from advisor.engine.sharing import sharing
 
 
 def applies(run: Run) -> bool:
@@ -21,7 +22,7 @@ rule = Rule(
         micro-steps are accumulated.
     """,
     cost="Half as much traffic again as plain data parallelism: the weights are gathered after each step.",
-    because="Each GPU holds its share of optimizer states and master weights.",
+    because=sharing("optimizer states and master weights"),
     price="Half as much traffic again as plain data parallelism.",
     safe=True,
     source="https://arxiv.org/abs/1910.02054; deepspeed/runtime/zero/stage_1_and_2.py:1297-1321@0.18.9",

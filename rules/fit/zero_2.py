@@ -1,6 +1,7 @@
 """Shard optimizer states and gradients across the GPUs."""
 
 from advisor import Example, Rule, Run, only
+from advisor.engine.sharing import sharing
 
 
 def applies(run: Run) -> bool:
@@ -24,7 +25,7 @@ rule = Rule(
         "Gradients are summed in every micro-step, which plain data parallelism does once a step, and the weights are "
         "gathered after it: k + 1/2 times the traffic with k steps of accumulation."
     ),
-    because="Each GPU holds its share of gradients and optimizer states.",
+    because=sharing("gradients and optimizer states"),
     price="Gradients travel in every micro-step, weights once a step.",
     safe=True,
     source="https://arxiv.org/abs/1910.02054; deepspeed/runtime/zero/stage_1_and_2.py:1297-1321@0.18.9",

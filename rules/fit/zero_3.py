@@ -1,6 +1,7 @@
 """Shard the weights as well."""
 
 from advisor import Example, Rule, Run, only
+from advisor.engine.sharing import sharing
 from advisor.run.axolotl.checkpointing import bears_zero_3, for_zero_3
 from advisor.run.axolotl.released import loads_through_quantizer
 
@@ -30,7 +31,7 @@ rule = Rule(
         "All weights are gathered in the forward and again in the backward of every micro-step, frozen ones too; slow "
         "over PCIe or between nodes."
     ),
-    because="Each GPU holds its share of weights, gradients and states.",
+    because=sharing("weights, gradients and states"),
     price="All weights are gathered twice in every micro-step, frozen ones too.",
     safe=True,
     source="https://arxiv.org/abs/1910.02054; deepspeed/runtime/zero/stage3.py, partition_parameters.py@0.18.9",

@@ -79,8 +79,8 @@ rule = Rule(
         It cannot train weights that are themselves in fp16, only an adapter, or under DeepSpeed, which keeps fp32 ones.
     """,
     cost=(
-        "In fp32 weights and activations take twice the memory. fp16 has a narrower range: gradients need scaling, "
-        "and a model that was trained in bf16 can overflow."
+        "fp16 has a narrower range: gradients need scaling, and a model that was trained in bf16 can overflow; in fp32 "
+        "weights and activations take twice the memory."
     ),
     safe=gains_fp32,
     source=(
