@@ -41,6 +41,8 @@ SHARDING: tuple[Way, ...] = (
     ("lower-zero-stage",),
     ("plain-ddp",),
 )
+CONTEXT: tuple[Way, ...] = (("context-parallel",),)
+"""Rows that GPUs share: after what shards, of which it takes FSDP2 alone."""
 OFFLOAD: tuple[Way, ...] = (
     ("less-offload",),
     ("offload-optimizer",),
@@ -67,7 +69,7 @@ FIRST = "quantize-as-asked"
 """What the YAML asks for itself comes before all that would make up for it."""
 EXPERTS = "quantize-moe-experts"
 """So do the bits of experts that it asks for, as long as the run fits with them."""
-GROUPS = (AT_ONCE, LOSS, METHOD, SHARDING, RESHARD, SYNC, OFFLOAD, LESS_CHECKPOINTED, CHECKPOINTED)
+GROUPS = (AT_ONCE, LOSS, METHOD, SHARDING, CONTEXT, RESHARD, SYNC, OFFLOAD, LESS_CHECKPOINTED, CHECKPOINTED)
 KNOWN = {*BATCH, LENGTH, FIRST, *BUCKETS, *LAYERS, *(rule for ways in GROUPS for way in ways for rule in way)}
 
 
@@ -79,7 +81,7 @@ def families(walk: Walk, start: Moves) -> list[Moves]:
     found = [_with_way(walk, moves, LAYERS) or moves for moves in _branched(walk, found, LOSS)]
     found = _branched(walk, found, [(rule,) for rule in walk.rules if rule not in KNOWN])
     found = _branched(walk, found, METHOD)
-    found = _branched(walk, found, SHARDING)
+    found = _branched(walk, _branched(walk, found, SHARDING), CONTEXT)
     found = [_with_way(walk, moves, BUCKETS) or moves for moves in found]
     found = _branched(walk, _branched(walk, found, RESHARD), SYNC)
     return _branched(walk, found, OFFLOAD)

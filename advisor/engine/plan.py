@@ -6,13 +6,23 @@ from advisor.engine.axes import HALF, LENGTH, families
 from advisor.engine.bases import Search, Tier, search_from, smallest_first
 from advisor.engine.plan_steps import Goal, plan_steps
 from advisor.engine.points import Move, Moves, Walk, with_rules
-from advisor.engine.search import EQUAL, WITHOUT_MASTERS, Point, fastest, leanest, needs_masters, points, usable_of
+from advisor.engine.search import (
+    EQUAL,
+    WITHOUT_MASTERS,
+    Point,
+    bound,
+    fastest,
+    leanest,
+    needs_masters,
+    points,
+    usable_of,
+)
 from advisor.engine.states import Plan, State
 from advisor.engine.steps import alternatives, run_after
 from advisor.record import replace
 
 MOST_ENDS = 24
-"""So many of the best points are tried as the end of a plan: one that adds an error is struck out."""
+"""So many of the points that are about as fast are tried as the end of a plan: one that adds an error is struck out."""
 
 
 def plan_fit(start: State, flowchart: Sequence[Tier], *, safe_only: bool = False) -> Plan:
@@ -110,10 +120,14 @@ def end_in(search: Search, walk: Walk, more: Moves = ()) -> Plan | None:
     """The best plan by the rules of a walk, ``more`` made first."""
     family = [moves for moves in families(walk, (*walk.asked, *more)) if (walk.asked, moves) not in search.tried]
     search.tried.update((walk.asked, moves) for moves in family)
-    for point in fastest(walk, list(points(walk, family)))[:MOST_ENDS]:
-        plan = _plan_to(search, walk, point.moves, Goal("fits", seconds=point.seconds))
-        if plan is not None:
-            return plan
+    left = list(points(walk, family))
+    while found := fastest(walk, left):
+        for point in found[:MOST_ENDS]:
+            plan = _plan_to(search, walk, point.moves, Goal("fits", seconds=point.seconds))
+            if plan is not None:
+                return plan
+        least = min(point.seconds for point in found)
+        left = [moves for moves in left if bound(walk, moves) > EQUAL * least]
     search.lean.append([(walk, point) for point in leanest(walk, family, usable_of(walk))[:MOST_ENDS]])
     search.vain.append((walk, family))
     return None

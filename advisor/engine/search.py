@@ -24,6 +24,8 @@ WEIGHTS = {"fsdp-2": 1.10, "half-masters": 1.05}
 WITHOUT_MASTERS = frozenset({"fsdp-2", "half-masters"})
 LAST_RESORT = 1e3
 """Of what loses small updates of weights: taken where it is the only way."""
+ONLY_WAYS = {"context-parallel": 1e2}
+"""Likewise of what takes GPUs from the batch, by rule."""
 LOW_RATE = 1e-4
 """Below it updates of a full fine-tune are smaller than a bf16 step of most weights (arXiv:2010.06192, 3)."""
 
@@ -50,7 +52,7 @@ def seconds_of(state: State, moves: Moves) -> float:
     """
     found, weight = state.seconds, 1.0
     for move in moves:
-        weight *= WEIGHTS.get(move[0], 1.0)
+        weight *= WEIGHTS.get(move[0], 1.0) * ONLY_WAYS.get(move[0], 1.0)
         weight *= LAST_RESORT if move[0] in WITHOUT_MASTERS and needs_masters(state.run) else 1.0
     return weight * (PER_STEP ** len(moves) if found is None else found)
 

@@ -28,7 +28,7 @@ class Stack:
     ``base_dtype``: the dtype in which weights are loaded. ``prepare_kbit``: PEFT's upcast of what is not quantized.
     ``padding``: ``full`` rows, ``packed``, or ``longest`` (token counts are then upper bounds). None: as the trainer
     does. ``xielu``: whether the package with Apertus' fused activation is installed. ``cut_cross_entropy``: whether
-    axolotl's fork of it is; None where that is not known.
+    axolotl's fork of it is; None where that is not known. ``ring_flash_attn``: likewise, for context parallelism.
     """
 
     axolotl: str = "0.19.0"
@@ -47,6 +47,7 @@ class Stack:
     expandable_segments: bool | None = None
     xielu: bool = False
     cut_cross_entropy: bool | None = None
+    ring_flash_attn: bool | None = None
 
     def at_least(self, package: str, version: str) -> bool:
         """Whether ``package`` is ``version`` or newer; a range counts as its lower bound."""
@@ -102,6 +103,8 @@ def choices(kind: Any) -> tuple[tuple[type, ...], tuple[str, ...]]:
 
 PACKAGES = ("axolotl", "torch", "transformers", "peft", "accelerate", "deepspeed", "bitsandbytes")
 
+OPTIONAL = ("cut_cross_entropy", "ring_flash_attn")
+"""What axolotl does not install by itself."""
 
 INSTALLED = regex(rf"({'|'.join(PACKAGES)})(?:-(\d[^-]*))?(?:-py[\d.]+)?\.(?:dist-info|egg-info)", re.IGNORECASE)
 
@@ -120,9 +123,10 @@ def installed_versions() -> dict[str, str]:
 
 
 def installed_stack() -> dict[str, object]:
-    """The versions that are installed, and next to axolotl whether what it needs for cut cross-entropy is."""
+    """The versions that are installed, and next to axolotl which of the packages that steps may need are."""
     found = installed_versions()
-    return {**found, "cut_cross_entropy": "cut_cross_entropy" in importable()} if "axolotl" in found else {**found}
+    there = set(importable()) if "axolotl" in found else set[str]()
+    return {**found, **({package: package in there for package in OPTIONAL} if there else {})}
 
 
 def importable() -> Iterator[str]:

@@ -46,6 +46,7 @@ from advisor.memory.activations.recomputed_int8 import (
     recomputed_int8,
     unpacking_bytes,
 )
+from advisor.memory.activations.ring import ring_gradients
 from advisor.memory.activations.state_spaces import in_pieces, scan_gradients
 from advisor.memory.activations.variant_and_norm import family_and_norm
 from advisor.models.layer_variant import LayerVariant, NormVariant
@@ -192,6 +193,13 @@ def moments(run: Run, n: Numbers, family: LayerVariant, norm: NormVariant, block
             yield list(recomputed_four_bit(run, n, family, block))
     if block.attention is not None and probabilities(run, family, block.attention):
         yield [stream, *_probability_gradients(run, n, family, norm, block)]
+    if block.attention is not None and run.context_parallel_size > 1:
+        yield [
+            stream,
+            (n.compute, "q"),
+            *ring_gradients(run, n, block),
+            *freed(_after_attention(run, n, family, norm, block)),
+        ]
     if block.states is not None:
         waiting = [stream, *(() if in_pieces(run) else _gradients_before_scan(n, family, block))]
         behind = list(freed(_after_scan(run, n, family, norm, block)))

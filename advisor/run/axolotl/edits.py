@@ -219,6 +219,8 @@ EDITS: dict[str, Editor] = {
     "quantize_moe_experts": _set_packed_experts,
     "optimizer": plain("optimizer"),
     "learning_rate": plain("learning_rate", "optimizer"),
+    "context_parallel_size": plain("context_parallel_size", "sequence_len"),
+    "dp_shard_size": plain("dp_shard_size", "context_parallel_size"),
     "fsdp2": _set_fsdp2,
     "no_deepspeed": _remove_deepspeed,
     "fsdp_qlora": _set_fsdp_qlora,
