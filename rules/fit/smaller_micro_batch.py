@@ -6,9 +6,13 @@ from advisor.util import divisors
 
 
 def edits(run: Run) -> list[RunEdits]:
-    """Every divisor below the present size, largest first, with accumulation raised to match."""
+    """Every divisor below the present size, largest first, with accumulation raised to match.
+
+    KTO takes two rows at least (trl/trainer/kto_trainer.py:806@1.9.0).
+    """
     size, steps = run.micro_batch_size, run.gradient_accumulation_steps
-    smaller = reversed(divisors(size)[:-1])
+    least = 2 if run.rl == "kto" else 1
+    smaller = [n for n in reversed(divisors(size)[:-1]) if n >= least]
     return [{"micro_batch_size": n, "gradient_accumulation_steps": steps * size // n} for n in smaller]
 
 
@@ -17,7 +21,7 @@ rule = Rule(
     stage="fit",
     title="Use a smaller micro batch, keep the global batch",
     label=batches,
-    when=lambda run: run.micro_batch_size > 1,
+    when=lambda run: bool(edits(run)),
     edits=edits,
     why="""
         Activations and logits grow with the rows that are in flight. Accumulating over more, smaller micro batches

@@ -10,6 +10,8 @@ from advisor.learning.rates import follows_adam
 BEYOND = 2
 """Times outside of a band from which on it is worth a word: its ends are where published configs end."""
 BEYOND_WEAK = 10
+FAR = 20
+"""From here on it is shown by its figures."""
 KINDS = {"full": "all weights", "lora": "LoRA", "qlora": "QLoRA"}
 
 
@@ -31,7 +33,8 @@ def finds(run: Run) -> Iterator[Hit]:
         ends = f"{rate_shown(band.low)} to {rate_shown(band.high)}"
         what = f"{KINDS[run.adapter or 'full']}{f' with `rl: {run.rl}`' if run.rl else ''}"
         message = f"`learning_rate: {rate_shown(rate)}` could be a slip: published runs of {what} take {ends}"
-        yield Hit("learning_rate", f"{message}, most of them about {rate_shown(band.default)}")
+        level = "warning" if outside(rate, band.low, band.high) >= FAR and not band.weak else None
+        yield Hit("learning_rate", f"{message}, most of them about {rate_shown(band.default)}", level=level)
 
 
 def outside(rate: float, low: float, high: float) -> float:
@@ -49,7 +52,8 @@ rule = Rule(
     why="""
         axolotl takes any number. What is usual differs by a thousand: an adapter's rate is ten times a full
         fine-tune's, preference training takes a fortieth of that, and larger models take less. The table has published
-        configs and papers. A note from twice outside of them, ten times where they disagree; a warning beyond all.
+        configs and papers. A note from twice outside of them, ten times where they disagree; a warning from twenty
+        times, and beyond all.
     """,
     source="advisor/learning/bands.json; axolotl/utils/schemas/training.py:116@0.19.0; https://thinkingmachines.ai/blog/lora/",
     examples=(
