@@ -1,9 +1,9 @@
 """One rank of DeepSpeed's ZeRO-3 on the CPU that counts what it gathers, and among how many, with hpZ or without.
 
 ``RANK`` and ``WORLD_SIZE`` say which rank; the arguments are a folder with the model's ``config.json`` and
-``cases.json`` (a list of one ``{"name", "deepspeed", "trained", "steps", "accumulation", "models"}``), and the file that
-the ranks meet through. The answer is ``<rank>.json`` in that folder: by case, for each micro-step the bytes that were
-gathered by the number of ranks, or what it stopped at.
+``cases.json`` (a list of one ``{"deepspeed", "trained", "checkpoints", "models", "micro_steps"}``), and the file that the
+ranks meet through. The answer is ``<rank>.json`` in that folder: for each micro-step the bytes that were gathered, by the
+number of ranks; or what it stopped at.
 """
 
 import json

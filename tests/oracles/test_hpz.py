@@ -29,6 +29,7 @@ MODEL: dict[str, Any] = {
 
 
 def run(folder: Path, group: int, *, trained: str = "", accumulation: int = 1, models: int = 1) -> Any:
+    """What the first of four ranks gathers in each micro-step, by the number of ranks; or why it stopped."""
     (folder / "config.json").write_text(json.dumps(MODEL))
     deepspeed = {
         "zero_optimization": {
@@ -52,3 +53,40 @@ def run(folder: Path, group: int, *, trained: str = "", accumulation: int = 1, m
         "micro_steps": 3 * accumulation,
     }
     return trained_by("hpz_worker", 4, folder, [case])[0]
+
+
+BYTES = 2 * (2 * 128 * 32 + 2 * (4 * 32 * 32 + 3 * 32 * 64 + 2 * 32) + 32)
+"""Of all weights in bf16."""
+HEAD = 2 * 128 * 32
+
+
+def test_trained_weights_are_gathered_over_all_once_an_optimizer_step(tmp_path: Path) -> None:
+    """The first step has the partitions that ``zero.Init`` has made."""
+    first, *others = run(tmp_path, 2)
+    assert list(first) == ["2"]
+    assert [found["4"] for found in others] == [BYTES, BYTES]
+    assert all(found["2"] >= BYTES for found in others)
+
+
+def test_while_gradients_accumulate_nothing_else_is_gathered_over_all(tmp_path: Path) -> None:
+    found = run(tmp_path, 2, accumulation=2)
+    assert [each.get("4", 0) for each in found] == [0, 0, BYTES, 0, BYTES, 0]
+
+
+def test_frozen_weights_are_never_gathered_over_all(tmp_path: Path) -> None:
+    first, *others = run(tmp_path, 2, trained="lm_head")
+    assert list(first) == ["2"]
+    assert [found["4"] for found in others] == [HEAD, HEAD]
+    assert all(found["2"] >= 2 * (BYTES - HEAD) - HEAD for found in others)
+
+
+def test_without_it_every_gather_is_over_all(tmp_path: Path) -> None:
+    assert [list(found) for found in run(tmp_path, 1)] == [["4"]] * 3
+
+
+def test_a_second_model_under_zero_init_stops_at_the_groups_of_the_first(tmp_path: Path) -> None:
+    assert run(tmp_path, 2, models=2) == "AssertionError: ZeRO parameter intra parallel group is already initialized"
+
+
+def test_groups_that_do_not_divide_the_world_stop(tmp_path: Path) -> None:
+    assert run(tmp_path, 3) == "AssertionError: 4 is not divisible by 3"
