@@ -74,10 +74,11 @@ def test_while_gradients_accumulate_nothing_else_is_gathered_over_all(tmp_path: 
 
 
 def test_frozen_weights_are_never_gathered_over_all(tmp_path: Path) -> None:
+    """The head alone is trained: below it there is no backward, and its own gathers it once more."""
     first, *others = run(tmp_path, 2, trained="lm_head")
     assert list(first) == ["2"]
     assert [found["4"] for found in others] == [HEAD, HEAD]
-    assert all(found["2"] >= 2 * (BYTES - HEAD) - HEAD for found in others)
+    assert [found["2"] for found in others] == [BYTES, BYTES]
 
 
 def test_without_it_every_gather_is_over_all(tmp_path: Path) -> None:
