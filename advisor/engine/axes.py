@@ -39,6 +39,10 @@ SHARDING: tuple[Way, ...] = (
     ("zero-3", "half-masters"),
     ("fsdp-2",),
     ("lower-zero-stage",),
+    ("hsdp",),
+    ("fsdp-2", "hsdp"),
+    ("hpz",),
+    ("zero-3", "hpz"),
     ("plain-ddp",),
 )
 CONTEXT: tuple[Way, ...] = (("context-parallel",),)

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from advisor.documents import Change, Set
+from advisor.documents import Set
+from advisor.engine.bar import REGROUPING, clears_the_bar
 from advisor.engine.regression import new_errors
 from advisor.engine.room import with_micro_batch
 from advisor.engine.rule import Rule
@@ -10,7 +11,7 @@ from advisor.engine.states import State, loads_alike, resumes, trains_the_same
 from advisor.engine.steps import alternatives, host_suffices, run_after
 from advisor.hardware import Hardware, Link
 from advisor.record import record, replace
-from advisor.run import Fsdp, Run
+from advisor.run import Run
 from advisor.run.build import with_config
 from advisor.speed import StepTime, step_time
 from advisor.util import seconds
@@ -26,6 +27,8 @@ LINKS: Mapping[Link, str] = {"nvlink": "NVLink", "pcie": "PCIe", "pcie-slow": "s
 LESS_SENT: Mapping[str, Callable[[Run], str]] = {
     "lower-zero-stage": lambda run: f"ZeRO-{run.zero_stage}",
     "plain-ddp": lambda _: "DDP without DeepSpeed",
+    "hsdp": lambda run: f"`dp_shard_size: {run.dp_shard_size}`, `dp_replicate_size: {run.dp_replicate_size}`",
+    "hpz": lambda run: f"`zero_hpz_partition_size: {run.zero.secondary_partition_size if run.zero else 1}`",
     "fsdp-no-reshard": lambda _: "`reshard_after_forward: false`",
     "larger-micro-batch": lambda run: (
         f"micro batch {run.micro_batch_size}, accumulation {run.gradient_accumulation_steps}"
@@ -89,7 +92,6 @@ def _ways(links: Links, now: float) -> Iterator[_Way]:
     """What helps: the same training, a larger batch, adapters."""
     kept = [each for each in LESS_SENT if each not in links.taken]
     same = [_best(links, now, _by_rule(links, links.run, name)) for name in kept]
-    same.append(_best(links, now, _within_nodes(links.run)))
     yield from sorted(filter(None, same), key=lambda way: way.seconds)
     yield from filter(None, (_best(links, now, _larger_batches(links)), _best(links, now, _adapters(links))))
 
@@ -125,19 +127,9 @@ def _by_rule(links: Links, run: Run, name: str) -> Iterator[tuple[str, Run]]:
     """What a rule makes of a run, as long as it trains the same."""
     rule = links.rules.get(name)
     made = _all_after(rule, run) if rule is not None else ()
+    if name in REGROUPING:
+        made = [after for after in made if clears_the_bar(run, after)]
     yield from ((LESS_SENT[name](after), after) for after in made if rule and trains_the_same(rule, run, after))
-
-
-def _within_nodes(run: Run) -> Iterator[tuple[str, Run]]:
-    """FSDP2 that shards within each node, and replicates over the nodes."""
-    parallel = (run.dp_replicate_size, run.tensor_parallel_size, run.context_parallel_size, run.expert_parallel_size)
-    is_whole = run.dp_shard_size is None and set(parallel) == {1}
-    match run.sharding, run.hardware:
-        case Fsdp(version=2), Hardware(nodes=nodes, gpus_per_node=each) if is_whole and nodes > 1 and each > 1:
-            changes: list[Change] = [Set("dp_shard_size", each), Set("dp_replicate_size", nodes)]
-            yield f"`dp_shard_size: {each}`, `dp_replicate_size: {nodes}`", with_config(run, changes)
-        case _:
-            return
 
 
 def _larger_batches(links: Links) -> Iterator[tuple[str, Run]]:

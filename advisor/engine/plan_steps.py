@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from advisor.engine.bar import REGROUPING, clears_the_bar
 from advisor.engine.points import Move, Moves, Walk
 from advisor.engine.search import EQUAL, seconds_of
 from advisor.engine.states import State, Step
@@ -88,9 +89,15 @@ def necessary(walk: Walk, order: Mapping[str, int], moves: Moves, goal: Goal, ke
     """Without the moves that the end does not need, the last of the flowchart first."""
     for index in reversed(range(len(kept), len(moves))):
         rest = in_order(walk, order, moves[:index] + moves[index + 1 :], kept)
-        if does(walk, rest, goal):
+        if does(walk, rest, goal) or (moves[index][0] in REGROUPING and not _is_worth(walk, rest, moves)):
             return necessary(walk, order, rest, goal, kept)
     return moves
+
+
+def _is_worth(walk: Walk, rest: Moves, moves: Moves) -> bool:
+    """Whether moves that regroup the GPUs clear their bar over the rest, which needs no more memory."""
+    without, end = walk.after(rest), walk.after(moves)
+    return without is None or end is None or clears_the_bar(without.run, end.run)
 
 
 def _milder(walk: Walk, order: Mapping[str, int], moves: Moves, goal: Goal, kept: Moves) -> Moves:

@@ -4,6 +4,7 @@ from bisect import insort
 from collections.abc import Iterable, Iterator
 
 from advisor.engine.axes import OFFLOADED, leaves, leaves_from_least, without_batch
+from advisor.engine.bar import BAR, REGROUPING
 from advisor.engine.points import Moves, Walk, at_batch
 from advisor.engine.states import State
 from advisor.engine.steps import host_suffices
@@ -19,8 +20,8 @@ ALIKE = 1.02
 """Points that are as fast and take as many edits, and whose times differ by less, are told apart by their memory."""
 PER_STEP = 1.2
 """A stand-in for time where none is modelled: each step makes a run slower by so much."""
-WEIGHTS = {"fsdp-2": 1.10, "half-masters": 1.05}
-"""With ``EQUAL``: FSDP2 is taken where it is the only way, or 15 % faster."""
+WEIGHTS = {"fsdp-2": 1.10, "half-masters": 1.05, **dict.fromkeys(REGROUPING, 1 / (BAR * EQUAL))}
+"""With ``EQUAL``: FSDP2 is taken where it is the only way, or 15 % faster; what regroups the GPUs from its bar on."""
 WITHOUT_MASTERS = frozenset({"fsdp-2", "half-masters"})
 LAST_RESORT = 1e3
 """Of what loses small updates of weights: taken where it is the only way."""

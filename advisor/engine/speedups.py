@@ -19,6 +19,8 @@ ORDER = (
     "no-activation-offloading",
     "plain-ddp",
     "lower-zero-stage",
+    "hsdp",
+    "hpz",
     "fsdp-no-reshard",
     "flash-attention",
     "fused-loss",

@@ -39,8 +39,9 @@ def secondary_terms(run: Run, weights: Weights) -> tuple[Term, ...]:
     match run.sharding:
         case Zero(stage=3, secondary_partition_size=size, offload_params="gpu") if size > 1 and run.shard_size > 1:
             width, ranks = run.compute_bytes, min(size, run.shard_size)
-            text = f"{width} B x {weights.elements:,} / {ranks}"
-            return (Term("second partition", "weights", width * weights.elements // ranks, text, SECONDARY),)
+            text = f"({width} B x {weights.trained_elements:,} + {weights.frozen_bytes:,} B) / {ranks}"
+            whole = width * weights.trained_elements + weights.frozen_bytes
+            return (Term("second partition", "weights", whole // ranks, text, SECONDARY),)
         case _:
             return ()
 

@@ -129,6 +129,18 @@ def group_of(run: Run) -> tuple[int, int]:
     return ranks, run.world_size // ranks
 
 
+def second_group(run: Run) -> int:
+    """GPUs that hold a second partition of every weight under ZeRO-3, neighbours; 1 without hpZ.
+
+    deepspeed/utils/groups.py:698-727@0.18.9.
+    """
+    match run.sharding:
+        case Zero(stage=3, secondary_partition_size=size):
+            return min(max(1, size), run.world_size)
+        case _:
+            return 1
+
+
 def micro_step(run: Run, weights: Weights, links: _Carrier) -> float:
     """Seconds on the links in each micro-step. Stage 2 sums gradients over all GPUs, and each keeps its part.
 
@@ -141,6 +153,8 @@ def micro_step(run: Run, weights: Weights, links: _Carrier) -> float:
     ranks, replicas = group_of(run)
     sent = _rows_sent(run, links) + _experts_sent(run, links)
     match run.sharding:
+        case Zero(stage=3) if second_group(run) > 1:
+            return sent + _gathered_twice(run, weights, links) + links.gathered(reduce, ranks)
         case Zero(stage=3):
             return sent + links.gathered(2 * gather + reduce, ranks) + links.delay(3 * layers, ranks)
         case Zero(stage=2):
@@ -152,6 +166,20 @@ def micro_step(run: Run, weights: Weights, links: _Carrier) -> float:
             return sent + here + summed + links.delay(3 * layers, ranks)
         case _:
             return sent
+
+
+def _gathered_twice(run: Run, weights: Weights, links: _Carrier) -> float:
+    """Seconds of a micro-step's two gathers with hpZ: within a group, where it has the weights as they are now.
+
+    Trained weights lose their second partition with each optimizer step, and get it back as they are released after
+    the next forward: one of a step's gathers is over all GPUs. Frozen ones keep it
+    (deepspeed/runtime/zero/stage3.py:597-601,2417, partition_parameters.py:1461-1465,1779-1824@0.18.9).
+    """
+    layers = run.model.layers if run.model else 0
+    near, once = second_group(run), gradients(run, weights) / run.gradient_accumulation_steps
+    ranks, _ = group_of(run)
+    delays = links.delay(layers, near) + links.delay(2 * layers, ranks)
+    return links.gathered(2 * gathered(run, weights) - once, near) + links.gathered(once, ranks) + delays
 
 
 def step(run: Run, weights: Weights, links: _Carrier) -> float:

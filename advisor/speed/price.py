@@ -23,7 +23,7 @@ TOUCHED = "each byte of weights, gradients and states is read and written"
 MOST_GPUS, FEW_TOKENS = 64, 1024
 NOTICED = 0.1
 """A link that is assumed makes a time doubtful from this share of it on."""
-REGROUPED = ("zero_hpz_partition_size", "mics_shard_size", "zero_quantized_weights", "zero_quantized_gradients")
+REGROUPED = ("mics_shard_size", "zero_quantized_weights", "zero_quantized_gradients")
 """DeepSpeed's keys that send other bytes, or to other GPUs."""
 
 

@@ -7,7 +7,7 @@ from advisor.engine.skipped import Skipped
 from advisor.engine.states import State, Step
 from advisor.engine.steps import best_step
 
-SINCE = {"zero-1", "half-masters", "fsdp-2", "less-offload", "lower-zero-stage", "larger-micro-batch"}
+SINCE = {"zero-1", "half-masters", "fsdp-2", "less-offload", "lower-zero-stage", "larger-micro-batch", "hsdp", "hpz"}
 """Steps that its flowchart did not have."""
 
 

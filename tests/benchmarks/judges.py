@@ -4,7 +4,7 @@ The constants of the step time, each group stretched and shrunk; and a rough mod
 shares of the peak and of the links, after what is usually reached.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from advisor.memory.activations import checkpoints
 from advisor.memory.weight_groups import Weights
@@ -12,21 +12,10 @@ from advisor.memory.weights import weights_of
 from advisor.run import Fsdp, Run, Zero
 from advisor.speed import StepTime, step_time
 from advisor.speed.constants import SHIPPED, Constants
+from advisor.speed.stretched import sets_of_constants
 
 Judge = Callable[[Run], float | None]
 
-STRETCHED: Mapping[str, tuple[str, ...]] = {
-    "links": ("nvlink_share", "pcie_share", "slow_pcie_bytes_per_second", "network_share"),
-    "element-wise": ("bandwidth_share",),
-    "compute": ("gemm_share", "attention_share"),
-    "hooks and launches": ("launch_seconds", "zero3_layer_seconds", "fsdp_layer_seconds"),
-    "host": (
-        "host_copy_share",
-        "host_bytes_per_second",
-        "plain_cpu_adam_elements_per_second",
-    ),
-}
-FACTORS = (0.7, 1.4)
 PEAK_SHARE = {"geforce": 0.60, "hopper": 0.45, "other": 0.54}
 NVLINK_SHARE, SERVER_PCIE, DESKTOP_PCIE = 0.25, 18e9, 10e9
 CPU_ADAM_BYTES, SERVER_HOST, DESKTOP_HOST = 28, 93e9, 50e9
@@ -38,9 +27,9 @@ DEQUANTIZED_BYTES = 6
 def judges() -> dict[str, Judge]:
     """By name; the first is the advisor's own."""
     found: dict[str, Judge] = {"own": own}
-    for group, names in STRETCHED.items():
-        for factor in FACTORS:
-            found[f"{group} x {factor}"] = stretched(names, factor)
+    for name, constants in sets_of_constants().items():
+        if constants is not SHIPPED:
+            found[name] = by(constants)
     return {**found, "rough": rough}
 
 
@@ -55,10 +44,8 @@ def seconds(run: Run, constants: Constants) -> float | None:
     return found.expected if isinstance(found, StepTime) else None
 
 
-def stretched(names: tuple[str, ...], factor: float) -> Judge:
-    """The advisor's step time with some constants, or all of a table, times a factor."""
-    values = {name: one.value * factor for name, one in SHIPPED.named().items() if name.partition(" ")[0] in names}
-    constants = SHIPPED.having(values)
+def by(constants: Constants) -> Judge:
+    """The advisor's step time with other constants."""
     return lambda run: seconds(run, constants)
 
 

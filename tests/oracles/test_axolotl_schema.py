@@ -153,3 +153,13 @@ def test_the_learning_rate_of_an_adapter_is_a_number_to_axolotl(
     assert (type(values["learning_rate"]), values["learning_rate"]) == (float, rate)
     answer = axolotl.says(whole(values), tmp_path)
     assert answer.ok, answer.error
+
+
+@pytest.mark.parametrize("rule", ["hsdp", "hpz"])
+def test_what_regroups_the_gpus_of_several_nodes_is_accepted(axolotl: Axolotl, tmp_path: Path, rule: str):
+    regrouping = built_in_rules("speed")[rule]
+    before = opened(regrouping.examples[0], tmp_path).run
+    (edits,) = alternatives(regrouping, before)
+    values = whole(yaml.safe_load(edited(before, edits, rule).config.patched()))
+    assert before.world_size == 32
+    axolotl.must_accept({"as it was": whole(before.config), rule: values}, tmp_path, before.world_size)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -303,10 +304,62 @@ def test_tensor_parallelism_has_no_time():
 
 
 def test_a_doubt_names_deepspeeds_keys_that_send_other_bytes():
-    """Of a group of one nothing is said."""
-    for size, said in ((8, True), (1, False)):
-        zero = {"zero_optimization": {"stage": 3, "zero_hpz_partition_size": size}, "bf16": {"enabled": True}}
-        assert any("zero_hpz_partition_size" in doubt for doubt in timed("8x a100-80gb", zero).doubts) == said
+    """Of a group of one, or of hpZ, nothing is said."""
+    for key, size, said in (
+        ("mics_shard_size", 8, True),
+        ("mics_shard_size", 1, False),
+        ("zero_hpz_partition_size", 8, False),
+    ):
+        zero = {"zero_optimization": {"stage": 3, key: size}, "bf16": {"enabled": True}}
+        assert any(key in doubt for doubt in timed("8x a100-80gb", zero).doubts) == said
+
+
+class _ByRanks:
+    """A carrier that counts the bytes that go around among so many."""
+
+    def __init__(self) -> None:
+        self.bytes: Counter[int] = Counter()
+
+    def gathered(self, bytes_: float, ranks: int) -> float:
+        self.bytes[ranks] += round(bytes_)
+        return 0.0
+
+    def across(self, bytes_: float, ranks: int, replicas: int) -> float:
+        raise AssertionError(f"{bytes_} over {replicas} groups of {ranks}")
+
+    def delay(self, collectives: int, ranks: int) -> float:
+        return 0.0
+
+
+LLAMA_ELEMENTS, ADAPTER_ELEMENTS = 8_030_261_248, 41_943_040
+"""Of Llama 3.1 8B; and of LoRA of rank 16 on its seven linear layers, 16 x (n_in + n_out) x 32."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "steps", "frozen", "trained"),
+    [({}, 1, 0, LLAMA_ELEMENTS), ({}, 4, 0, LLAMA_ELEMENTS), (LORA, 4, LLAMA_ELEMENTS, ADAPTER_ELEMENTS)],
+)
+def test_hpz_gathers_over_all_once_a_step_what_the_step_has_changed(
+    changes: dict[str, Any], steps: int, frozen: int, trained: int
+):
+    """2 gathers in each micro-step: of trained weights one in a step over all 32 GPUs; every gradient over all."""
+    zero = {"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 8}, "bf16": {"enabled": True}}
+    more = changes | {"gradient_accumulation_steps": steps}
+    run = open_configs(LLAMA | more, zero, "4n8x h100-80gb net=100Gb/s").run
+    carrier = _ByRanks()
+    assert run.model is not None
+    link.micro_step(run, weights_of(run, run.model), carrier)
+    assert carrier.bytes == {
+        8: 2 * 2 * (frozen + trained) - 2 * trained // steps,
+        32: 2 * trained // steps + 2 * trained,
+    }
+
+
+@pytest.mark.parametrize("size", [0, 1, 32, 64])
+def test_hpz_over_one_gpu_or_all_changes_no_gathers(size: int):
+    zero = {"zero_optimization": {"stage": 3, "zero_hpz_partition_size": size}, "bf16": {"enabled": True}}
+    gpus = "4n8x h100-80gb net=100Gb/s"
+    assert terms(timed(gpus, zero))["collectives"] == pytest.approx(terms(timed(gpus, ZERO_3))["collectives"])
 
 
 @pytest.mark.parametrize("net", ["25Gb/s", "100Gb/s", "400Gb/s"])

@@ -226,6 +226,8 @@ EDITS: dict[str, Editor] = {
     "fsdp_qlora": _set_fsdp_qlora,
     "loads_quantized_in_pieces": _set_in_pieces,
     "sync_each_batch": _set_sync,
+    "dp_shard_size": plain("dp_shard_size", "fsdp_config"),
+    "dp_replicate_size": plain("dp_replicate_size", "dp_shard_size"),
     "reshard_after_forward": _set_fsdp_key("reshard_after_forward"),
     "fsdp_offload_params": _set_fsdp_key("offload_params"),
     "cpu_ram_efficient_loading": _set_fsdp_key("cpu_ram_efficient_loading"),

@@ -121,6 +121,7 @@ EDITS: dict[str, Editor] = {
     "max_live_parameters": _set_zero("stage3_max_live_parameters"),
     "max_reuse_distance": _set_zero("stage3_max_reuse_distance"),
     "sub_group_size": _set_zero("sub_group_size"),
+    "secondary_partition_size": _set_zero("zero_hpz_partition_size"),
 }
 
 
