@@ -51,10 +51,10 @@ test: $(VENV)/.installed ## Run what a change needs, in two minutes; TESTS=rules
 	env -u ADVISOR_CORPUS $(PYTEST) --ignore tests/oracles -m "not oracle and not slow"
 
 check: test ## Run those, then the slow ones: browsers, killed processes, fuzz, grids, full sizes, the corpus
-	$(PYTEST) --dist loadfile --ignore tests/oracles -m "slow and not oracle"
+	$(PYTEST) --dist loadfile --no-loadscope-reorder --ignore tests/oracles -m "slow and not oracle"
 
 oracles: $(VENV)/.installed ## Ask the real transformers, DeepSpeed and axolotl
-	$(PYTEST) --dist loadfile -m oracle
+	$(PYTEST) --dist loadfile --no-loadscope-reorder -m oracle
 
 examples: $(VENV)/.installed ## Run the examples inside the rules
 	$(BIN)/advisor test

@@ -13,6 +13,20 @@ from advisor.run.stack import read_stack
 
 SLOW = {"corpus", "browser"}
 """Fixtures that no test of ``make test`` uses."""
+LONGEST = (
+    "test_verify.py",
+    "test_many.py",
+    "test_new_trains.py",
+    "test_tapes.py",
+    "test_bare_install.py",
+    "test_rule_guards.py",
+    "test_page.py",
+    "test_corpus.py",
+    "test_answers.py",
+    "test_matrix.py",
+    "test_work_grows_with_the_input.py",
+)
+"""Files that take minutes: begun first, so that no worker is left with one of them at the end."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -21,6 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if SLOW & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 @pytest.fixture(scope="session", autouse=True)
