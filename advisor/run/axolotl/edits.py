@@ -195,6 +195,12 @@ def _set_sync(config: Document, value: object) -> list[Change]:
     return [Set("accelerator_config", settings, after="gradient_accumulation_steps")]
 
 
+def _set_shards(config: Document, value: object) -> list[Change]:
+    """Next to the size that it is multiplied with, else to FSDP's own keys."""
+    partner = "context_parallel_size" if "context_parallel_size" in config else "fsdp_config"
+    return [Set("dp_shard_size", value, after=partner)]
+
+
 EDITS: dict[str, Editor] = {
     "micro_batch_size": plain("micro_batch_size"),
     "gradient_accumulation_steps": _set_accumulation,
@@ -220,13 +226,12 @@ EDITS: dict[str, Editor] = {
     "optimizer": plain("optimizer"),
     "learning_rate": plain("learning_rate", "optimizer"),
     "context_parallel_size": plain("context_parallel_size", "sequence_len"),
-    "dp_shard_size": plain("dp_shard_size", "context_parallel_size"),
     "fsdp2": _set_fsdp2,
     "no_deepspeed": _remove_deepspeed,
     "fsdp_qlora": _set_fsdp_qlora,
     "loads_quantized_in_pieces": _set_in_pieces,
     "sync_each_batch": _set_sync,
-    "dp_shard_size": plain("dp_shard_size", "fsdp_config"),
+    "dp_shard_size": _set_shards,
     "dp_replicate_size": plain("dp_replicate_size", "dp_shard_size"),
     "reshard_after_forward": _set_fsdp_key("reshard_after_forward"),
     "fsdp_offload_params": _set_fsdp_key("offload_params"),
