@@ -25,7 +25,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --durations 10 --dura
 # Tests start hundreds of commands: compile each module once, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo setup test check oracles examples fuzz sweep snapshots accuracy site pictures web web-archive web-test vscode lint format tables prices defaults upstream tapes bench owner dist dist-try notes release-check release-ready version clean
+.PHONY: help demo setup test slow check oracles examples fuzz sweep snapshots accuracy site pictures web web-archive web-test vscode lint format tables prices defaults upstream tapes bench owner dist dist-try notes release-check release-ready version clean
 .DEFAULT_GOAL := help
 
 help: ## List the verbs
@@ -50,7 +50,9 @@ setup: $(VENV)/.installed ## Make .venv with everything that tests and checks ne
 test: $(VENV)/.installed ## Run what a change needs, in two minutes; TESTS=rules: those with this word in their names
 	env -u ADVISOR_CORPUS $(PYTEST) --ignore tests/oracles -m "not oracle and not slow"
 
-check: test ## Run those, then the slow ones: browsers, killed processes, fuzz, grids, full sizes, the corpus
+check: test slow ## Run those, then the slow ones
+
+slow: $(VENV)/.installed ## Run the slow ones alone: browsers, killed processes, fuzz, grids, full sizes, the corpus
 	$(PYTEST) --dist loadfile --no-loadscope-reorder --ignore tests/oracles -m "slow and not oracle"
 
 oracles: $(VENV)/.installed ## Ask the real transformers, DeepSpeed and axolotl

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from advisor.engine.axes import HALF, LENGTH, families
+from advisor.engine.axes import HALF, LENGTH, families, without_batch
 from advisor.engine.bases import Search, Tier, search_from, smallest_first
 from advisor.engine.plan_steps import Goal, plan_steps
 from advisor.engine.points import Move, Moves, Walk, with_rules
@@ -126,8 +126,8 @@ def end_in(search: Search, walk: Walk, more: Moves = ()) -> Plan | None:
             plan = _plan_to(search, walk, point.moves, Goal("fits", seconds=point.seconds))
             if plan is not None:
                 return plan
-        least = min(point.seconds for point in found)
-        left = [moves for moves in left if bound(walk, moves) > EQUAL * least]
+        least, tried = min(point.seconds for point in found), {without_batch(point.moves) for point in found}
+        left = [moves for moves in left if moves not in tried and bound(walk, moves) > EQUAL * least]
     search.lean.append([(walk, point) for point in leanest(walk, family, usable_of(walk))[:MOST_ENDS]])
     search.vain.append((walk, family))
     return None
