@@ -76,10 +76,13 @@ def test_a_length_that_must_be_cut_leaves_the_rest_of_the_training_as_it_was(mak
         "adapter: qlora\nload_in_4bit: true\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\n", ""
     )
     zero_3 = '{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}'
-    run = make_run(text.replace("16384", "1048576").replace("2e-4", "2e-5"), "8x h100-80gb", deepspeed=zero_3)
-    plan = planned(run)
+    text = text.replace("16384", "1048576").replace("2e-4", "2e-5")
+    alone = make_run(text, "8x h100-80gb", deepspeed=zero_3, stack={"ring_flash_attn": False})
+    plan = planned(alone)
     assert plan.verdict == "fits" and "shorter-sequences" in plan.names
     assert plan.end.run.adapter is None and not {"offload-params", "offload-optimizer"} & set(plan.names)
+    shared = planned(make_run(text, "8x h100-80gb", deepspeed=zero_3))
+    assert shared.verdict == "fits" and "context-parallel" in shared.names and "shorter-sequences" not in shared.names
 
 
 FP32 = """
