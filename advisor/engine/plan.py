@@ -128,6 +128,8 @@ def end_in(search: Search, walk: Walk, more: Moves = ()) -> Plan | None:
                 return plan
         least, tried = min(point.seconds for point in found), {without_batch(point.moves) for point in found}
         left = [moves for moves in left if without_batch(moves) not in tried and bound(walk, moves) > EQUAL * least]
+        if not left:
+            break
     search.lean.append([(walk, point) for point in leanest(walk, family, usable_of(walk))[:MOST_ENDS]])
     search.vain.append((walk, family))
     return None
