@@ -211,6 +211,7 @@ EDITED: dict[str, tuple[object, ...]] = {
     "max_reuse_distance": (30_000_000,),
     "sub_group_size": (40_000_000,),
     "half_masters": (True,),
+    "secondary_partition_size": (4,),
 }
 # What the advisor's reading calls a value that was edited.
 READ_AS = {"zero_stage": "stage"}
