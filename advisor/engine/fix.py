@@ -92,7 +92,7 @@ def settled(opened: LoadedRun, options: Options, *, unsafe: bool, memory: bool) 
             plan = _ending_in(plan, run)
         done += found
         more = planned(run, estimate(run), safe)
-        if more is None or not more.steps or more.verdict not in {"fits", "tight"}:
+        if more is None or not more.steps or not more.ends_well:
             break
         if step_findings(more.steps) is None:
             break

@@ -28,17 +28,12 @@ def other_hardware(run: Run, planned: Callable[[Run], Plan]) -> Iterator[tuple[P
     more = [replace(hardware, gpus_per_node=n // on, nodes=on) for n, on in zip(counts, nodes, strict=True)]
     larger = [replace(hardware, gpu=gpu, free_bytes=None) for gpu in larger_gpus(hardware.gpu)]
     for places in (more, larger):
-        if not places or not _ends_well(planned(on_machines(run, places[-1]))):
+        if not places or not planned(on_machines(run, places[-1])).ends_well:
             continue
         ends = ((planned(on_machines(run, place)), place) for place in places)
-        first = next(((plan, place) for plan, place in ends if _ends_well(plan)), None)
+        first = next(((plan, place) for plan, place in ends if plan.ends_well), None)
         if first is not None:
             yield first
-
-
-def _ends_well(plan: Plan) -> bool:
-    """Whether a plan is for a run that goes through."""
-    return plan.verdict in {"fits", "tight"}
 
 
 def on_any_gpu(run: Run) -> Run:

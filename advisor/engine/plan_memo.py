@@ -35,7 +35,7 @@ class PlanMemo:
         """
         if safe_only and State(run).verdict == "does-not-fit":
             whole = self.plan(run, flowchart, safe_only=False)
-            if whole.safe and whole.verdict in {"fits", "tight"}:
+            if whole.safe and whole.ends_well:
                 return whole
         return self.plan(run, flowchart, safe_only=safe_only)
 

@@ -27,8 +27,10 @@ def sharing(what: str) -> "Callable[[Run, Run], str]":
 
 def _is_for_logits(before: "Run", after: "Run") -> bool:
     """Whether autocast's copy is most of what goes: an engine of its own has none (``memory.loss.returned``)."""
+    if not before.autocast or after.autocast:
+        return False
     old, new = estimate(before), estimate(after)
-    if not before.autocast or after.autocast or old is None or new is None:
+    if old is None or new is None:
         return False
     return 0 < MOST * (old.allocated_peak - new.allocated_peak) < _of_loss(old) - _of_loss(new)
 

@@ -96,6 +96,11 @@ class Plan:
         """The verdict after all steps."""
         return self.end.verdict
 
+    @property
+    def ends_well(self) -> bool:
+        """Whether the run goes through then, if only just."""
+        return self.verdict in {"fits", "tight"}
+
 
 def trains_the_same(rule: Rule, before: Run, after: Run) -> bool:
     """Whether a rule's edits leave what is trained as it is, master weights included."""

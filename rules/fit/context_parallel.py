@@ -2,6 +2,7 @@
 
 from advisor import Example, Rule, Run, RunEdits, but
 from advisor.run import Fsdp
+from advisor.util import divisors
 
 LONG = 16384
 """Tokens of a row from which on its activations are worth a ring."""
@@ -50,13 +51,19 @@ def all_attend(run: Run) -> bool:
 def edits(run: Run) -> list[RunEdits]:
     """As few GPUs a row as can be, then more: without FSDP2 all of them. The rows of a step stay the same."""
     rows = run.micro_batch_size * run.gradient_accumulation_steps
-    sizes = [size for size in range(2, run.world_size + 1) if run.world_size % size == 0]
+    sizes = divisors(run.world_size)[1:]
     found: list[RunEdits] = []
     for size in sizes if run.fsdp is not None else sizes[-1:]:
         batch = {"micro_batch_size": 1} if run.micro_batch_size > 1 else {}
         shards = {"dp_shard_size": run.world_size // size} if size < run.world_size else {}
         found.append({"context_parallel_size": size} | shards | batch | {"gradient_accumulation_steps": rows * size})
     return found
+
+
+def label(before: Run, after: Run) -> str:
+    """How many GPUs share a row, and that it needs a package."""
+    needs = " (needs a package)" if requires(before, after) else ""
+    return f"context parallel {after.context_parallel_size}{needs}"
 
 
 def requires(before: Run, _after: Run) -> tuple[str, ...]:
@@ -68,7 +75,7 @@ rule = Rule(
     id="context-parallel",
     stage="fit",
     title="Cut long rows over several GPUs (context parallelism)",
-    label=lambda _, after: f"context parallel {after.context_parallel_size} (needs a package)",
+    label=label,
     when=applies,
     edits=edits,
     why="""

@@ -180,7 +180,7 @@ def test_the_next_larger_card_on_which_a_plan_ends_well_is_named_and_is_empty(ma
     def planned(other):
         seen.append(other.hardware)
         word = verdict if other.hardware.gpu.total_bytes >= enough.total_bytes else "does-not-fit"
-        return SimpleNamespace(verdict=word, end=SimpleNamespace(estimate=SimpleNamespace(condition="")))
+        return Plan((), SimpleNamespace(verdict=word, estimate=SimpleNamespace(condition="")))
 
     found = hardware_that_would_do(used, planned)
     assert found == ([parse_hardware(f"1x {enough.id}").title] if does else [])

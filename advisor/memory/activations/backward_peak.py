@@ -197,7 +197,7 @@ def moments(run: Run, n: Numbers, family: LayerVariant, norm: NormVariant, block
         yield [
             stream,
             (n.compute, "q"),
-            *ring_gradients(run, n, block),
+            *ring_gradients(run, n, block.attention),
             *freed(_after_attention(run, n, family, norm, block)),
         ]
     if block.states is not None:

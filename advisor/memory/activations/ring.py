@@ -9,14 +9,14 @@ from advisor.memory.activations.amounts import ONE, Amount
 
 if TYPE_CHECKING:
     from advisor.memory.activations.dtypes import Numbers
-    from advisor.models.blocks import Block
+    from advisor.models.blocks import Attention
     from advisor.run import Run
 
-MASTER = 4
+FP32 = 4
 """Bytes of an element that is summed in fp32."""
 
 
-def ring_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
+def ring_gradients(run: Run, n: Numbers, attention: Attention) -> Iterator[Amount]:
     """Buffers and gradients in the backward of ring attention, of each token that a GPU has.
 
     Packed rows: the keys and values of one head of the whole row, twice, with their gradients, and this GPU's part of
@@ -24,13 +24,10 @@ def ring_gradients(run: Run, n: Numbers, block: Block) -> Iterator[Amount]:
     gradients, their sums in fp32, and what arrives: keys, values and the sums of their gradients (ring_flash_attn.py,
     ring_flash_attn_backward). Of that, the last sum is there while the next is made of it.
     """
-    attention = block.attention
-    if attention is None or run.context_parallel_size == 1:
-        return
     if run.sample_packing:
         row = 3 * run.context_parallel_size + 1
         yield 2 * row * n.compute * attention.head_dim, ONE
         yield from ((n.compute, symbol) for symbol in ("q", "k", "v"))
         return
-    yield n.compute + MASTER, "q"
-    yield from ((2 * n.compute + 3 * MASTER, symbol) for symbol in ("k", "v"))
+    yield n.compute + FP32, "q"
+    yield from ((2 * n.compute + 3 * FP32, symbol) for symbol in ("k", "v"))
