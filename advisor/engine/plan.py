@@ -121,9 +121,10 @@ def end_in(search: Search, walk: Walk, more: Moves = ()) -> Plan | None:
     family = [moves for moves in families(walk, (*walk.asked, *more)) if (walk.asked, moves) not in search.tried]
     search.tried.update((walk.asked, moves) for moves in family)
     left = list(points(walk, family))
-    while found := fastest(walk, left):
+    while found := fastest(walk, left) or fastest(walk, left, with_room=False):
         for point in found[:MOST_ENDS]:
-            plan = _plan_to(search, walk, point.moves, Goal("fits", seconds=point.seconds))
+            goal = Goal("fits", seconds=point.seconds, with_room=not point.has_little_room)
+            plan = _plan_to(search, walk, point.moves, goal)
             if plan is not None:
                 return plan
         least, tried = min(point.seconds for point in found), {without_batch(point.moves) for point in found}

@@ -20,10 +20,10 @@ BATCH = frozenset({"smaller-micro-batch", "larger-micro-batch"})
 
 @record(eq=False)
 class Reached:
-    """Where moves lead, whether the same is trained there, and whether a package must be installed first."""
+    """Where moves lead, how many of them change what is trained, and whether a package must be installed first."""
 
     state: State
-    same: bool = True
+    changes: int = 0
     needs_package: bool = False
 
 
@@ -61,7 +61,7 @@ class Walk:
     def after(self, moves: Moves) -> State | None:
         """The state after moves; None where one of them does not apply or is not wanted."""
         found = self.judged(moves)
-        if found is None or (self.safe_only and not found.same) or (found.needs_package and not self.packages):
+        if found is None or (self.safe_only and found.changes) or (found.needs_package and not self.packages):
             return None
         return found.state
 
@@ -84,9 +84,9 @@ class Walk:
         run = run_after(old, offered[move[1]], rule) if move[1] < len(offered) else None
         if run is None or (resumes(old) and not loads_alike(old, run)):
             return None
-        settled = move in self.settled or trains_the_same(rule, old, run)
-        same = (*before, move) == self.asked[: len(before) + 1] or (found.same and settled)
-        return Reached(State(run), same, found.needs_package or bool(rule.requires(old, run)))
+        asked = (*before, move) == self.asked[: len(before) + 1]
+        same = asked or move in self.settled or trains_the_same(rule, old, run)
+        return Reached(State(run), found.changes + (not same), found.needs_package or bool(rule.requires(old, run)))
 
 
 def at_batch(walk: Walk, moves: Moves, micro_batch_size: int) -> State:

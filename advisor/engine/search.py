@@ -27,6 +27,18 @@ LAST_RESORT = 1e3
 """Of what loses small updates of weights: taken where it is the only way."""
 ONLY_WAYS = {"context-parallel": 1e2}
 """Likewise of what takes GPUs from the batch, by rule."""
+SPENDS = frozenset(
+    {
+        "less-offload",
+        "no-activation-offloading",
+        "plain-ddp",
+        "lower-zero-stage",
+        "fsdp-no-reshard",
+        "no-checkpointing",
+        "larger-micro-batch",
+    }
+)
+"""Rules that pay for time with memory: they leave room, unless nothing else of a tier fits."""
 LOW_RATE = 1e-4
 """Below it updates of a full fine-tune are smaller than a bf16 step of most weights (arXiv:2010.06192, 3)."""
 
@@ -38,12 +50,18 @@ class Point:
     moves: Moves
     state: State
     seconds: float
+    changes: int = 0
+    """How many of its moves change what is trained."""
 
-    def order(self, least: float) -> tuple[int, bool, bool, int, int]:
-        """Among points about as fast as the fastest: fewer edits come first, then room, the fastest, less memory."""
-        state = self.state
-        little = state.estimate.has_little_room
-        return len(self.moves), little, self.seconds > ALIKE * least, state.host_peak, state.needed
+    @property
+    def has_little_room(self) -> bool:
+        """Whether it fits and next to nothing of the card is left."""
+        return self.state.estimate.has_little_room
+
+    def order(self, least: float) -> tuple[int, bool, int, bool, int, int]:
+        """Among points about as fast as the fastest: the same training comes first, then room, then fewer edits."""
+        state, slower = self.state, self.seconds > ALIKE * least
+        return self.changes, self.has_little_room, len(self.moves), slower, state.host_peak, state.needed
 
 
 def seconds_of(state: State, moves: Moves) -> float:
@@ -97,25 +115,28 @@ def _smallest_of(walk: Walk, moves: Moves) -> State:
 
 
 def fastest(
-    walk: Walk, candidates: Iterable[Moves], below: float = float("inf"), *, with_room: bool = False
+    walk: Walk, candidates: Iterable[Moves], below: float = float("inf"), *, with_room: bool | None = None
 ) -> list[Point]:
     """Points that fit, the one to take first; empty where there is none faster than ``below``.
 
-    ``with_room``: those alone that leave some of the card free.
+    ``with_room``: whether they must leave some of the card free; if not said, those must that spend memory for time.
     """
     bounds = sorted((bound(walk, moves), moves) for moves in candidates)
     bounds = [(lowest, moves) for lowest, moves in bounds if lowest <= below]
-    found: list[Point] = []
+    found: list[tuple[Moves, Point]] = []
     least = float("inf")
     for lowest, moves in bounds:
         if lowest > EQUAL * least:
             break
         point = _largest_batch(walk, moves, with_room=with_room)
         if point is not None:
-            found.append(point)
+            found.append((moves, point))
             least = min(least, point.seconds)
-    near = [point for point in found if point.seconds <= EQUAL * least]
-    far = [point for point in found if point.seconds > EQUAL * least]
+    near = [point for _, point in found if point.seconds <= EQUAL * least]
+    far = [point for _, point in found if point.seconds > EQUAL * least]
+    full = (moves for moves, point in found if point in near and point.has_little_room)
+    roomier = [_largest_batch(walk, moves, with_room=True) for moves in full]
+    near += [point for point in roomier if point is not None and point.seconds <= EQUAL * least]
     return sorted(near, key=lambda point: point.order(least)) + sorted(far, key=lambda point: point.seconds)
 
 
@@ -124,7 +145,7 @@ def bound(walk: Walk, moves: Moves) -> float:
     return seconds_of(at_batch(walk, moves, walk.sizes[-1][0]), moves)
 
 
-def _largest_batch(walk: Walk, moves: Moves, *, with_room: bool) -> Point | None:
+def _largest_batch(walk: Walk, moves: Moves, *, with_room: bool | None) -> Point | None:
     """The point with the largest micro batch that fits: memory only grows with it."""
     low, high = 0, len(walk.sizes) - 1
     if not _fits(walk, moves, low, with_room=with_room):
@@ -138,12 +159,17 @@ def _largest_batch(walk: Walk, moves: Moves, *, with_room: bool) -> Point | None
         middle = (low + high + 1) // 2
     size, move = walk.sizes[low]
     state = at_batch(walk, moves, size)
-    return Point((*without_batch(moves), *move), state, seconds_of(state, moves))
+    reached = walk.judged(moves)
+    changes = reached.changes if reached is not None else 0
+    return Point((*without_batch(moves), *move), state, seconds_of(state, moves), changes)
 
 
-def _fits(walk: Walk, moves: Moves, index: int, *, with_room: bool) -> bool:
+def _fits(walk: Walk, moves: Moves, index: int, *, with_room: bool | None) -> bool:
     """Whether a point with a micro batch of the walk fits, and has a host."""
-    state = at_batch(walk, moves, walk.sizes[index][0])
+    size, move = walk.sizes[index]
+    state = at_batch(walk, moves, size)
+    if with_room is None:
+        with_room = any(rule in SPENDS for rule, _ in (*moves, *move))
     is_full = with_room and state.estimate.has_little_room
     return host_suffices(walk.start, state) and state.verdict == "fits" and not is_full
 

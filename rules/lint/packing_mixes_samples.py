@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from advisor import Hit, Rule, Run, Set, but, only
 from advisor.learning.packing import mixing_of
+from advisor.run.axolotl.attention import without_scores
 
 STREAMS = ("streaming", "pretraining_dataset")
 
@@ -15,7 +16,8 @@ def finds(run: Run) -> Iterator[Hit]:
     found = mixing_of(run)
     if found is None:
         return
-    instead = f" with `{run.attention}`; take flash attention, or" if found.kernels else ";"
+    kernel = "flex" if without_scores(run) == "flex_attention" else "flash"
+    instead = f" with `{run.attention}`; take {kernel} attention, or" if found.kernels else ";"
     message = f"`sample_packing: true`: {found.by} silently carries each sample of this family into the next{instead}"
     yield Hit("sample_packing", f"{message} turn packing off", (Set("sample_packing", False),))
 

@@ -51,7 +51,7 @@ def test_tape_and_ledger_agree_on_few_layers(name: str):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [name for place, name in enumerate(CASES) if place % 4 == 2])
 def test_tape_and_ledger_agree_on_full_size(name: str):
     tape, ledger = peaks(*CASES[name])
     assert tape == pytest.approx(ledger, rel=WITHIN)

@@ -200,14 +200,17 @@ def zero(stage: int, offload: str, live: int) -> dict[str, Any]:
 
 
 def best_of(config: dict[str, Any], gpus: str, start: State) -> dict[str, tuple[float, Spot]]:
-    """By judge the fastest point that fits: without offload if there is one, without a package, with masters."""
+    """By judge the fastest point that fits: without offload if there is one, without a package, with masters.
+
+    What takes more memory than is written leaves room.
+    """
     found: dict[tuple[bool, ...], dict[str, tuple[float, Spot]]] = {}
     for spot in spots(config, start.run):
         run = opened(*written(config, spot, start.run), gpus)
         needs = estimate(run)
-        if needs is None or needs.verdict != "fits":
+        if needs is None or needs.verdict != "fits" or not host_suffices(start, State(run)):
             continue
-        if not host_suffices(start, State(run)):
+        if needs.has_little_room and spends(config, spot):
             continue
         loses = spot.sharding.startswith("fsdp2") and needs_masters(run)
         best = found.setdefault((bool(spot.offload), spot.loss == "cut", loses), {})
@@ -216,6 +219,12 @@ def best_of(config: dict[str, Any], gpus: str, start: State) -> dict[str, tuple[
             if took is not None and (name not in best or took < best[name][0]):
                 best[name] = (took, spot)
     return found[min(found)] if found else {}
+
+
+def spends(config: dict[str, Any], spot: Spot) -> bool:
+    """Whether a point keeps more on the card than is written, for its speed."""
+    kept = bool(config.get("gradient_checkpointing")) and spot.checkpoints == "off"
+    return kept or spot.micro_batch_size > config["micro_batch_size"]
 
 
 def outcome(config: dict[str, Any], gpus: str) -> Outcome | None:
@@ -251,13 +260,15 @@ def outcome(config: dict[str, Any], gpus: str) -> Outcome | None:
 
 
 def needless_of(start: State, steps: Sequence[Step], judge: Judge = own, gain: float = EQUAL) -> Iterator[str]:
-    """The steps without which the rest leads to a run that fits, and is about as fast by a judge of time."""
+    """The steps without which the rest fits with as much room, and is about as fast by a judge of time."""
     if not steps or steps[-1].after.verdict != "fits":
         return
     end = steps[-1].after
     for index, step in enumerate(steps):
         rest = remade(start, [*steps[:index], *steps[index + 1 :]])
         if rest is None or rest.verdict != "fits" or not host_suffices(start, rest):
+            continue
+        if rest.estimate.has_little_room and not end.estimate.has_little_room:
             continue
         if (judge(rest.run) or 0.0) <= gain * (judge(end.run) or 0.0):
             yield step.rule.id

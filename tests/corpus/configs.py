@@ -94,11 +94,11 @@ def case(root: Path, file: Path, gpus: str = GPUS, flowchart: str = "default") -
     return Case(file.relative_to(root).as_posix(), opened, Options(flowchart=flowchart))
 
 
-def examples(root: Path, gpus: str = GPUS, flowchart: str = "default") -> list[Case]:
-    """The run of every example that axolotl ships."""
-    return [case(root, file, gpus, flowchart) for file in config_files(root, "examples")]
+def examples(root: Path, gpus: str = GPUS, flowchart: str = "default", *, every: int = 1) -> list[Case]:
+    """The run of every example that axolotl ships, or of one in so many."""
+    return [case(root, file, gpus, flowchart) for file in config_files(root, "examples")[::every]]
 
 
-def patched_examples(root: Path, gpus: str = GPUS, flowchart: str = "default") -> list[Case]:
+def patched_examples(root: Path, gpus: str = GPUS, flowchart: str = "default", *, every: int = 1) -> list[Case]:
     """Those that the advisor writes a patch for."""
-    return [one for one in examples(root, gpus, flowchart) if one.fixed.documents]
+    return [one for one in examples(root, gpus, flowchart, every=every) if one.fixed.documents]

@@ -13,7 +13,7 @@ from advisor.engine.cost_text import differ
 from advisor.engine.flowchart_status import compared
 from advisor.engine.plan import end_in
 from advisor.engine.plan_steps import Goal, about, necessary
-from advisor.engine.points import Moves
+from advisor.engine.points import Moves, Reached
 from advisor.engine.rule import Rule
 from advisor.engine.search import EQUAL, fastest, leanest, seconds_of
 from advisor.engine.speedups import ORDER, sequence
@@ -47,7 +47,8 @@ def state(seconds: float | None = 100, needed: int = 50, verdict: str = "fits", 
 class Walked:
     """A walk of which it is said where each set of moves leads, in whatever order they are made."""
 
-    def __init__(self, ends: Mapping[Moves, Any]):
+    def __init__(self, ends: Mapping[Moves, Any], changes: Mapping[str, int] = {}):
+        self.changes = changes
         self.ends = {frozenset(moves): end for moves, end in ends.items()}
         self.start = state()
         self.sizes = ((1, ()),)
@@ -57,16 +58,61 @@ class Walked:
     def after(self, moves: Moves) -> Any:
         return self.ends.get(frozenset(moves))
 
+    def judged(self, moves: Moves) -> Reached:
+        return Reached(self.after(moves), sum(self.changes.get(rule, 0) for rule, _ in moves))
 
-def first(ends: Mapping[Moves, Any]) -> Moves:
-    """The point that is taken first."""
-    walk: Any = Walked(ends)
+
+def first(ends: Mapping[Moves, Any], changes: Mapping[str, int] = {}) -> Moves:
+    """The point that is taken first; ``changes``: of what is trained, by rule."""
+    walk: Any = Walked(ends, changes)
     return fastest(walk, list(ends))[0].moves
 
 
 @pytest.mark.parametrize(("seconds", "chosen"), [(104, SHORTER), (106, FASTER)])
 def test_within_5_percent_of_the_fastest_fewer_edits_come_first(seconds: float, chosen: Moves):
     assert first({FASTER: state(100), SHORTER: state(seconds)}) == chosen
+
+
+@pytest.mark.parametrize(("high", "chosen"), [(95, SHORTER), (96, FASTER)])
+def test_within_5_percent_of_the_fastest_room_comes_before_fewer_edits(high: int, chosen: Moves):
+    assert first({FASTER: state(104), SHORTER: state(100, high=high)}) == chosen
+
+
+@pytest.mark.parametrize(("seconds", "chosen"), [(104, FASTER), (106, SHORTER)])
+def test_room_is_worth_5_percent_of_the_time(seconds: float, chosen: Moves):
+    assert first({FASTER: state(seconds), SHORTER: state(100, high=96)}) == chosen
+
+
+def test_neither_room_nor_fewer_edits_are_worth_a_change_of_what_is_trained():
+    ends = {FASTER: state(high=96), SHORTER: state()}
+    assert first(ends) == SHORTER
+    assert first(ends, {"fused-loss": 1}) == SHORTER
+    assert first({FASTER: state(high=96), (("qlora", 0),): state()}, {"qlora": 1}) == FASTER
+
+
+@pytest.mark.parametrize(("seconds", "size"), [(104, 1), (106, 2)])
+def test_a_smaller_batch_leaves_room_where_it_is_about_as_fast(seconds: float, size: int):
+    walk: Any = Walked({SHORTER: state()})
+    walk.sizes = ((1, (("smaller-micro-batch", 0),)), (2, ()))
+    walk.batched = {(SHORTER, 1): state(seconds), (SHORTER, 2): state(high=96)}
+    end = fastest(walk, [SHORTER])[0]
+    assert end.moves == ((*SHORTER, ("smaller-micro-batch", 0)) if size == 1 else SHORTER)
+
+
+@pytest.mark.parametrize(("high", "chosen"), [(95, True), (96, False)])
+@pytest.mark.parametrize("rule", ["no-checkpointing", "less-offload", "lower-zero-stage"])
+def test_what_spends_memory_for_time_leaves_room(rule: str, high: int, chosen: bool):
+    spent: Moves = ((rule, 0), *SHORTER)
+    walk: Any = Walked({spent: state(50, high=high), SHORTER: state(100)})
+    assert (fastest(walk, [spent, SHORTER])[0].moves == spent) == chosen
+    assert fastest(walk, [spent, SHORTER], with_room=False)[0].moves == spent
+
+
+def test_a_larger_batch_leaves_room():
+    walk: Any = Walked({SHORTER: state()})
+    walk.sizes = ((1, ()), (2, (("larger-micro-batch", 0),)))
+    walk.batched = {(SHORTER, 1): state(100, high=96), (SHORTER, 2): state(50, high=96)}
+    assert fastest(walk, [SHORTER])[0].moves == SHORTER
 
 
 @pytest.mark.parametrize(("seconds", "chosen"), [(101.5, "b"), (102.5, "a")])
@@ -168,7 +214,7 @@ def test_fewer_cards_are_shown_where_they_cost_no_more_than_a_quarter_more(worth
 def test_an_end_that_adds_an_error_is_struck_out_so_many_times(monkeypatch: pytest.MonkeyPatch):
     """Of a plan's best points 24, of those with which what fits is faster 12."""
     tried: list[str] = []
-    best: Any = [SimpleNamespace(moves=(), seconds=1.0) for _ in range(30)]
+    best: Any = [SimpleNamespace(moves=(), seconds=1.0, has_little_room=False) for _ in range(30)]
     for module in ("advisor.engine.plan", "advisor.engine.speedups"):
         monkeypatch.setattr(f"{module}.fastest", lambda *_, **__: best)
         monkeypatch.setattr(f"{module}.plan_steps", lambda *_, name=module, **__: tried.append(name))

@@ -64,7 +64,7 @@ def test_every_step_of_the_plans_is_needed(outcomes):
 
 
 @pytest.mark.slow
-def test_any_step_left_out_costs_the_fit_or_more_than_5_percent_of_the_time():
+def test_any_step_left_out_costs_the_fit_its_room_or_more_than_5_percent_of_the_time():
     """By the advisor's constants; with any group of them stretched still a few percent."""
     dice, planned_runs, needless = random.Random(11), 0, list[Any]()
     while planned_runs < 200:

@@ -1,5 +1,5 @@
 # pyright: basic
-"""Tiny random models of six families, each with a tokenizer of bytes that has its special tokens, as bases."""
+"""Tiny random models of four families, one of each format, each with a tokenizer of bytes that has its special tokens, as bases."""
 
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,7 @@ WIDTHS: dict[str, Any] = {
 }
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "tiny-llama-3.1": ("LlamaConfig", {}),
-    "tiny-qwen2.5": ("Qwen2Config", {}),
     "tiny-qwen3": ("Qwen3Config", {"head_dim": 32}),
-    "tiny-mistral-7b-v0.1": ("MistralConfig", {"sliding_window": None}),
     "tiny-gemma-2": ("Gemma2Config", {"head_dim": 32, "query_pre_attn_scalar": 32}),
     "tiny-phi-3": ("Phi3Config", {}),
 }

@@ -105,7 +105,7 @@ def test_a_takes_the_safe_steps_and_asks_about_one_that_changes_what_is_trained(
     terminal = Terminal(folder, "-p", "full.yaml", *SMALL)
     terminal.asks()
     shown = terminal.answer("a")
-    assert shown.count("   applied (`a`)\n") == 2
+    assert shown.count("   applied (`a`)\n") == 3
     assert proposed(shown) == "lora" and terminal.letters == "y,n,d,e,q,?"
     assert "   unsafe: changes what is trained; `a` never takes it" in shown.splitlines()
     shown = terminal.answer("a")
