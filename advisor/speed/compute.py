@@ -136,7 +136,8 @@ class Work:
         (axolotl/utils/ctx_managers/sequence_parallel.py:131-140@0.19.0). Packed rows are many short ones.
         """
         ranks = self.run.context_parallel_size
-        return 1.0 if self.run.sample_packing or attention.window is not None else 2 - 1 / ranks
+        even = self.run.sample_packing or self.conditions.balanced_rows
+        return 1.0 if even or attention.window is not None else 2 - 1 / ranks
 
     def keys(self, attention: Attention) -> float:
         """Keys of an average token: half of its document under the causal mask, or a window."""

@@ -136,8 +136,10 @@ def _doubts_of(run: Run, model: Architecture) -> list[str]:
         found.append(
             "answers of a server, which are not counted" if elsewhere else "answers, each as long as it may be"
         )
-    parallel = {"context": run.context_parallel_size, "expert": run.expert_parallel_size}
-    found += [f"{name} parallelism, of which no figure is published" for name, size in parallel.items() if size > 1]
+    if run.context_parallel_size > 1:
+        found.append("context parallelism, whose published figures are of other frameworks")
+    if run.expert_parallel_size > 1:
+        found.append("expert parallelism, of which no figure is published")
     zero = run.deepspeed.get("zero_optimization") if run.deepspeed is not None else None
     found += [
         f"`{key}`, whose traffic is not counted" for key in REGROUPED if is_mapping(zero) and is_set(zero.get(key))

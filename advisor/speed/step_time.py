@@ -80,6 +80,8 @@ class Conditions:
     """Optimizer states and weights in half precision alone, under whatever sharding."""
     document_len: int | None = None
     """Tokens of a document, where packed rows attend to their own document only."""
+    balanced_rows: bool = False
+    """Rows cut among GPUs so that each computes as much as the others, as axolotl does not cut them."""
 
 
 @record
